@@ -1,0 +1,32 @@
+// In: the Node that npm put first on the PATH. Out: nothing, or one plain paragraph and exit code 1.
+// Never imports a dependency and never uses syntax newer than Node 14: it must run where Mintlake cannot.
+import { createRequire } from 'node:module'
+
+const NEEDED_MAJOR = 22
+const require = createRequire(import.meta.url)
+const wanted = require('../package.json').dependencies.node
+const running = process.versions.node
+const [major, minor] = running.split('.').map(Number)
+
+function refuse(what, todo) {
+  console.error(`mintlake cannot start: ${what}\n  what to do: ${todo}`)
+  process.exit(1)
+}
+
+let installed = true
+try {
+  require.resolve('zod')
+} catch {
+  installed = false
+}
+
+if (!installed) refuse('its dependencies are not installed.', 'run "npm ci" in this folder, then try again.')
+// Type stripping needs 22.18 or later, and the HTTP engine ships binaries up to Node 22.
+if (major !== NEEDED_MAJOR || minor < 18) {
+  refuse(
+    `it runs on Node ${NEEDED_MAJOR} (22.18 or later), and this is Node ${running}.`,
+    `npm ci installs Node ${wanted} beside the other dependencies through an install script; it seems that ` +
+      `install scripts are switched off. Run "npm ci --ignore-scripts=false", or "npm rebuild node", ` +
+      `or put a Node ${NEEDED_MAJOR} on the PATH.`,
+  )
+}

@@ -1,0 +1,86 @@
+// In: nothing. Out: the words of the engine's door: what may be asked of it and what it answers. Never holds state.
+import type { Bar, BarFill, Timeframe } from '../schema/bar.ts'
+import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
+import type { EventRejection, MarketEvent } from '../schema/event.ts'
+import type { MarketItem } from '../schema/market-item.ts'
+import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+
+export interface PageQuery {
+  tab: Tab
+  sort: Sort
+  order: Order
+  /** Rows wanted, 1 or more. */
+  limit: number
+  /** Rows skipped, 0 or more. */
+  offset: number
+}
+
+export interface Page {
+  /** One JSON object and a newline for each row, in order. Shared with other readers: never written to. */
+  ndjson: Buffer
+  /** How many rows `ndjson` holds. */
+  rowCount: number
+  /** Rows of the whole list, before limit and offset. */
+  total: number
+  /** Market sequence number as of which the page is exact. */
+  version: number
+}
+
+export interface BarsQuery {
+  mint: string
+  tf: Timeframe
+  /** Bars wanted, 1 or more: the most recent ones that qualify. */
+  limit: number
+  /** Inclusive bounds on a bar's start, Unix ms. */
+  fromMs: number | null
+  toMs: number | null
+  fill: BarFill
+}
+
+export interface Bars {
+  /** Ascending; the forming bar last. */
+  bars: Bar[]
+  /** Empty intervals between the first and the last bar returned (before filling). */
+  gaps: number
+  /** Changes whenever the answer may have changed. */
+  version: string
+}
+
+export interface MarketStats {
+  tokens: number
+  tokensMax: number
+  events: number
+  trades: number
+  lateDropped: number
+  evicted: number
+  disconnects: number
+  versionsHeld: number
+  versionsDroppedEarly: number
+  barsHeld: number
+  barsReclaimed: number
+}
+
+/** The engine. Synchronous, deterministic, single writer; no clock, no I/O. */
+export interface MarketDoor {
+  /** Market time, Unix ms: the highest time of receipt or `advanceTo` so far. */
+  readonly timeMs: number
+  /** Counts changes of rows; a row's change bears the number it got. */
+  readonly seq: number
+  apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
+  /** Carries the market's time forward; never back. */
+  advanceTo(timeMs: number): void
+  has(mint: string): boolean
+  page(query: PageQuery): Page
+  item(mint: string): MarketItem | null
+  /** The DataPoint as of now, or null for an unknown mint. */
+  datapoint(mint: string): DataPoint | null
+  /** The same as JSON text, rendered once per change; with its version for ETags. */
+  datapointJson(mint: string): { json: Buffer; version: string } | null
+  /** The nine compared values as of now. */
+  snapshot(mint: string): SnapshotValues | null
+  /** The nine values of the version in effect at `timeMs`; null for an unknown mint, one younger than that, or a time
+   *  before the versions held (five minutes at least). */
+  asOf(mint: string, timeMs: number): SnapshotValues | null
+  bars(query: BarsQuery): Bars | null
+  stats(): MarketStats
+}

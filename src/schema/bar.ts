@@ -1,0 +1,34 @@
+// In: nothing. Out: the timeframes and the OHLC bar. Never holds a value.
+import { z } from 'zod'
+
+/** Length of each timeframe in milliseconds, finest first; each divides the next. */
+export const TIMEFRAME_MS = {
+  '1s': 1_000,
+  '5s': 5_000,
+  '15s': 15_000,
+  '1m': 60_000,
+  '5m': 300_000,
+  '15m': 900_000,
+  '1h': 3_600_000,
+  '4h': 14_400_000,
+  '1d': 86_400_000,
+} as const
+
+export type Timeframe = keyof typeof TIMEFRAME_MS
+export const TIMEFRAMES = Object.keys(TIMEFRAME_MS) as Timeframe[]
+
+export const barSchema = z.object({
+  t: z.number().int().meta({ description: 'Inclusive start', unit: 'Unix ms' }),
+  o: z.number().meta({ unit: 'USD' }),
+  h: z.number().meta({ unit: 'USD' }),
+  l: z.number().meta({ unit: 'USD' }),
+  c: z.number().meta({ unit: 'USD' }),
+  v: z.number().meta({ description: 'Volume', unit: 'USD' }),
+  n: z.number().int().meta({ description: 'Trades' }),
+  closed: z.boolean().meta({ description: 'No later trade will change this bar' }),
+})
+
+export type Bar = z.infer<typeof barSchema>
+export const BAR_FILLS = ['none', 'prev'] as const
+export const BAR_SHAPES = ['short', 'long'] as const
+export type BarFill = (typeof BAR_FILLS)[number]

@@ -1,0 +1,167 @@
+// In: nothing. Out: the DataPoint: its fields, types, units and which of them a patch may set. The one source for the
+// TypeScript type, OpenAPI, the docs and the patch validator. Never holds a value.
+import { z } from 'zod'
+import { STREAM_SOURCES } from './vocabulary.ts'
+
+const usd = (description: string) => z.number().nullable().meta({ description, unit: 'USD' })
+const percent = (description: string) =>
+  z.number().min(0).max(100).nullable().meta({ description, unit: 'percent 0-100' })
+const change = (description: string) => z.number().nullable().meta({ description, unit: 'percent' })
+const count = (description: string) => z.number().int().min(0).nullable().meta({ description, unit: 'count' })
+const text = (description: string) => z.string().nullable().meta({ description })
+const flag = (description: string) => z.boolean().meta({ description })
+const knownFlag = (description: string) => z.boolean().nullable().meta({ description })
+
+export const topHolderSchema = z.object({
+  address: z.string().max(64),
+  amount: z.number().nullable(),
+  pct: z.number().nullable(),
+})
+
+export const recentTradeSchema = z.object({
+  tx: z.string().nullable(),
+  type: z.enum(['buy', 'sell']),
+  sol: z.number().nullable(),
+  wallet: z.string().nullable(),
+  timestamp: z.number(),
+})
+
+export const skillSchema = z.object({ id: z.string(), method: z.enum(['GET', 'POST']), path: z.string() })
+
+/** The nine fields that the server resolves and that clients never send (specification 2.5). */
+export const enrichedShape = {
+  has_freeze_authority: knownFlag('The freeze authority is set'),
+  has_mint_authority: knownFlag('The mint authority is set'),
+  transfer_fee_enabled: knownFlag('Transfers carry a fee (Token-2022)'),
+  is_mutable_metadata: knownFlag('The metadata can be changed'),
+  top10_holder_pct_onchain: percent('Share of the ten largest on-chain holders'),
+  unique_wallet_24h: count('Wallets that traded in the last 24 hours'),
+  unique_wallet_1h: count('Wallets that traded in the last hour'),
+  buy_volume_24h_usd: usd('Buy volume of the last 24 hours'),
+  sell_volume_24h_usd: usd('Sell volume of the last 24 hours'),
+} as const
+
+export const dataPointSchema = z.object({
+  mint: z.string().meta({ description: 'Mint address, base58' }),
+  name: z.string(),
+  symbol: z.string(),
+  description: text('What its creator says of it'),
+  imageUrl: text('Image'),
+  imageUri: text('The same as imageUrl'),
+  creator: text('Wallet that created the token'),
+  priceUsd: usd('Price of the latest trade'),
+  priceSol: z.number().nullable().meta({ description: 'Price of the latest trade', unit: 'SOL' }),
+  solPriceUsd: usd('Price of one SOL'),
+  priceChange1h: change('Change against the price one hour ago'),
+  priceChange6h: change('Change against the price six hours ago'),
+  priceChange24h: change('Change against the price 24 hours ago'),
+  marketCap: usd('Price times circulating supply'),
+  fdv: usd('Price times total supply'),
+  liquidity: usd('Value of both sides of the pool or curve'),
+  totalSupply: z.number().nullable().meta({ description: 'Total supply', unit: 'UI tokens' }),
+  volume1m: usd('Traded in the last minute'),
+  volume1h: usd('Traded in the last hour'),
+  volume6h: usd('Traded in the last 6 hours'),
+  volume24h: usd('Traded in the last 24 hours'),
+  buys24h: count('Buys in the last 24 hours'),
+  sells24h: count('Sells in the last 24 hours'),
+  tradeCount: count('Trades since the token is known here'),
+  holderCount: count('Holders'),
+  tradeRate1m: count('Trades in the last minute'),
+  buySellImbalance1m: z
+    .number()
+    .min(-1)
+    .max(1)
+    .nullable()
+    .meta({ description: '(buy - sell) / (buy + sell) of the last minute’s USD volume', unit: '-1..1' }),
+  bondingComplete: flag('The bonding curve is complete: the token has graduated'),
+  bondingProgress: percent('Progress on the bonding curve'),
+  isLive: flag('A live stream is on'),
+  isCurrentlyLive: flag('The same as isLive'),
+  streamSource: z.enum(STREAM_SOURCES).meta({ description: 'Where the live stream comes from' }),
+  viewerCount: count('Viewers of the live stream'),
+  website: text('Website'),
+  twitter: text('X handle or address'),
+  telegram: text('Telegram address'),
+  dexPaid: flag('A paid DEX profile exists'),
+  dexBoosted: flag('A DEX boost is active'),
+  primaryDex: text('Where most of it trades'),
+  topHolders: z.array(topHolderSchema).max(50).meta({ description: 'Largest holders, at most 50' }),
+  top10Holding: percent('Share of the ten largest holders'),
+  top10HolderPct: percent('The same as top10Holding'),
+  snipersHolding: percent('Share held by snipers'),
+  insidersHolding: percent('Share held by insiders'),
+  bundleHolding: percent('Share held by bundlers'),
+  freshWalletsHolding: percent('Share held by fresh wallets'),
+  creatorHolding: percent('Share held by the creator'),
+  recentTrades: z
+    .array(recentTradeSchema)
+    .max(20)
+    .meta({ description: 'The latest trades, newest first, at most 20' }),
+  snapshotAt: z.number().int().meta({ description: 'When this was read', unit: 'Unix ms' }),
+  ttl: z
+    .number()
+    .int()
+    .meta({ description: 'How long a submission may refer to this read', unit: 'seconds' }),
+  version: z.string().meta({ description: 'Version of this schema' }),
+  ...enrichedShape,
+  enriched_at: z
+    .number()
+    .int()
+    .nullable()
+    .meta({ description: 'When the enriched fields were resolved', unit: 'Unix ms' }),
+  enriched_source: text('Who supplied the enriched fields'),
+  createdAt: z.number().int().nullable().meta({ description: 'When the token was created', unit: 'Unix ms' }),
+  virtualSolReserves: z.number().nullable().meta({ description: 'Virtual SOL on the curve', unit: 'SOL' }),
+  virtualTokenReserves: z
+    .number()
+    .nullable()
+    .meta({ description: 'Virtual tokens on the curve', unit: 'UI tokens' }),
+  pairAddress: text('Address of the pool'),
+  sparkline: z
+    .array(z.number())
+    .max(24)
+    .meta({
+      description: 'Closes of the last 24 five-minute bars that hold trades, oldest first',
+      unit: 'USD',
+    }),
+  skills: z.array(skillSchema).meta({ description: 'What an agent may do next with this token' }),
+})
+
+export type DataPoint = z.infer<typeof dataPointSchema>
+export type Enriched = Pick<DataPoint, keyof typeof enrichedShape>
+export const ENRICHED_FIELDS = Object.keys(enrichedShape) as (keyof Enriched)[]
+
+/** Version of the DataPoint's schema, the `version` field. */
+export const DATAPOINT_VERSION = '1'
+
+/** What a submission's snapshot is compared on: the nine numeric fields of the specification's section 2.2. */
+export const SNAPSHOT_FIELDS = [
+  'priceUsd',
+  'marketCap',
+  'volume24h',
+  'liquidity',
+  'holderCount',
+  'top10HolderPct',
+  'buys24h',
+  'sells24h',
+  'bondingProgress',
+] as const
+export type SnapshotField = (typeof SNAPSHOT_FIELDS)[number]
+
+/** The nine values of one DataPoint version; null where unknown. */
+export type SnapshotValues = Record<SnapshotField, number | null>
+
+/** Fields that follow from others or from the reading itself: a patch that names one is refused. */
+const NEVER_PATCHED = ['mint', 'snapshotAt', 'ttl', 'version', 'recentTrades', 'sparkline', 'skills'] as const
+
+/** A patch: any other DataPoint field; unknown names are dropped, wrong types refused. */
+export const patchFieldsSchema = dataPointSchema
+  .omit(
+    Object.fromEntries(NEVER_PATCHED.map((field) => [field, true])) as Record<
+      (typeof NEVER_PATCHED)[number],
+      true
+    >,
+  )
+  .partial()
+export type PatchFields = z.infer<typeof patchFieldsSchema>

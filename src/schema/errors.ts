@@ -1,0 +1,78 @@
+// In: nothing. Out: the one registry of error codes, and the error value that carries one. README's error table is
+// held equal to this by a test. Never formats an HTTP answer: http/reply.ts does.
+
+export const ERRORS = {
+  invalid_json: { status: 400, title: 'The body is not valid JSON' },
+  validation_failed: { status: 400, title: 'The body does not match the schema' },
+  invalid_mint: { status: 400, title: 'The mint is not a base58 address of 32 bytes' },
+  invalid_parameter: { status: 400, title: 'A query parameter or header is not acceptable' },
+  missing_key: { status: 401, title: 'An API key is required' },
+  invalid_key: { status: 401, title: 'The API key is not known' },
+  revoked_key: { status: 401, title: 'The API key was revoked' },
+  agent_banned: { status: 403, title: 'The agent is suspended or banned' },
+  registration_closed: { status: 403, title: 'Registration is closed' },
+  not_found: { status: 404, title: 'No such resource' },
+  token_not_found: { status: 404, title: 'No DataPoint is known for this mint' },
+  method_not_allowed: { status: 405, title: 'The method is not allowed here' },
+  not_acceptable: { status: 406, title: 'None of the accepted formats is available' },
+  idempotency_in_flight: {
+    status: 409,
+    title: 'A request with this Idempotency-Key is still being answered',
+  },
+  cursor_expired: { status: 410, title: 'The cursor has expired' },
+  payload_too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The content type is not supported' },
+  snapshot_rejected: { status: 422, title: 'The snapshot deviates too far from the DataPoint' },
+  snapshot_stale: { status: 422, title: 'The snapshot is too old' },
+  snapshot_in_future: { status: 422, title: 'The snapshot lies in the future' },
+  idempotency_mismatch: { status: 422, title: 'The Idempotency-Key was used with another body' },
+  mint_cooldown: { status: 429, title: 'The cooldown of this mint has not passed' },
+  submit_rate_limited: { status: 429, title: 'Too many submissions' },
+  read_rate_limited: { status: 429, title: 'Too many reads' },
+  register_rate_limited: { status: 429, title: 'Too many registrations' },
+  internal: { status: 500, title: 'Internal error' },
+  datapoint_unavailable: { status: 503, title: 'The DataPoint holds nothing to compare with yet' },
+  store_unavailable: { status: 503, title: 'The store cannot write' },
+  warming_up: { status: 503, title: 'The server is warming up' },
+  draining: { status: 503, title: 'The server is shutting down' },
+} as const satisfies Record<string, { status: number; title: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** One repairable fault in a body. `pointer` is a JSON pointer (RFC 6901); `allowed` and `suggestion` stand for enums. */
+export interface FieldError {
+  pointer: string
+  code: string
+  message: string
+  allowed?: readonly string[]
+  suggestion?: string
+}
+
+/** Members that stand beside the fixed ones of an error answer. */
+export interface ErrorExtra {
+  errors?: FieldError[]
+  [member: string]: unknown
+}
+
+/** The world was wrong (input, disk, network), in a way that has a code. Wrong code asserts instead. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly extra: ErrorExtra
+  /** Extra answer headers, for example Retry-After. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    code: ErrorCode,
+    sentence: string,
+    extra: ErrorExtra = {},
+    headers: Record<string, string> = {},
+  ) {
+    super(sentence)
+    this.name = 'ServiceError'
+    this.code = code
+    this.status = ERRORS[code].status
+    this.extra = extra
+    this.headers = headers
+  }
+}

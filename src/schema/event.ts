@@ -1,0 +1,109 @@
+// In: one record from a feed, of unknown shape. Out: a typed market event, or the reason it is none.
+// The wire's record and the engine's event are the same thing, so that push, replay and simulation share one type.
+import { z } from 'zod'
+import { patchFieldsSchema } from './datapoint.ts'
+import { isMint } from './mint.ts'
+
+const mint = z
+  .string()
+  .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
+const ts = z.number().int().min(0).max(8.64e15)
+const amount = z.number().min(0)
+const positive = z.number().positive()
+/** Text is cut, not refused: a token is not lost because its description is long. */
+const text = (lengthMax: number) => z.string().transform((value) => value.slice(0, lengthMax))
+const shortText = text(128)
+const longText = text(1_000)
+const uri = text(512)
+
+export const tokenEventSchema = z.object({
+  type: z.literal('token'),
+  mint,
+  ts,
+  name: shortText,
+  symbol: shortText,
+  uri: uri.nullish(),
+  description: longText.nullish(),
+  image_uri: uri.nullish(),
+  creator: shortText.nullish(),
+  website: uri.nullish(),
+  twitter: uri.nullish(),
+  telegram: uri.nullish(),
+  totalSupply: positive.nullish(),
+})
+
+export const tradeEventSchema = z
+  .object({
+    type: z.literal('trade'),
+    mint,
+    ts,
+    side: z.enum(['buy', 'sell']),
+    tokenAmount: amount,
+    priceUsd: positive.nullish(),
+    solAmount: amount.nullish(),
+    vSol: positive.nullish(),
+    vTokens: positive.nullish(),
+    wallet: shortText.nullish(),
+    tx: shortText.nullish(),
+  })
+  .refine((trade) => trade.priceUsd != null || trade.solAmount != null, {
+    error: 'priceUsd or solAmount must be there',
+    params: { code: 'price_missing' },
+  })
+
+export const patchEventSchema = z.object({ type: z.literal('patch'), mint, ts, fields: patchFieldsSchema })
+export const graduatedEventSchema = z.object({
+  type: z.literal('graduated'),
+  mint,
+  ts,
+  pool: shortText.nullish(),
+})
+export const liveEventSchema = z.object({
+  type: z.literal('live'),
+  mint,
+  ts,
+  isLive: z.boolean(),
+  viewerCount: z.number().int().min(0).nullish(),
+})
+export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: positive })
+
+/** What a feed may push (contract 9). */
+export const ingestRecordSchema = z.discriminatedUnion('type', [
+  tokenEventSchema,
+  tradeEventSchema,
+  patchEventSchema,
+  graduatedEventSchema,
+  liveEventSchema,
+  solPriceEventSchema,
+])
+
+export type TokenEvent = z.infer<typeof tokenEventSchema>
+export type TradeEvent = z.infer<typeof tradeEventSchema>
+export type PatchEvent = z.infer<typeof patchEventSchema>
+export type GraduatedEvent = z.infer<typeof graduatedEventSchema>
+export type LiveEvent = z.infer<typeof liveEventSchema>
+export type SolPriceEvent = z.infer<typeof solPriceEventSchema>
+/** A feed lost its source: data may be missing from here until it is back. */
+export interface DisconnectEvent {
+  type: 'disconnect'
+  ts: number
+  feed: string
+}
+/** The house itself counted another accepted analysis of a token. */
+export interface AnalysisCountEvent {
+  type: 'analysisCount'
+  mint: string
+  ts: number
+  count: number
+}
+
+export type IngestRecord = z.infer<typeof ingestRecordSchema>
+export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
+
+/** Why the engine did not take an event. Counted by code; nothing of the market changed. */
+export type EventRejection = 'late' | 'sol_price_unknown'
+
+/** Where feeds deliver. `receivedAtMs` is the time of receipt, Unix ms; it carries the market's time forward. */
+export interface EventSink {
+  apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
+}

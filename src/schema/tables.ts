@@ -1,0 +1,195 @@
+// In: nothing. Out: every table of the store and of the lake: column names, DuckDB types, units and meaning, once.
+// The store's DDL and appenders, the Parquet schema and the data dictionary all come from here. Never holds a row.
+import { ENRICHED_FIELDS, SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
+
+export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMP' | 'VARCHAR[]'
+
+export interface Column {
+  name: string
+  type: ColumnType
+  nullable: boolean
+  /** Unit and meaning, for the data dictionary and DuckDB's column comments. */
+  comment: string
+}
+
+export interface Table {
+  name: string
+  /** What one row is. */
+  comment: string
+  /** Rows are exported to the lake; partitioned by the UTC date of this TIMESTAMP column. Null: stays in the store. */
+  lakeDateColumn: string | null
+  columns: readonly Column[]
+}
+
+/** What a row holds for each column type: TIMESTAMP is Unix milliseconds (UTC). */
+export type Cell = string | number | boolean | null | readonly string[]
+export type Row = Record<string, Cell>
+
+/** Written into every lake row. */
+export const LAKE_SCHEMA_VERSION = 1
+
+const column = (name: string, type: ColumnType, comment: string, nullable = false): Column => ({
+  name,
+  type,
+  nullable,
+  comment,
+})
+const optional = (name: string, type: ColumnType, comment: string): Column =>
+  column(name, type, comment, true)
+
+/** The lake's name and unit of each compared snapshot field. */
+export const SNAPSHOT_COLUMNS: Readonly<Record<SnapshotField, { name: string; unit: string }>> = {
+  priceUsd: { name: 'price_usd', unit: 'USD' },
+  marketCap: { name: 'market_cap', unit: 'USD' },
+  volume24h: { name: 'volume_24h', unit: 'USD' },
+  liquidity: { name: 'liquidity', unit: 'USD' },
+  holderCount: { name: 'holder_count', unit: 'count' },
+  top10HolderPct: { name: 'top10_holder_pct', unit: 'percent 0-100' },
+  buys24h: { name: 'buys_24h', unit: 'count' },
+  sells24h: { name: 'sells_24h', unit: 'count' },
+  bondingProgress: { name: 'bonding_progress', unit: 'percent 0-100' },
+}
+
+const snapshotColumns = (prefix: string, describe: (unit: string) => string): Column[] =>
+  SNAPSHOT_FIELDS.map((field) => {
+    const { name, unit } = SNAPSHOT_COLUMNS[field]
+    return optional(`${prefix}${name}`, 'DOUBLE', describe(unit))
+  })
+
+const enrichedType = (name: string): ColumnType =>
+  name.startsWith('unique_') ? 'BIGINT' : /^(has_|is_|transfer_)/.test(name) ? 'BOOLEAN' : 'DOUBLE'
+
+const enrichedColumns = ENRICHED_FIELDS.map((name) =>
+  optional(name, enrichedType(name), 'Resolved by the server from the DataPoint cache'),
+)
+
+const labelColumns: Column[] = [
+  column('sentiment', 'VARCHAR', 'Label: bullish, bearish or neutral'),
+  column('score', 'DOUBLE', 'Label: conviction, 0-100'),
+  column('summary', 'VARCHAR', 'The analysis in words, 50 to 2000 code points'),
+]
+
+const quantColumns: Column[] = [
+  column('risk_level', 'VARCHAR', 'Label: critical, high, medium or low'),
+  column('risk_factors', 'VARCHAR[]', 'Label: 1 to 8 factors of the vocabulary'),
+  column('buy_pressure', 'DOUBLE', 'Label: 0-100'),
+  column('volatility_score', 'DOUBLE', 'Label: 0-100'),
+  column('liquidity_depth', 'VARCHAR', 'Label: deep, moderate, shallow or dry'),
+  column('holder_concentration', 'VARCHAR', 'Label: distributed, moderate, concentrated or whale_dominated'),
+  column('trend_direction', 'VARCHAR', 'Label: up, down, sideways or reversal'),
+  column('volume_profile', 'VARCHAR', 'Label: surging, rising, stable, declining or dead'),
+]
+
+const submissionColumns: Column[] = [
+  column('analysis_id', 'VARCHAR', 'Identity of the submission'),
+  column('agent_id', 'VARCHAR', 'Who submitted'),
+  column('mint', 'VARCHAR', 'Token, base58'),
+  column('submitted_at', 'TIMESTAMP', 'When the server judged it, UTC; nothing in the features is younger'),
+  column('snapshot_at', 'TIMESTAMP', 'The moment whose DataPoint version was compared, UTC'),
+  column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
+  ...labelColumns,
+  column('outcome', 'VARCHAR', 'validated, unvalidated or rejected'),
+  column('validated', 'BOOLEAN', 'outcome is validated'),
+  column('deviation_pct', 'DOUBLE', 'Largest deviation over the compared fields, percent'),
+  ...snapshotColumns('', (unit) => `Feature: the server’s compared version, ${unit}`),
+  ...quantColumns,
+  ...enrichedColumns,
+  ...snapshotColumns('submitted_', (unit) => `What the client sent, ${unit}; NULL where it sent nothing`),
+  ...snapshotColumns('dev_', () => 'Deviation of what the client sent, percent; NULL where not compared'),
+]
+
+const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
+
+export const TABLES = {
+  training: {
+    name: 'training',
+    comment: 'One labelled example for each accepted submission',
+    lakeDateColumn: 'submitted_at',
+    columns: [...submissionColumns, schemaVersion],
+  },
+  rejections: {
+    name: 'rejections',
+    comment: 'One rejected submission, for audit; never part of the training set',
+    lakeDateColumn: 'submitted_at',
+    columns: [
+      ...submissionColumns,
+      column('strikes', 'INTEGER', 'Strikes of the agent within 24 h, this one included'),
+      schemaVersion,
+    ],
+  },
+  xp_ledger: {
+    name: 'xp_ledger',
+    comment: 'One award of experience points; the sum per agent is its total',
+    lakeDateColumn: 'awarded_at',
+    columns: [
+      column('entry_id', 'VARCHAR', 'Identity of the award'),
+      column('agent_id', 'VARCHAR', 'Who earned it'),
+      column('awarded_at', 'TIMESTAMP', 'UTC'),
+      column('kind', 'VARCHAR', 'analysis, trade, chat, social or streaming'),
+      column('xp', 'DOUBLE', 'Points; halves are exact'),
+      optional('analysis_id', 'VARCHAR', 'The submission that earned it, for kind analysis'),
+      optional('note', 'VARCHAR', 'The operator’s word, for other kinds'),
+      schemaVersion,
+    ],
+  },
+  agents: {
+    name: 'agents',
+    comment: 'One registered agent',
+    lakeDateColumn: null,
+    columns: [
+      column('agent_id', 'VARCHAR', 'Identity'),
+      column('name', 'VARCHAR', 'As registered'),
+      optional('description', 'VARCHAR', 'As registered'),
+      column('type', 'VARCHAR', 'agent or researcher'),
+      column('created_at', 'TIMESTAMP', 'UTC'),
+    ],
+  },
+  agent_keys: {
+    name: 'agent_keys',
+    comment: 'One API key; only its hash is kept',
+    lakeDateColumn: null,
+    columns: [
+      column('key_hash', 'VARCHAR', 'SHA-256, hex'),
+      column('key_prefix', 'VARCHAR', 'The first characters, for display'),
+      column('agent_id', 'VARCHAR', 'Whose key'),
+      column('created_at', 'TIMESTAMP', 'UTC'),
+    ],
+  },
+  agent_events: {
+    name: 'agent_events',
+    comment: 'One change to an agent or a key after its creation; the latest of its kind is in force',
+    lakeDateColumn: null,
+    columns: [
+      column('agent_id', 'VARCHAR', 'Whose'),
+      column('at', 'TIMESTAMP', 'UTC'),
+      column('kind', 'VARCHAR', 'profile, key_expires, suspended, banned or unbanned'),
+      column('data', 'VARCHAR', 'JSON, by kind'),
+    ],
+  },
+  submit_attempts: {
+    name: 'submit_attempts',
+    comment: 'One submission that counted against the submit rate; kept a few minutes',
+    lakeDateColumn: null,
+    columns: [column('agent_id', 'VARCHAR', 'Who'), column('at', 'TIMESTAMP', 'UTC')],
+  },
+  idempotency: {
+    name: 'idempotency',
+    comment: 'One remembered answer; kept 24 hours',
+    lakeDateColumn: null,
+    columns: [
+      column('agent_id', 'VARCHAR', 'Who'),
+      column('idempotency_key', 'VARCHAR', 'As sent'),
+      column('body_hash', 'VARCHAR', 'SHA-256 of the body, hex'),
+      column('status', 'INTEGER', 'HTTP status of the first answer'),
+      column('body', 'VARCHAR', 'JSON of the first answer'),
+      column('at', 'TIMESTAMP', 'UTC'),
+    ],
+  },
+} as const satisfies Record<string, Table>
+
+export type TableName = keyof typeof TABLES
+/** One row to write, and where. Rows of one `commit` become durable together or not at all. */
+export interface Write {
+  table: TableName
+  row: Row
+}

@@ -1,0 +1,61 @@
+// In: nothing. Out: every closed vocabulary of the service, once. Never holds rules, only words.
+
+export const SENTIMENTS = ['bullish', 'bearish', 'neutral'] as const
+export const RISK_LEVELS = ['critical', 'high', 'medium', 'low'] as const
+export const LIQUIDITY_DEPTHS = ['deep', 'moderate', 'shallow', 'dry'] as const
+export const HOLDER_CONCENTRATIONS = ['distributed', 'moderate', 'concentrated', 'whale_dominated'] as const
+export const TREND_DIRECTIONS = ['up', 'down', 'sideways', 'reversal'] as const
+export const VOLUME_PROFILES = ['surging', 'rising', 'stable', 'declining', 'dead'] as const
+
+/** The 35 risk factors of the specification's section 2.4; the last seven came with the second campaign. */
+export const RISK_FACTORS = [
+  'whale_dominance',
+  'creator_holds_majority',
+  'low_liquidity',
+  'no_liquidity_lock',
+  'high_concentration',
+  'rug_pattern',
+  'honeypot_risk',
+  'wash_trading',
+  'bonding_curve_risk',
+  'rapid_sell_off',
+  'no_social_presence',
+  'fake_volume',
+  'supply_manipulation',
+  'dev_wallet_active',
+  'copy_token',
+  'no_website',
+  'new_deployer',
+  'single_holder_majority',
+  'declining_holders',
+  'dead_volume',
+  'healthy_distribution',
+  'strong_community',
+  'organic_volume',
+  'locked_liquidity',
+  'verified_socials',
+  'active_development',
+  'growing_holders',
+  'smart_money_inflow',
+  'freeze_authority',
+  'mint_authority',
+  'transfer_fee',
+  'mutable_metadata',
+  'smart_money_outflow',
+  'low_unique_wallets',
+  'high_unique_wallet_growth',
+] as const
+
+export const OUTCOMES = ['validated', 'unvalidated', 'rejected'] as const
+export const TABS = ['all', 'live', 'new', 'graduated'] as const
+export const SORTS = ['hot', 'market_cap', 'created_timestamp'] as const
+export const ORDERS = ['desc', 'asc'] as const
+export const STREAM_SOURCES = ['pumpfun', 'studio', 'none'] as const
+
+export type Sentiment = (typeof SENTIMENTS)[number]
+export type RiskFactor = (typeof RISK_FACTORS)[number]
+export type Outcome = (typeof OUTCOMES)[number]
+export type Tab = (typeof TABS)[number]
+export type Sort = (typeof SORTS)[number]
+export type Order = (typeof ORDERS)[number]
+export type StreamSource = (typeof STREAM_SOURCES)[number]

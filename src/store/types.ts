@@ -1,0 +1,44 @@
+// In: nothing. Out: the words of the store's door. Never holds state.
+import type { Row, TableName, Write } from '../schema/tables.ts'
+
+/** What the house must know again after a restart, as rows of the append-only tables. */
+export interface Recovered {
+  agents: Row[]
+  agentKeys: Row[]
+  /** In order of time. */
+  agentEvents: Row[]
+  /** Those of the last 60 s and younger. */
+  submitAttempts: Row[]
+  /** Those of the last 24 h. */
+  idempotency: Row[]
+  /** `{agent_id, xp}`: sums of the ledger. */
+  xpTotals: { agentId: string; xp: number; analyses: number }[]
+  /** Accepted analyses by mint, with the latest one's labels. */
+  coverage: { mint: string; count: number; lastSentiment: string; lastScore: number }[]
+  /** Latest accepted submission by agent and mint, younger than the cooldown. */
+  cooldowns: { agentId: string; mint: string; atMs: number }[]
+  /** Rejections of the last 30 days: strikes and suspensions follow from them. */
+  strikes: { agentId: string; atMs: number }[]
+}
+
+export interface LakeTableStatus {
+  table: TableName
+  files: number
+  rows: number
+  /** Rows durable in the store that no lake file holds yet. */
+  backlog: number
+}
+
+/** The cellar. Every promise rejects with ServiceError `store_unavailable` when the disk or DuckDB refuses. */
+export interface StoreDoor {
+  readonly recovered: Recovered
+  /** Resolves when all rows are durable, together. Gathered with other callers' rows into one transaction. */
+  commit(writes: readonly Write[]): Promise<void>
+  /** One accepted or rejected submission by its identity, as the row stored; null when there is none. */
+  analysis(analysisId: string): Promise<Row | null>
+  /** Writes everything not yet in the lake as Parquet. */
+  flushLake(): Promise<void>
+  status(): Promise<{ healthy: boolean; lake: LakeTableStatus[]; databaseBytes: number }>
+  /** Flushes, checkpoints and closes. */
+  close(): Promise<void>
+}
