@@ -7,7 +7,8 @@ import { isMint } from './mint.ts'
 const mint = z
   .string()
   .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
-const ts = z.number().int().min(0).max(8.64e15)
+/** Unix ms; the first second of 1970 is reserved as "no time". */
+const ts = z.number().int().min(1_000).max(8.64e15)
 const amount = z.number().min(0)
 const positive = z.number().positive()
 /** Text is cut, not refused: a token is not lost because its description is long. */

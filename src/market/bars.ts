@@ -1,0 +1,265 @@
+// In: priced trades, token by token. Out: OHLC bars of nine timeframes, and sums over them.
+// A cascade: a trade touches one bar of one second; when time has passed it by, that bar is folded into the next
+// timeframe, and so on upwards. Readers fold what is still open. Never knows a mint, a clock or a price's origin.
+import { TIMEFRAMES } from '../schema/bar.ts'
+import { BAR_STRIDE, BarRing, BV, C, COUNT_UNIT, H, L, N, O, T, V } from './bar-ring.ts'
+import {
+  BARS_PER_TOKEN_MAX_DEFAULT,
+  CHUNK_BARS,
+  LATE_GRACE_MS,
+  POOL_BARS_MIN,
+  POOL_BARS_PER_TOKEN,
+  TIMEFRAME_LENGTHS_MS,
+} from './limits.ts'
+
+const SECOND_MS = 1_000
+/** Seconds that may still change: those within the grace and the newest. A power of two above that. */
+const PENDING_SECONDS = 8
+const PENDING_MASK = PENDING_SECONDS - 1
+/** A pending second also knows the times of its first and last trade, so that a late one finds its place. */
+const FIRST_AT = BAR_STRIDE
+const LAST_AT = BAR_STRIDE + 1
+const PENDING_STRIDE = BAR_STRIDE + 2
+const PENDING_BLOCK = PENDING_SECONDS * PENDING_STRIDE
+const TIMEFRAME_COUNT = TIMEFRAMES.length
+/** One open bar for each timeframe above a second. */
+const OPEN_BLOCK = (TIMEFRAME_COUNT - 1) * BAR_STRIDE
+/** No bar starts at or before zero: a bar's start of zero marks an empty place. */
+const EMPTY = 0
+
+export interface BarsOptions {
+  tokensMax: number
+  barsPerTokenMax?: number
+  /** Called with every closed bar of a timeframe, in order: where the lake gets them. The array is reused. */
+  onClosed?: (token: number, timeframe: number, values: Float64Array, address: number) => void
+}
+
+export interface WindowSum {
+  volume: number
+  counts: number
+  buyVolume: number
+}
+
+export class BarStore {
+  #rings: BarRing[]
+  #pending: Float64Array
+  #open: Float64Array
+  /** Start of the newest pending second, by token. */
+  #head: Float64Array
+  /** Start of the oldest second that may be pending, by token. */
+  #tail: Float64Array
+  #onClosed: BarsOptions['onClosed']
+  /** Where readers fold the open partials of one timeframe: at most one each, and the pending seconds. */
+  #scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
+  #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
+
+  constructor({ tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed }: BarsOptions) {
+    this.#rings = TIMEFRAMES.map(
+      (timeframe) =>
+        new BarRing({
+          tokensMax,
+          barsPerTokenMax,
+          chunkBars: CHUNK_BARS[timeframe],
+          poolBars: Math.max(POOL_BARS_MIN, barsPerTokenMax * 8, POOL_BARS_PER_TOKEN[timeframe] * tokensMax),
+        }),
+    )
+    this.#pending = new Float64Array(tokensMax * PENDING_BLOCK)
+    this.#open = new Float64Array(tokensMax * OPEN_BLOCK)
+    this.#head = new Float64Array(tokensMax)
+    this.#tail = new Float64Array(tokensMax)
+    this.#onClosed = onClosed
+  }
+
+  get held(): number {
+    return this.#rings.reduce((sum, ring) => sum + ring.held, 0)
+  }
+
+  get reclaimed(): number {
+    return this.#rings.reduce((sum, ring) => sum + ring.reclaimedBars, 0)
+  }
+
+  /** Start of the newest second with a trade, or 0. */
+  newestSecond(token: number): number {
+    return this.#head[token]
+  }
+
+  /**
+   * Adds a trade. The caller has made sure that `tsMs` is not older than `watermarkMs`, and that the watermark never
+   * goes back: seconds that ended at or before it are closed.
+   */
+  add(token: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
+    const second = tsMs - (tsMs % SECOND_MS)
+    if (second > this.#head[token]) {
+      if (this.#head[token] !== EMPTY) this.#close(token, watermarkMs)
+      else this.#tail[token] = second
+      this.#head[token] = second
+    } else if (second < this.#tail[token]) {
+      this.#tail[token] = second
+    }
+    const at = token * PENDING_BLOCK + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+    const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
+    if (this.#pending[at + T] === second) this.#update(at, tsMs, price, volume, isBuy ? volume : 0, counts)
+    else this.#start(at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
+  }
+
+  #start(at: number, second: number, tsMs: number, price: number, volume: number, buyVolume: number, counts: number): void {
+    const bars = this.#pending
+    bars[at + T] = second
+    bars[at + O] = price
+    bars[at + H] = price
+    bars[at + L] = price
+    bars[at + C] = price
+    bars[at + V] = volume
+    bars[at + N] = counts
+    bars[at + BV] = buyVolume
+    bars[at + FIRST_AT] = tsMs
+    bars[at + LAST_AT] = tsMs
+  }
+
+  #update(at: number, tsMs: number, price: number, volume: number, buyVolume: number, counts: number): void {
+    const bars = this.#pending
+    if (price > bars[at + H]) bars[at + H] = price
+    if (price < bars[at + L]) bars[at + L] = price
+    // Equal times keep the order of arrival: the earlier one opens, the later one closes.
+    if (tsMs >= bars[at + LAST_AT]) {
+      bars[at + C] = price
+      bars[at + LAST_AT] = tsMs
+    } else if (tsMs < bars[at + FIRST_AT]) {
+      bars[at + O] = price
+      bars[at + FIRST_AT] = tsMs
+    }
+    bars[at + V] += volume
+    bars[at + N] += counts
+    bars[at + BV] += buyVolume
+  }
+
+  /** Folds every pending second that ended at or before the watermark, oldest first. */
+  #close(token: number, watermarkMs: number): void {
+    const head = this.#head[token]
+    let second = this.#tail[token]
+    const block = token * PENDING_BLOCK
+    for (; second <= head && second + SECOND_MS <= watermarkMs; second += SECOND_MS) {
+      const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+      if (this.#pending[at + T] === second) {
+        this.#fold(token, 0, this.#pending, at)
+        this.#pending[at + T] = EMPTY
+      }
+    }
+    // Nothing between the head and the newcomer is pending; a late trade may move the tail back within the grace.
+    this.#tail[token] = second > head ? Math.max(second, watermarkMs - (watermarkMs % SECOND_MS)) : second
+  }
+
+  /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
+  #fold(token: number, timeframe: number, source: Float64Array, at: number): void {
+    const ring = this.#rings[timeframe]
+    const address = ring.push(token)
+    const values = ring.values
+    for (let field = 0; field < BAR_STRIDE; field++) values[address + field] = source[at + field]
+    if (this.#onClosed !== undefined) this.#onClosed(token, timeframe, values, address)
+    if (timeframe + 1 === TIMEFRAME_COUNT) return
+    const open = token * OPEN_BLOCK + timeframe * BAR_STRIDE
+    const start = values[address + T]
+    const bucket = start - (start % TIMEFRAME_LENGTHS_MS[timeframe + 1])
+    if (this.#open[open + T] === bucket) {
+      merge(this.#open, open, values, address)
+      return
+    }
+    if (this.#open[open + T] !== EMPTY) this.#fold(token, timeframe + 1, this.#open, open)
+    for (let field = 0; field < BAR_STRIDE; field++) this.#open[open + field] = values[address + field]
+    this.#open[open + T] = bucket
+  }
+
+  /**
+   * Folds what is open of a token into bars of `timeframe`, ascending, in the scratch.
+   * @returns how many bars it made; read them with `scratch`.
+   */
+  #foldOpen(token: number, timeframe: number): number {
+    const length = TIMEFRAME_LENGTHS_MS[timeframe]
+    let made = 0
+    const put = (source: Float64Array, at: number) => {
+      const bucket = source[at + T] - (source[at + T] % length)
+      const last = (made - 1) * BAR_STRIDE
+      if (made > 0 && this.#scratch[last + T] === bucket) {
+        merge(this.#scratch, last, source, at)
+        return
+      }
+      const next = made++ * BAR_STRIDE
+      for (let field = 0; field < BAR_STRIDE; field++) this.#scratch[next + field] = source[at + field]
+      this.#scratch[next + T] = bucket
+    }
+    for (let level = timeframe - 1; level >= 0; level--) {
+      const open = token * OPEN_BLOCK + level * BAR_STRIDE
+      if (this.#open[open + T] !== EMPTY) put(this.#open, open)
+    }
+    const head = this.#head[token]
+    if (head === EMPTY) return made
+    for (let second = Math.max(this.#tail[token], head - PENDING_MASK * SECOND_MS); second <= head; second += SECOND_MS) {
+      const at = token * PENDING_BLOCK + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+      if (this.#pending[at + T] === second) put(this.#pending, at)
+    }
+    return made
+  }
+
+  /**
+   * Visits a token's bars of one timeframe, newest first, until `visit` returns false.
+   * The values are valid during the call only.
+   */
+  backwards(token: number, timeframe: number, visit: (values: Float64Array, at: number) => boolean): void {
+    for (let index = this.#foldOpen(token, timeframe) - 1; index >= 0; index--) {
+      if (!visit(this.#scratch, index * BAR_STRIDE)) return
+    }
+    const ring = this.#rings[timeframe]
+    ring.backwards(token, (address) => visit(ring.values, address))
+  }
+
+  /** Sums the bars of `timeframe` that start at or after `fromMs` and before `beforeMs`. The result is reused. */
+  sum(token: number, timeframe: number, fromMs: number, beforeMs = Number.POSITIVE_INFINITY): WindowSum {
+    const sum = this.#sum
+    sum.volume = 0
+    sum.counts = 0
+    sum.buyVolume = 0
+    this.backwards(token, timeframe, (values, at) => {
+      if (values[at + T] < fromMs) return false
+      if (values[at + T] < beforeMs) {
+        sum.volume += values[at + V]
+        sum.counts += values[at + N]
+        sum.buyVolume += values[at + BV]
+      }
+      return true
+    })
+    return sum
+  }
+
+  /** Close of the newest bar that starts before `beforeMs`, or null. */
+  closeBefore(token: number, timeframe: number, beforeMs: number): number | null {
+    let close: number | null = null
+    this.backwards(token, timeframe, (values, at) => {
+      if (values[at + T] >= beforeMs) return true
+      close = values[at + C]
+      return false
+    })
+    return close
+  }
+
+  /** Forgets a token's bars. */
+  clear(token: number): void {
+    for (const ring of this.#rings) ring.clear(token)
+    this.#pending.fill(0, token * PENDING_BLOCK, (token + 1) * PENDING_BLOCK)
+    this.#open.fill(0, token * OPEN_BLOCK, (token + 1) * OPEN_BLOCK)
+    this.#head[token] = EMPTY
+    this.#tail[token] = EMPTY
+  }
+}
+
+/** Adds the later bar at `from` to the one at `to`. */
+function merge(target: Float64Array, to: number, source: Float64Array, from: number): void {
+  if (source[from + H] > target[to + H]) target[to + H] = source[from + H]
+  if (source[from + L] < target[to + L]) target[to + L] = source[from + L]
+  target[to + C] = source[from + C]
+  target[to + V] += source[from + V]
+  target[to + N] += source[from + N]
+  target[to + BV] += source[from + BV]
+}
+
+// The pending seconds must cover the grace: a trade within it touches at most this many seconds and the newest.
+if (LATE_GRACE_MS / SECOND_MS + 2 > PENDING_SECONDS) throw new Error('PENDING_SECONDS does not cover LATE_GRACE_MS')
