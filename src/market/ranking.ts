@@ -187,7 +187,9 @@ export class Ranking {
   #join(chunkIndex: number): void {
     const left = chunkIndex === 0 ? 0 : chunkIndex - 1
     const right = this.#chunks[left + 1]
-    if (this.#chunks[left].size + right.size > CHUNK_MAX - CHUNK_MIN) return
+    const size = this.#chunks[left].size + right.size
+    // Joining into an almost full chunk would split it again at once; an empty chunk must go in any case.
+    if (size > CHUNK_MAX - CHUNK_MIN && this.#chunks[chunkIndex].size > 0) return
     const target = this.#writable(left)
     target.keys.set(right.keys.subarray(0, right.size), target.size)
     target.ids.set(right.ids.subarray(0, right.size), target.size)

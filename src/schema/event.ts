@@ -102,7 +102,7 @@ export type IngestRecord = z.infer<typeof ingestRecordSchema>
 export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
 
 /** Why the engine did not take an event. Counted by code; nothing of the market changed. */
-export type EventRejection = 'late' | 'sol_price_unknown'
+export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown'
 
 /** Where feeds deliver. `receivedAtMs` is the time of receipt, Unix ms; it carries the market's time forward. */
 export interface EventSink {

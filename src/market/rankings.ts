@@ -1,0 +1,66 @@
+// In: tokens, their keys and the tabs they belong to. Out: any page of any tab in any order. One ranking for each
+// (tab, sort), kept in order as keys change. Never computes a key.
+import { SORTS, type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
+import { Ranking } from './ranking.ts'
+
+/** Ranks behind every known key. */
+export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
+
+const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
+
+export class Rankings {
+  #keys: Record<Sort, Float64Array>
+  #tabs: Uint8Array
+  #rankings: Record<Tab, Record<Sort, Ranking>>
+
+  /** @param before the tie-breaker: true when token `a` comes before `b` at equal keys. */
+  constructor(tokensMax: number, before: (a: number, b: number) => boolean) {
+    const bySort = <Value>(make: () => Value) => Object.fromEntries(SORTS.map((sort) => [sort, make()])) as Record<Sort, Value>
+    this.#keys = bySort(() => new Float64Array(tokensMax))
+    this.#tabs = new Uint8Array(tokensMax)
+    this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(() => new Ranking(before))])) as Record<Tab, Record<Sort, Ranking>>
+  }
+
+  of(tab: Tab, sort: Sort): Ranking {
+    return this.#rankings[tab][sort]
+  }
+
+  has(slot: number, tab: Tab): boolean {
+    return (this.#tabs[slot] & tabBit(tab)) !== 0
+  }
+
+  key(slot: number, sort: Sort): number {
+    return this.#keys[sort][slot]
+  }
+
+  /** A new token, in the tab `all`. */
+  add(slot: number, keys: Record<Sort, number>): void {
+    for (const sort of SORTS) this.#keys[sort][slot] = keys[sort]
+    this.#tabs[slot] = 0
+    this.setTab(slot, 'all', true)
+  }
+
+  remove(slot: number): void {
+    for (const tab of TABS) this.setTab(slot, tab, false)
+  }
+
+  setTab(slot: number, tab: Tab, belongs: boolean): void {
+    if (this.has(slot, tab) === belongs) return
+    this.#tabs[slot] ^= tabBit(tab)
+    for (const sort of SORTS) {
+      const ranking = this.#rankings[tab][sort]
+      if (belongs) ranking.insert(slot, this.#keys[sort][slot])
+      else ranking.remove(slot, this.#keys[sort][slot])
+    }
+  }
+
+  setKey(slot: number, sort: Sort, key: number): void {
+    const known = Number.isNaN(key) ? KEY_UNKNOWN : key
+    const old = this.#keys[sort][slot]
+    if (known === old) return
+    this.#keys[sort][slot] = known
+    for (const tab of TABS) {
+      if (this.has(slot, tab)) this.#rankings[tab][sort].update(slot, old, known)
+    }
+  }
+}

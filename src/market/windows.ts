@@ -1,0 +1,212 @@
+// In: trades already in the bars, and patches of windowed figures. Out: sums over the sliding windows 1m, 1h, 6h, 24h
+// and the changes of price across them. A window is the newest bars of its resolution that reach back at most its
+// length: what it shows covers between (length - resolution) and length. Never keeps a sum that could drift: a sum is
+// taken anew from the bars whenever the window has moved.
+import type { DataPoint } from '../schema/datapoint.ts'
+import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
+import type { BarStore } from './bars.ts'
+import { TIMEFRAMES } from '../schema/bar.ts'
+import { TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from './limits.ts'
+
+export type WindowField =
+  | 'volume1m' | 'volume1h' | 'volume6h' | 'volume24h' | 'buys24h' | 'sells24h' | 'tradeRate1m'
+  | 'buySellImbalance1m' | 'priceChange1h' | 'priceChange6h' | 'priceChange24h'
+export type WindowFigures = Pick<DataPoint, WindowField>
+
+/** Sums that a patch may set: later trades are added to it until the window has passed over the patch. */
+const CARRIED: Partial<Record<WindowField, { window: WindowName; of: 'volume' | 'buys' | 'sells' }>> = {
+  volume1m: { window: '1m', of: 'volume' },
+  volume1h: { window: '1h', of: 'volume' },
+  volume6h: { window: '6h', of: 'volume' },
+  volume24h: { window: '24h', of: 'volume' },
+  buys24h: { window: '24h', of: 'buys' },
+  sells24h: { window: '24h', of: 'sells' },
+}
+
+interface Patched {
+  value: number | null
+  /** The figure falls back to the trades from here on. */
+  untilMs: number
+  /** Lifetime sum at the patch, for a carried figure; the lifetime count of trades for any other. */
+  lifetimeAt: number
+}
+
+const windowOf = (name: WindowName) => {
+  const { lengthMs, timeframe } = WINDOWS[name]
+  const index = TIMEFRAMES.indexOf(timeframe)
+  return { lengthMs, index, resolutionMs: TIMEFRAME_LENGTHS_MS[index] }
+}
+const DAY = windowOf('24h')
+const MINUTE = windowOf('1m')
+
+/** Start of the oldest bar that a window holds at `nowMs`. */
+function windowFrom({ lengthMs, resolutionMs }: { lengthMs: number; resolutionMs: number }, nowMs: number): number {
+  return nowMs - (nowMs % resolutionMs) - lengthMs + resolutionMs
+}
+
+/** The 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
+export const dayFrom = (nowMs: number): number => windowFrom(DAY, nowMs)
+/** When the 24-hour window moves next. */
+export const dayMovesAt = (nowMs: number): number => nowMs - (nowMs % DAY.resolutionMs) + DAY.resolutionMs
+
+export class Windows {
+  #bars: BarStore
+  #dayFrom: Float64Array
+  #dayVolume: Float64Array
+  #dayCounts: Float64Array
+  #lifetimeVolume: Float64Array
+  #lifetimeCounts: Float64Array
+  #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
+
+  constructor(bars: BarStore, tokensMax: number) {
+    const column = () => new Float64Array(tokensMax)
+    this.#bars = bars
+    this.#dayFrom = column()
+    this.#dayVolume = column()
+    this.#dayCounts = column()
+    this.#lifetimeVolume = column()
+    this.#lifetimeCounts = column()
+  }
+
+  /** Counts a trade that is in the bars already. */
+  add(slot: number, tsMs: number, volume: number, isBuy: boolean, nowMs: number): void {
+    const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
+    this.#lifetimeVolume[slot] += volume
+    this.#lifetimeCounts[slot] += counts
+    if (this.#dayFrom[slot] !== dayFrom(nowMs)) {
+      this.#refreshDay(slot, nowMs)
+    } else if (tsMs >= this.#dayFrom[slot]) {
+      this.#dayVolume[slot] += volume
+      this.#dayCounts[slot] += counts
+    }
+  }
+
+  volume24h(slot: number, nowMs: number): number | null {
+    const patched = this.#patchedValue(slot, 'volume24h', nowMs)
+    if (patched !== undefined) return patched
+    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return this.#dayVolume[slot]
+  }
+
+  buys24h(slot: number, nowMs: number): number | null {
+    const patched = this.#patchedValue(slot, 'buys24h', nowMs)
+    if (patched !== undefined) return patched
+    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return buysOf(this.#dayCounts[slot])
+  }
+
+  sells24h(slot: number, nowMs: number): number | null {
+    const patched = this.#patchedValue(slot, 'sells24h', nowMs)
+    if (patched !== undefined) return patched
+    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return tradesOf(this.#dayCounts[slot]) - buysOf(this.#dayCounts[slot])
+  }
+
+  /** The 24-hour window that the sums of `slot` stand for; NaN when a patch rules any of them. */
+  windowFromMs(slot: number, nowMs: number): number {
+    const patched = this.#patched.get(slot)
+    if (patched !== undefined) {
+      for (const field of ['volume24h', 'buys24h', 'sells24h'] as const) {
+        if (this.#patchedValue(slot, field, nowMs) !== undefined) return Number.NaN
+      }
+    }
+    return dayFrom(nowMs)
+  }
+
+  /** What lies between two positions of the 24-hour window: what must be added to the sums of the later to get those
+   *  of the earlier. */
+  between(slot: number, fromMs: number, beforeMs: number): { volume: number; buys: number; sells: number } {
+    const { volume, counts } = this.#bars.sum(slot, DAY.index, fromMs, beforeMs)
+    return { volume, buys: buysOf(counts), sells: tradesOf(counts) - buysOf(counts) }
+  }
+
+  /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
+  figures(slot: number, priceUsd: number, nowMs: number): WindowFigures {
+    const minute = this.#bars.sum(slot, MINUTE.index, windowFrom(MINUTE, nowMs))
+    const volume1m = minute.volume
+    const trades1m = tradesOf(minute.counts)
+    const imbalance = volume1m > 0 ? clamp((2 * minute.buyVolume - volume1m) / volume1m) : null
+    return {
+      priceChange1h: this.#held(slot, 'priceChange1h', this.#change(slot, '1h', priceUsd, nowMs)),
+      priceChange6h: this.#held(slot, 'priceChange6h', this.#change(slot, '6h', priceUsd, nowMs)),
+      priceChange24h: this.#held(slot, 'priceChange24h', this.#change(slot, '24h', priceUsd, nowMs)),
+      volume1m: this.#carried(slot, 'volume1m', volume1m, nowMs),
+      volume1h: this.#carried(slot, 'volume1h', this.#volume(slot, '1h', nowMs), nowMs),
+      volume6h: this.#carried(slot, 'volume6h', this.#volume(slot, '6h', nowMs), nowMs),
+      volume24h: this.volume24h(slot, nowMs),
+      buys24h: this.buys24h(slot, nowMs),
+      sells24h: this.sells24h(slot, nowMs),
+      tradeRate1m: this.#held(slot, 'tradeRate1m', trades1m),
+      buySellImbalance1m: this.#held(slot, 'buySellImbalance1m', imbalance),
+    }
+  }
+
+  /** A patch sets a windowed figure. */
+  patch(slot: number, field: WindowField, value: number | null, nowMs: number): void {
+    let patched = this.#patched.get(slot)
+    if (patched === undefined) this.#patched.set(slot, (patched = {}))
+    const carried = value === null ? undefined : CARRIED[field]
+    patched[field] = {
+      value,
+      untilMs: carried === undefined ? Number.POSITIVE_INFINITY : nowMs + WINDOWS[carried.window].lengthMs,
+      lifetimeAt: carried === undefined ? this.#lifetimeCounts[slot] : this.#lifetime(slot, carried.of),
+    }
+  }
+
+  clear(slot: number): void {
+    this.#dayFrom[slot] = 0
+    this.#dayVolume[slot] = 0
+    this.#dayCounts[slot] = 0
+    this.#lifetimeVolume[slot] = 0
+    this.#lifetimeCounts[slot] = 0
+    this.#patched.delete(slot)
+  }
+
+  #refreshDay(slot: number, nowMs: number): void {
+    const from = dayFrom(nowMs)
+    const { volume, counts } = this.#bars.sum(slot, DAY.index, from)
+    this.#dayFrom[slot] = from
+    this.#dayVolume[slot] = volume
+    this.#dayCounts[slot] = counts
+  }
+
+  #volume(slot: number, name: WindowName, nowMs: number): number {
+    const window = windowOf(name)
+    return this.#bars.sum(slot, window.index, windowFrom(window, nowMs)).volume
+  }
+
+  #change(slot: number, name: WindowName, priceUsd: number, nowMs: number): number | null {
+    const window = windowOf(name)
+    const then = this.#bars.closeBefore(slot, window.index, windowFrom(window, nowMs))
+    return then === null || Number.isNaN(priceUsd) ? null : (100 * (priceUsd - then)) / then
+  }
+
+  #lifetime(slot: number, of: 'volume' | 'buys' | 'sells'): number {
+    if (of === 'volume') return this.#lifetimeVolume[slot]
+    const buys = buysOf(this.#lifetimeCounts[slot])
+    return of === 'buys' ? buys : tradesOf(this.#lifetimeCounts[slot]) - buys
+  }
+
+  /** The patched value of a figure as of now; undefined when the trades rule. */
+  #patchedValue(slot: number, field: WindowField, nowMs: number): number | null | undefined {
+    const patched = this.#patched.get(slot)?.[field]
+    if (patched === undefined) return undefined
+    const carried = CARRIED[field]
+    if (patched.value === null || carried === undefined) {
+      return patched.lifetimeAt === this.#lifetimeCounts[slot] ? patched.value : undefined
+    }
+    return nowMs < patched.untilMs ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt : undefined
+  }
+
+  #carried(slot: number, field: WindowField, value: number, nowMs: number): number | null {
+    const patched = this.#patchedValue(slot, field, nowMs)
+    return patched === undefined ? value : patched
+  }
+
+  #held(slot: number, field: WindowField, value: number | null): number | null {
+    const patched = this.#patchedValue(slot, field, 0)
+    return patched === undefined ? value : patched
+  }
+}
+
+const clamp = (ratio: number): number => Math.min(1, Math.max(-1, ratio))
