@@ -89,7 +89,11 @@ export class BarRing {
   backwards(token: number, visit: (address: number) => boolean): void {
     for (let chunk = this.#newest[token]; chunk !== NONE; chunk = this.#older[chunk]) {
       const first = chunk * this.#chunkBars * BAR_STRIDE
-      for (let address = first + (this.#used[chunk] - 1) * BAR_STRIDE; address >= first; address -= BAR_STRIDE) {
+      for (
+        let address = first + (this.#used[chunk] - 1) * BAR_STRIDE;
+        address >= first;
+        address -= BAR_STRIDE
+      ) {
         if (!visit(address)) return
       }
     }

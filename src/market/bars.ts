@@ -102,7 +102,15 @@ export class BarStore {
     else this.#start(at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
   }
 
-  #start(at: number, second: number, tsMs: number, price: number, volume: number, buyVolume: number, counts: number): void {
+  #start(
+    at: number,
+    second: number,
+    tsMs: number,
+    price: number,
+    volume: number,
+    buyVolume: number,
+    counts: number,
+  ): void {
     const bars = this.#pending
     bars[at + T] = second
     bars[at + O] = price
@@ -193,7 +201,11 @@ export class BarStore {
     }
     const head = this.#head[token]
     if (head === EMPTY) return made
-    for (let second = Math.max(this.#tail[token], head - PENDING_MASK * SECOND_MS); second <= head; second += SECOND_MS) {
+    for (
+      let second = Math.max(this.#tail[token], head - PENDING_MASK * SECOND_MS);
+      second <= head;
+      second += SECOND_MS
+    ) {
       const at = token * PENDING_BLOCK + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
       if (this.#pending[at + T] === second) put(this.#pending, at)
     }
@@ -262,4 +274,5 @@ function merge(target: Float64Array, to: number, source: Float64Array, from: num
 }
 
 // The pending seconds must cover the grace: a trade within it touches at most this many seconds and the newest.
-if (LATE_GRACE_MS / SECOND_MS + 2 > PENDING_SECONDS) throw new Error('PENDING_SECONDS does not cover LATE_GRACE_MS')
+if (LATE_GRACE_MS / SECOND_MS + 2 > PENDING_SECONDS)
+  throw new Error('PENDING_SECONDS does not cover LATE_GRACE_MS')

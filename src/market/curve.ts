@@ -12,7 +12,10 @@ export const CURVE_SUPPLY = 1_000_000_000
 
 /** True when the reserves lie on pump.fun's constant-product curve. */
 export function obeysCurve(vSol: number, vTokens: number): boolean {
-  return vTokens <= INITIAL_TOKENS * (1 + 1e-9) && Math.abs(vSol * vTokens - PRODUCT) <= PRODUCT * PRODUCT_TOLERANCE
+  return (
+    vTokens <= INITIAL_TOKENS * (1 + 1e-9) &&
+    Math.abs(vSol * vTokens - PRODUCT) <= PRODUCT * PRODUCT_TOLERANCE
+  )
 }
 
 /** Progress on the curve, 0-100. */

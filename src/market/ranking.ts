@@ -51,7 +51,9 @@ export class Ranking {
     const chunk = this.#chunks[chunkIndex]
     const position = this.#find(chunkIndex, id, oldKey)
     const fitsAbove =
-      position > 0 ? this.#precedes(chunk.ids[position - 1], chunk.keys[position - 1], id, newKey) : chunkIndex === 0
+      position > 0
+        ? this.#precedes(chunk.ids[position - 1], chunk.keys[position - 1], id, newKey)
+        : chunkIndex === 0
     const fitsBelow =
       position < chunk.size - 1
         ? this.#precedes(id, newKey, chunk.ids[position + 1], chunk.keys[position + 1])
@@ -116,7 +118,8 @@ export class Ranking {
     while (low < high) {
       const middle = (low + high) >>> 1
       const middleKey = keys[middle]
-      const before = middleKey === key ? chunk.ids[middle] !== id && this.#before(chunk.ids[middle], id) : middleKey > key
+      const before =
+        middleKey === key ? chunk.ids[middle] !== id && this.#before(chunk.ids[middle], id) : middleKey > key
       if (before) low = middle + 1
       else high = middle
     }
@@ -126,7 +129,8 @@ export class Ranking {
   #find(chunkIndex: number, id: number, key: number): number {
     const chunk = this.#chunks[chunkIndex]
     const position = this.#position(chunk, id, key)
-    if (chunk.ids[position] !== id || position >= chunk.size) throw new Error(`assertion failed: ${id} is not ranked with ${key}`)
+    if (chunk.ids[position] !== id || position >= chunk.size)
+      throw new Error(`assertion failed: ${id} is not ranked with ${key}`)
     return position
   }
 
@@ -198,7 +202,13 @@ export class Ranking {
   }
 }
 
-function sliceOf(chunks: readonly Chunk[], size: number, offset: number, limit: number, descending: boolean): Uint32Array {
+function sliceOf(
+  chunks: readonly Chunk[],
+  size: number,
+  offset: number,
+  limit: number,
+  descending: boolean,
+): Uint32Array {
   const count = Math.max(0, Math.min(limit, size - offset))
   const ids = new Uint32Array(count)
   let skip = descending ? offset : size - offset - count

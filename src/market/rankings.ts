@@ -15,10 +15,13 @@ export class Rankings {
 
   /** @param before the tie-breaker: true when token `a` comes before `b` at equal keys. */
   constructor(tokensMax: number, before: (a: number, b: number) => boolean) {
-    const bySort = <Value>(make: () => Value) => Object.fromEntries(SORTS.map((sort) => [sort, make()])) as Record<Sort, Value>
+    const bySort = <Value>(make: () => Value) =>
+      Object.fromEntries(SORTS.map((sort) => [sort, make()])) as Record<Sort, Value>
     this.#keys = bySort(() => new Float64Array(tokensMax))
     this.#tabs = new Uint8Array(tokensMax)
-    this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(() => new Ranking(before))])) as Record<Tab, Record<Sort, Ranking>>
+    this.#rankings = Object.fromEntries(
+      TABS.map((tab) => [tab, bySort(() => new Ranking(before))]),
+    ) as Record<Tab, Record<Sort, Ranking>>
   }
 
   of(tab: Tab, sort: Sort): Ranking {

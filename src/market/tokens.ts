@@ -45,11 +45,30 @@ export const RARE_FIELDS_UNKNOWN = Object.freeze({
   enriched_source: null,
 } satisfies Partial<DataPoint>) as RareFields
 export type RareField =
-  | 'streamSource' | 'viewerCount' | 'dexPaid' | 'dexBoosted' | 'primaryDex' | 'topHolders' | 'snipersHolding'
-  | 'insidersHolding' | 'bundleHolding' | 'freshWalletsHolding' | 'creatorHolding' | 'pairAddress' | 'fdv'
-  | 'has_freeze_authority' | 'has_mint_authority' | 'transfer_fee_enabled' | 'is_mutable_metadata'
-  | 'top10_holder_pct_onchain' | 'unique_wallet_24h' | 'unique_wallet_1h' | 'buy_volume_24h_usd'
-  | 'sell_volume_24h_usd' | 'enriched_at' | 'enriched_source'
+  | 'streamSource'
+  | 'viewerCount'
+  | 'dexPaid'
+  | 'dexBoosted'
+  | 'primaryDex'
+  | 'topHolders'
+  | 'snipersHolding'
+  | 'insidersHolding'
+  | 'bundleHolding'
+  | 'freshWalletsHolding'
+  | 'creatorHolding'
+  | 'pairAddress'
+  | 'fdv'
+  | 'has_freeze_authority'
+  | 'has_mint_authority'
+  | 'transfer_fee_enabled'
+  | 'is_mutable_metadata'
+  | 'top10_holder_pct_onchain'
+  | 'unique_wallet_24h'
+  | 'unique_wallet_1h'
+  | 'buy_volume_24h_usd'
+  | 'sell_volume_24h_usd'
+  | 'enriched_at'
+  | 'enriched_source'
 export type RareFields = Pick<DataPoint, RareField>
 
 /** Numeric columns; NaN stands for unknown. */
@@ -95,7 +114,10 @@ export class TokenTable {
 
   constructor(capacity: number) {
     this.capacity = capacity
-    this.columns = Object.fromEntries(COLUMNS.map((name) => [name, new Float64Array(capacity)])) as Record<ColumnName, Float64Array>
+    this.columns = Object.fromEntries(COLUMNS.map((name) => [name, new Float64Array(capacity)])) as Record<
+      ColumnName,
+      Float64Array
+    >
     this.flags = new Uint8Array(capacity)
     this.texts = []
     this.rare = []

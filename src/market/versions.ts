@@ -89,7 +89,8 @@ export class VersionLog {
   }
 
   #grow(nowMs: number): void {
-    while (this.#segments.length > 0 && this.#lastEndOf(this.#segments[0]) < nowMs - this.#retentionMs) this.#drop()
+    while (this.#segments.length > 0 && this.#lastEndOf(this.#segments[0]) < nowMs - this.#retentionMs)
+      this.#drop()
     if (this.#segments.length === this.#segmentsMax) {
       this.droppedEarly += SEGMENT_RECORDS
       this.#drop()

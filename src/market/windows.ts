@@ -2,15 +2,25 @@
 // and the changes of price across them. A window is the newest bars of its resolution that reach back at most its
 // length: what it shows covers between (length - resolution) and length. Never keeps a sum that could drift: a sum is
 // taken anew from the bars whenever the window has moved.
+
+import { TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
-import { TIMEFRAMES } from '../schema/bar.ts'
 import { TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from './limits.ts'
 
 export type WindowField =
-  | 'volume1m' | 'volume1h' | 'volume6h' | 'volume24h' | 'buys24h' | 'sells24h' | 'tradeRate1m'
-  | 'buySellImbalance1m' | 'priceChange1h' | 'priceChange6h' | 'priceChange24h'
+  | 'volume1m'
+  | 'volume1h'
+  | 'volume6h'
+  | 'volume24h'
+  | 'buys24h'
+  | 'sells24h'
+  | 'tradeRate1m'
+  | 'buySellImbalance1m'
+  | 'priceChange1h'
+  | 'priceChange6h'
+  | 'priceChange24h'
 export type WindowFigures = Pick<DataPoint, WindowField>
 
 /** Sums that a patch may set: later trades are added to it until the window has passed over the patch. */
@@ -40,7 +50,10 @@ const DAY = windowOf('24h')
 const MINUTE = windowOf('1m')
 
 /** Start of the oldest bar that a window holds at `nowMs`. */
-function windowFrom({ lengthMs, resolutionMs }: { lengthMs: number; resolutionMs: number }, nowMs: number): number {
+function windowFrom(
+  { lengthMs, resolutionMs }: { lengthMs: number; resolutionMs: number },
+  nowMs: number,
+): number {
   return nowMs - (nowMs % resolutionMs) - lengthMs + resolutionMs
 }
 
@@ -144,7 +157,10 @@ export class Windows {
   /** A patch sets a windowed figure. */
   patch(slot: number, field: WindowField, value: number | null, nowMs: number): void {
     let patched = this.#patched.get(slot)
-    if (patched === undefined) this.#patched.set(slot, (patched = {}))
+    if (patched === undefined) {
+      patched = {}
+      this.#patched.set(slot, patched)
+    }
     const carried = value === null ? undefined : CARRIED[field]
     patched[field] = {
       value,
@@ -195,7 +211,9 @@ export class Windows {
     if (patched.value === null || carried === undefined) {
       return patched.lifetimeAt === this.#lifetimeCounts[slot] ? patched.value : undefined
     }
-    return nowMs < patched.untilMs ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt : undefined
+    return nowMs < patched.untilMs
+      ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt
+      : undefined
   }
 
   #carried(slot: number, field: WindowField, value: number, nowMs: number): number | null {

@@ -1,0 +1,605 @@
+// In: market events, one after another, and the passing of time. Out: pages, DataPoints, versions and bars.
+// The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
+// Never reads a clock, a file, the environment or a random number.
+import { TIMEFRAMES } from '../schema/bar.ts'
+import {
+  DATAPOINT_VERSION,
+  type DataPoint,
+  SNAPSHOT_FIELDS,
+  type SnapshotValues,
+} from '../schema/datapoint.ts'
+import type {
+  EventRejection,
+  GraduatedEvent,
+  LiveEvent,
+  MarketEvent,
+  PatchEvent,
+  TokenEvent,
+  TradeEvent,
+} from '../schema/event.ts'
+import type { MarketItem } from '../schema/market-item.ts'
+import { readBars } from './bar-query.ts'
+import { C, T } from './bar-ring.ts'
+import { BarStore, type BarsOptions } from './bars.ts'
+import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
+import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
+import {
+  LATE_GRACE_MS,
+  NEW_WINDOW_MS_DEFAULT,
+  SILENCE_MS,
+  SPARKLINE_BARS,
+  TOKENS_MAX_DEFAULT,
+  VERSION_RETENTION_MS,
+  VERSIONS_MAX_DEFAULT,
+} from './limits.ts'
+import { PageCache } from './pages.ts'
+import { applyPatch } from './patch.ts'
+import { KEY_UNKNOWN, Rankings } from './rankings.ts'
+import { RecentTrades } from './recent-trades.ts'
+import { DataPointText } from './render.ts'
+import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, TokenTable, type TokenText } from './tokens.ts'
+import type { Bars, BarsQuery, MarketDoor, MarketStats, Page, PageQuery } from './types.ts'
+import { VERSION_VALUES, VersionLog } from './versions.ts'
+import { dayFrom, Windows } from './windows.ts'
+
+export interface MarketOptions {
+  tokensMax?: number
+  /** How long a token counts as new. */
+  newWindowMs?: number
+  barsPerTokenMax?: number
+  versionsMax?: number
+  /** See BarsOptions. */
+  onBarClosed?: (
+    mint: string,
+    ...bar: Parameters<NonNullable<BarsOptions['onClosed']>> extends [number, ...infer Rest] ? Rest : never
+  ) => void
+}
+
+/** Seconds from its reading during which a DataPoint may be submitted: the five minutes of the contract. */
+const DATAPOINT_TTL_SECONDS = 300
+const SECOND_MS = 1_000
+const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
+
+/** NaN is how a column says unknown. */
+const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
+
+export class Market implements MarketDoor {
+  timeMs = 0
+  seq = 0
+  readonly #tokens: TokenTable
+  readonly #bars: BarStore
+  readonly #windows: Windows
+  readonly #versions: VersionLog
+  readonly #rankings: Rankings
+  readonly #recentTrades: RecentTrades
+  readonly #pages: PageCache
+  readonly #newWindowMs: number
+  readonly #analysisCounts = new Map<string, number>()
+  #solPriceUsd = Number.NaN
+  /** By token: no trade older than this is taken; never goes back. */
+  readonly #watermark: Float64Array
+  /** By token: market time of the latest trade, of the first sight, of the version in effect, and of the row's change. */
+  readonly #tradedAt: Float64Array
+  readonly #bornAt: Float64Array
+  readonly #versionAt: Float64Array
+  readonly #changedSeq: Float64Array
+  readonly #datapoints: (
+    | { text: DataPointText; version: string; validUntilMs: number; seq: number }
+    | undefined
+  )[] = []
+  readonly #compared = new Float64Array(VERSION_VALUES)
+  readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
+
+  constructor(options: MarketOptions = {}) {
+    const { tokensMax = TOKENS_MAX_DEFAULT, newWindowMs = NEW_WINDOW_MS_DEFAULT, onBarClosed } = options
+    this.#tokens = new TokenTable(tokensMax)
+    this.#bars = new BarStore({
+      tokensMax,
+      barsPerTokenMax: options.barsPerTokenMax,
+      onClosed: onBarClosed && ((slot, ...bar) => onBarClosed(this.#tokens.texts[slot]!.mint, ...bar)),
+    })
+    this.#windows = new Windows(this.#bars, tokensMax)
+    this.#versions = new VersionLog({
+      tokensMax,
+      retentionMs: VERSION_RETENTION_MS,
+      versionsMax: options.versionsMax ?? VERSIONS_MAX_DEFAULT,
+    })
+    const texts = this.#tokens.texts
+    this.#rankings = new Rankings(tokensMax, (a, b) => texts[a]!.mint < texts[b]!.mint)
+    this.#recentTrades = new RecentTrades()
+    this.#newWindowMs = newWindowMs
+    this.#watermark = new Float64Array(tokensMax)
+    this.#tradedAt = new Float64Array(tokensMax)
+    this.#bornAt = new Float64Array(tokensMax)
+    this.#versionAt = new Float64Array(tokensMax)
+    this.#changedSeq = new Float64Array(tokensMax)
+    this.#pages = new PageCache(this.#rankings, {
+      item: (slot) => this.#item(slot),
+      words: (slot) => texts[slot]!,
+      changedSeq: this.#changedSeq,
+    })
+  }
+
+  apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
+    this.advanceTo(receivedAtMs)
+    this.#counters.events++
+    switch (event.type) {
+      case 'trade':
+        return this.#trade(event)
+      case 'token':
+        this.#token(event)
+        return null
+      case 'patch':
+        this.#patch(event)
+        return null
+      case 'graduated':
+        this.#graduated(event)
+        return null
+      case 'live':
+        this.#live(event)
+        return null
+      case 'solPrice':
+        this.#solPriceUsd = event.usd
+        return null
+      case 'disconnect':
+        this.#counters.disconnects++
+        return null
+      case 'analysisCount':
+        this.#analysisCount(event.mint, event.count)
+        return null
+    }
+  }
+
+  advanceTo(timeMs: number): void {
+    if (timeMs <= this.timeMs) return
+    this.timeMs = timeMs
+    const newest = this.#rankings.of('new', 'created_timestamp')
+    for (let slot = newest.last(); slot !== -1 && !this.#isNew(slot); slot = newest.last()) {
+      this.#rankings.setTab(slot, 'new', false)
+      this.#changed(slot)
+    }
+  }
+
+  has(mint: string): boolean {
+    return this.#tokens.slotOf(mint) !== -1
+  }
+
+  page(query: PageQuery): Page {
+    return this.#pages.page(query, this.seq, this.timeMs)
+  }
+
+  item(mint: string): MarketItem | null {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? null : this.#item(slot)
+  }
+
+  datapoint(mint: string): DataPoint | null {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? null : this.#datapoint(slot)
+  }
+
+  datapointJson(mint: string): { json: Buffer; version: string } | null {
+    const slot = this.#tokens.slotOf(mint)
+    if (slot === -1) return null
+    let cached = this.#datapoints[slot]
+    if (cached === undefined || cached.seq !== this.#changedSeq[slot] || cached.validUntilMs <= this.timeMs) {
+      // Windows move with time: what they show is made anew once a second, for tokens that somebody reads.
+      const second = Math.floor(this.timeMs / SECOND_MS)
+      cached = {
+        text: new DataPointText(this.#datapoint(slot)),
+        version: `${this.#changedSeq[slot].toString(36)}-${second.toString(36)}`,
+        validUntilMs: (second + 1) * SECOND_MS,
+        seq: this.#changedSeq[slot],
+      }
+      this.#datapoints[slot] = cached
+    }
+    return { json: cached.text.readAt(this.timeMs), version: cached.version }
+  }
+
+  snapshot(mint: string): SnapshotValues | null {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? null : toSnapshot(this.#compare(slot, this.timeMs), 0)
+  }
+
+  asOf(mint: string, timeMs: number): SnapshotValues | null {
+    const slot = this.#tokens.slotOf(mint)
+    if (slot === -1 || timeMs < this.#bornAt[slot]) return null
+    const atMs = Math.min(timeMs, this.timeMs)
+    if (atMs >= this.#versionAt[slot]) {
+      const windowFromMs = this.#windows.windowFromMs(slot, this.timeMs)
+      return this.#asOfWindow(slot, this.#compare(slot, this.timeMs), 0, windowFromMs, atMs)
+    }
+    const version = this.#versions.find(slot, atMs)
+    return version && this.#asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
+  }
+
+  bars(query: BarsQuery): Bars | null {
+    const slot = this.#tokens.slotOf(query.mint)
+    return slot === -1 ? null : readBars(this.#bars, slot, query, this.#watermarkOf(slot))
+  }
+
+  stats(): MarketStats {
+    return {
+      ...this.#counters,
+      tokens: this.#tokens.size,
+      tokensMax: this.#tokens.capacity,
+      versionsHeld: this.#versions.held,
+      versionsDroppedEarly: this.#versions.droppedEarly,
+      barsHeld: this.#bars.held,
+      barsReclaimed: this.#bars.reclaimed,
+    }
+  }
+
+  // ---- events
+
+  #trade(trade: TradeEvent): EventRejection | null {
+    const { vSol, vTokens, ts } = trade
+    const onCurve = vSol != null && vTokens != null && obeysCurve(vSol, vTokens)
+    const priceSol = onCurve
+      ? vSol / vTokens
+      : trade.solAmount != null
+        ? trade.solAmount / trade.tokenAmount
+        : Number.NaN
+    if (trade.priceUsd == null && Number.isNaN(this.#solPriceUsd)) return 'sol_price_unknown'
+    const priceUsd = trade.priceUsd ?? priceSol * this.#solPriceUsd
+    const volumeUsd = priceUsd * trade.tokenAmount
+    if (!(priceUsd > 0) || !Number.isFinite(volumeUsd)) return 'price_unknown'
+    let slot = this.#tokens.slotOf(trade.mint)
+    if (slot !== -1 && ts < this.#watermarkOf(slot)) {
+      this.#counters.lateDropped++
+      return 'late'
+    }
+    if (slot === -1) slot = this.#create(trade.mint)
+    this.#supersede(slot)
+    this.#counters.trades++
+    const watermark = Math.max(this.#watermarkOf(slot), ts - LATE_GRACE_MS)
+    const isBuy = trade.side === 'buy'
+    this.#bars.add(slot, ts, priceUsd, volumeUsd, isBuy, watermark)
+    this.#watermark[slot] = watermark
+    this.#tradedAt[slot] = this.timeMs
+    this.#windows.add(slot, ts, volumeUsd, isBuy, this.timeMs)
+    const columns = this.#tokens.columns
+    columns.tradeCount[slot]++
+    if (!(ts < columns.lastTradeAt[slot])) {
+      columns.lastTradeAt[slot] = ts
+      const sol = Number.isFinite(priceSol) && priceSol > 0 ? priceSol : priceUsd / this.#solPriceUsd
+      if (onCurve) this.#setCurve(slot, vSol, vTokens)
+      else if (vSol != null && vTokens != null) this.#setReserves(slot, vSol, vTokens)
+      this.#setPrice(slot, priceUsd, sol)
+    }
+    this.#recentTrades.add(slot, trade)
+    const hot = this.#rankings.key(slot, 'hot')
+    this.#rankings.setKey(slot, 'hot', addToHotScore(hot, volumeUsd, ts))
+    this.#touched(slot)
+    return null
+  }
+
+  #token(event: TokenEvent): void {
+    const slot = this.#obtain(event.mint)
+    const words = this.#tokens.texts[slot]!
+    const columns = this.#tokens.columns
+    words.name = event.name
+    words.symbol = event.symbol
+    words.description = event.description ?? words.description
+    words.imageUri = event.image_uri ?? words.imageUri
+    words.creator = event.creator ?? words.creator
+    words.website = event.website ?? words.website
+    words.twitter = event.twitter ?? words.twitter
+    words.telegram = event.telegram ?? words.telegram
+    this.#pages.wordsChanged(slot)
+    if (Number.isNaN(columns.createdAt[slot])) this.#setCreatedAt(slot, event.ts)
+    if (event.totalSupply != null && event.totalSupply !== columns.totalSupply[slot]) {
+      columns.totalSupply[slot] = event.totalSupply
+      columns.circulating[slot] = event.totalSupply
+      if (!Number.isNaN(columns.priceUsd[slot]))
+        this.#setPrice(slot, columns.priceUsd[slot], columns.priceSol[slot])
+    }
+    this.#touched(slot)
+  }
+
+  #patch(event: PatchEvent): void {
+    const slot = this.#obtain(event.mint)
+    applyPatch(event.fields, {
+      slot,
+      tokens: this.#tokens,
+      setWindow: (field, value) => this.#windows.patch(slot, field, value, this.timeMs),
+      setSolPrice: (usd) => {
+        this.#solPriceUsd = usd ?? Number.NaN
+      },
+      setFlag: (flag, on) => this.#setFlag(slot, flag, on),
+      setCreatedAt: (createdAtMs) => this.#setCreatedAt(slot, createdAtMs),
+    })
+    this.#pages.wordsChanged(slot)
+    this.#rankings.setKey(slot, 'market_cap', this.#tokens.columns.marketCap[slot])
+    this.#touched(slot)
+  }
+
+  #graduated(event: GraduatedEvent): void {
+    const slot = this.#obtain(event.mint)
+    this.#setFlag(slot, FLAG_COMPLETE, true)
+    this.#tokens.columns.bondingProgress[slot] = 100
+    if (event.pool != null) this.#tokens.rare[slot] = { ...this.#tokens.rare[slot]!, primaryDex: event.pool }
+    this.#touched(slot)
+  }
+
+  #live(event: LiveEvent): void {
+    const slot = this.#obtain(event.mint)
+    const rare = this.#tokens.rare[slot]!
+    const source = event.isLive ? (rare.streamSource === 'none' ? 'pumpfun' : rare.streamSource) : 'none'
+    const viewerCount = event.isLive ? (event.viewerCount ?? rare.viewerCount) : (event.viewerCount ?? null)
+    this.#setFlag(slot, FLAG_LIVE, event.isLive)
+    this.#tokens.rare[slot] = { ...rare, streamSource: source, viewerCount }
+    this.#touched(slot)
+  }
+
+  /** Counts outlive tokens: one that comes back, or comes late, still knows its analyses. */
+  #analysisCount(mint: string, count: number): void {
+    this.#analysisCounts.set(mint, count)
+    const slot = this.#tokens.slotOf(mint)
+    if (slot !== -1) this.#changed(slot)
+  }
+
+  // ---- changes of one token
+
+  /** The slot of a mint that an event concerns, its present version put on record before it changes. */
+  #obtain(mint: string): number {
+    const slot = this.#tokens.slotOf(mint)
+    if (slot === -1) return this.#create(mint)
+    this.#supersede(slot)
+    return slot
+  }
+
+  #create(mint: string): number {
+    if (this.#tokens.isFull) this.#evict(this.#tokens.coldest)
+    const words: TokenText = {
+      mint,
+      name: mint,
+      symbol: mint,
+      description: null,
+      imageUri: null,
+      creator: null,
+      website: null,
+      twitter: null,
+      telegram: null,
+    }
+    const slot = this.#tokens.add(words)
+    this.#bornAt[slot] = this.timeMs
+    this.#versionAt[slot] = this.timeMs
+    this.#watermark[slot] = 0
+    this.#tradedAt[slot] = 0
+    this.#rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
+    return slot
+  }
+
+  #evict(slot: number): void {
+    this.#rankings.remove(slot)
+    this.#bars.clear(slot)
+    this.#windows.clear(slot)
+    this.#versions.clear(slot)
+    this.#recentTrades.clear(slot)
+    this.#pages.forget(slot)
+    this.#datapoints[slot] = undefined
+    this.#tokens.remove(slot)
+    this.#counters.evicted++
+    this.seq++
+  }
+
+  #touched(slot: number): void {
+    this.#tokens.touch(slot)
+    this.#changed(slot)
+  }
+
+  #changed(slot: number): void {
+    this.#changedSeq[slot] = ++this.seq
+  }
+
+  /** Puts the present version on record, once for each millisecond: it ends now. */
+  #supersede(slot: number): void {
+    if (this.#versionAt[slot] === this.timeMs) return
+    this.#versions.push(
+      slot,
+      this.#compare(slot, this.timeMs),
+      this.timeMs,
+      this.#windows.windowFromMs(slot, this.timeMs),
+    )
+    this.#versionAt[slot] = this.timeMs
+  }
+
+  #setPrice(slot: number, priceUsd: number, priceSol: number): void {
+    const columns = this.#tokens.columns
+    columns.priceUsd[slot] = priceUsd
+    columns.priceSol[slot] = priceSol
+    let circulating = columns.circulating[slot]
+    if (Number.isNaN(circulating)) {
+      // A market cap that was patched before any price tells how many tokens it counted.
+      circulating = Number.isNaN(columns.marketCap[slot])
+        ? columns.totalSupply[slot]
+        : columns.marketCap[slot] / priceUsd
+      columns.circulating[slot] = circulating
+    }
+    columns.marketCap[slot] = priceUsd * circulating
+    columns.marketCapSol[slot] = priceSol * circulating
+    this.#rankings.setKey(slot, 'market_cap', columns.marketCap[slot])
+  }
+
+  #setReserves(slot: number, vSol: number, vTokens: number): void {
+    this.#tokens.columns.virtualSolReserves[slot] = vSol
+    this.#tokens.columns.virtualTokenReserves[slot] = vTokens
+  }
+
+  #setCurve(slot: number, vSol: number, vTokens: number): void {
+    const columns = this.#tokens.columns
+    this.#setReserves(slot, vSol, vTokens)
+    if ((this.#tokens.flags[slot] & FLAG_COMPLETE) === 0)
+      columns.bondingProgress[slot] = bondingProgress(vTokens)
+    if (Number.isNaN(columns.totalSupply[slot])) columns.totalSupply[slot] = CURVE_SUPPLY
+    if ((this.#tokens.flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) {
+      columns.liquidity[slot] = 2 * raisedSol(vSol) * this.#solPriceUsd
+    }
+  }
+
+  #setFlag(slot: number, flag: number, on: boolean): void {
+    if (on) this.#tokens.flags[slot] |= flag
+    else this.#tokens.flags[slot] &= ~flag
+    if (flag === FLAG_LIVE) this.#rankings.setTab(slot, 'live', on)
+    if (flag === FLAG_COMPLETE) this.#rankings.setTab(slot, 'graduated', on)
+  }
+
+  #setCreatedAt(slot: number, createdAtMs: number): void {
+    this.#tokens.columns.createdAt[slot] = createdAtMs
+    this.#rankings.setKey(slot, 'created_timestamp', createdAtMs)
+    this.#rankings.setTab(slot, 'new', this.#isNew(slot))
+  }
+
+  #isNew(slot: number): boolean {
+    return this.timeMs - this.#tokens.columns.createdAt[slot] < this.#newWindowMs
+  }
+
+  /** Before this time a token's bars are closed. Its own trades carry it; once it is silent, the market's time does. */
+  #watermarkOf(slot: number): number {
+    const own = this.#watermark[slot]
+    if (own === 0 || this.timeMs - this.#tradedAt[slot] < SILENCE_MS) return own
+    return Math.max(own, this.timeMs - LATE_GRACE_MS)
+  }
+
+  // ---- views of one token
+
+  /** The nine compared values as of `nowMs`, in SNAPSHOT_FIELDS' order, NaN for unknown. The array is reused. */
+  #compare(slot: number, nowMs: number): Float64Array {
+    const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
+      this.#tokens.columns
+    const values = this.#compared
+    values[0] = priceUsd[slot]
+    values[1] = marketCap[slot]
+    values[2] = this.#windows.volume24h(slot, nowMs) ?? Number.NaN
+    values[3] = liquidity[slot]
+    values[4] = holderCount[slot]
+    values[5] = top10HolderPct[slot]
+    values[6] = this.#windows.buys24h(slot, nowMs) ?? Number.NaN
+    values[7] = this.#windows.sells24h(slot, nowMs) ?? Number.NaN
+    values[8] = bondingProgress[slot]
+    return values
+  }
+
+  /** A version's values with the 24-hour window moved from where it stood to where it was at `atMs`. */
+  #asOfWindow(
+    slot: number,
+    values: Float64Array,
+    at: number,
+    windowFromMs: number,
+    atMs: number,
+  ): SnapshotValues {
+    const snapshot = toSnapshot(values, at)
+    const fromMs = dayFrom(atMs)
+    if (Number.isNaN(windowFromMs) || fromMs === windowFromMs) return snapshot
+    const { volume, buys, sells } = this.#windows.between(
+      slot,
+      Math.min(fromMs, windowFromMs),
+      Math.max(fromMs, windowFromMs),
+    )
+    const sign = fromMs < windowFromMs ? 1 : -1
+    if (snapshot.volume24h !== null) snapshot.volume24h += sign * volume
+    if (snapshot.buys24h !== null) snapshot.buys24h += sign * buys
+    if (snapshot.sells24h !== null) snapshot.sells24h += sign * sells
+    return snapshot
+  }
+
+  #item(slot: number): MarketItem {
+    const columns = this.#tokens.columns
+    const words = this.#tokens.texts[slot]!
+    const flags = this.#tokens.flags[slot]
+    return {
+      mint: words.mint,
+      name: words.name,
+      symbol: words.symbol,
+      description: words.description,
+      image_uri: words.imageUri,
+      usd_market_cap: known(columns.marketCap[slot]),
+      market_cap: known(columns.marketCapSol[slot]),
+      created_timestamp: known(columns.createdAt[slot]),
+      is_currently_live: (flags & FLAG_LIVE) !== 0,
+      complete: (flags & FLAG_COMPLETE) !== 0,
+      priceUsd: known(columns.priceUsd[slot]),
+      creator: words.creator,
+      virtual_sol_reserves: known(columns.virtualSolReserves[slot]),
+      virtual_token_reserves: known(columns.virtualTokenReserves[slot]),
+      bonding_progress: known(columns.bondingProgress[slot]),
+      volume_24h_usd: this.#windows.volume24h(slot, this.timeMs),
+      liquidity_usd: known(columns.liquidity[slot]),
+      holder_count: known(columns.holderCount[slot]),
+      last_trade_timestamp: known(columns.lastTradeAt[slot]),
+      website: words.website,
+      twitter: words.twitter,
+      telegram: words.telegram,
+      analysis_count: this.#analysisCounts.get(words.mint) ?? 0,
+      hot_score: this.#rankings.key(slot, 'hot'),
+    }
+  }
+
+  #datapoint(slot: number): DataPoint {
+    const columns = this.#tokens.columns
+    const words = this.#tokens.texts[slot]!
+    const flags = this.#tokens.flags[slot]
+    const rare = this.#tokens.rare[slot]!
+    const price = columns.priceUsd[slot]
+    const top10 = known(columns.top10HolderPct[slot])
+    const isLive = (flags & FLAG_LIVE) !== 0
+    return {
+      mint: words.mint,
+      name: words.name,
+      symbol: words.symbol,
+      description: words.description,
+      imageUrl: words.imageUri,
+      imageUri: words.imageUri,
+      creator: words.creator,
+      priceUsd: known(price),
+      priceSol: known(columns.priceSol[slot]),
+      solPriceUsd: known(this.#solPriceUsd),
+      marketCap: known(columns.marketCap[slot]),
+      totalSupply: known(columns.totalSupply[slot]),
+      ...this.#windows.figures(slot, price, this.timeMs),
+      liquidity: known(columns.liquidity[slot]),
+      tradeCount: columns.tradeCount[slot],
+      holderCount: known(columns.holderCount[slot]),
+      bondingComplete: (flags & FLAG_COMPLETE) !== 0,
+      bondingProgress: known(columns.bondingProgress[slot]),
+      isLive,
+      isCurrentlyLive: isLive,
+      website: words.website,
+      twitter: words.twitter,
+      telegram: words.telegram,
+      top10Holding: top10,
+      top10HolderPct: top10,
+      ...rare,
+      fdv: rare.fdv ?? known(price * columns.totalSupply[slot]),
+      recentTrades: this.#recentTrades.of(slot),
+      snapshotAt: this.timeMs,
+      ttl: DATAPOINT_TTL_SECONDS,
+      version: DATAPOINT_VERSION,
+      createdAt: known(columns.createdAt[slot]),
+      virtualSolReserves: known(columns.virtualSolReserves[slot]),
+      virtualTokenReserves: known(columns.virtualTokenReserves[slot]),
+      sparkline: this.#sparkline(slot),
+      skills: [
+        { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
+        { id: 'read_datapoint', method: 'GET', path: `/api/v1/datapoint?mint=${words.mint}` },
+        { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${words.mint}&tf=1m` },
+      ],
+    }
+  }
+
+  #sparkline(slot: number): number[] {
+    const closes: number[] = []
+    this.#bars.backwards(slot, SPARKLINE_TIMEFRAME, (values, at) => {
+      if (values[at + T] > 0) closes.push(values[at + C])
+      return closes.length < SPARKLINE_BARS
+    })
+    return closes.reverse()
+  }
+}
+
+function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {
+  return Object.fromEntries(
+    SNAPSHOT_FIELDS.map((field, index) => [field, known(values[at + index])]),
+  ) as SnapshotValues
+}
