@@ -1,0 +1,113 @@
+// In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
+// Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
+// schema alone judges the rest and explains every fault. Never touches the market.
+import { type IngestRecord, ingestRecordSchema, type TradeEvent, tradeEventSchema } from '../schema/event.ts'
+import { isMint } from '../schema/mint.ts'
+import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from './limits.ts'
+import { RecentMap } from './recent-map.ts'
+
+export interface RecordFault {
+  code: string
+  message: string
+}
+
+const { minValue: TS_MS_MIN, maxValue: TS_MS_MAX } = tradeEventSchema.shape.ts as {
+  minValue: number
+  maxValue: number
+}
+const TEXT_CHARS_MAX = 128
+const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * 86_400_000
+const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
+
+const knownMints = new RecentMap<string>(MINT_CACHE_ENTRIES_MAX)
+
+/** The one shared string of a well-formed mint (so that later look-ups find its hash computed), or null. */
+export function canonicalMint(mint: unknown): string | null {
+  if (typeof mint !== 'string') return null
+  const known = knownMints.get(mint)
+  if (known !== undefined) return known
+  if (!isMint(mint)) return null
+  knownMints.set(mint, mint)
+  return mint
+}
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
+const isAbsentOrAmount = (value: unknown): boolean => value == null || isAmount(value)
+const isAbsentOrPositive = (value: unknown): boolean => value == null || (isAmount(value) && value > 0)
+const isAbsentOrText = (value: unknown): boolean => value == null || typeof value === 'string'
+const isTime = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= TS_MS_MIN && (value as number) <= TS_MS_MAX
+const cut = (text: string | null | undefined): string | null | undefined =>
+  text != null && text.length > TEXT_CHARS_MAX ? text.slice(0, TEXT_CHARS_MAX) : text
+
+/**
+ * A trade, or null where the schema has to say what is wrong. Every trade has the same keys in the same order, so that
+ * the engine's code sees one shape.
+ */
+export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
+  const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } =
+    record as Partial<TradeEvent>
+  if (side !== 'buy' && side !== 'sell') return null
+  if (!isTime(ts) || !isAmount(tokenAmount)) return null
+  if (priceUsd == null && solAmount == null) return null
+  if (!isAbsentOrPositive(priceUsd) || !isAbsentOrAmount(solAmount)) return null
+  if (!isAbsentOrPositive(vSol) || !isAbsentOrPositive(vTokens)) return null
+  if (!isAbsentOrText(wallet) || !isAbsentOrText(tx)) return null
+  const mint = canonicalMint(record.mint)
+  if (mint === null) return null
+  return {
+    type: 'trade',
+    mint,
+    ts,
+    side,
+    tokenAmount,
+    priceUsd,
+    solAmount,
+    vSol,
+    vTokens,
+    wallet: cut(wallet),
+    tx: cut(tx),
+  }
+}
+
+function bySchema(record: unknown): IngestRecord | RecordFault {
+  const parsed = ingestRecordSchema.safeParse(record)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const code = issue.code === 'custom' ? (issue.params?.code as string) : issue.code
+  const field = issue.path.join('.')
+  return { code, message: field === '' ? issue.message : `${field}: ${issue.message}` }
+}
+
+function timeFault(ts: number, receivedAtMs: number): RecordFault | null {
+  if (ts > receivedAtMs + TS_AHEAD_MS_MAX) {
+    const unit = ts > receivedAtMs * 1e5 ? 'nanoseconds' : ts > receivedAtMs * 100 ? 'microseconds' : null
+    const hint = unit === null ? '' : `; it looks like ${unit}, send Unix milliseconds`
+    return { code: 'ts_in_future', message: `ts: more than 60 s ahead of its receipt${hint}` }
+  }
+  const asSecondsMs = ts * 1000
+  if (asSecondsMs <= receivedAtMs + TS_AHEAD_MS_MAX && asSecondsMs > receivedAtMs - SECONDS_HINT_AGE_MS_MAX) {
+    return { code: 'ts_in_seconds', message: 'ts: looks like seconds, send Unix milliseconds' }
+  }
+  return null
+}
+
+/** True for the outcome of `readRecord` that is no event. */
+export const isFault = (outcome: IngestRecord | RecordFault): outcome is RecordFault => 'code' in outcome
+
+/** One record as an event, or why it is none. `receivedAtMs` (Unix ms) bounds how far ahead its time may lie. */
+export function readRecord(record: unknown, receivedAtMs: number): IngestRecord | RecordFault {
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
+    return { code: 'invalid_type', message: 'a record must be an object' }
+  }
+  const type = (record as { type?: unknown }).type
+  const event = (type === 'trade' ? tradeOf(record as Record<string, unknown>) : null) ?? slowly(record, type)
+  if (isFault(event)) return event
+  return timeFault(event.ts, receivedAtMs) ?? event
+}
+
+function slowly(record: object, type: unknown): IngestRecord | RecordFault {
+  if (RECORD_TYPES.has(type)) return bySchema(record)
+  return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
+}

@@ -1,0 +1,31 @@
+// In: nothing. Out: what every feed looks like from outside: how it is started, stopped and described. Never holds state.
+
+export interface FeedStatus {
+  feed: string
+  state: 'starting' | 'running' | 'reconnecting' | 'finished' | 'failed' | 'stopped'
+  /** True where the data is made up; shown wherever the feed is. */
+  simulated: boolean
+  /** Events that the market took. */
+  accepted: number
+  /** Events that the market refused, by reason. */
+  rejected: Record<string, number>
+  /** What else is worth knowing of this feed; never a secret. */
+  [detail: string]: unknown
+}
+
+/** A running feed. */
+export interface Feed {
+  /** Resolves when the market holds what this feed has to offer at the start; rejects when it never will. */
+  readonly ready: Promise<void>
+  /** Resolves when no further event will come. May be called more than once. */
+  stop(): Promise<void>
+  /** For `/health`. */
+  describe(): FeedStatus
+}
+
+/** The part of a logger that feeds use. pino fits. */
+export interface FeedLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}

@@ -1,0 +1,25 @@
+// In: events. Out: the same events, kept in order, for a test to look at. Never a market.
+import type { EventRejection, EventSink, MarketEvent } from '../../src/schema/event.ts'
+
+export interface Received {
+  event: MarketEvent
+  receivedAtMs: number
+}
+
+export class MemorySink implements EventSink {
+  readonly received: Received[] = []
+  reject: (event: MarketEvent) => EventRejection | null = () => null
+
+  apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
+    const rejection = this.reject(event)
+    if (rejection === null) this.received.push({ event, receivedAtMs })
+    return rejection
+  }
+
+  get events(): MarketEvent[] {
+    return this.received.map(({ event }) => event)
+  }
+}
+
+/** A log that keeps nothing. */
+export const silentLog = { info() {}, warn() {}, error() {} }
