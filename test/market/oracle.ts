@@ -1,0 +1,155 @@
+// In: the list of events a market was given. Out: what the market must answer, computed from the list alone, slowly
+// and plainly. Shares no code with the engine but its constants.
+
+import { HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
+import { type Bar, TIMEFRAME_MS, type Timeframe } from '../../src/schema/bar.ts'
+import type { SnapshotValues } from '../../src/schema/datapoint.ts'
+import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
+import type { Sort, Tab } from '../../src/schema/vocabulary.ts'
+
+export interface Received {
+  event: MarketEvent
+  atMs: number
+}
+
+interface Taken extends TradeEvent {
+  atMs: number
+}
+
+export class Oracle {
+  readonly log: Received[] = []
+  #newWindowMs: number
+
+  constructor(newWindowMs: number) {
+    this.#newWindowMs = newWindowMs
+  }
+
+  mints(): string[] {
+    return [
+      ...new Set(
+        this.log.flatMap(({ event }) =>
+          'mint' in event && event.type !== 'analysisCount' ? [event.mint] : [],
+        ),
+      ),
+    ]
+  }
+
+  #of(mint: string, untilMs: number): Received[] {
+    return this.log.filter(({ event, atMs }) => atMs <= untilMs && 'mint' in event && event.mint === mint)
+  }
+
+  /** Trades not older than the watermark of their moment, and the watermark as of `untilMs`. */
+  #taken(mint: string, untilMs: number): { trades: Taken[]; watermarkMs: number } {
+    const trades: Taken[] = []
+    let own = 0
+    let tradedAt = 0
+    const watermark = (nowMs: number) =>
+      trades.length > 0 && nowMs - tradedAt >= SILENCE_MS ? Math.max(own, nowMs - LATE_GRACE_MS) : own
+    for (const { event, atMs } of this.#of(mint, untilMs)) {
+      if (event.type !== 'trade' || event.ts < watermark(atMs)) continue
+      own = Math.max(watermark(atMs), event.ts - LATE_GRACE_MS)
+      trades.push({ ...event, atMs })
+      tradedAt = atMs
+    }
+    return { trades, watermarkMs: watermark(untilMs) }
+  }
+
+  late(): number {
+    const trades = this.log.filter(({ event }) => event.type === 'trade').length
+    return (
+      trades -
+      this.mints().reduce((sum, mint) => sum + this.#taken(mint, Number.POSITIVE_INFINITY).trades.length, 0)
+    )
+  }
+
+  volume(mint: string, lengthMs: number, resolutionMs: number, atMs: number): number {
+    const from = Math.floor(atMs / resolutionMs) * resolutionMs - lengthMs + resolutionMs
+    return this.#taken(mint, atMs)
+      .trades.filter((trade) => trade.ts >= from)
+      .reduce((sum, trade) => sum + trade.priceUsd! * trade.tokenAmount, 0)
+  }
+
+  snapshot(mint: string, atMs: number): SnapshotValues | null {
+    const events = this.#of(mint, atMs)
+    if (events.length === 0) return null
+    const { trades } = this.#taken(mint, atMs)
+    const from = Math.floor(atMs / 900_000) * 900_000 - 86_400_000 + 900_000
+    const day = trades.filter((trade) => trade.ts >= from)
+    const newest = trades.reduce<Taken | null>(
+      (best, trade) => (best === null || trade.ts >= best.ts ? trade : best),
+      null,
+    )
+    const patched = (field: 'holderCount' | 'liquidity' | 'top10HolderPct') =>
+      events.reduce<number | null>(
+        (value, { event }) =>
+          event.type === 'patch' && event.fields[field] !== undefined ? event.fields[field]! : value,
+        null,
+      )
+    const supply = events.some(({ event }) => event.type === 'token') ? 1_000_000 : null
+    const graduated = events.some(({ event }) => event.type === 'graduated')
+    return {
+      priceUsd: newest?.priceUsd ?? null,
+      marketCap: newest && supply ? newest.priceUsd! * supply : null,
+      volume24h: this.volume(mint, 86_400_000, 900_000, atMs),
+      liquidity: patched('liquidity'),
+      holderCount: patched('holderCount'),
+      top10HolderPct: patched('top10HolderPct'),
+      buys24h: day.filter((trade) => trade.side === 'buy').length,
+      sells24h: day.filter((trade) => trade.side === 'sell').length,
+      bondingProgress: graduated ? 100 : null,
+    }
+  }
+
+  bars(mint: string, tf: Timeframe, nowMs: number): Bar[] {
+    const length = TIMEFRAME_MS[tf]
+    const { trades, watermarkMs } = this.#taken(mint, nowMs)
+    const buckets = new Map<number, Taken[]>()
+    for (const trade of trades) {
+      const t = Math.floor(trade.ts / length) * length
+      buckets.set(t, [...(buckets.get(t) ?? []), trade])
+    }
+    return [...buckets.entries()]
+      .sort(([a], [b]) => a - b)
+      .map(([t, members]) => {
+        const ordered = members.toSorted((a, b) => a.ts - b.ts)
+        const prices = ordered.map((trade) => trade.priceUsd!)
+        return {
+          t,
+          o: prices[0],
+          h: Math.max(...prices),
+          l: Math.min(...prices),
+          c: prices[prices.length - 1],
+          v: ordered.reduce((sum, trade) => sum + trade.priceUsd! * trade.tokenAmount, 0),
+          n: ordered.length,
+          closed: t + length <= watermarkMs,
+        }
+      })
+  }
+
+  tab(tab: Tab, nowMs: number): string[] {
+    return this.mints().filter((mint) => {
+      const events = this.#of(mint, nowMs)
+      if (tab === 'all') return true
+      if (tab === 'graduated') return events.some(({ event }) => event.type === 'graduated')
+      const live = events.findLast(({ event }) => event.type === 'live')?.event
+      if (tab === 'live') return live?.type === 'live' && live.isLive
+      const created = this.#createdAt(mint, nowMs)
+      return created !== null && nowMs - created < this.#newWindowMs
+    })
+  }
+
+  #createdAt(mint: string, nowMs: number): number | null {
+    return this.#of(mint, nowMs).find(({ event }) => event.type === 'token')?.event.ts ?? null
+  }
+
+  key(mint: string, sort: Sort, nowMs: number): number {
+    if (sort === 'created_timestamp') return this.#createdAt(mint, nowMs) ?? Number.NEGATIVE_INFINITY
+    if (sort === 'market_cap') return this.snapshot(mint, nowMs)?.marketCap ?? Number.NEGATIVE_INFINITY
+    // The decayed volume itself, referred to now, rather than its logarithm.
+    return this.#taken(mint, nowMs).trades.reduce(
+      (sum, trade) =>
+        sum + trade.priceUsd! * trade.tokenAmount * 2 ** ((trade.ts - nowMs) / HOT_HALF_LIFE_MS),
+      0,
+    )
+  }
+}
