@@ -1,0 +1,239 @@
+import { describe, expect, it } from 'vitest'
+import { LATE_GRACE_MS } from '../../src/market/limits.ts'
+import { Market } from '../../src/market/market.ts'
+import type { TradeEvent } from '../../src/schema/event.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+
+const START_MS = 1_772_000_040_000
+const mint = (name: string | number) => mintOfSymbol(`${name}`)
+const trade = (of: string, ts: number, more: Partial<TradeEvent> = {}): TradeEvent => ({
+  type: 'trade',
+  mint: of,
+  ts,
+  side: 'buy',
+  tokenAmount: 10,
+  priceUsd: 1,
+  ...more,
+})
+const all = { tab: 'all', sort: 'hot', order: 'desc', limit: 1_000, offset: 0 } as const
+const mints = (market: Market) =>
+  market
+    .page(all)
+    .ndjson.toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((row) => JSON.parse(row).mint)
+
+describe('at the maximum of tokens', () => {
+  it('the token touched longest ago gives way, with its bars and rows', () => {
+    const market = new Market({ tokensMax: 3 })
+    for (const name of ['a', 'b', 'c']) market.apply(trade(mint(name), START_MS), START_MS)
+    market.apply({ type: 'live', mint: mint('a'), ts: START_MS, isLive: true }, START_MS + 1)
+    market.apply(trade(mint('d'), START_MS + 2), START_MS + 2)
+    expect(market.has(mint('b'))).toBe(false)
+    expect(mints(market).sort()).toEqual(['a', 'c', 'd'].map(mint).sort())
+    expect(market.stats()).toMatchObject({ tokens: 3, tokensMax: 3, evicted: 1 })
+    expect(market.asOf(mint('b'), START_MS)).toBeNull()
+  })
+
+  it('a token that comes back starts anew, but keeps its count of analyses', () => {
+    const market = new Market({ tokensMax: 1 })
+    market.apply({ type: 'analysisCount', mint: mint('a'), ts: START_MS, count: 7 }, START_MS)
+    market.apply(trade(mint('a'), START_MS, { priceUsd: 5 }), START_MS)
+    market.apply(
+      { type: 'patch', mint: mint('a'), ts: START_MS, fields: { holderCount: 9, volume24h: 1e6 } },
+      START_MS,
+    )
+    market.apply(trade(mint('b'), START_MS), START_MS)
+    market.apply(trade(mint('a'), START_MS + 1_000), START_MS + 1_000)
+    expect(market.item(mint('a'))).toMatchObject({
+      analysis_count: 7,
+      holder_count: null,
+      volume_24h_usd: 10,
+      priceUsd: 1,
+    })
+    const bars = market.bars({
+      mint: mint('a'),
+      tf: '1s',
+      limit: 10,
+      fromMs: null,
+      toMs: null,
+      fill: 'none',
+    })!.bars
+    expect(bars).toHaveLength(1)
+  })
+
+  it('a storm of new tokens never holds more than the maximum', () => {
+    const market = new Market({ tokensMax: 50 })
+    for (let index = 0; index < 2_000; index++)
+      market.apply(trade(mint(index), START_MS + index), START_MS + index)
+    expect(market.stats()).toMatchObject({ tokens: 50, evicted: 1_950 })
+    expect(mints(market)).toHaveLength(50)
+    expect(mints(market)).toContain(mint(1_999))
+  })
+})
+
+describe('bars', () => {
+  it('keep the newest of a token at its maximum', () => {
+    const market = new Market({ tokensMax: 2, barsPerTokenMax: 64 })
+    for (let second = 0; second < 500; second++) {
+      market.apply(
+        trade(mint('a'), START_MS + second * 1_000, { priceUsd: second + 1 }),
+        START_MS + second * 1_000,
+      )
+    }
+    const { bars } = market.bars({
+      mint: mint('a'),
+      tf: '1s',
+      limit: 1_000,
+      fromMs: null,
+      toMs: null,
+      fill: 'none',
+    })!
+    expect(bars.length).toBeGreaterThanOrEqual(64)
+    expect(bars.length).toBeLessThan(100)
+    expect(bars[bars.length - 1].c).toBe(500)
+  })
+
+  it('take a trade late within the grace, and count and drop a later one', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply(trade(mint('a'), START_MS + 60_000, { priceUsd: 2 }), START_MS + 60_000)
+    expect(
+      market.apply(trade(mint('a'), START_MS + 60_000 - LATE_GRACE_MS, { priceUsd: 3 }), START_MS + 60_000),
+    ).toBeNull()
+    expect(market.apply(trade(mint('a'), START_MS + 60_000 - LATE_GRACE_MS - 1), START_MS + 60_000)).toBe(
+      'late',
+    )
+    expect(market.stats().lateDropped).toBe(1)
+    expect(market.item(mint('a'))?.priceUsd).toBe(2)
+  })
+
+  it('fill empty intervals with the previous close, between the first and the last trade only', () => {
+    const market = new Market({ tokensMax: 2 })
+    for (const [minute, priceUsd] of [
+      [0, 1],
+      [3, 2],
+      [4, 3],
+      [7, 4],
+    ]) {
+      market.apply(trade(mint('a'), START_MS + minute * 60_000, { priceUsd }), START_MS + minute * 60_000)
+    }
+    const query = { mint: mint('a'), tf: '1m', limit: 1_000, fromMs: null, toMs: null } as const
+    const none = market.bars({ ...query, fill: 'none' })!
+    expect(none.bars.map((bar) => bar.c)).toEqual([1, 2, 3, 4])
+    expect(none.gaps).toBe(4)
+    const filled = market.bars({ ...query, fill: 'prev' })!
+    expect(filled.bars.map((bar) => [bar.c, bar.n])).toEqual([
+      [1, 1],
+      [1, 0],
+      [1, 0],
+      [2, 1],
+      [3, 1],
+      [3, 0],
+      [3, 0],
+      [4, 1],
+    ])
+    expect(market.bars({ ...query, fill: 'prev', limit: 3 })!.bars.map((bar) => bar.c)).toEqual([3, 3, 4])
+    const minute = 60_000
+    const part = market.bars({
+      ...query,
+      fill: 'prev',
+      fromMs: START_MS + minute,
+      toMs: START_MS + 5 * minute,
+    })!
+    expect(part.bars.map((bar) => [(bar.t - (START_MS - (START_MS % minute))) / minute, bar.c])).toEqual([
+      [1, 1],
+      [2, 1],
+      [3, 2],
+      [4, 3],
+      [5, 3],
+    ])
+  })
+
+  it('of a known mint without trades are none', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply({ type: 'token', mint: mint('a'), ts: START_MS, name: 'A', symbol: 'A' }, START_MS)
+    expect(
+      market.bars({ mint: mint('a'), tf: '1m', limit: 5, fromMs: null, toMs: null, fill: 'none' })!.bars,
+    ).toEqual([])
+    expect(
+      market.bars({ mint: mint('b'), tf: '1m', limit: 5, fromMs: null, toMs: null, fill: 'none' }),
+    ).toBeNull()
+  })
+})
+
+describe('a patch', () => {
+  it('of the nine compared values sets exactly those', () => {
+    const market = new Market({ tokensMax: 2 })
+    const fields = {
+      priceUsd: 0.5,
+      marketCap: 1_000,
+      volume24h: 250,
+      liquidity: 60,
+      holderCount: 12,
+      top10HolderPct: 20,
+      buys24h: 7,
+      sells24h: 3,
+      bondingProgress: 40,
+    }
+    market.apply({ type: 'patch', mint: mint('a'), ts: START_MS, fields }, START_MS)
+    expect(market.snapshot(mint('a'))).toEqual(fields)
+    market.apply(trade(mint('a'), START_MS + 1, { priceUsd: 1 }), START_MS + 1)
+    expect(market.snapshot(mint('a'))).toEqual({
+      ...fields,
+      priceUsd: 1,
+      marketCap: 2_000,
+      volume24h: 260,
+      buys24h: 8,
+    })
+  })
+
+  it('sets null, and what is unknown is null and never zero', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply(
+      { type: 'patch', mint: mint('a'), ts: START_MS, fields: { holderCount: 5, has_mint_authority: false } },
+      START_MS,
+    )
+    market.apply({ type: 'patch', mint: mint('a'), ts: START_MS, fields: { holderCount: null } }, START_MS)
+    expect(market.datapoint(mint('a'))).toMatchObject({
+      holderCount: null,
+      has_mint_authority: false,
+      has_freeze_authority: null,
+      priceUsd: null,
+    })
+  })
+})
+
+describe('a curve', () => {
+  it('gives price, progress, supply and liquidity of a pump.fun token', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply({ type: 'solPrice', ts: START_MS, usd: 100 }, START_MS)
+    const vTokens = 1_073_000_000 - 396_550_000
+    const vSol = (30 * 1_073_000_000) / vTokens
+    market.apply(trade(mint('a'), START_MS, { priceUsd: undefined, solAmount: 1, vSol, vTokens }), START_MS)
+    const datapoint = market.datapoint(mint('a'))!
+    expect(datapoint.bondingProgress).toBeCloseTo(50, 9)
+    expect(datapoint.priceSol).toBe(vSol / vTokens)
+    expect(datapoint.priceUsd).toBe((vSol / vTokens) * 100)
+    expect(datapoint.totalSupply).toBe(1e9)
+    expect(datapoint.liquidity).toBeCloseTo(2 * (vSol - 30) * 100, 6)
+  })
+
+  it('that is not pump.fun’s gives no progress', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply(trade(mint('a'), START_MS, { vSol: 500, vTokens: 5_000 }), START_MS)
+    expect(market.datapoint(mint('a'))).toMatchObject({
+      bondingProgress: null,
+      virtualSolReserves: 500,
+      priceUsd: 1,
+    })
+  })
+
+  it('without a price in USD needs the price of SOL', () => {
+    const market = new Market({ tokensMax: 2 })
+    expect(market.apply(trade(mint('a'), START_MS, { priceUsd: undefined, solAmount: 1 }), START_MS)).toBe(
+      'sol_price_unknown',
+    )
+    expect(market.has(mint('a'))).toBe(false)
+  })
+})

@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Ranking } from '../../src/market/ranking.ts'
+
+/** A small generator of its own: thousands of steps from one seed, cheaper than thousands of arbitraries. */
+function random(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+/** Plays `steps` random changes; few distinct keys make many ties, many make few. */
+function play(
+  seed: number,
+  steps: number,
+  distinctKeys: number,
+  check: (ranking: Ranking, keys: Map<number, number>) => void,
+): void {
+  const next = random(seed)
+  const ranking = new Ranking((a, b) => a < b)
+  const keys = new Map<number, number>()
+  const key = () => Math.floor(next() * distinctKeys) - (next() < 0.01 ? Number.POSITIVE_INFINITY : 0)
+  for (let step = 0; step < steps; step++) {
+    const id = Math.floor(next() * 3_000)
+    const old = keys.get(id)
+    if (old === undefined) {
+      keys.set(id, key())
+      ranking.insert(id, keys.get(id)!)
+    } else if (next() < (step > steps / 2 ? 0.6 : 0.2)) {
+      ranking.remove(id, old)
+      keys.delete(id)
+    } else {
+      keys.set(id, next() < 0.5 ? old + 1 : key())
+      ranking.update(id, old, keys.get(id)!)
+    }
+    if (step % 1_000 === 999) check(ranking, keys)
+  }
+}
+
+const sorted = (keys: Map<number, number>): number[] =>
+  [...keys].sort(([a, aKey], [b, bKey]) => (aKey === bKey ? a - b : bKey > aKey ? 1 : -1)).map(([id]) => id)
+
+describe('a ranking', () => {
+  it('equals a full sort after any changes, from either end and at any offset', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.constantFrom(1, 5, 1_000, 1e9), (seed, distinctKeys) => {
+        play(seed, 10_000, distinctKeys, (ranking, keys) => {
+          const expected = sorted(keys)
+          expect(ranking.size).toBe(expected.length)
+          expect([...ranking.slice(0, 1e9, true)]).toEqual(expected)
+          const offset = Math.floor(expected.length / 3)
+          expect([...ranking.slice(offset, 50, true)]).toEqual(expected.slice(offset, offset + 50))
+          expect([...ranking.slice(offset, 50, false)]).toEqual(
+            expected.toReversed().slice(offset, offset + 50),
+          )
+          expect(ranking.last()).toBe(expected.length === 0 ? -1 : expected[expected.length - 1])
+        })
+      }),
+      { numRuns: 12 },
+    )
+  })
+
+  it('keeps a snapshot as it was, whatever happens afterwards', () => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const kept: { expected: number[]; read: () => number[] }[] = []
+        play(seed, 8_000, 1_000, (ranking, keys) => {
+          const snapshot = ranking.snapshot()
+          kept.push({ expected: sorted(keys), read: () => [...snapshot.slice(0, 1e9, true)] })
+        })
+        for (const { expected, read } of kept) expect(read()).toEqual(expected)
+      }),
+      { numRuns: 8 },
+    )
+  })
+})
