@@ -44,3 +44,48 @@ export interface SubmitRequest {
   /** The Idempotency-Key header, or null. */
   idempotencyKey: string | null
 }
+
+export interface Profile {
+  name: string
+  description: string | null
+  avatarUrl: string | null
+  twitterHandle: string | null
+  website: string | null
+  createdAt: number
+  updatedAt: number
+}
+
+/** What operators see of an agent. */
+export interface AgentStatus extends Agent {
+  keys: { prefix: string; createdAtMs: number; expiresAtMs: number | null }[]
+  /** Until when it may not submit, Unix ms; null when it may; Infinity is shown as null with `banned` true. */
+  bannedUntilMs: number | null
+  banned: boolean
+}
+
+/** Who may ask, and under which key. Every change is durable before its promise resolves. */
+export interface Agents {
+  /** Throws missing_key, invalid_key or revoked_key. */
+  authenticate(key: string): Caller
+  /** Body of unknown shape → 201 with the key, shown this once. Throws validation_failed. */
+  register(body: Record<string, unknown>): Promise<Answer>
+  rotate(caller: Caller): Promise<Answer>
+  revoke(caller: Caller): Promise<Answer>
+  profile(caller: Caller): Profile | null
+  setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
+  list(): AgentStatus[]
+  /** `untilMs` null bans for good. */
+  ban(agentId: string, untilMs: number | null, reason: string): Promise<void>
+  unban(agentId: string): Promise<void>
+}
+
+/** Where analyses are judged. */
+export interface Desk {
+  submit(caller: Caller, request: SubmitRequest): Promise<Answer>
+  /** The public form of one analysis, or null. */
+  analysis(analysisId: string): Promise<Record<string, unknown> | null>
+  board(limit: number): Record<string, unknown>
+  agentsBoard(limit: number): Record<string, unknown>
+  /** XP of other kinds than analysis, by the operator. */
+  award(agentId: string, kind: string, times: number, note: string | null): Promise<Record<string, unknown>>
+}

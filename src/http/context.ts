@@ -1,0 +1,41 @@
+// In: one request as the HTTP engine hands it over. Out: what a route may know of it, and the answer it gives.
+// Never holds the engine's request: that dies with the handler.
+import type { Caller } from '../analysis/types.ts'
+
+export type Method = 'GET' | 'POST' | 'DELETE'
+
+/** Headers that routes read; copied at arrival, absent ones are empty. */
+export interface RequestHeaders {
+  accept: string
+  contentType: string
+  ifNoneMatch: string
+  idempotencyKey: string
+  authorization: string
+}
+
+export interface Context {
+  method: Method
+  path: string
+  /** The last path segment of a route that ends in `{id}`. */
+  id: string
+  query: URLSearchParams
+  headers: RequestHeaders
+  requestId: string
+  /** Address of the client, from a proxy's header only when the proxy is trusted. */
+  ip: string
+  /** The agent asking, when a key was sent; routes that need one are only reached with it. */
+  caller: Caller | null
+  body: Buffer
+}
+
+export interface HttpAnswer {
+  status: number
+  /** Bytes are sent as they are; anything else as JSON. */
+  body: Buffer | Record<string, unknown>
+  contentType?: string
+  headers?: Record<string, string>
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+export const PROBLEM_TYPE = 'application/problem+json'
+export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'

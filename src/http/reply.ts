@@ -1,0 +1,98 @@
+// In: an answer or an error, and the engine's response. Out: bytes on the wire. The one place where the error shape of
+// the contract (RFC 9457 members and the ecosystem's own) is made. Never decides what to answer.
+import type { HttpResponse } from 'uWebSockets.js'
+import { ERRORS, ServiceError } from '../schema/errors.ts'
+import { type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
+import { STREAMED_BYTES_MIN } from './limits.ts'
+
+const STATUS_TEXT: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  201: '201 Created',
+  204: '204 No Content',
+  304: '304 Not Modified',
+  400: '400 Bad Request',
+  401: '401 Unauthorized',
+  403: '403 Forbidden',
+  404: '404 Not Found',
+  405: '405 Method Not Allowed',
+  406: '406 Not Acceptable',
+  409: '409 Conflict',
+  410: '410 Gone',
+  413: '413 Content Too Large',
+  415: '415 Unsupported Media Type',
+  422: '422 Unprocessable Content',
+  429: '429 Too Many Requests',
+  500: '500 Internal Server Error',
+  503: '503 Service Unavailable',
+}
+
+const EXPOSED_HEADERS =
+  'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
+  'X-RateLimit-Reset, X-Result-Count, X-List-Version, Idempotency-Replayed'
+
+/** The body of an error answer. Anything that is no ServiceError becomes `internal`, without its message. */
+export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
+  const known =
+    error instanceof ServiceError ? error : new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
+  const { status, title } = ERRORS[known.code]
+  return {
+    status,
+    contentType: PROBLEM_TYPE,
+    headers: known.headers,
+    body: {
+      ok: false,
+      error: known.message,
+      code: known.code,
+      type: `urn:mintlake:error:${known.code}`,
+      title,
+      status,
+      detail: known.message,
+      instance: path,
+      requestId,
+      ...known.extra,
+    },
+  }
+}
+
+/** A response that may be gone by the time the answer is ready. */
+export interface Reply {
+  res: HttpResponse
+  aborted: boolean
+  requestId: string
+  headOnly: boolean
+}
+
+/** Sends an answer, unless the client has gone. */
+export function send(reply: Reply, answer: HttpAnswer): void {
+  if (reply.aborted) return
+  const { res } = reply
+  const bodiless = answer.status === 304 || answer.status === 204
+  const body = bodiless ? null : Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
+  res.cork(() => {
+    res.writeStatus(STATUS_TEXT[answer.status] ?? `${answer.status}`)
+    res.writeHeader('X-Request-Id', reply.requestId)
+    res.writeHeader('Access-Control-Allow-Origin', '*')
+    res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS)
+    if (body !== null) res.writeHeader('Content-Type', answer.contentType ?? JSON_TYPE)
+    for (const name in answer.headers) res.writeHeader(name, answer.headers[name])
+    if (body === null) res.endWithoutBody()
+    else if (reply.headOnly) res.endWithoutBody(body.length)
+    else if (body.length < STREAMED_BYTES_MIN) res.end(body)
+    else stream(reply, body)
+  })
+}
+
+/** Sends a large body as fast as the socket takes it; what it does not take is not copied. */
+function stream(reply: Reply, body: Buffer): void {
+  const { res } = reply
+  const [, done] = res.tryEnd(body, body.length)
+  if (done) {
+    reply.aborted = true
+    return
+  }
+  res.onWritable((offset) => {
+    const [ok, finished] = res.tryEnd(body.subarray(offset), body.length)
+    if (finished) reply.aborted = true
+    return ok
+  })
+}

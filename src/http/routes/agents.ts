@@ -1,0 +1,117 @@
+// In: submissions, registrations and what agents ask of themselves. Out: the judge's answers. Never judges.
+import type { Agents, Desk } from '../../analysis/types.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
+import type { Context, HttpAnswer } from '../context.ts'
+import { BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX } from '../limits.ts'
+import { wholeNumber } from '../parameters.ts'
+import type { Route } from '../server.ts'
+
+export interface AgentPorts {
+  agents: Agents
+  desk: Desk
+  /** Counts a registration from an address, or throws 429. */
+  countRegistration(ip: string): Record<string, string>
+}
+
+const boardLimit = ({ query }: Context): number =>
+  wholeNumber(query, 'limit', { min: 1, max: BOARD_LIMIT_MAX, otherwise: BOARD_LIMIT_DEFAULT }).value
+
+/** A small JSON object from a body, or `invalid_json`. */
+export function jsonObject({ body }: Context): Record<string, unknown> {
+  let parsed: unknown
+  try {
+    parsed = body.length === 0 ? {} : JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch {
+    throw new ServiceError('invalid_json', 'The body is not valid JSON in UTF-8.')
+  }
+  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>
+  throw new ServiceError('validation_failed', 'The body must be a JSON object.', {
+    errors: [{ pointer: '', code: 'invalid_type', message: 'must be an object' }],
+  })
+}
+
+const ok = (body: Record<string, unknown>): HttpAnswer => ({ status: 200, body: { ok: true, ...body } })
+
+export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/analysis/submit',
+      access: 'agent',
+      summary: 'Submit an analysis and earn XP',
+      handle: ({ caller, body, headers }) => desk.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/analysis',
+      access: 'read',
+      summary: 'Coverage: the most analysed tokens',
+      handle: (context) => ({ status: 200, body: desk.board(boardLimit(context)) }),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/analysis/{id}',
+      access: 'read',
+      summary: 'One analysis',
+      handle: async ({ id }) => {
+        const data = await desk.analysis(id)
+        if (data === null) throw new ServiceError('not_found', `There is no analysis ${id.slice(0, 64)}.`)
+        return ok({ data })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/agents/leaderboard',
+      access: 'read',
+      summary: 'Agents by XP',
+      handle: (context) => ({ status: 200, body: desk.agentsBoard(boardLimit(context)) }),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/xp',
+      access: 'read',
+      summary: 'The XP table',
+      handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/register',
+      access: 'open',
+      summary: 'Get an API key',
+      handle: async (context) => {
+        const headers = countRegistration(context.ip)
+        return { headers, ...(await agents.register(jsonObject(context))) }
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/rotate',
+      access: 'agent',
+      summary: 'Replace the key; the old one lives 24 hours more',
+      bodyTypes: ['', 'application/json'],
+      handle: ({ caller }) => agents.rotate(caller!),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/keys/current',
+      access: 'agent',
+      summary: 'Revoke the key',
+      handle: ({ caller }) => agents.revoke(caller!),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/agent/profile',
+      access: 'agent',
+      summary: 'The agent’s profile',
+      handle: ({ caller }) => ok({ profile: agents.profile(caller!) }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/agent/profile',
+      access: 'agent',
+      summary: 'Change the agent’s profile',
+      handle: async (context) => ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
+    },
+  ]
+}
