@@ -1,0 +1,94 @@
+// In: a simulated token. Out: the events that tell of it: its creation, its patch, its graduation. Never changes it.
+import type { PatchFields } from '../../schema/datapoint.ts'
+import type { GraduatedEvent, PatchEvent, TokenEvent } from '../../schema/event.ts'
+import { TOTAL_SUPPLY } from './curve.ts'
+import type { SimulatedToken } from './token.ts'
+
+export const ENRICHED_SOURCE = 'simulator'
+export const POOL_NAME = 'pump-amm'
+const CURVE_DEX = 'pumpfun'
+/** Trades after which early holders have sold a good half. */
+const THINNING_TRADES = 300
+
+const toTenth = (value: number): number => Math.round(value * 10) / 10
+const toCent = (usd: number): number => Math.round(usd * 100) / 100
+
+export function tokenEvent(token: SimulatedToken): TokenEvent {
+  return {
+    type: 'token',
+    mint: token.mint,
+    ts: token.createdAtMs,
+    name: token.name,
+    symbol: token.symbol,
+    description: token.description,
+    image_uri: token.imageUri,
+    creator: token.creator,
+    website: token.website,
+    twitter: token.twitter,
+    telegram: token.telegram,
+    totalSupply: TOTAL_SUPPLY,
+  }
+}
+
+export const graduatedEvent = (token: SimulatedToken, timeMs: number): GraduatedEvent => ({
+  type: 'graduated',
+  mint: token.mint,
+  ts: timeMs,
+  pool: POOL_NAME,
+})
+
+function enrichedFields(token: SimulatedToken, top10Pct: number, timeMs: number): PatchFields {
+  const recent = token.activity.readAt(timeMs)
+  return {
+    has_freeze_authority: token.hasFreezeAuthority,
+    has_mint_authority: token.hasMintAuthority,
+    transfer_fee_enabled: token.transferFeeEnabled,
+    is_mutable_metadata: token.isMutableMetadata,
+    top10_holder_pct_onchain: top10Pct,
+    unique_wallet_24h: recent.wallets24h,
+    unique_wallet_1h: recent.wallets1h,
+    buy_volume_24h_usd: toCent(recent.buyUsd24h),
+    sell_volume_24h_usd: toCent(recent.sellUsd24h),
+    enriched_at: timeMs,
+    enriched_source: ENRICHED_SOURCE,
+  }
+}
+
+/** Only a pool needs its liquidity said: on a curve it follows from the trades. */
+function poolFields(token: SimulatedToken, solUsd: number): PatchFields {
+  if (!token.isGraduated) return { primaryDex: CURVE_DEX }
+  return {
+    primaryDex: POOL_NAME,
+    pairAddress: token.pairAddress,
+    liquidity: toCent(2 * token.reserves.sol * solUsd),
+  }
+}
+
+/** What trades do not tell of a token, as of a time in Unix ms: holders, security, pool, promotion. */
+export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number): PatchEvent {
+  const { holders, top10Pct } = token.holders.top()
+  const thinning = Math.exp(-token.trades / THINNING_TRADES)
+  const [snipers, insiders, bundlers, fresh] = token.earlyHoldings.map((percent) =>
+    toTenth(percent * thinning),
+  )
+  return {
+    type: 'patch',
+    mint: token.mint,
+    ts: timeMs,
+    fields: {
+      holderCount: token.holders.count,
+      topHolders: holders,
+      top10Holding: top10Pct,
+      top10HolderPct: top10Pct,
+      snipersHolding: snipers,
+      insidersHolding: insiders,
+      bundleHolding: bundlers,
+      freshWalletsHolding: fresh,
+      creatorHolding: token.holders.percentOf(token.creator),
+      dexPaid: token.dexPaid,
+      dexBoosted: token.dexBoosted,
+      ...poolFields(token, solUsd),
+      ...enrichedFields(token, top10Pct, timeMs),
+    },
+  }
+}
