@@ -1,0 +1,104 @@
+// In: the raw bytes of a submission. Out: a typed submission and the names of fields it had no business to send, or
+// the one error shape with a pointer to each fault that a program can repair. Never knows the market.
+import type { z } from 'zod'
+import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
+import { type FieldError, ServiceError } from '../schema/errors.ts'
+import { type Submission, submissionSchema } from '../schema/submission.ts'
+import { FIELD_ERRORS_MAX, JSON_DEPTH_MAX, RISK_FACTORS_SENT_MAX } from './limits.ts'
+import { nearest } from './suggest.ts'
+
+export interface ValidSubmission {
+  submission: Submission
+  /** Enriched fields that the client sent: dropped, the server resolves them. */
+  ignored: string[]
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Bytes to a submission; throws `invalid_json`, `validation_failed` or `invalid_mint`. */
+export function validateSubmission(body: Uint8Array): ValidSubmission {
+  const parsed = parseJson(body)
+  const factors = (parsed as { quant?: { riskFactors?: unknown } } | null)?.quant?.riskFactors
+  if (Array.isArray(factors) && factors.length > RISK_FACTORS_SENT_MAX) {
+    throw invalid([{ pointer: '/quant/riskFactors', code: 'too_big', message: `must hold at most ${RISK_FACTORS_SENT_MAX} items` }])
+  }
+  const result = submissionSchema.safeParse(parsed)
+  if (!result.success) throw invalid(result.error.issues.map((issue) => fieldError(issue, parsed)))
+  const sent = parsed as Record<string, unknown>
+  const ignored = ENRICHED_FIELDS.flatMap((field) => [
+    ...(field in sent ? [field] : []),
+    ...(isRecord(sent.snapshot) && field in sent.snapshot ? [`snapshot.${field}`] : []),
+  ])
+  return { submission: result.data, ignored }
+}
+
+function parseJson(body: Uint8Array): unknown {
+  let text: string
+  try {
+    text = decoder.decode(body)
+  } catch {
+    throw new ServiceError('invalid_json', 'The body is not UTF-8.')
+  }
+  if (depthOf(body) > JSON_DEPTH_MAX) throw new ServiceError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ServiceError('invalid_json', 'The body is not valid JSON.')
+  }
+}
+
+/** Deepest nesting of arrays and objects, by a scan of the bytes: cheaper and safer than parsing first. */
+function depthOf(body: Uint8Array): number {
+  let depth = 0
+  let deepest = 0
+  let inString = false
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (inString) {
+      if (byte === BACKSLASH) at++
+      else if (byte === QUOTE) inString = false
+    } else if (byte === QUOTE) inString = true
+    else if (byte === 0x5b || byte === 0x7b) deepest = Math.max(deepest, ++depth)
+    else if (byte === 0x5d || byte === 0x7d) depth--
+  }
+  return deepest
+}
+
+function invalid(errors: FieldError[]): ServiceError {
+  const shown = errors.slice(0, FIELD_ERRORS_MAX)
+  const [first] = shown
+  const rest = errors.length > 1 ? `, and ${errors.length - 1} more` : ''
+  const sentence = `${first.pointer === '' ? 'The body' : first.pointer} ${first.message}${rest}.`
+  const code = errors.every((error) => error.code === 'invalid_mint') ? 'invalid_mint' : 'validation_failed'
+  return new ServiceError(code, sentence, { errors: shown })
+}
+
+/** One fault as zod found it, in the words of the contract. */
+export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
+  const pointer = issue.path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+  const sent = issue.path.reduce<unknown>((value, part) => (isRecord(value) || Array.isArray(value) ? (value as Record<PropertyKey, unknown>)[part] : undefined), root)
+  if (sent === undefined && issue.path.length > 0) return { pointer, code: 'required', message: 'is missing', ...allowedOf(issue) }
+  switch (issue.code) {
+    case 'invalid_value': {
+      const allowed = issue.values.map(String)
+      const suggestion = typeof sent === 'string' ? nearest(sent, allowed) : null
+      return { pointer, code: 'not_allowed', message: `must be one of ${allowed.join(', ')}`, allowed, ...(suggestion !== null && { suggestion }) }
+    }
+    case 'invalid_type':
+      return { pointer, code: 'invalid_type', message: `must be ${article(issue.expected)}` }
+    case 'too_small':
+      return { pointer, code: 'too_small', message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at least ${issue.minimum}${issue.origin === 'array' ? ' item' : ''}` }
+    case 'too_big':
+      return { pointer, code: 'too_big', message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at most ${issue.maximum}${issue.origin === 'array' ? ' items' : ''}` }
+    case 'custom':
+      return { pointer, code: (issue.params?.code as string | undefined) ?? 'invalid', message: issue.message }
+    default:
+      return { pointer, code: issue.code, message: issue.message }
+  }
+}
+
+const allowedOf = (issue: z.core.$ZodIssue) => (issue.code === 'invalid_value' ? { allowed: issue.values.map(String) } : {})
+const article = (type: string) => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type === 'number' ? 'finite number' : type}`)
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
