@@ -7,8 +7,14 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './keys.ts'
-import { AGENTS_MAX, KEYS_REMEMBERED_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_RATE_MAX } from './limits.ts'
-import type { Agent, Agents, AgentStatus, Answer, Caller, Ledger, Profile } from './types.ts'
+import {
+  AGENTS_MAX,
+  KEYS_REMEMBERED_MAX,
+  ROTATED_KEY_LIFE_MS,
+  ROTATIONS_PER_DAY_MAX,
+  SUBMIT_RATE_MAX,
+} from './limits.ts'
+import type { Agent, AgentStatus, Agents, Answer, Caller, Ledger, Profile } from './types.ts'
 import { fieldError } from './validate.ts'
 
 const DAY_MS = 86_400_000
@@ -61,7 +67,13 @@ export interface AgentOptions {
 const unauthorized = (code: 'missing_key' | 'invalid_key' | 'revoked_key', sentence: string) =>
   new ServiceError(code, sentence, {}, { 'WWW-Authenticate': 'Bearer' })
 
-export function createAgents({ recovered, ledger, clock, randomBytes, registrationOpen }: AgentOptions): AgentBook {
+export function createAgents({
+  recovered,
+  ledger,
+  clock,
+  randomBytes,
+  registrationOpen,
+}: AgentOptions): AgentBook {
   const records = new Map<string, AgentRecord>()
   const keys = new Map<string, { key: Key; record: AgentRecord }>()
 
@@ -116,7 +128,8 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
   }
   for (const row of recovered.agentEvents) {
     const record = records.get(row.agent_id as string)
-    if (record !== undefined) applyEvent(record, row.kind as string, row.at as number, JSON.parse(row.data as string))
+    if (record !== undefined)
+      applyEvent(record, row.kind as string, row.at as number, JSON.parse(row.data as string))
   }
 
   const eventRow = (agentId: string, kind: string, atMs: number, data: Record<string, unknown>): Write => ({
@@ -132,15 +145,26 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
 
   function recordOf(agentId: string): AgentRecord {
     const record = records.get(agentId)
-    if (record === undefined) throw new ServiceError('not_found', `There is no agent ${agentId.slice(0, 64)}.`)
+    if (record === undefined)
+      throw new ServiceError('not_found', `There is no agent ${agentId.slice(0, 64)}.`)
     return record
   }
 
   /** A new key of an agent: its row, and what makes it known once that row is durable. */
   function newKey(record: AgentRecord): { text: string; write: Write; apply(): void } {
     const text = makeKey(randomBytes)
-    const key: Key = { hash: hashKey(text), prefix: displayPrefix(text), createdAtMs: clock.now(), expiresAtMs: Number.POSITIVE_INFINITY }
-    const row = { key_hash: key.hash, key_prefix: key.prefix, agent_id: record.agent.agentId, created_at: key.createdAtMs }
+    const key: Key = {
+      hash: hashKey(text),
+      prefix: displayPrefix(text),
+      createdAtMs: clock.now(),
+      expiresAtMs: Number.POSITIVE_INFINITY,
+    }
+    const row = {
+      key_hash: key.hash,
+      key_prefix: key.prefix,
+      agent_id: record.agent.agentId,
+      created_at: key.createdAtMs,
+    }
     return { text, write: { table: 'agent_keys', row }, apply: () => addKey(record, key) }
   }
 
@@ -156,8 +180,10 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
 
   return {
     authenticate(text) {
-      if (text === '') throw unauthorized('missing_key', 'An API key is required: Authorization: Bearer <API_KEY>.')
-      if (!isKey(text)) throw unauthorized('invalid_key', 'The API key is mistyped or not a key of this service.')
+      if (text === '')
+        throw unauthorized('missing_key', 'An API key is required: Authorization: Bearer <API_KEY>.')
+      if (!isKey(text))
+        throw unauthorized('invalid_key', 'The API key is mistyped or not a key of this service.')
       const entry = keys.get(hashKey(text))
       if (entry === undefined) throw unauthorized('invalid_key', 'The API key is not known.')
       if (clock.now() >= entry.key.expiresAtMs) throw unauthorized('revoked_key', 'The API key was revoked.')
@@ -165,13 +191,26 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
     },
 
     async register(body) {
-      if (!registrationOpen || records.size >= AGENTS_MAX) throw new ServiceError('registration_closed', 'Registration is closed: ask the operator for a key.')
+      if (!registrationOpen || records.size >= AGENTS_MAX)
+        throw new ServiceError('registration_closed', 'Registration is closed: ask the operator for a key.')
       const { name, description } = parse(registerSchema, body)
       const nowMs = clock.now()
-      const agent: Agent = { agentId: `ag_${ulid(nowMs)}`, name, description: description ?? null, type: 'agent', createdAtMs: nowMs }
+      const agent: Agent = {
+        agentId: `ag_${ulid(nowMs)}`,
+        name,
+        description: description ?? null,
+        type: 'agent',
+        createdAtMs: nowMs,
+      }
       const record: AgentRecord = { agent, keys: [], profile: null, bannedUntilMs: 0, suspendedAtMs: [] }
       const key = newKey(record)
-      const row = { agent_id: agent.agentId, name, description: agent.description, type: agent.type, created_at: nowMs }
+      const row = {
+        agent_id: agent.agentId,
+        name,
+        description: agent.description,
+        type: agent.type,
+        created_at: nowMs,
+      }
       await ledger.commit([{ table: 'agents', row }, key.write])
       records.set(agent.agentId, record)
       key.apply()
@@ -183,7 +222,12 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
       const nowMs = clock.now()
       if (record.keys.filter((key) => nowMs - key.createdAtMs < DAY_MS).length > ROTATIONS_PER_DAY_MAX) {
         const headers = { 'Retry-After': `${DAY_MS / 1_000}` }
-        throw new ServiceError('register_rate_limited', 'This key was rotated too often within a day.', { limit: ROTATIONS_PER_DAY_MAX, retryAfterMs: DAY_MS }, headers)
+        throw new ServiceError(
+          'register_rate_limited',
+          'This key was rotated too often within a day.',
+          { limit: ROTATIONS_PER_DAY_MAX, retryAfterMs: DAY_MS },
+          headers,
+        )
       }
       const key = newKey(record)
       const expiry = { keyHash, atMs: nowMs + ROTATED_KEY_LIFE_MS }
@@ -205,8 +249,10 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
       const sent = parse(profileSchema, body)
       const nowMs = clock.now()
       const before = record.profile
-      const keep = (field: 'description' | 'avatarUrl' | 'twitterHandle' | 'website', otherwise: string | null) =>
-        sent[field] === undefined ? (before?.[field] ?? otherwise) : sent[field]
+      const keep = (
+        field: 'description' | 'avatarUrl' | 'twitterHandle' | 'website',
+        otherwise: string | null,
+      ) => (sent[field] === undefined ? (before?.[field] ?? otherwise) : sent[field])
       const profile: Profile = {
         name: sent.name ?? before?.name ?? agent.name,
         description: keep('description', agent.description),
@@ -235,17 +281,29 @@ export function createAgents({ recovered, ledger, clock, randomBytes, registrati
       const forGood = untilMs === Number.POSITIVE_INFINITY
       const kind = forGood ? 'banned' : 'suspended'
       const data = { untilMs: forGood ? null : untilMs, reason: 'rejected submissions' }
-      return { writes: [eventRow(agentId, kind, atMs, data)], apply: () => applyEvent(record, kind, atMs, data) }
+      return {
+        writes: [eventRow(agentId, kind, atMs, data)],
+        apply: () => applyEvent(record, kind, atMs, data),
+      }
     },
     name: (agentId) => records.get(agentId)?.profile?.name ?? records.get(agentId)?.agent.name ?? agentId,
   }
 }
 
 /** The answer to a submission of an agent that may not submit; `bannedUntil` null means for good. */
-export function banned(untilMs: number, nowMs: number, sentence?: string, extra: Record<string, unknown> = {}): ServiceError {
+export function banned(
+  untilMs: number,
+  nowMs: number,
+  sentence?: string,
+  extra: Record<string, unknown> = {},
+): ServiceError {
   const forGood = untilMs === Number.POSITIVE_INFINITY
-  const words = sentence ?? (forGood ? 'This agent is banned.' : `This agent is suspended until ${new Date(untilMs).toISOString()}.`)
-  const headers: Record<string, string> = forGood ? {} : { 'Retry-After': `${Math.ceil((untilMs - nowMs) / 1_000)}` }
+  const words =
+    sentence ??
+    (forGood ? 'This agent is banned.' : `This agent is suspended until ${new Date(untilMs).toISOString()}.`)
+  const headers: Record<string, string> = forGood
+    ? {}
+    : { 'Retry-After': `${Math.ceil((untilMs - nowMs) / 1_000)}` }
   return new ServiceError('agent_banned', words, { bannedUntil: forGood ? null : untilMs, ...extra }, headers)
 }
 
@@ -253,7 +311,11 @@ function status({ agent, keys, bannedUntilMs }: AgentRecord): AgentStatus {
   const forGood = bannedUntilMs === Number.POSITIVE_INFINITY
   return {
     ...agent,
-    keys: keys.map(({ prefix, createdAtMs, expiresAtMs }) => ({ prefix, createdAtMs, expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null })),
+    keys: keys.map(({ prefix, createdAtMs, expiresAtMs }) => ({
+      prefix,
+      createdAtMs,
+      expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
+    })),
     bannedUntilMs: bannedUntilMs === 0 || forGood ? null : bannedUntilMs,
     banned: bannedUntilMs !== 0,
   }

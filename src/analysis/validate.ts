@@ -22,7 +22,13 @@ export function validateSubmission(body: Uint8Array): ValidSubmission {
   const parsed = parseJson(body)
   const factors = (parsed as { quant?: { riskFactors?: unknown } } | null)?.quant?.riskFactors
   if (Array.isArray(factors) && factors.length > RISK_FACTORS_SENT_MAX) {
-    throw invalid([{ pointer: '/quant/riskFactors', code: 'too_big', message: `must hold at most ${RISK_FACTORS_SENT_MAX} items` }])
+    throw invalid([
+      {
+        pointer: '/quant/riskFactors',
+        code: 'too_big',
+        message: `must hold at most ${RISK_FACTORS_SENT_MAX} items`,
+      },
+    ])
   }
   const result = submissionSchema.safeParse(parsed)
   if (!result.success) throw invalid(result.error.issues.map((issue) => fieldError(issue, parsed)))
@@ -41,7 +47,8 @@ function parseJson(body: Uint8Array): unknown {
   } catch {
     throw new ServiceError('invalid_json', 'The body is not UTF-8.')
   }
-  if (depthOf(body) > JSON_DEPTH_MAX) throw new ServiceError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
+  if (depthOf(body) > JSON_DEPTH_MAX)
+    throw new ServiceError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
   try {
     return JSON.parse(text)
   } catch {
@@ -77,28 +84,56 @@ function invalid(errors: FieldError[]): ServiceError {
 
 /** One fault as zod found it, in the words of the contract. */
 export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
-  const pointer = issue.path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
-  const sent = issue.path.reduce<unknown>((value, part) => (isRecord(value) || Array.isArray(value) ? (value as Record<PropertyKey, unknown>)[part] : undefined), root)
-  if (sent === undefined && issue.path.length > 0) return { pointer, code: 'required', message: 'is missing', ...allowedOf(issue) }
+  const pointer = issue.path
+    .map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    .join('')
+  const sent = issue.path.reduce<unknown>(
+    (value, part) =>
+      isRecord(value) || Array.isArray(value) ? (value as Record<PropertyKey, unknown>)[part] : undefined,
+    root,
+  )
+  if (sent === undefined && issue.path.length > 0)
+    return { pointer, code: 'required', message: 'is missing', ...allowedOf(issue) }
   switch (issue.code) {
     case 'invalid_value': {
       const allowed = issue.values.map(String)
       const suggestion = typeof sent === 'string' ? nearest(sent, allowed) : null
-      return { pointer, code: 'not_allowed', message: `must be one of ${allowed.join(', ')}`, allowed, ...(suggestion !== null && { suggestion }) }
+      return {
+        pointer,
+        code: 'not_allowed',
+        message: `must be one of ${allowed.join(', ')}`,
+        allowed,
+        ...(suggestion !== null && { suggestion }),
+      }
     }
     case 'invalid_type':
       return { pointer, code: 'invalid_type', message: `must be ${article(issue.expected)}` }
     case 'too_small':
-      return { pointer, code: 'too_small', message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at least ${issue.minimum}${issue.origin === 'array' ? ' item' : ''}` }
+      return {
+        pointer,
+        code: 'too_small',
+        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at least ${issue.minimum}${issue.origin === 'array' ? ' item' : ''}`,
+      }
     case 'too_big':
-      return { pointer, code: 'too_big', message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at most ${issue.maximum}${issue.origin === 'array' ? ' items' : ''}` }
+      return {
+        pointer,
+        code: 'too_big',
+        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at most ${issue.maximum}${issue.origin === 'array' ? ' items' : ''}`,
+      }
     case 'custom':
-      return { pointer, code: (issue.params?.code as string | undefined) ?? 'invalid', message: issue.message }
+      return {
+        pointer,
+        code: (issue.params?.code as string | undefined) ?? 'invalid',
+        message: issue.message,
+      }
     default:
       return { pointer, code: issue.code, message: issue.message }
   }
 }
 
-const allowedOf = (issue: z.core.$ZodIssue) => (issue.code === 'invalid_value' ? { allowed: issue.values.map(String) } : {})
-const article = (type: string) => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type === 'number' ? 'finite number' : type}`)
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const allowedOf = (issue: z.core.$ZodIssue) =>
+  issue.code === 'invalid_value' ? { allowed: issue.values.map(String) } : {}
+const article = (type: string) =>
+  /^[aeiou]/.test(type) ? `an ${type}` : `a ${type === 'number' ? 'finite number' : type}`
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

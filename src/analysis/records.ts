@@ -1,0 +1,111 @@
+// In: a judged submission. Out: the rows that tell of it, and its public form read back. Never judges.
+import { ENRICHED_FIELDS, type Enriched, SNAPSHOT_FIELDS, type SnapshotValues } from '../schema/datapoint.ts'
+import type { Submission } from '../schema/submission.ts'
+import { LAKE_SCHEMA_VERSION, type Row, SNAPSHOT_COLUMNS, type Write } from '../schema/tables.ts'
+import type { Outcome } from '../schema/vocabulary.ts'
+import type { Deviation } from './deviation.ts'
+
+export interface Judged {
+  analysisId: string
+  agentId: string
+  submission: Submission
+  outcome: Outcome
+  deviation: Deviation
+  /** The server's compared version: the features. */
+  compared: SnapshotValues
+  enriched: Enriched
+  submittedAtMs: number
+  /** The moment whose version was compared. */
+  snapshotAtMs: number
+}
+
+const prefixed = (prefix: string, values: Partial<Record<string, number | null>>): Row =>
+  Object.fromEntries(
+    SNAPSHOT_FIELDS.map((field) => [`${prefix}${SNAPSHOT_COLUMNS[field].name}`, values[field] ?? null]),
+  )
+
+/** A row of `training` or `rejections`; the store fills `known_at` when it becomes durable. */
+export function submissionRow(judged: Judged): Row {
+  const { submission, outcome, deviation, enriched } = judged
+  const { quant } = submission
+  return {
+    analysis_id: judged.analysisId,
+    agent_id: judged.agentId,
+    mint: submission.mint,
+    submitted_at: judged.submittedAtMs,
+    snapshot_at: judged.snapshotAtMs,
+    known_at: judged.submittedAtMs,
+    sentiment: submission.sentiment,
+    score: submission.score,
+    summary: submission.summary,
+    outcome,
+    validated: outcome === 'validated',
+    deviation_pct: deviation.deviationPct,
+    ...prefixed('', judged.compared),
+    risk_level: quant.riskLevel,
+    risk_factors: quant.riskFactors,
+    buy_pressure: quant.buyPressure,
+    volatility_score: quant.volatilityScore,
+    liquidity_depth: quant.liquidityDepth,
+    holder_concentration: quant.holderConcentration,
+    trend_direction: quant.trendDirection,
+    volume_profile: quant.volumeProfile,
+    ...Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, enriched[field]])),
+    ...prefixed('submitted_', submission.snapshot ?? {}),
+    ...prefixed('dev_', deviation.deviations),
+    schema_version: LAKE_SCHEMA_VERSION,
+  }
+}
+
+export function ledgerWrite(
+  entryId: string,
+  agentId: string,
+  atMs: number,
+  kind: string,
+  xp: number,
+  analysisId: string | null,
+  note: string | null,
+): Write {
+  const row = {
+    entry_id: entryId,
+    agent_id: agentId,
+    awarded_at: atMs,
+    kind,
+    xp,
+    analysis_id: analysisId,
+    note,
+    schema_version: LAKE_SCHEMA_VERSION,
+  }
+  return { table: 'xp_ledger', row }
+}
+
+/** The public form of a stored submission; its features under the specification's names. */
+export function publicAnalysis(row: Row): Record<string, unknown> {
+  return {
+    analysisId: row.analysis_id,
+    agentId: row.agent_id,
+    mint: row.mint,
+    outcome: row.outcome,
+    validated: row.validated,
+    deviationPct: row.deviation_pct,
+    sentiment: row.sentiment,
+    score: row.score,
+    summary: row.summary,
+    snapshot: {
+      ...Object.fromEntries(SNAPSHOT_FIELDS.map((field) => [field, row[SNAPSHOT_COLUMNS[field].name]])),
+      snapshotAt: row.snapshot_at,
+    },
+    quant: {
+      riskLevel: row.risk_level,
+      riskFactors: row.risk_factors,
+      buyPressure: row.buy_pressure,
+      volatilityScore: row.volatility_score,
+      liquidityDepth: row.liquidity_depth,
+      holderConcentration: row.holder_concentration,
+      trendDirection: row.trend_direction,
+      volumeProfile: row.volume_profile,
+    },
+    enriched: Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, row[field]])),
+    createdAt: row.submitted_at,
+  }
+}
