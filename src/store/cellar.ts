@@ -1,0 +1,122 @@
+// In: requests to the worker. Out: their answers, from the worker there is now. Starts a new worker when the old one
+// ended, until one works. Never acknowledges rows that are not durable, and has rows taken back that were refused: a
+// worker is always told the highest row number that a caller was told of.
+import type { Clock } from '../lib/clock.ts'
+import { ServiceError } from '../schema/errors.ts'
+import type { EncodedWrite } from './cells.ts'
+import { CLOSE_TIMEOUT_MS, OPEN_TIMEOUT_MS, REOPEN_DELAY_MS } from './limits.ts'
+import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
+import type { StoreLog } from './store.ts'
+import type { Recovered } from './types.ts'
+import { startWorker, unavailable, type WorkerLink } from './worker-link.ts'
+
+export interface CellarOptions {
+  dataDir: string
+  clock: Clock
+  log: StoreLog
+  commitTimeoutMs: number
+  crashAt: CrashPoint | null
+}
+
+/** What a caller says itself; the rest of a request is added here. */
+type Said<K extends RequestKind> = Omit<Requests[K]['ask'], 'nowMs' | 'ackedSeq'>
+
+export interface Cellar {
+  readonly recovered: Recovered
+  /** False while the store is opened anew or a commit is overdue. */
+  readonly writable: boolean
+  ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number): Promise<Requests[K]['answer']>
+  /** One transaction; by commit null or why the table refused it. */
+  commit(commits: EncodedWrite[][]): Promise<(Error | null)[]>
+  /** Flushes, checkpoints, closes and ends the worker. */
+  close(): Promise<void>
+}
+
+/** Opens the store in a first worker. Rejects when that fails; later failures are healed in the background. */
+export async function openCellar(options: CellarOptions): Promise<Cellar> {
+  const { clock, log } = options
+  let link: WorkerLink | null = null
+  let ackedSeq: number | null = null
+  let closing = false
+  let reopening: NodeJS.Timeout | null = null
+
+  const writeLog = ({ level, message, fields }: LogLine): void => log[level](fields, message)
+
+  /** A request as the worker wants it: with the time, and with how far callers were answered. */
+  function ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number) {
+    if (link === null) return Promise.reject(unavailable('the store is being opened anew'))
+    return request(link, kind, said, timeoutMs)
+  }
+
+  function request<K extends RequestKind>(to: WorkerLink, kind: K, said: Said<K>, timeoutMs: number) {
+    const complete = { ...said, nowMs: Math.floor(clock.now()), ackedSeq } as unknown as Requests[K]['ask']
+    return to.request(kind, complete, timeoutMs)
+  }
+
+  async function start(): Promise<Recovered> {
+    const { dataDir, crashAt } = options
+    const started = startWorker({ dataDir, crashAt }, writeLog, () => onExit(started))
+    try {
+      const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
+      ackedSeq = opened.ackedSeq
+      link = started
+      return opened.recovered
+    } catch (error) {
+      await started.terminate()
+      throw error
+    }
+  }
+
+  function onExit(ended: WorkerLink): void {
+    if (link !== ended) return
+    link = null
+    scheduleReopen()
+  }
+
+  function scheduleReopen(): void {
+    if (!closing) reopening = setTimeout(() => void reopen(), REOPEN_DELAY_MS)
+  }
+
+  async function reopen(): Promise<void> {
+    try {
+      await start()
+      if (closing) return await link!.terminate()
+      log.info({}, 'the store is open again')
+    } catch (error) {
+      log.error({ error: String(error) }, 'the store cannot be opened yet')
+      scheduleReopen()
+    }
+  }
+
+  async function commit(commits: EncodedWrite[][]): Promise<(Error | null)[]> {
+    if (link?.overdue) throw unavailable('the disk does not answer')
+    const answer = await ask('commit', { commits }, options.commitTimeoutMs)
+    ackedSeq = answer.ackedSeq
+    return answer.refusals.map((why) => (why === null ? null : new ServiceError('internal', why)))
+  }
+
+  async function close(): Promise<void> {
+    closing = true
+    if (reopening !== null) clearTimeout(reopening)
+    const last = link
+    link = null
+    if (last === null) return
+    try {
+      await request(last, 'close', {}, CLOSE_TIMEOUT_MS)
+    } catch (error) {
+      log.error({ error: String(error) }, 'the store did not close in order; nothing acknowledged is lost')
+    }
+    await last.terminate()
+  }
+
+  const recovered = await start()
+  return {
+    recovered,
+    get writable() {
+      return link !== null && !link.overdue
+    },
+    ask,
+    commit,
+    close,
+  }
+}

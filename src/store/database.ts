@@ -1,0 +1,164 @@
+// In: a data folder. Out: an open DuckDB with the tables of schema/tables.ts in it, and one connection for each kind of
+// work, so that none waits for another. Never answers a question about the rows.
+import { mkdirSync } from 'node:fs'
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { ServiceError } from '../schema/errors.ts'
+import type { Table } from '../schema/tables.ts'
+import { DUCKDB_MEMORY_LIMIT, DUCKDB_THREADS, LOOKUPS_WAITING_MAX, TASKS_WAITING_MAX } from './limits.ts'
+import { databasePath, spillFolder } from './paths.ts'
+import { type Serial, serial } from './serial.ts'
+import {
+  ALL_TABLES,
+  addColumn,
+  CREATE_MANIFEST,
+  commentOnColumn,
+  commentOnTable,
+  createTable,
+} from './sql.ts'
+
+/** One connection and the queue before it. */
+export interface Lane {
+  run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T>
+  interrupt(): void
+  idle(): Promise<void>
+}
+
+export interface Database {
+  writer: Lane
+  maintenance: Lane
+  reader: Lane
+  /** Names of a table's columns in the order in which the file holds them, `row_seq` included. */
+  storedColumns(table: string): readonly string[]
+  close(): Promise<void>
+}
+
+const FATAL = /FATAL Error|INTERNAL Error|has been invalidated/
+const WORLD = /^(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error/i
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** True when the disk or DuckDB itself failed, rather than the row. */
+export const isWorldError = (error: unknown): boolean =>
+  WORLD.test(messageOf(error)) || FATAL.test(messageOf(error))
+
+function lane(connection: DuckDBConnection, queue: Serial): Lane {
+  return {
+    run: (task) => queue.run(() => task(connection)),
+    interrupt: () => connection.interrupt(),
+    idle: () => queue.idle(),
+  }
+}
+
+/** Runs `work` in one transaction: all of it or nothing. */
+export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
+  await connection.run('BEGIN TRANSACTION')
+  try {
+    const result = await work()
+    await connection.run('COMMIT')
+    return result
+  } catch (error) {
+    // A COMMIT that failed has ended the transaction already: then there is nothing to roll back.
+    await connection.run('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}
+
+/** Rows of a query as plain objects. */
+export async function query<T>(
+  connection: DuckDBConnection,
+  sql: string,
+  values: Record<string, string | number> = {},
+): Promise<T[]> {
+  const result = await connection.run(sql, values)
+  return (await result.getRowObjectsJS()) as T[]
+}
+
+async function createInstance(dataDir: string): Promise<DuckDBInstance> {
+  mkdirSync(dataDir, { recursive: true })
+  const path = databasePath(dataDir)
+  try {
+    return await DuckDBInstance.create(path, {
+      threads: String(DUCKDB_THREADS),
+      memory_limit: DUCKDB_MEMORY_LIMIT,
+      temp_directory: spillFolder(dataDir),
+      // Everything needed is built in; nothing is ever fetched or loaded at run time.
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      allow_community_extensions: 'false',
+    })
+  } catch (error) {
+    const message = messageOf(error)
+    const lock = /Could not set lock on file/.test(message)
+    if (!lock) throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
+    const owner = /PID (\d+)/.exec(message)?.[1]
+    const by = owner === undefined ? '' : ` (process ${owner})`
+    throw new ServiceError('store_unavailable', `the data folder ${dataDir} is in use by another server${by}`)
+  }
+}
+
+interface StoredColumn {
+  table_name: string
+  column_name: string
+  comment: string | null
+}
+
+const STORED_COLUMNS = `SELECT table_name, column_name, comment FROM duckdb_columns()
+  WHERE schema_name = 'main' AND NOT internal ORDER BY table_name, column_index`
+
+async function storedColumns(connection: DuckDBConnection): Promise<Map<string, StoredColumn[]>> {
+  const byTable = new Map<string, StoredColumn[]>()
+  for (const column of await query<StoredColumn>(connection, STORED_COLUMNS)) {
+    byTable.set(column.table_name, [...(byTable.get(column.table_name) ?? []), column])
+  }
+  return byTable
+}
+
+/** What brings one table of the file to the shape of schema/tables.ts; empty when it has it. */
+function definitions(table: Table, stored: readonly StoredColumn[] | undefined): string[] {
+  const comments = new Map(stored?.map((column) => [column.column_name, column.comment]))
+  const missing = table.columns.filter((column) => !comments.has(column.name))
+  const shape =
+    stored === undefined
+      ? [createTable(table), commentOnTable(table)]
+      : missing.map((column) => addColumn(table, column))
+  const stale = table.columns.filter((column) => comments.get(column.name) !== column.comment)
+  return [...shape, ...stale.map((column) => commentOnColumn(table, column))]
+}
+
+async function define(connection: DuckDBConnection): Promise<Map<string, string[]>> {
+  const stored = await storedColumns(connection)
+  const statements = ALL_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
+  await transaction(connection, async () => {
+    await connection.run(CREATE_MANIFEST)
+    for (const statement of statements) await connection.run(statement)
+  })
+  const now = await storedColumns(connection)
+  return new Map([...now].map(([table, columns]) => [table, columns.map((column) => column.column_name)]))
+}
+
+/** Opens or creates the store of `dataDir`. Rejects with `store_unavailable` when it is locked or cannot be read. */
+export async function openDatabase(dataDir: string): Promise<Database> {
+  const instance = await createInstance(dataDir)
+  const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
+  const columns = await define(connections[0])
+  const lanes = [
+    lane(connections[0], serial('commits', TASKS_WAITING_MAX)),
+    lane(connections[1], serial('maintenance tasks', TASKS_WAITING_MAX)),
+    lane(connections[2], serial('look-ups', LOOKUPS_WAITING_MAX)),
+  ] as const
+
+  async function close(): Promise<void> {
+    for (const each of lanes) each.interrupt()
+    await Promise.all(lanes.map((each) => each.idle()))
+    for (const connection of connections) connection.closeSync()
+    instance.closeSync()
+  }
+
+  return {
+    writer: lanes[0],
+    maintenance: lanes[1],
+    reader: lanes[2],
+    storedColumns: (table) => columns.get(table) ?? [],
+    close,
+  }
+}

@@ -1,0 +1,83 @@
+// In: commits of many callers. Out: batches, one at a time, each answered commit by commit. Holds at most
+// QUEUE_ROWS_MAX rows: beyond that a caller is refused at once. Never splits a commit, never reorders.
+import type { EncodedWrite } from './cells.ts'
+import { BATCH_ROWS_MAX, QUEUE_ROWS_MAX } from './limits.ts'
+import { unavailable } from './worker-link.ts'
+
+export interface Gatherer {
+  /** Resolves when the rows are durable. */
+  add(writes: EncodedWrite[]): Promise<void>
+  /** Resolves when nothing waits and nothing is on its way. */
+  idle(): Promise<void>
+}
+
+/** Writes one batch; by commit null or the reason of its refusal. A rejection refuses the whole batch. */
+export type Send = (commits: EncodedWrite[][]) => Promise<(Error | null)[]>
+
+interface Waiting {
+  writes: EncodedWrite[]
+  resolve(): void
+  reject(error: Error): void
+}
+
+export function gatherer(send: Send, gatherMs: number): Gatherer {
+  const queue: Waiting[] = []
+  let queuedRows = 0
+  let timer: NodeJS.Timeout | null = null
+  let sending: Promise<void> | null = null
+
+  function takeBatch(): Waiting[] {
+    let rows = 0
+    let count = 0
+    while (count < queue.length && (count === 0 || rows + queue[count].writes.length <= BATCH_ROWS_MAX)) {
+      rows += queue[count++].writes.length
+    }
+    queuedRows -= rows
+    return queue.splice(0, count)
+  }
+
+  async function sendBatch(batch: Waiting[]): Promise<void> {
+    try {
+      const outcomes = await send(batch.map(({ writes }) => writes))
+      batch.forEach(({ resolve, reject }, index) => {
+        const refusal = outcomes[index]
+        if (refusal === null) resolve()
+        else reject(refusal)
+      })
+    } catch (error) {
+      for (const { reject } of batch) reject(error as Error)
+    }
+  }
+
+  async function drain(): Promise<void> {
+    while (queue.length > 0) await sendBatch(takeBatch())
+    sending = null
+  }
+
+  function schedule(): void {
+    if (timer !== null || sending !== null) return
+    timer = setTimeout(() => {
+      timer = null
+      sending ??= drain()
+    }, gatherMs)
+  }
+
+  return {
+    add(writes) {
+      if (queuedRows + writes.length > QUEUE_ROWS_MAX) {
+        return Promise.reject(unavailable('too many rows are waiting to be stored'))
+      }
+      return new Promise((resolve, reject) => {
+        queue.push({ writes, resolve, reject })
+        queuedRows += writes.length
+        schedule()
+      })
+    },
+    async idle() {
+      while (timer !== null || sending !== null) {
+        if (sending !== null) await sending
+        else await new Promise((resolve) => setTimeout(resolve, gatherMs))
+      }
+    },
+  }
+}

@@ -1,0 +1,93 @@
+// In: names and places of the lake's files. Out: files that are whole or not there. Never reads a row.
+// A file is written under a name that no reader's `*.parquet` matches, synced, then renamed, and its folder synced.
+import { mkdirSync } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
+export interface SeqRange {
+  first: number
+  last: number
+}
+
+/** A file of a flush: the rows of one date in one range of one table. The name says it all. */
+export interface Part extends SeqRange {
+  table: string
+  /** YYYY-MM-DD, UTC. */
+  date: string
+}
+
+const SEQ_DIGITS = 15
+const PART_NAME = /^part-(\d{15})-(\d{15})\.parquet$/
+const DATE_FOLDER = /^dt=(\d{4}-\d{2}-\d{2})$/
+const TEMPORARY_SUFFIX = '.tmp'
+
+const padded = (seq: number): string => String(seq).padStart(SEQ_DIGITS, '0')
+
+/** Path below the lake's folder, with forward slashes on every system. */
+export const partPath = (part: Part): string =>
+  `${part.table}/dt=${part.date}/part-${padded(part.first)}-${padded(part.last)}.parquet`
+
+export const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
+
+async function syncPath(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Folders of a table and of a date, durable. */
+export async function makeFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true })
+  if (first === undefined) return
+  for (let folder = path; folder.length >= dirname(first).length; folder = dirname(folder))
+    await syncPath(folder)
+}
+
+/** Makes a finished temporary file durable. */
+export const syncFile = syncPath
+
+/** Gives a synced temporary file its name, durably. Readers see it from here on. */
+export async function publish(path: string): Promise<void> {
+  await rename(temporaryPath(path), path)
+  await syncPath(dirname(path))
+}
+
+export const fileBytes = async (path: string): Promise<number> => (await stat(path)).size
+
+/** Removes a file that no list names; missing is fine. */
+export const removeFile = (path: string): Promise<void> => rm(path, { force: true })
+
+export interface LakeListing {
+  parts: Part[]
+  /** Absolute paths of what an interrupted flush left half-written. */
+  temporaries: string[]
+  /** Absolute paths of Parquet files that the store did not write; left alone. */
+  strangers: string[]
+}
+
+/** What lies on disk of one table. A folder that is not there is empty. */
+export async function listTable(lakeDir: string, table: string): Promise<LakeListing> {
+  const listing: LakeListing = { parts: [], temporaries: [], strangers: [] }
+  const root = join(lakeDir, table)
+  mkdirSync(root, { recursive: true })
+  for (const folder of (await readdir(root)).sort()) {
+    const date = DATE_FOLDER.exec(folder)?.[1]
+    if (date === undefined) continue
+    for (const name of (await readdir(join(root, folder))).sort()) {
+      sort(listing, { table, date, path: join(root, folder, name), name })
+    }
+  }
+  return listing
+}
+
+function sort(listing: LakeListing, file: { table: string; date: string; path: string; name: string }): void {
+  const { table, date, path, name } = file
+  const range = PART_NAME.exec(name)
+  if (range !== null) listing.parts.push({ table, date, first: Number(range[1]), last: Number(range[2]) })
+  else if (name.endsWith(`.parquet${TEMPORARY_SUFFIX}`)) listing.temporaries.push(path)
+  else if (name.endsWith('.parquet')) listing.strangers.push(path)
+}

@@ -1,0 +1,62 @@
+// In: nothing. Out: every bound of the cellar, units last, and the asserts on their relations. Never reads a setting.
+import { assert } from '../lib/assert.ts'
+
+/** How long the first caller of a batch waits for others to join its transaction. */
+export const GATHER_MS = 2
+/** Rows of one transaction; a longer queue becomes several. */
+export const BATCH_ROWS_MAX = 8_192
+/** Rows of one `commit` call: they cannot be split over transactions. */
+export const COMMIT_ROWS_MAX = 8_192
+/** Rows waiting for a transaction; beyond it `commit` answers `store_unavailable`. */
+export const QUEUE_ROWS_MAX = 65_536
+/** Look-ups waiting for the reading connection; beyond it `store_unavailable`. */
+export const LOOKUPS_WAITING_MAX = 1_024
+/** Maintenance tasks (flush, prune, status) waiting for their connection; beyond it `store_unavailable`. */
+export const TASKS_WAITING_MAX = 64
+
+/** After these the caller is answered `store_unavailable`. A late commit is taken back, so that refused stays refused. */
+export const COMMIT_TIMEOUT_MS = 10_000
+export const LOOKUP_TIMEOUT_MS = 5_000
+export const STATUS_TIMEOUT_MS = 15_000
+export const FLUSH_TIMEOUT_MS = 120_000
+/** Opening replays the log and finishes what a crash left of a flush. */
+export const OPEN_TIMEOUT_MS = 180_000
+export const CLOSE_TIMEOUT_MS = 15_000
+/** A store that failed is opened anew after this, until it works. */
+export const REOPEN_DELAY_MS = 500
+/** What a client refused by the store is told to wait, in whole seconds. */
+export const RETRY_AFTER_S = 1
+
+export const DUCKDB_THREADS = 2
+export const DUCKDB_MEMORY_LIMIT = '512MB'
+/** The reader of trade files: its own small database in memory. */
+export const TRADE_FILE_MEMORY_LIMIT = '1GB'
+/** Rows of one batch of trades, unless told otherwise. */
+export const TRADE_BATCH_ROWS = 65_536
+export const TRADE_BATCH_ROWS_MAX = 1_048_576
+/** Distinct symbols of one trade file; beyond it reading fails. */
+export const TRADE_SYMBOLS_MAX = 1_000_000
+/** Rows looked at to tell the unit of an integer time. */
+export const TIME_SAMPLE_ROWS = 10_000
+
+/** A row group of the lake's files; contract 10. */
+export const LAKE_ROW_GROUP_ROWS = 122_880
+/** Rows that one flush sorts and writes at once; a larger backlog takes several rounds. */
+export const FLUSH_ROWS_MAX = 1_000_000
+
+/** Volatile rows are pruned this often. */
+export const PRUNE_EVERY_MS = 60_000
+export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000
+export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000
+
+/** What recovery hands over. */
+export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
+export const COOLDOWNS_RECOVERED_MS = 10 * 60_000
+export const STRIKES_RECOVERED_MS = 30 * 24 * 3_600_000
+/** Remembered answers handed over, the youngest ones. */
+export const IDEMPOTENCY_RECOVERED_MAX = 50_000
+
+assert(COMMIT_ROWS_MAX <= BATCH_ROWS_MAX, 'one commit must fit one transaction')
+assert(BATCH_ROWS_MAX <= QUEUE_ROWS_MAX, 'a batch must fit the queue')
+assert(SUBMIT_ATTEMPTS_RECOVERED_MS < SUBMIT_ATTEMPTS_KEPT_MS, 'attempts must outlive their recovery')
+assert(TRADE_BATCH_ROWS <= TRADE_BATCH_ROWS_MAX, 'the usual batch must be allowed')

@@ -1,0 +1,59 @@
+// In: nothing. Out: the words that the door (main thread) and the cellar (worker thread) exchange. Never holds state.
+import type { ErrorCode } from '../schema/errors.ts'
+import type { Row } from '../schema/tables.ts'
+import type { EncodedWrite } from './cells.ts'
+import type { LakeTableStatus, Recovered } from './types.ts'
+
+/** Places in a flush where a test may have the process killed. */
+export const CRASH_POINTS = [
+  'flush:planned',
+  'flush:copied',
+  'flush:synced',
+  'flush:renamed-first',
+  'flush:renamed-all',
+  'flush:listed',
+] as const
+export type CrashPoint = (typeof CRASH_POINTS)[number]
+
+export interface WorkerOptions {
+  dataDir: string
+  crashAt: CrashPoint | null
+}
+
+/** `ackedSeq`: the highest row number that a caller was told of; rows beyond it were refused and are taken back. */
+export interface Requests {
+  open: {
+    ask: { nowMs: number; ackedSeq: number | null }
+    answer: { recovered: Recovered; ackedSeq: number }
+  }
+  commit: {
+    ask: { commits: EncodedWrite[][]; nowMs: number; ackedSeq: number }
+    /** By commit: null when durable, else why the table refused it. */
+    answer: { refusals: (string | null)[]; ackedSeq: number }
+  }
+  analysis: { ask: { analysisId: string }; answer: Row | null }
+  flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }
+  prune: { ask: { nowMs: number }; answer: null }
+  status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[] } }
+  close: { ask: { nowMs: number; ackedSeq: number }; answer: null }
+}
+
+export type RequestKind = keyof Requests
+
+export interface Request<K extends RequestKind = RequestKind> {
+  id: number
+  kind: K
+  ask: Requests[K]['ask']
+}
+
+export type Reply =
+  | { id: number; ok: true; answer: unknown }
+  | { id: number; ok: false; code: ErrorCode; message: string }
+
+export interface LogLine {
+  level: 'info' | 'warn' | 'error'
+  message: string
+  fields: Record<string, unknown>
+}
+
+export type FromWorker = Reply | { log: LogLine }

@@ -1,0 +1,8 @@
+// In: the data folder. Out: where the store keeps what. Never touches the disk.
+import { join } from 'node:path'
+
+export const databasePath = (dataDir: string): string => join(dataDir, 'mintlake.duckdb')
+export const databaseLogPath = (dataDir: string): string => `${databasePath(dataDir)}.wal`
+/** Where DuckDB spills what does not fit in memory. */
+export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
+export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')

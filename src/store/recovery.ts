@@ -1,0 +1,66 @@
+// In: the tables as a restart finds them. Out: what the house must know again, and single submissions by identity.
+// Never changes a row.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { type Row, TABLES } from '../schema/tables.ts'
+import { query } from './database.ts'
+import {
+  COOLDOWNS_RECOVERED_MS,
+  IDEMPOTENCY_KEPT_MS,
+  IDEMPOTENCY_RECOVERED_MAX,
+  STRIKES_RECOVERED_MS,
+  SUBMIT_ATTEMPTS_RECOVERED_MS,
+} from './limits.ts'
+import { identifier, ROW_SEQ, selectList } from './sql.ts'
+import type { Recovered } from './types.ts'
+
+const XP_TOTALS = `SELECT agent_id AS "agentId", sum(xp) AS xp,
+  count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses FROM xp_ledger GROUP BY 1 ORDER BY 1`
+
+const COVERAGE = `SELECT mint, count(*)::DOUBLE AS count, arg_max(sentiment, ${ROW_SEQ}) AS "lastSentiment",
+  arg_max(score, ${ROW_SEQ}) AS "lastScore" FROM training GROUP BY 1 ORDER BY 1`
+
+/** `at` is a word of SQL: column names are always quoted. */
+const AT = identifier('at')
+const since = (column: string, ms: number): string => `${identifier(column)} > epoch_ms(${ms})`
+
+const cooldowns = (nowMs: number): string => `SELECT agent_id AS "agentId", mint,
+  epoch_ms(max(submitted_at))::DOUBLE AS "atMs" FROM training
+  WHERE ${since('submitted_at', nowMs - COOLDOWNS_RECOVERED_MS)} GROUP BY ALL ORDER BY 3`
+
+const strikes = (
+  nowMs: number,
+): string => `SELECT agent_id AS "agentId", epoch_ms(submitted_at)::DOUBLE AS "atMs"
+  FROM rejections WHERE ${since('submitted_at', nowMs - STRIKES_RECOVERED_MS)} ORDER BY submitted_at, ${ROW_SEQ}`
+
+/** The youngest remembered answers, oldest first. */
+const idempotency = (nowMs: number): string => `SELECT ${selectList(TABLES.idempotency)} FROM (
+  SELECT * FROM idempotency WHERE ${since('at', nowMs - IDEMPOTENCY_KEPT_MS)}
+  ORDER BY ${AT} DESC, ${ROW_SEQ} DESC LIMIT ${IDEMPOTENCY_RECOVERED_MAX}) ORDER BY ${AT}, ${ROW_SEQ}`
+
+/** Everything that is rebuilt at start, as of `nowMs`. */
+export async function recover(connection: DuckDBConnection, nowMs: number): Promise<Recovered> {
+  const rows = (table: 'agents' | 'agent_keys' | 'agent_events' | 'submit_attempts', clauses: string) =>
+    query<Row>(connection, `SELECT ${selectList(TABLES[table])} FROM ${table} ${clauses}`)
+  const youngAttempts = since('at', nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS)
+  return {
+    agents: await rows('agents', `ORDER BY ${ROW_SEQ}`),
+    agentKeys: await rows('agent_keys', `ORDER BY ${ROW_SEQ}`),
+    agentEvents: await rows('agent_events', `ORDER BY ${AT}, ${ROW_SEQ}`),
+    submitAttempts: await rows('submit_attempts', `WHERE ${youngAttempts} ORDER BY ${AT}, ${ROW_SEQ}`),
+    idempotency: await query<Row>(connection, idempotency(nowMs)),
+    xpTotals: await query(connection, XP_TOTALS),
+    coverage: await query(connection, COVERAGE),
+    cooldowns: await query(connection, cooldowns(nowMs)),
+    strikes: await query(connection, strikes(nowMs)),
+  }
+}
+
+/** A submission by its identity: accepted ones first, then rejected ones; null when there is none. */
+export async function findAnalysis(connection: DuckDBConnection, analysisId: string): Promise<Row | null> {
+  for (const table of [TABLES.training, TABLES.rejections]) {
+    const sql = `SELECT ${selectList(table)} FROM ${table.name} WHERE analysis_id = $analysisId LIMIT 1`
+    const found = await query<Row>(connection, sql, { analysisId })
+    if (found.length > 0) return found[0]
+  }
+  return null
+}

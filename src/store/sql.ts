@@ -1,0 +1,57 @@
+// In: the tables of schema/tables.ts. Out: SQL text: definitions, comments, select lists. Never runs it.
+import { type Column, TABLES, type Table } from '../schema/tables.ts'
+
+/** The store's own column, first in every table: counts rows in order of commit. Not part of the lake. */
+export const ROW_SEQ = 'row_seq'
+
+export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
+export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+export const ALL_TABLES: readonly Table[] = Object.values(TABLES)
+/** A table whose rows go to the lake. */
+export type LakeTable = Table & { lakeDateColumn: string }
+export const LAKE_TABLES: readonly LakeTable[] = ALL_TABLES.filter(
+  (table): table is LakeTable => table.lakeDateColumn !== null,
+)
+
+const definition = (column: Column): string =>
+  `${identifier(column.name)} ${column.type}${column.nullable ? '' : ' NOT NULL'}`
+
+export const createTable = (table: Table): string =>
+  `CREATE TABLE ${identifier(table.name)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
+
+/** A column that an older store lacks: NULL in its rows. */
+export const addColumn = (table: Table, column: Column): string =>
+  `ALTER TABLE ${identifier(table.name)} ADD COLUMN ${identifier(column.name)} ${column.type}`
+
+export const commentOnTable = (table: Table): string =>
+  `COMMENT ON TABLE ${identifier(table.name)} IS ${literal(table.comment)}`
+
+export const commentOnColumn = (table: Table, column: Column): string =>
+  `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`
+
+/** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
+export const MANIFEST = 'lake_files'
+export const CREATE_MANIFEST = `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
+  table_name VARCHAR NOT NULL, path VARCHAR NOT NULL, dt DATE NOT NULL, seq_first BIGINT NOT NULL,
+  seq_last BIGINT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, written_at TIMESTAMP NOT NULL)`
+
+/** Cells as JavaScript wants them: TIMESTAMP as Unix ms, whole numbers as doubles. */
+function readable(column: Column): string {
+  const name = identifier(column.name)
+  if (column.type === 'TIMESTAMP') return `epoch_ms(${name})::DOUBLE AS ${name}`
+  if (column.type === 'BIGINT') return `${name}::DOUBLE AS ${name}`
+  return name
+}
+
+export const selectList = (table: Table): string => table.columns.map(readable).join(', ')
+
+/** The columns of a lake file, always all of them, always in this order. */
+export const lakeColumns = (table: Table): string =>
+  table.columns.map((column) => identifier(column.name)).join(', ')
+
+/** Rows of a lake file: by mint where there is one, then by time; ties by order of commit. */
+export const lakeOrder = (table: LakeTable): string => {
+  const byMint = table.columns.some((column) => column.name === 'mint') ? ['mint'] : []
+  return [...byMint, identifier(table.lakeDateColumn), ROW_SEQ].join(', ')
+}

@@ -1,0 +1,129 @@
+// In: a data folder and rows to keep. Out: the store's door (types.ts): durable commits, look-ups, the Parquet lake.
+// Never touches DuckDB itself: a worker thread does (connection.ts). Never acknowledges a row that is not durable.
+import { mkdirSync, realpathSync, statSync } from 'node:fs'
+import { assert } from '../lib/assert.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Write } from '../schema/tables.ts'
+import { type Cellar, openCellar } from './cellar.ts'
+import { encodeWrite } from './cells.ts'
+import { type Gatherer, gatherer } from './gather.ts'
+import {
+  COMMIT_ROWS_MAX,
+  COMMIT_TIMEOUT_MS,
+  FLUSH_TIMEOUT_MS,
+  GATHER_MS,
+  LOOKUP_TIMEOUT_MS,
+  PRUNE_EVERY_MS,
+  STATUS_TIMEOUT_MS,
+} from './limits.ts'
+import type { CrashPoint } from './messages.ts'
+import { databaseLogPath, databasePath } from './paths.ts'
+import { type Repeating, repeating } from './repeating.ts'
+import type { LakeTableStatus, StoreDoor } from './types.ts'
+import { unavailable } from './worker-link.ts'
+
+/** The part of a pino logger that the store uses. */
+export interface StoreLog {
+  info(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+  error(fields: Record<string, unknown>, message: string): void
+}
+
+export interface StoreOptions {
+  dataDir: string
+  /** How often new rows go to the lake, ms; 0: only on demand and at close. */
+  lakeFlushMs: number
+  clock: Clock
+  log: StoreLog
+  /** How long the first caller of a batch waits for others, ms. */
+  gatherMs?: number
+  /** How long a caller waits for its rows to be durable, ms. */
+  commitTimeoutMs?: number
+  /** Tests only: the process is killed when a flush gets here. */
+  crashAt?: CrashPoint
+}
+
+/** Opened here, by real path: DuckDB's own lock keeps out other processes, not a second opening in this one. */
+const openFolders = new Set<string>()
+
+function claimFolder(dataDir: string): string {
+  mkdirSync(dataDir, { recursive: true })
+  const folder = realpathSync(dataDir)
+  if (openFolders.has(folder)) throw unavailable(`the data folder ${dataDir} is in use by this very process`)
+  openFolders.add(folder)
+  return folder
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/**
+ * Opens the store in `dataDir`, finishes what a crash left, and says what the house must know again. Rejects with
+ * `store_unavailable` when another server holds the folder or the disk refuses.
+ */
+export async function openStore(options: StoreOptions): Promise<StoreDoor> {
+  const dataDir = claimFolder(options.dataDir)
+  try {
+    const cellar = await openCellar({
+      dataDir,
+      clock: options.clock,
+      log: options.log,
+      commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
+      crashAt: options.crashAt ?? null,
+    })
+    return door(cellar, dataDir, options)
+  } catch (error) {
+    openFolders.delete(dataDir)
+    throw error
+  }
+}
+
+function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor {
+  const queue: Gatherer = gatherer(cellar.commit, options.gatherMs ?? GATHER_MS)
+  let lastLake: LakeTableStatus[] = []
+  let closed: Promise<void> | null = null
+
+  const flushLake = async (): Promise<void> => void (await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS))
+  const prune = async (): Promise<void> => void (await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS))
+  const complain = (what: string) => (error: unknown) => options.log.warn({ error: String(error) }, what)
+  const chores: Repeating[] = [
+    repeating(flushLake, options.lakeFlushMs, complain('the lake could not be written; trying again')),
+    repeating(prune, PRUNE_EVERY_MS, complain('old rows could not be pruned; trying again')),
+  ]
+
+  async function commit(writes: readonly Write[]): Promise<void> {
+    assert(writes.length <= COMMIT_ROWS_MAX, `a commit has at most ${COMMIT_ROWS_MAX} rows`)
+    const encoded = writes.map(encodeWrite)
+    if (closed !== null) throw unavailable('the store is closing')
+    if (!cellar.writable) throw unavailable('the store cannot write just now')
+    if (encoded.length > 0) await queue.add(encoded)
+  }
+
+  async function status() {
+    try {
+      lastLake = (await cellar.ask('status', {}, STATUS_TIMEOUT_MS)).lake
+    } catch {
+      // Health is asked for when things go wrong: the last figures stand, and `healthy` says how far to trust them.
+    }
+    const databaseBytes = sizeOf(databasePath(dataDir)) + sizeOf(databaseLogPath(dataDir))
+    return { healthy: cellar.writable, lake: lastLake, databaseBytes }
+  }
+
+  async function shut(): Promise<void> {
+    await queue.idle()
+    await Promise.all(chores.map((chore) => chore.stop()))
+    await cellar.close()
+    openFolders.delete(dataDir)
+  }
+
+  return {
+    recovered: cellar.recovered,
+    commit,
+    analysis: (analysisId) => cellar.ask('analysis', { analysisId }, LOOKUP_TIMEOUT_MS),
+    flushLake,
+    status,
+    close() {
+      closed ??= shut()
+      return closed
+    },
+  }
+}

@@ -1,0 +1,98 @@
+// In: requests. Out: the worker's replies, each within a time limit. Never leaves a caller waiting: a late reply, a
+// dead worker and a full disk are all answers.
+import { Worker } from 'node:worker_threads'
+import { ServiceError } from '../schema/errors.ts'
+import { RETRY_AFTER_S } from './limits.ts'
+import type { FromWorker, LogLine, Reply, RequestKind, Requests, WorkerOptions } from './messages.ts'
+
+export interface WorkerLink {
+  request<K extends RequestKind>(
+    kind: K,
+    ask: Requests[K]['ask'],
+    timeoutMs: number,
+  ): Promise<Requests[K]['answer']>
+  /** True while the worker still works on a commit whose caller was told that it timed out. */
+  readonly overdue: boolean
+  /** Ends the thread, whatever it is doing. */
+  terminate(): Promise<void>
+}
+
+interface Pending {
+  resolve(answer: unknown): void
+  reject(error: ServiceError): void
+  timer: NodeJS.Timeout
+}
+
+export const unavailable = (sentence: string): ServiceError =>
+  new ServiceError('store_unavailable', sentence, {}, { 'Retry-After': String(RETRY_AFTER_S) })
+
+/** Starts the worker. `onExit` is called once, when it has ended for any reason. */
+export function startWorker(
+  options: WorkerOptions,
+  log: (line: LogLine) => void,
+  onExit: () => void,
+): WorkerLink {
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: options, execArgv: [] })
+  const pending = new Map<number, Pending>()
+  const overdue = new Set<number>()
+  let lastId = 0
+  let ended = false
+
+  function settle(reply: Reply): void {
+    overdue.delete(reply.id)
+    const waiting = pending.get(reply.id)
+    if (waiting === undefined) return
+    pending.delete(reply.id)
+    clearTimeout(waiting.timer)
+    if (reply.ok) waiting.resolve(reply.answer)
+    else if (reply.code === 'store_unavailable') waiting.reject(unavailable(reply.message))
+    else waiting.reject(new ServiceError(reply.code, reply.message))
+  }
+
+  function end(): void {
+    if (ended) return
+    ended = true
+    for (const [id, { reject, timer }] of pending) {
+      clearTimeout(timer)
+      pending.delete(id)
+      reject(unavailable('the store’s worker ended before it answered'))
+    }
+    overdue.clear()
+    onExit()
+  }
+
+  worker.on('message', (message: FromWorker) => {
+    if ('log' in message) log(message.log)
+    else settle(message)
+  })
+  worker.on('error', (error) => {
+    log({ level: 'error', message: 'the store’s worker crashed', fields: { error: String(error) } })
+  })
+  worker.on('exit', end)
+
+  function expire(id: number, kind: RequestKind, timeoutMs: number): void {
+    const waiting = pending.get(id)
+    pending.delete(id)
+    if (kind === 'commit') overdue.add(id)
+    waiting?.reject(unavailable(`the store did not answer a ${kind} within ${timeoutMs} ms`))
+  }
+
+  return {
+    request(kind, ask, timeoutMs) {
+      if (ended) return Promise.reject(unavailable('the store is being opened anew'))
+      const id = ++lastId
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => expire(id, kind, timeoutMs), timeoutMs)
+        pending.set(id, { resolve: resolve as (answer: unknown) => void, reject, timer })
+        worker.postMessage({ id, kind, ask })
+      })
+    },
+    get overdue() {
+      return overdue.size > 0
+    },
+    async terminate() {
+      await worker.terminate()
+      end()
+    },
+  }
+}

@@ -1,0 +1,128 @@
+// In: requests from the store's door, as messages. Out: a reply to each. The worker thread: DuckDB's synchronous calls
+// must not stall the streams. Never survives a failure of the disk or of DuckDB: it answers, closes the database and
+// ends, and the door starts a new one, so that there is one way to heal.
+import { mkdirSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { assert } from '../lib/assert.ts'
+import { ServiceError } from '../schema/errors.ts'
+import { type Committer, openCommitter } from './committer.ts'
+import { type Database, isWorldError, openDatabase } from './database.ts'
+import { type Lake, openLake } from './lake.ts'
+import type {
+  CrashPoint,
+  FromWorker,
+  LogLine,
+  Request,
+  RequestKind,
+  Requests,
+  WorkerOptions,
+} from './messages.ts'
+import { lakeFolder } from './paths.ts'
+import { prune } from './prune.ts'
+import { findAnalysis, recover } from './recovery.ts'
+
+interface Cellar {
+  database: Database
+  committer: Committer
+  lake: Lake
+}
+
+type Handlers = { [K in RequestKind]: (ask: Requests[K]['ask']) => Promise<Requests[K]['answer']> }
+
+const EXIT_FAILED = 70
+
+assert(parentPort !== null, 'the store’s worker runs in a worker thread')
+const port = parentPort
+const options = workerData as WorkerOptions
+let cellar: Cellar | null = null
+let failing = false
+
+const post = (message: FromWorker): void => port.postMessage(message)
+const log = (line: LogLine): void => post({ log: line })
+
+function reach(point: CrashPoint): void {
+  if (point === options.crashAt) process.kill(process.pid, 'SIGKILL')
+}
+
+function opened(): Cellar {
+  if (cellar === null) throw new ServiceError('store_unavailable', 'the store is not open')
+  return cellar
+}
+
+/** What a crash left of a flush is finished, and rows that no file holds yet are written, before anybody reads. */
+async function catchUp(lake: Lake, ackedSeq: number, nowMs: number): Promise<void> {
+  try {
+    await lake.settle(nowMs)
+    const { files, rows } = await lake.flush(ackedSeq, nowMs)
+    if (rows > 0)
+      log({ level: 'info', message: 'rows of the last run are in the lake', fields: { files, rows } })
+  } catch (error) {
+    // The rows are safe in the store; the next flush tries again.
+    log({ level: 'error', message: 'the lake cannot be written', fields: { error: String(error) } })
+  }
+}
+
+const handlers: Handlers = {
+  async open({ nowMs, ackedSeq }) {
+    mkdirSync(lakeFolder(options.dataDir), { recursive: true })
+    const database = await openDatabase(options.dataDir)
+    const committer = await openCommitter(database)
+    if (ackedSeq !== null) await committer.retract(ackedSeq)
+    const lake = openLake(database, { dataDir: options.dataDir, reach, log })
+    cellar = { database, committer, lake }
+    await catchUp(lake, committer.lastSeq, nowMs)
+    const recovered = await database.reader.run((connection) => recover(connection, nowMs))
+    return { recovered, ackedSeq: committer.lastSeq }
+  },
+  commit: (ask) => opened().committer.commit(ask),
+  analysis: ({ analysisId }) =>
+    opened().database.reader.run((connection) => findAnalysis(connection, analysisId)),
+  flush: ({ ackedSeq, nowMs }) => opened().lake.flush(ackedSeq, nowMs),
+  async prune({ nowMs }) {
+    await opened().database.maintenance.run((connection) => prune(connection, nowMs))
+    return null
+  },
+  status: async ({ ackedSeq }) => ({ lake: await opened().lake.status(ackedSeq) }),
+  async close({ nowMs, ackedSeq }) {
+    const { database, committer, lake } = opened()
+    await committer.retract(ackedSeq)
+    await lake.flush(ackedSeq, nowMs).catch((error: unknown) => {
+      log({ level: 'error', message: 'the last flush failed', fields: { error: String(error) } })
+    })
+    await database.writer.run(async (connection) => void (await connection.run('CHECKPOINT')))
+    await database.close()
+    cellar = null
+    return null
+  },
+}
+
+/** Closes what is open and ends the thread. Callers still waiting are answered by the door when it sees the end. */
+async function fail(error: unknown): Promise<void> {
+  if (failing) return
+  failing = true
+  log({
+    level: 'error',
+    message: 'the store failed and will be opened anew',
+    fields: { error: String(error) },
+  })
+  try {
+    await cellar?.database.close()
+  } finally {
+    process.exit(EXIT_FAILED)
+  }
+}
+
+async function answer({ id, kind, ask }: Request): Promise<void> {
+  try {
+    if (failing) throw new ServiceError('store_unavailable', 'the store is being opened anew')
+    const handler = handlers[kind] as (ask: Requests[RequestKind]['ask']) => Promise<unknown>
+    post({ id, ok: true, answer: await handler(ask) })
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    const code = error instanceof ServiceError ? error.code : 'store_unavailable'
+    post({ id, ok: false, code, message })
+    if (isWorldError(error) && kind !== 'flush') await fail(error)
+  }
+}
+
+port.on('message', (request: Request) => void answer(request))

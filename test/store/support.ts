@@ -1,0 +1,79 @@
+// In: what a test wants to store. Out: whole rows, a quiet log, a folder of its own. Never asserts.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import {
+  type Cell,
+  type Row,
+  TABLES,
+  type Table,
+  type TableName,
+  type Write,
+} from '../../src/schema/tables.ts'
+import { openStore, type StoreOptions } from '../../src/store/store.ts'
+import type { StoreDoor } from '../../src/store/types.ts'
+
+export const NOON_MS = Date.UTC(2025, 5, 1, 12)
+export const quietLog = { info: () => {}, warn: () => {}, error: () => {} }
+
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'mintlake-store-'))
+}
+
+export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true })
+
+const FILLING: Record<Table['columns'][number]['type'], Cell> = {
+  VARCHAR: 'text',
+  DOUBLE: 0.5,
+  BIGINT: 7,
+  INTEGER: 1,
+  BOOLEAN: true,
+  TIMESTAMP: NOON_MS,
+  'VARCHAR[]': ['whale_dominance', 'new_deployer'],
+}
+
+/** A row of `table` with every column filled, and what the test says over it. */
+export function rowOf(table: TableName, over: Row = {}): Row {
+  const columns: Table['columns'] = TABLES[table].columns
+  return { ...Object.fromEntries(columns.map((column) => [column.name, FILLING[column.type]])), ...over }
+}
+
+export const writeOf = (table: TableName, over: Row = {}): Write => ({ table, row: rowOf(table, over) })
+
+/** An accepted submission as the judge commits it: example, award and attempt. */
+export function submission(id: string, over: Row = {}): Write[] {
+  const at = (over.submitted_at as number | undefined) ?? NOON_MS
+  const agent = (over.agent_id as string | undefined) ?? 'agent-1'
+  return [
+    writeOf('training', { analysis_id: id, agent_id: agent, submitted_at: at, snapshot_at: at, ...over }),
+    writeOf('xp_ledger', {
+      entry_id: `xp-${id}`,
+      analysis_id: id,
+      agent_id: agent,
+      kind: 'analysis',
+      xp: 17.5,
+      awarded_at: at,
+    }),
+    writeOf('submit_attempts', { agent_id: agent, at }),
+  ]
+}
+
+export function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<StoreDoor> {
+  return openStore({ dataDir, lakeFlushMs: 0, clock: { now: () => NOON_MS }, log: quietLog, ...options })
+}
+
+/** Rows of a query in a database of its own, as a reader from outside sees them. */
+export async function readSql(sql: string): Promise<Record<string, unknown>[]> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
+  const connection = await instance.connect()
+  try {
+    return (await (await connection.run(sql)).getRowObjectsJS()) as Record<string, unknown>[]
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+export const lakeGlob = (dataDir: string, table: string): string =>
+  `read_parquet('${dataDir}/lake/${table}/*/*.parquet', hive_partitioning=true)`
