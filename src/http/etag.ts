@@ -11,4 +11,8 @@ export function isFresh({ headers }: Context, etag: string): boolean {
   return sent === '*' || sent.split(',').some((entry) => entry.trim().replace(/^W\//, '') === etag.slice(2))
 }
 
-export const notModified = (headers: Record<string, string>): HttpAnswer => ({ status: 304, body: {}, headers })
+export const notModified = (headers: Record<string, string>): HttpAnswer => ({
+  status: 304,
+  body: {},
+  headers,
+})

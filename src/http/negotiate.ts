@@ -20,7 +20,10 @@ const MEDIA_TYPES: Readonly<Record<string, Format>> = {
 }
 
 /** The best format that both sides know. `available` are those that the route can make. */
-export function formatOf({ query, headers }: Pick<Context, 'query' | 'headers'>, available: readonly Format[]): Format {
+export function formatOf(
+  { query, headers }: Pick<Context, 'query' | 'headers'>,
+  available: readonly Format[],
+): Format {
   if (query.get('format')) {
     const format = oneOf(query, 'format', FORMATS, 'json')
     if (available.includes(format)) return format

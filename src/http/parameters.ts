@@ -7,29 +7,57 @@ import { isMint } from '../schema/mint.ts'
 /** Longest query value quoted back in an error. */
 const QUOTED_CHARACTERS_MAX = 64
 
-export function invalidParameter(name: string, message: string, allowed?: readonly string[], suggestion?: string): ServiceError {
+export function invalidParameter(
+  name: string,
+  message: string,
+  allowed?: readonly string[],
+  suggestion?: string,
+): ServiceError {
   return new ServiceError('invalid_parameter', `${name} ${message}`, {
-    errors: [{ pointer: `/${name}`, code: 'invalid_parameter', message, ...(allowed && { allowed }), ...(suggestion && { suggestion }) }],
+    errors: [
+      {
+        pointer: `/${name}`,
+        code: 'invalid_parameter',
+        message,
+        ...(allowed && { allowed }),
+        ...(suggestion && { suggestion }),
+      },
+    ],
   })
 }
 
 /** One of a closed vocabulary, in any case. */
-export function oneOf<Word extends string>(query: URLSearchParams, name: string, allowed: readonly Word[], otherwise: Word): Word {
+export function oneOf<Word extends string>(
+  query: URLSearchParams,
+  name: string,
+  allowed: readonly Word[],
+  otherwise: Word,
+): Word {
   const sent = query.get(name)
   if (sent === null || sent === '') return otherwise
   const lower = sent.toLowerCase()
   const found = allowed.find((word) => word.toLowerCase() === lower)
   if (found !== undefined) return found
   const quoted = sent.slice(0, QUOTED_CHARACTERS_MAX)
-  throw invalidParameter(name, `"${quoted}" is not one of ${allowed.join(', ')}`, allowed, closest(quoted.toLowerCase(), [...allowed]))
+  throw invalidParameter(
+    name,
+    `"${quoted}" is not one of ${allowed.join(', ')}`,
+    allowed,
+    closest(quoted.toLowerCase(), [...allowed]),
+  )
 }
 
 /** A whole number of `min` or more; over `max` it is cut to that. */
-export function wholeNumber(query: URLSearchParams, name: string, { min, max, otherwise }: { min: number; max: number; otherwise: number }): { value: number; clamped: boolean } {
+export function wholeNumber(
+  query: URLSearchParams,
+  name: string,
+  { min, max, otherwise }: { min: number; max: number; otherwise: number },
+): { value: number; clamped: boolean } {
   const sent = query.get(name)
   if (sent === null || sent === '') return { value: otherwise, clamped: false }
   const value = /^\+?\d+$/.test(sent) ? Number(sent) : Number.NaN
-  if (Number.isNaN(value) || value < min) throw invalidParameter(name, `must be a whole number of ${min} or more`)
+  if (Number.isNaN(value) || value < min)
+    throw invalidParameter(name, `must be a whole number of ${min} or more`)
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
 }
 
@@ -51,6 +79,12 @@ export function mintOf(query: URLSearchParams): string {
 export function checkedMint(mint: unknown): string {
   if (isMint(mint)) return mint
   throw new ServiceError('invalid_mint', 'mint is not a base58 address of 32 bytes', {
-    errors: [{ pointer: '/mint', code: 'invalid_mint', message: 'must be base58, 32 to 44 characters, decoding to 32 bytes' }],
+    errors: [
+      {
+        pointer: '/mint',
+        code: 'invalid_mint',
+        message: 'must be base58, 32 to 44 characters, decoding to 32 bytes',
+      },
+    ],
   })
 }

@@ -33,7 +33,9 @@ const EXPOSED_HEADERS =
 /** The body of an error answer. Anything that is no ServiceError becomes `internal`, without its message. */
 export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
   const known =
-    error instanceof ServiceError ? error : new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
+    error instanceof ServiceError
+      ? error
+      : new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
   const { status, title } = ERRORS[known.code]
   return {
     status,
@@ -67,7 +69,11 @@ export function send(reply: Reply, answer: HttpAnswer): void {
   if (reply.aborted) return
   const { res } = reply
   const bodiless = answer.status === 304 || answer.status === 204
-  const body = bodiless ? null : Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
+  const body = bodiless
+    ? null
+    : Buffer.isBuffer(answer.body)
+      ? answer.body
+      : Buffer.from(JSON.stringify(answer.body))
   res.cork(() => {
     res.writeStatus(STATUS_TEXT[answer.status] ?? `${answer.status}`)
     res.writeHeader('X-Request-Id', reply.requestId)

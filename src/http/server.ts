@@ -1,6 +1,6 @@
 // In: requests on a port. Out: each answered once, through one pipeline: identity, method, size, key, limit, route,
 // errors. The only file that holds the HTTP engine's server. Never knows what a route means.
-import { randomBytes } from 'node:crypto'
+
 import {
   App,
   type HttpRequest,
@@ -9,6 +9,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
+import { randomBytes } from 'node:crypto'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Context, HttpAnswer, Method, RequestHeaders } from './context.ts'
@@ -58,7 +59,12 @@ export interface HttpServer {
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types leave out: without it two servers share a port silently. */
 const LISTEN_EXCLUSIVE_PORT = 1
-type Listen = (host: string, port: number, options: number, done: (socket: us_listen_socket | false) => void) => void
+type Listen = (
+  host: string,
+  port: number,
+  options: number,
+  done: (socket: us_listen_socket | false) => void,
+) => void
 
 const REQUEST_ID_PATTERN = new RegExp(`^[\\w.:-]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
 const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
@@ -103,7 +109,12 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
 
   app.any('/*', (res, req) => {
     const startedAt = performance.now()
-    const reply: Reply = { res, aborted: false, headOnly: req.getMethod() === 'head', requestId: identity(req) }
+    const reply: Reply = {
+      res,
+      aborted: false,
+      headOnly: req.getMethod() === 'head',
+      requestId: identity(req),
+    }
     const path = req.getUrl()
     let routeName = 'none'
     inFlight++
@@ -133,11 +144,19 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
       if (method === 'OPTIONS') return answer(preflight(allowed))
       const route = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
       if (route === undefined) {
-        throw new ServiceError('method_not_allowed', `${req.getMethod().toUpperCase()} is not allowed at ${path}.`, { allowed }, { Allow: allowed.join(', ') })
+        throw new ServiceError(
+          'method_not_allowed',
+          `${req.getMethod().toUpperCase()} is not allowed at ${path}.`,
+          { allowed },
+          { Allow: allowed.join(', ') },
+        )
       }
       routeName = route.path
       const context = contextOf(req, res, route, found.id, path, reply.requestId, ports.trustedProxies)
-      const proceed = () => run(route, context, ports).then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
+      const proceed = () =>
+        run(route, context, ports)
+          .then(answer, fail)
+          .catch((error) => ports.onFault(error, reply.requestId))
       if (route.method !== 'POST') return void proceed()
       checkBodyType(route, context.headers.contentType)
       const bytesMax = route.bodyBytesMax ?? BODY_BYTES_MAX
@@ -156,7 +175,11 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
     const listen = app.listen.bind(app) as unknown as Listen
     listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
       if (!socket) {
-        reject(new Error(`port ${port} on ${host} cannot be had: another program listens there, or the address is not this machine's`))
+        reject(
+          new Error(
+            `port ${port} on ${host} cannot be had: another program listens there, or the address is not this machine's`,
+          ),
+        )
         return
       }
       let listening = true
@@ -205,7 +228,10 @@ function contextOf(
 ): Context {
   const query = req.getQuery() ?? ''
   if (query.length > QUERY_CHARACTERS_MAX) {
-    throw new ServiceError('invalid_parameter', `The query is longer than ${QUERY_CHARACTERS_MAX} characters.`)
+    throw new ServiceError(
+      'invalid_parameter',
+      `The query is longer than ${QUERY_CHARACTERS_MAX} characters.`,
+    )
   }
   const apiKey = req.getHeader('x-api-key')
   const headers: RequestHeaders = {
@@ -232,27 +258,39 @@ function contextOf(
 function clientIp(req: HttpRequest, res: HttpResponse, trustedProxies: ReadonlySet<string>): string {
   const peer = normalIp(Buffer.from(res.getRemoteAddressAsText()).toString())
   if (!trustedProxies.has(peer)) return peer
-  const forwarded = req.getHeader('x-forwarded-for').split(',').map((address) => normalIp(address.trim()))
+  const forwarded = req
+    .getHeader('x-forwarded-for')
+    .split(',')
+    .map((address) => normalIp(address.trim()))
   return forwarded.findLast((address) => address !== '' && !trustedProxies.has(address)) ?? peer
 }
 
 /** IPv4 addresses inside IPv6 are the same client. */
-const normalIp = (address: string): string => address.replace(/^(?:::ffff:|0000:0000:0000:0000:0000:ffff:)(\d+\.\d+\.\d+\.\d+)$/i, '$1').slice(0, 64)
+const normalIp = (address: string): string =>
+  address.replace(/^(?:::ffff:|0000:0000:0000:0000:0000:ffff:)(\d+\.\d+\.\d+\.\d+)$/i, '$1').slice(0, 64)
 
 function keyOf({ headers }: Context): string {
   const match = /^Bearer\s+(\S.*)$/i.exec(headers.authorization)
   if (match !== null) return match[1].trim()
   if (headers.authorization.trim() === '' || /^Bearer$/i.test(headers.authorization.trim())) return ''
-  throw new ServiceError('invalid_key', 'The Authorization header must have the form: Bearer <API_KEY>.', {}, { 'WWW-Authenticate': 'Bearer' })
+  throw new ServiceError(
+    'invalid_key',
+    'The Authorization header must have the form: Bearer <API_KEY>.',
+    {},
+    { 'WWW-Authenticate': 'Bearer' },
+  )
 }
 
 function checkBodyType({ bodyTypes = ['application/json'] }: Route, contentType: string): void {
   const type = contentType.split(';')[0].trim().toLowerCase()
   if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return
-  throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, { allowed: bodyTypes })
+  throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
+    allowed: bodyTypes,
+  })
 }
 
-const tooLarge = (bytesMax: number) => new ServiceError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { limit: bytesMax })
+const tooLarge = (bytesMax: number) =>
+  new ServiceError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { limit: bytesMax })
 
 /** Gathers a body of at most `bytesMax`; calls back once, with null when there is more. */
 function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffer | null) => void): void {
@@ -275,7 +313,9 @@ function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffer | nul
 }
 
 function allowedMethods(methods: Map<Method, Route>): string[] {
-  return [...methods.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).concat('OPTIONS')
+  return [...methods.keys()]
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .concat('OPTIONS')
 }
 
 const preflight = (allowed: readonly string[]): HttpAnswer => ({
@@ -284,7 +324,8 @@ const preflight = (allowed: readonly string[]): HttpAnswer => ({
   headers: {
     Allow: allowed.join(', '),
     'Access-Control-Allow-Methods': allowed.join(', '),
-    'Access-Control-Allow-Headers': 'Authorization, X-API-Key, Content-Type, Accept, If-None-Match, Idempotency-Key, X-Request-Id',
+    'Access-Control-Allow-Headers':
+      'Authorization, X-API-Key, Content-Type, Accept, If-None-Match, Idempotency-Key, X-Request-Id',
     'Access-Control-Max-Age': '86400',
   },
 })

@@ -25,7 +25,8 @@ export function jsonObject({ body }: Context): Record<string, unknown> {
   } catch {
     throw new ServiceError('invalid_json', 'The body is not valid JSON in UTF-8.')
   }
-  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>
+  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed))
+    return parsed as Record<string, unknown>
   throw new ServiceError('validation_failed', 'The body must be a JSON object.', {
     errors: [{ pointer: '', code: 'invalid_type', message: 'must be an object' }],
   })
@@ -40,7 +41,8 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/analysis/submit',
       access: 'agent',
       summary: 'Submit an analysis and earn XP',
-      handle: ({ caller, body, headers }) => desk.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
+      handle: ({ caller, body, headers }) =>
+        desk.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
     },
     {
       method: 'GET',
@@ -111,7 +113,8 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
-      handle: async (context) => ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
+      handle: async (context) =>
+        ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
     },
   ]
 }

@@ -7,7 +7,13 @@ import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { isFresh, notModified, weakEtag } from '../etag.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, BATCH_MINTS_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from '../limits.ts'
+import {
+  BARS_LIMIT_DEFAULT,
+  BARS_LIMIT_MAX,
+  BATCH_MINTS_MAX,
+  MARKET_LIMIT_DEFAULT,
+  MARKET_LIMIT_MAX_JSON,
+} from '../limits.ts'
 import { formatOf } from '../negotiate.ts'
 import { checkedMint, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
 import type { Route } from '../server.ts'
@@ -23,10 +29,34 @@ const RUN = randomBytes(4).toString('hex')
 
 export function marketRoutes(market: MarketDoor): Route[] {
   return [
-    { method: 'GET', path: '/api/v1/market', access: 'read', summary: 'The market list, JSON or NDJSON', handle: (context) => list(market, context) },
-    { method: 'GET', path: '/api/v1/datapoint', access: 'read', summary: 'A token’s snapshot, the DataPoint', handle: (context) => datapoint(market, context) },
-    { method: 'POST', path: '/api/v1/datapoint/batch', access: 'read', summary: 'Up to ten DataPoints', handle: (context) => batch(market, context) },
-    { method: 'GET', path: '/api/v1/ohlc', access: 'read', summary: 'OHLC bars of a token', handle: (context) => bars(market, context) },
+    {
+      method: 'GET',
+      path: '/api/v1/market',
+      access: 'read',
+      summary: 'The market list, JSON or NDJSON',
+      handle: (context) => list(market, context),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/datapoint',
+      access: 'read',
+      summary: 'A token’s snapshot, the DataPoint',
+      handle: (context) => datapoint(market, context),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/datapoint/batch',
+      access: 'read',
+      summary: 'Up to ten DataPoints',
+      handle: (context) => batch(market, context),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/ohlc',
+      access: 'read',
+      summary: 'OHLC bars of a token',
+      handle: (context) => bars(market, context),
+    },
   ]
 }
 
@@ -73,13 +103,19 @@ function jsonOf({ ndjson }: Page, meta: object): Buffer {
   const first = start.length + 1
   ndjson.copy(body, first)
   // A newline inside a string is escaped in JSON, so every newline byte stands between rows.
-  for (let at = body.indexOf(NEWLINE, first); at !== -1 && at < first + ndjson.length; at = body.indexOf(NEWLINE, at + 1)) body[at] = COMMA
+  for (
+    let at = body.indexOf(NEWLINE, first);
+    at !== -1 && at < first + ndjson.length;
+    at = body.indexOf(NEWLINE, at + 1)
+  )
+    body[at] = COMMA
   body[first + Math.max(1, ndjson.length) - 1] = CLOSE_BRACKET
   end.copy(body, first + Math.max(1, ndjson.length))
   return body
 }
 
-const unknownToken = (mint: string) => new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
+const unknownToken = (mint: string) =>
+  new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
 function datapoint(market: MarketDoor, context: Context): HttpAnswer {
   formatOf(context, ['json'])
@@ -89,7 +125,12 @@ function datapoint(market: MarketDoor, context: Context): HttpAnswer {
   const etag = weakEtag(`${RUN}-${found.version}`)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (isFresh(context, etag)) return notModified(headers)
-  return { status: 200, body: Buffer.concat([Buffer.from('{"ok":true,"data":'), found.json, Buffer.from('}')]), contentType: JSON_TYPE, headers }
+  return {
+    status: 200,
+    body: Buffer.concat([Buffer.from('{"ok":true,"data":'), found.json, Buffer.from('}')]),
+    contentType: JSON_TYPE,
+    headers,
+  }
 }
 
 function batch(market: MarketDoor, { body }: Context): HttpAnswer {
@@ -102,11 +143,16 @@ function batch(market: MarketDoor, { body }: Context): HttpAnswer {
   const mints = (parsed as { mints?: unknown } | null)?.mints
   if (!Array.isArray(mints) || mints.length < 1 || mints.length > BATCH_MINTS_MAX) {
     const message = `must be an array of 1 to ${BATCH_MINTS_MAX} mints`
-    throw new ServiceError('validation_failed', `mints ${message}`, { errors: [{ pointer: '/mints', code: 'invalid_type', message }] })
+    throw new ServiceError('validation_failed', `mints ${message}`, {
+      errors: [{ pointer: '/mints', code: 'invalid_type', message }],
+    })
   }
   const unique = [...new Set(mints.map(checkedMint))]
   const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
-  return { status: 200, body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } } }
+  return {
+    status: 200,
+    body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },
+  }
 }
 
 function bars(market: MarketDoor, context: Context): HttpAnswer {
@@ -129,8 +175,24 @@ function bars(market: MarketDoor, context: Context): HttpAnswer {
     const lines = data.map((bar) => `${JSON.stringify(bar)}\n`).join('')
     return { status: 200, body: Buffer.from(lines), contentType: NDJSON_TYPE, headers }
   }
-  const meta = { mint, tf, limit: limit.value, fill, gaps: answer.gaps, ...(limit.clamped && { clamped: { limit: BARS_LIMIT_MAX } }) }
+  const meta = {
+    mint,
+    tf,
+    limit: limit.value,
+    fill,
+    gaps: answer.gaps,
+    ...(limit.clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
+  }
   return { status: 200, body: { ok: true, data, meta }, headers }
 }
 
-const longBar = ({ t, o, h, l, c, v, n, closed }: Bar) => ({ timestamp: t, open: o, high: h, low: l, close: c, volume: v, trades: n, closed })
+const longBar = ({ t, o, h, l, c, v, n, closed }: Bar) => ({
+  timestamp: t,
+  open: o,
+  high: h,
+  low: l,
+  close: c,
+  volume: v,
+  trades: n,
+  closed,
+})

@@ -1,0 +1,302 @@
+// In: command-line flags and the environment. Out: one frozen configuration, or a sentence that says which setting is
+// wrong and why. The only reader of the environment. Never shows a secret.
+import { parseArgs } from 'node:util'
+import { closest, distance } from 'fastest-levenshtein'
+import { z } from 'zod'
+
+const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
+const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
+const HOUR_MS = 3_600_000
+
+/** Every setting: README's table is held equal to this. `secret` ones have no flag: command lines are public. */
+export const SETTINGS = {
+  port: setting('port', 'PORT', '8080', wholeNumber(0, 65_535), 'Port to listen on; 0 picks a free one'),
+  host: setting('host', 'HOST', '127.0.0.1', z.string().min(1), 'Address to listen on'),
+  dataDir: setting(
+    'data-dir',
+    'DATA_DIR',
+    './data',
+    z.string().min(1),
+    'Folder of the database and the lake',
+  ),
+  feeds: setting(
+    'feed',
+    'FEED',
+    'simulator',
+    feedList(),
+    `Sources of market data: ${FEEDS.join(', ')}; several, comma-separated`,
+  ),
+  feedKey: secret('FEED_KEY', 'Key of feeds that push; without it push ingest is off'),
+  adminKey: secret('ADMIN_KEY', 'Key of the operator; without it the admin endpoints are off'),
+  readLimitAnonymous: setting(
+    'read-limit-anonymous',
+    'READ_LIMIT_ANONYMOUS',
+    '30',
+    wholeNumber(0, 1e9),
+    'Reads a minute and address without a key; 0: no limit',
+  ),
+  readLimitKeyed: setting(
+    'read-limit-keyed',
+    'READ_LIMIT_KEYED',
+    '300',
+    wholeNumber(0, 1e9),
+    'Reads a minute and key; 0: no limit',
+  ),
+  registerLimit: setting(
+    'register-limit',
+    'REGISTER_LIMIT',
+    '20',
+    wholeNumber(0, 1e9),
+    'Registrations an hour and address; 0: no limit',
+  ),
+  registration: setting(
+    'registration',
+    'REGISTRATION',
+    'open',
+    z.enum(['open', 'closed']),
+    'Whether agents may register themselves: open or closed',
+  ),
+  submitRate: setting(
+    'submit-rate',
+    'SUBMIT_RATE',
+    '10',
+    wholeNumber(0, 1e6),
+    'Submissions a minute and agent; 0: no limit',
+  ),
+  submitCooldownMs: setting(
+    'submit-cooldown-ms',
+    'SUBMIT_COOLDOWN_MS',
+    '60000',
+    wholeNumber(0, 24 * HOUR_MS),
+    'Time between two submissions of an agent on one mint; 0: none',
+  ),
+  strikes: setting(
+    'strikes',
+    'STRIKES',
+    '3',
+    wholeNumber(0, 1_000),
+    'The rejection within 24 hours that suspends an agent; 0: no automatic ban',
+  ),
+  suspensions: setting(
+    'suspensions',
+    'SUSPENSIONS',
+    '3',
+    wholeNumber(0, 1_000),
+    'The suspension within 30 days that bans for good; 0: none does',
+  ),
+  lakeFlushMs: setting(
+    'lake-flush-ms',
+    'LAKE_FLUSH_MS',
+    '10000',
+    wholeNumber(0, 24 * HOUR_MS),
+    'How often new rows go to Parquet, ms; 0: at shutdown only',
+  ),
+  tokensMax: setting(
+    'tokens-max',
+    'TOKENS_MAX',
+    '100000',
+    wholeNumber(1, 2_000_000),
+    'Tokens held at once; one more evicts the coldest',
+  ),
+  newHours: setting(
+    'new-hours',
+    'NEW_HOURS',
+    '24',
+    wholeNumber(1, 24 * 365),
+    'How long a token counts as new, hours',
+  ),
+  trustedProxies: setting(
+    'trusted-proxies',
+    'TRUSTED_PROXIES',
+    '',
+    wordList(),
+    'Addresses whose X-Forwarded-For is believed, comma-separated',
+  ),
+  simulatorSeed: setting(
+    'simulator-seed',
+    'SIMULATOR_SEED',
+    '1',
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    'Seed of the simulated market',
+  ),
+  simulatorTokens: setting(
+    'simulator-tokens',
+    'SIMULATOR_TOKENS',
+    '3000',
+    wholeNumber(1, 50_000),
+    'Simulated tokens at the start',
+  ),
+  simulatorRate: setting(
+    'simulator-rate',
+    'SIMULATOR_RATE',
+    '300',
+    wholeNumber(1, 20_000),
+    'Simulated trades a second',
+  ),
+  replayFile: setting(
+    'replay-file',
+    'REPLAY_FILE',
+    '',
+    z.string(),
+    'Parquet, CSV or NDJSON file of trades for the feed replay',
+  ),
+  replayMap: setting(
+    'replay-map',
+    'REPLAY_MAP',
+    'ts=ts,symbol=symbol,price=price,size=size',
+    mapping(),
+    'Columns of that file: ts=,symbol=,price=,size= and optionally side=',
+  ),
+  replaySpeed: setting(
+    'replay-speed',
+    'REPLAY_SPEED',
+    '1',
+    replaySpeed(),
+    'Times the recorded speed, or max',
+  ),
+  replayTime: setting(
+    'replay-time',
+    'REPLAY_TIME',
+    'recorded',
+    z.enum(['recorded', 'now']),
+    'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
+  ),
+  logFormat: setting(
+    'log-format',
+    'LOG_FORMAT',
+    'auto',
+    z.enum(['auto', 'text', 'json']),
+    'auto: text on a terminal, JSON otherwise',
+  ),
+  quiet: setting('quiet', 'QUIET', 'false', flag, 'true: warnings and errors only'),
+} as const
+
+export interface Setting<Schema extends z.ZodType = z.ZodType> {
+  /** Without the dashes; null for secrets. */
+  flag: string | null
+  env: string
+  otherwise: string
+  schema: Schema
+  description: string
+}
+
+export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
+
+/** A setting is wrong: the message is for people, the process exits with code 2. */
+export class ConfigError extends Error {}
+
+function setting<Schema extends z.ZodType>(
+  flagName: string,
+  env: string,
+  otherwise: string,
+  schema: Schema,
+  description: string,
+): Setting<Schema> {
+  return { flag: flagName, env: `MINTLAKE_${env}`, otherwise, schema, description }
+}
+
+function secret(env: string, description: string): Setting<z.ZodString> {
+  return { flag: null, env: `MINTLAKE_${env}`, otherwise: '', schema: z.string(), description }
+}
+
+function wordList() {
+  return z.string().transform((words) =>
+    words
+      .split(',')
+      .map((word) => word.trim())
+      .filter((word) => word !== ''),
+  )
+}
+
+function feedList() {
+  return wordList()
+    .pipe(z.array(z.enum(FEEDS)).min(1))
+    .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
+}
+
+function mapping() {
+  return wordList().transform((pairs, context) => {
+    const columns: Record<string, string> = {}
+    for (const pair of pairs) {
+      const at = pair.indexOf('=')
+      if (at < 1) context.addIssue({ code: 'custom', message: `"${pair}" is not of the form field=column` })
+      else columns[pair.slice(0, at)] = pair.slice(at + 1)
+    }
+    return columns
+  })
+}
+
+function replaySpeed() {
+  return z.union([z.literal('max'), z.coerce.number().positive().max(1e6)])
+}
+
+/** Reads flags over environment over defaults. @throws ConfigError */
+export function readConfig(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Config {
+  const flags = readFlags(args)
+  refuseUnknownEnv(env)
+  const values = Object.entries(SETTINGS).map(
+    ([name, { flag: flagName, env: envName, otherwise, schema }]) => {
+      const fromFlag = flagName === null ? undefined : flags[flagName]
+      const raw = fromFlag ?? env[envName] ?? otherwise
+      const result = (schema as z.ZodType).safeParse(raw)
+      if (result.success) return [name, result.data]
+      const where = fromFlag === undefined ? envName : `--${flagName}`
+      throw new ConfigError(`${where}: "${raw}" is not valid: ${result.error.issues[0].message}`)
+    },
+  )
+  const config = Object.freeze(Object.fromEntries(values)) as Config
+  if (config.feeds.includes('replay') && config.replayFile === '')
+    throw new ConfigError('--feed replay needs --replay-file')
+  return config
+}
+
+function readFlags(args: readonly string[]): Record<string, string | undefined> {
+  const names = Object.values(SETTINGS).flatMap(({ flag: name }) => name ?? [])
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
+  } catch (error) {
+    const sent = args.find((arg) => arg.startsWith('--') && !names.includes(arg.slice(2).split('=')[0]))
+    if (sent === undefined) throw new ConfigError((error as Error).message)
+    throw new ConfigError(
+      `${sent.split('=')[0]} is not a flag of this program; did you mean --${closest(sent.slice(2).split('=')[0], names)}?`,
+    )
+  }
+}
+
+/** A misspelt variable of ours would silently do nothing. */
+function refuseUnknownEnv(env: Readonly<Record<string, string | undefined>>): void {
+  const known = Object.values(SETTINGS).map(({ env: name }) => name)
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith('MINTLAKE_') || known.includes(name)) continue
+    const nearest = closest(name, known)
+    const hint = distance(name, nearest) <= 6 ? `; did you mean ${nearest}?` : ''
+    throw new ConfigError(`${name} is not a setting of this program${hint}`)
+  }
+}
+
+/** The configuration for the log: secrets show only whether they are set. */
+export function shownConfig(config: Config): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(config).map(([name, value]) => [
+      name,
+      name.endsWith('Key') ? (value === '' ? 'not set' : 'set') : value,
+    ]),
+  )
+}
+
+/** The text of --help. */
+export function usage(): string {
+  const rows = Object.values(SETTINGS).map(({ flag: name, env, otherwise, description }) => [
+    name === null ? '' : `--${name}`,
+    env,
+    otherwise === '' ? '-' : otherwise,
+    description,
+  ])
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column].length)))
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
+}

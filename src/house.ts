@@ -1,0 +1,281 @@
+// In: a configuration. Out: the whole house, running: store, judge, engine, feeds and hall, wired to one another; and
+// the way to stop it without losing anything. Knows every room; holds no rule of any.
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { createAgents } from './analysis/agents.ts'
+import { createDesk } from './analysis/desk.ts'
+import { STRIKE_RULES } from './analysis/strikes.ts'
+import type { Config } from './config.ts'
+import { ingestInSlices } from './feed/push.ts'
+import { startReplay } from './feed/replay.ts'
+import { startSimulator } from './feed/simulator.ts'
+import type { Feed } from './feed/types.ts'
+import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
+import { ReadLimits, readerOf } from './http/readers.ts'
+import { agentRoutes } from './http/routes/agents.ts'
+import { documentRoutes } from './http/routes/documents.ts'
+import { marketRoutes } from './http/routes/market.ts'
+import { operationRoutes } from './http/routes/operation.ts'
+import { type HttpServer, type Route, startServer } from './http/server.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
+import { createLog, type Log } from './lib/log.ts'
+import { createMetrics, type Metrics } from './lib/metrics.ts'
+import { Market } from './market/market.ts'
+import { ServiceError } from './schema/errors.ts'
+import { openStore } from './store/store.ts'
+import { readTrades } from './store/trade-file.ts'
+import type { StoreDoor } from './store/types.ts'
+
+/** How often quiet tokens' windows and bars are carried forward. */
+const TICK_MS = 100
+/** How long requests under way may take once the house is closing. */
+const DRAIN_MS_MAX = 10_000
+const DRAIN_POLL_MS = 10
+const HOUR_MS = 3_600_000
+
+export interface House {
+  port: number
+  url: string
+  market: Market
+  store: StoreDoor
+  /** Resolves when every feed has delivered what it has at the start. */
+  ready: Promise<void>
+  /** Refuses new work, finishes what is under way, flushes and closes. May be called more than once. */
+  stop(): Promise<void>
+}
+
+export interface HouseOptions {
+  clock?: Clock
+  log?: Log
+}
+
+export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
+  const clock = options.clock ?? systemClock
+  const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
+  const store = await openStore({ dataDir: config.dataDir, lakeFlushMs: config.lakeFlushMs, clock, log })
+  try {
+    return await furnish(config, store, clock, log)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log): Promise<House> {
+  const market = new Market({ tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS })
+  // In a replay of old data the data's own time is the market's; everywhere else it follows the clock.
+  const recordedTime =
+    config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
+  const marketNow = recordedTime ? () => market.timeMs : () => clock.now()
+  if (!recordedTime) market.advanceTo(clock.now())
+  for (const { mint, count } of store.recovered.coverage) {
+    market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
+  }
+
+  const { recovered } = store
+  const agents = createAgents({
+    recovered,
+    ledger: store,
+    clock,
+    randomBytes,
+    registrationOpen: config.registration === 'open',
+  })
+  const desk = createDesk({
+    facts: market,
+    ledger: store,
+    agents,
+    clock,
+    marketNow,
+    recovered,
+    submitRateMax: config.submitRate,
+    cooldownMs: config.submitCooldownMs,
+    strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
+    onAccepted: (mint, count) =>
+      market.apply({ type: 'analysisCount', mint, ts: marketNow(), count }, marketNow()),
+  })
+
+  const feeds = startFeeds(config, market, clock, log)
+  let phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
+  const metrics = createMetrics()
+  readMetrics(metrics, market)
+  const reads = new ReadLimits({
+    policy: 'read',
+    code: 'read_rate_limited',
+    windowMs: READ_WINDOW_MS,
+    readersMax: READERS_MAX,
+  })
+  const registrations = new ReadLimits({
+    policy: 'register',
+    code: 'register_rate_limited',
+    windowMs: REGISTER_WINDOW_MS,
+    readersMax: READERS_MAX,
+  })
+
+  const routes: Route[] = [
+    ...marketRoutes(market),
+    ...agentRoutes({
+      agents,
+      desk,
+      countRegistration: (ip) => registrations.count(ip, config.registerLimit, clock.now()),
+    }),
+    ...operationRoutes({
+      agents,
+      desk,
+      health: () => health(config, market, store, feeds, phase),
+      notReady: () => (phase === 'ready' ? null : phase),
+      metrics: async () => ({ text: await metrics.text(), contentType: metrics.contentType }),
+      ingest: async (body, contentType) => ({
+        ...(await ingestInSlices(body, contentType, market, clock.now())),
+      }),
+    }),
+  ]
+  const server = await startServer(config.host, config.port, {
+    routes: [...routes, ...documentRoutes(routes)],
+    authenticate: (key) => agents.authenticate(key),
+    countRead: (caller, ip) =>
+      reads.count(
+        readerOf(caller, ip),
+        caller === null ? config.readLimitAnonymous : config.readLimitKeyed,
+        clock.now(),
+      ),
+    admit: (route) => admit(route, phase),
+    checkOperator: (access, key) =>
+      checkOperator(access === 'feed' ? config.feedKey : config.adminKey, key, access),
+    trustedProxies: new Set(config.trustedProxies),
+    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
+    onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
+  })
+
+  const timer = recordedTime ? null : setInterval(() => market.advanceTo(clock.now()), TICK_MS)
+  const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
+    if (phase === 'warming_up') phase = 'ready'
+  })
+  // Whoever waits for `ready` sees the failure; nobody waiting is no reason to crash.
+  ready.catch((error) => log.error({ err: error }, 'a feed failed at the start'))
+
+  let stopping: Promise<void> | null = null
+  const stop = async () => {
+    phase = 'draining'
+    await Promise.all(feeds.map((feed) => feed.stop()))
+    if (timer !== null) clearInterval(timer)
+    server.stopListening()
+    await drained(server)
+    server.close()
+    await store.close()
+  }
+  const url = `http://${config.host}:${server.port}`
+  return {
+    port: server.port,
+    url,
+    market,
+    store,
+    ready,
+    stop: () => {
+      stopping ??= stop()
+      return stopping
+    },
+  }
+}
+
+function startFeeds(config: Config, market: Market, clock: Clock, log: Log): Feed[] {
+  return config.feeds.map((feed) => {
+    switch (feed) {
+      case 'simulator':
+        return startSimulator(
+          {
+            seed: config.simulatorSeed,
+            tokens: config.simulatorTokens,
+            tradesPerSecond: config.simulatorRate,
+          },
+          market,
+          clock,
+          log,
+        )
+      case 'replay':
+        return replay(config, market, clock, log)
+      default:
+        throw new ServiceError('internal', `the feed ${feed} is not available in this version`)
+    }
+  })
+}
+
+function replay(config: Config, market: Market, clock: Clock, log: Log): Feed {
+  const file = { path: config.replayFile, mapping: config.replayMap }
+  return startReplay(
+    {
+      trades: readTrades(file),
+      speed: config.replaySpeed,
+      time: config.replayTime,
+      label: config.replayFile,
+      onProgress: (progress) => log.info({ ...progress }, 'replay'),
+    },
+    market,
+    clock,
+    log,
+  )
+}
+
+async function health(
+  config: Config,
+  market: Market,
+  store: StoreDoor,
+  feeds: readonly Feed[],
+  phase: string,
+): Promise<Record<string, unknown>> {
+  const described = feeds.map((feed) => feed.describe())
+  return {
+    status: phase,
+    simulated: described.some((feed) => feed.simulated),
+    feeds: described,
+    pushIngest: config.feedKey !== '',
+    market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
+    store: await store.status(),
+  }
+}
+
+/** While warming up and draining only the server's own state is told. */
+function admit(route: Route, phase: 'warming_up' | 'ready' | 'draining'): void {
+  if (phase === 'ready' || !route.path.startsWith('/api/')) return
+  // A feed that pushes may fill the market before the first read; agents wait until it is warm.
+  if (phase === 'warming_up' && route.access === 'feed') return
+  const sentence = phase === 'draining' ? 'The server is shutting down.' : 'The server is warming up.'
+  throw new ServiceError(phase, sentence, {}, { 'Retry-After': '1' })
+}
+
+function checkOperator(expected: string, sent: string, access: 'feed' | 'admin'): void {
+  if (expected === '')
+    throw new ServiceError('not_found', `This server has no ${access} key: the endpoint is off.`)
+  const headers = { 'WWW-Authenticate': 'Bearer' }
+  if (sent === '') throw new ServiceError('missing_key', `The ${access} key is required.`, {}, headers)
+  const [a, b] = [Buffer.from(expected), Buffer.from(sent)]
+  if (a.length !== b.length || !timingSafeEqual(a, b))
+    throw new ServiceError('invalid_key', `The ${access} key is wrong.`, {}, headers)
+}
+
+async function drained(server: HttpServer): Promise<void> {
+  const deadline = Date.now() + DRAIN_MS_MAX
+  while (server.inFlight() > 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+}
+
+function readMetrics(metrics: Metrics, market: Market): void {
+  metrics.read('mintlake_market_tokens', 'Tokens held', () => market.stats().tokens)
+  metrics.read('mintlake_market_events_total', 'Events received', () => market.stats().events)
+  metrics.read('mintlake_market_trades_total', 'Trades applied', () => market.stats().trades)
+  metrics.read(
+    'mintlake_market_late_trades_total',
+    'Trades dropped because they came too late',
+    () => market.stats().lateDropped,
+  )
+  metrics.read(
+    'mintlake_market_evicted_tokens_total',
+    'Tokens evicted at the maximum',
+    () => market.stats().evicted,
+  )
+  metrics.read(
+    'mintlake_market_feed_disconnects_total',
+    'Feeds that lost their source',
+    () => market.stats().disconnects,
+  )
+  metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
+  metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
+}

@@ -1,0 +1,148 @@
+// In: the route table and the schemas. Out: the OpenAPI 3.1 document. Nothing of it is written twice: fields, bounds
+// and vocabularies come from the schemas, paths and summaries from the routes.
+import { z } from 'zod'
+import { BAR_FILLS, BAR_SHAPES, barSchema, TIMEFRAMES } from '../schema/bar.ts'
+import { dataPointSchema } from '../schema/datapoint.ts'
+import { ERRORS } from '../schema/errors.ts'
+import { ingestRecordSchema } from '../schema/event.ts'
+import { marketItemSchema } from '../schema/market-item.ts'
+import { submissionSchema } from '../schema/submission.ts'
+import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from './limits.ts'
+import type { Route } from './server.ts'
+
+/** JSON Schema of what a client sends. */
+export const inputSchema = (schema: z.ZodType): object =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+const outputSchema = (schema: z.ZodType): object => z.toJSONSchema(schema, { unrepresentable: 'any' })
+
+const parameter = (name: string, schema: object, required = false) => ({
+  name,
+  in: 'query',
+  required,
+  schema,
+})
+const oneOf = (words: readonly string[], otherwise?: string) => ({
+  type: 'string',
+  enum: words,
+  ...(otherwise && { default: otherwise }),
+})
+const mint = parameter('mint', { type: 'string', description: 'Mint address, base58' }, true)
+const limit = (otherwise: number, maximum: number) =>
+  parameter('limit', { type: 'integer', minimum: 1, maximum, default: otherwise })
+
+const PARAMETERS: Readonly<Record<string, object[]>> = {
+  '/api/v1/market': [
+    parameter('tab', oneOf(TABS, 'all')),
+    limit(MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON),
+    parameter('offset', { type: 'integer', minimum: 0, default: 0 }),
+    parameter('sort', oneOf(SORTS)),
+    parameter('order', oneOf(ORDERS, 'desc')),
+    parameter('format', oneOf(['json', 'ndjson'], 'json')),
+  ],
+  '/api/v1/datapoint': [mint],
+  '/api/v1/ohlc': [
+    mint,
+    parameter('tf', oneOf(TIMEFRAMES, '1m')),
+    limit(BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX),
+    parameter('from', { type: 'integer', description: 'Unix ms' }),
+    parameter('to', { type: 'integer', description: 'Unix ms' }),
+    parameter('fill', oneOf(BAR_FILLS, 'none')),
+    parameter('shape', oneOf(BAR_SHAPES, 'short')),
+    parameter('format', oneOf(['json', 'ndjson'], 'json')),
+  ],
+}
+
+const ok = (data: object) => ({
+  type: 'object',
+  required: ['ok', 'data'],
+  properties: { ok: { const: true }, data },
+})
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+const ANSWERS: Readonly<Record<string, object>> = {
+  '/api/v1/market': ok({ type: 'array', items: ref('MarketItem') }),
+  '/api/v1/datapoint': ok(ref('DataPoint')),
+  '/api/v1/datapoint/batch': ok({ type: 'array', items: ref('DataPoint') }),
+  '/api/v1/ohlc': ok({ type: 'array', items: ref('Bar') }),
+}
+const BODIES: Readonly<Record<string, object>> = {
+  '/api/v1/analysis/submit': ref('Submission'),
+  '/api/v1/ingest': ref('IngestRecord'),
+  '/api/v1/datapoint/batch': {
+    type: 'object',
+    properties: { mints: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 10 } },
+    required: ['mints'],
+  },
+  '/api/v1/keys/register': {
+    type: 'object',
+    properties: { name: { type: 'string', maxLength: 64 }, description: { type: 'string', maxLength: 500 } },
+    required: ['name'],
+  },
+}
+
+export function openApi(routes: readonly Route[], version: string): Record<string, unknown> {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const route of routes) {
+    paths[route.path] ??= {}
+    paths[route.path][route.method.toLowerCase()] = operation(route)
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Mintlake', version, description: 'Token analysis submission and market data' },
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      schemas: {
+        Submission: inputSchema(submissionSchema),
+        IngestRecord: inputSchema(ingestRecordSchema),
+        DataPoint: outputSchema(dataPointSchema),
+        MarketItem: outputSchema(marketItemSchema),
+        Bar: outputSchema(barSchema),
+        Problem: {
+          type: 'object',
+          required: ['ok', 'error', 'code', 'type', 'title', 'status', 'detail', 'instance', 'requestId'],
+          properties: {
+            ok: { const: false },
+            error: { type: 'string' },
+            code: { enum: Object.keys(ERRORS) },
+            type: { type: 'string' },
+            title: { type: 'string' },
+            status: { type: 'integer' },
+            detail: { type: 'string' },
+            instance: { type: 'string' },
+            requestId: { type: 'string' },
+            errors: { type: 'array', items: { type: 'object' } },
+          },
+        },
+      },
+    },
+  }
+}
+
+function operation({ method, path, summary, access }: Route): object {
+  const parameters = [
+    ...(PARAMETERS[path] ?? []),
+    ...(path.includes('{id}')
+      ? [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }]
+      : []),
+  ]
+  const body = BODIES[path]
+  const success = path === '/api/v1/analysis/submit' || path === '/api/v1/keys/register' ? '201' : '200'
+  return {
+    summary,
+    ...(parameters.length > 0 && { parameters }),
+    ...(method === 'POST' &&
+      body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(access !== 'open' && access !== 'read' && { security: [{ bearer: [] }] }),
+    responses: {
+      [success]: {
+        description: summary,
+        content: { 'application/json': { schema: ANSWERS[path] ?? { type: 'object' } } },
+      },
+      default: {
+        description: 'Any error',
+        content: { 'application/problem+json': { schema: ref('Problem') } },
+      },
+    },
+  }
+}

@@ -1,0 +1,90 @@
+// In: the route table. Out: what describes the service to programs and to language models: OpenAPI, llms.txt, skill.md
+// and the schema of a submission. All generated, none gated. Never repeats a rule by hand that a schema knows.
+
+import { TIMEFRAMES } from '../../schema/bar.ts'
+import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
+import {
+  SUMMARY_CODE_POINTS_MAX,
+  SUMMARY_CODE_POINTS_MIN,
+  submissionSchema,
+} from '../../schema/submission.ts'
+import { RISK_FACTORS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import { XP_TABLE } from '../../schema/xp.ts'
+import type { HttpAnswer } from '../context.ts'
+import { BARS_LIMIT_MAX } from '../limits.ts'
+import { inputSchema, openApi } from '../openapi.ts'
+import type { Route } from '../server.ts'
+
+const API_VERSION = '1.0.0'
+
+/** Routes that describe `routes` and themselves. */
+export function documentRoutes(routes: readonly Route[]): Route[] {
+  const documents: Route[] = [
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      access: 'open',
+      summary: 'This API as OpenAPI 3.1',
+      handle: () => ({ status: 200, body: description }),
+    },
+    {
+      method: 'GET',
+      path: '/llms.txt',
+      access: 'open',
+      summary: 'This API for language models',
+      handle: () => markdown(llms, 'text/plain; charset=utf-8'),
+    },
+    {
+      method: 'GET',
+      path: '/skill.md',
+      access: 'open',
+      summary: 'How an agent works with this API',
+      handle: () => markdown(skill, 'text/markdown; charset=utf-8'),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/analysis/schema',
+      access: 'open',
+      summary: 'JSON Schema of a submission',
+      handle: () => ({ status: 200, body: { ok: true, data: submission } }),
+    },
+  ]
+  const all = [...routes, ...documents]
+  const description = openApi(all, API_VERSION)
+  const submission = inputSchema(submissionSchema)
+  const llms = llmsText(all)
+  const skill = skillText()
+  return documents
+}
+
+const markdown = (text: string, contentType: string): HttpAnswer => ({
+  status: 200,
+  body: Buffer.from(text),
+  contentType,
+})
+
+function llmsText(routes: readonly Route[]): string {
+  const lines = routes
+    .filter(({ access }) => access !== 'admin')
+    .map(({ method, path, summary }) => `- ${method} ${path}: ${summary}`)
+  return `# Mintlake\n\n> Market data of blockchain tokens, and XP for analyses of them that can be verified.\n\n## Endpoints\n\n${lines.join('\n')}\n\n## More\n\n- /skill.md: how an agent works with this API\n- /openapi.json: every field\n`
+}
+
+function skillText(): string {
+  const { base, firstBonus, lowCoverageBonus } = XP_TABLE.analysis
+  return `# Analysing tokens with Mintlake
+
+1. Get a key once: \`POST /api/v1/keys/register\` with \`{"name":"..."}\`. Store \`data.key\`; it is shown once. Send it as \`Authorization: Bearer <key>\`.
+2. Find tokens: \`GET /api/v1/market?tab=all&sort=hot&limit=50&format=ndjson\`. Tabs: ${TABS.join(', ')}. Sorts: ${SORTS.join(', ')}. Rows with a low \`analysis_count\` earn bonuses.
+3. Read one: \`GET /api/v1/datapoint?mint=<mint>\` and \`GET /api/v1/ohlc?mint=<mint>&tf=1m&limit=100\`. Timeframes: ${TIMEFRAMES.join(', ')}; at most ${BARS_LIMIT_MAX} bars.
+4. Submit: \`POST /api/v1/analysis/submit\` with mint, sentiment, score, summary (${SUMMARY_CODE_POINTS_MIN} to ${SUMMARY_CODE_POINTS_MAX} characters) and quant, all eight fields of it. Leave \`snapshot\` out: the server takes it from its own DataPoint. If you send one, its fields (${SNAPSHOT_FIELDS.join(', ')}) must be what you read, with \`snapshotAt\` in Unix milliseconds, at most five minutes old.
+
+XP: ${base}, +${firstBonus} for the first analysis of a token, +${lowCoverageBonus} while it has fewer than five. A snapshot more than 15% off earns half; more than 50% off is rejected, and rejections lead to a ban.
+
+Limits: one submission a minute for each token and key, ten a minute in all. A 429 says in \`Retry-After\` how long to wait. A 400 lists every fault with a JSON pointer, the allowed values and the nearest one.
+
+Risk factors: ${RISK_FACTORS.join(', ')}.
+
+The schema of a submission: \`GET /api/v1/analysis/schema\`. Every field: \`/openapi.json\`.
+`
+}

@@ -1,0 +1,120 @@
+// In: what operators and machines ask of the server itself. Out: whether it lives, is ready, how it fares; feeds that
+// push; the operator's word. Never shows a secret.
+import type { Agents, Desk } from '../../analysis/types.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { HttpAnswer } from '../context.ts'
+import { INGEST_BODY_BYTES_MAX } from '../limits.ts'
+import type { Route } from '../server.ts'
+import { jsonObject } from './agents.ts'
+
+export interface OperationPorts {
+  agents: Agents
+  desk: Desk
+  /** For /health: everything there is to say. */
+  health(): Promise<Record<string, unknown>>
+  /** Null when ready, else why not. */
+  notReady(): 'warming_up' | 'draining' | null
+  metrics(): Promise<{ text: string; contentType: string }>
+  /** Applies pushed records. */
+  ingest(body: Uint8Array, contentType: string): Promise<Record<string, unknown>>
+}
+
+const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
+
+export function operationRoutes(ports: OperationPorts): Route[] {
+  const { agents, desk } = ports
+  const admin = (method: Route['method'], path: string, summary: string, handle: Route['handle']): Route => ({
+    method,
+    path,
+    summary,
+    handle,
+    access: 'admin',
+  })
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/ingest',
+      access: 'feed',
+      summary: 'Push market events, NDJSON or msgpack',
+      bodyBytesMax: INGEST_BODY_BYTES_MAX,
+      bodyTypes: [
+        'application/x-ndjson',
+        'application/ndjson',
+        'application/json',
+        'application/msgpack',
+        'application/x-msgpack',
+        'application/vnd.msgpack',
+      ],
+      handle: async ({ body, headers }) => ({
+        status: 200,
+        body: { ok: true, ...(await ports.ingest(body, headers.contentType)) },
+      }),
+    },
+    {
+      method: 'GET',
+      path: '/health',
+      access: 'open',
+      summary: 'Whether the server lives, and what feeds it',
+      handle: async () => ({ status: 200, body: { ok: true, ...(await ports.health()) } }),
+    },
+    {
+      method: 'GET',
+      path: '/readyz',
+      access: 'open',
+      summary: 'Whether the server is ready to serve',
+      handle: () => {
+        const why = ports.notReady()
+        if (why !== null)
+          throw new ServiceError(
+            why,
+            why === 'draining' ? 'The server is shutting down.' : 'The server is warming up.',
+            {},
+            { 'Retry-After': '1' },
+          )
+        return { status: 200, body: { ok: true, ready: true } }
+      },
+    },
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: 'open',
+      summary: 'Metrics as Prometheus text',
+      handle: async () => {
+        const { text, contentType } = await ports.metrics()
+        return { status: 200, body: Buffer.from(text), contentType }
+      },
+    },
+    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', () => ok(agents.list())),
+    admin('POST', '/api/v1/admin/ban', 'Ban an agent: {agentId, untilMs?, reason}', async (context) => {
+      const { agentId, untilMs, reason } = jsonObject(context)
+      await agents.ban(
+        text(agentId, 'agentId'),
+        typeof untilMs === 'number' ? untilMs : null,
+        typeof reason === 'string' ? reason.slice(0, 500) : 'by the operator',
+      )
+      return ok({ banned: true })
+    }),
+    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', async (context) => {
+      await agents.unban(text(jsonObject(context).agentId, 'agentId'))
+      return ok({ banned: false })
+    }),
+    admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', async (context) => {
+      const { agentId, kind, times, note } = jsonObject(context)
+      return ok(
+        await desk.award(
+          text(agentId, 'agentId'),
+          text(kind, 'kind'),
+          typeof times === 'number' ? times : 1,
+          typeof note === 'string' ? note.slice(0, 500) : null,
+        ),
+      )
+    }),
+  ]
+}
+
+function text(value: unknown, name: string): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new ServiceError('validation_failed', `/${name} is missing.`, {
+    errors: [{ pointer: `/${name}`, code: 'required', message: 'is missing' }],
+  })
+}

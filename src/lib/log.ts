@@ -1,0 +1,36 @@
+// In: what happened. Out: a line on standard output, as JSON for programs or as text for people. Never sees a secret:
+// callers hand it none.
+import { type DestinationStream, type Logger, pino } from 'pino'
+
+export type Log = Logger
+
+export interface LogOptions {
+  /** auto: text on a terminal, JSON otherwise. */
+  format: 'auto' | 'text' | 'json'
+  quiet: boolean
+}
+
+const LEVELS: Readonly<Record<number, string>> = { 30: '', 40: 'warning: ', 50: 'error: ', 60: 'fatal: ' }
+
+export function createLog({ format, quiet }: LogOptions): Log {
+  const text = format === 'text' || (format === 'auto' && process.stdout.isTTY)
+  const destination = text ? textStream() : pino.destination({ dest: 1, sync: true })
+  return pino(
+    { level: quiet ? 'warn' : 'info', base: undefined, timestamp: pino.stdTimeFunctions.isoTime },
+    destination,
+  )
+}
+
+/** `12:00:00 message key=value`: one line each. */
+function textStream(): DestinationStream {
+  return {
+    write(line) {
+      const { level, time, msg, err, ...fields } = JSON.parse(line)
+      const details = Object.entries(fields).map(
+        ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+      )
+      const fault = err === undefined ? '' : ` (${err.message})`
+      process.stdout.write(`${time.slice(11, 19)} ${LEVELS[level] ?? ''}${msg}${fault}${details.join('')}\n`)
+    },
+  }
+}

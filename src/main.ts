@@ -1,0 +1,55 @@
+// In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a room but
+// the house.
+import { ConfigError, readConfig, shownConfig, usage } from './config.ts'
+import { type House, startHouse } from './house.ts'
+import { createLog, type Log } from './lib/log.ts'
+
+const STOP_MS_MAX = 25_000
+const EXIT_USAGE = 2
+
+async function main(): Promise<void> {
+  const args = process.argv.slice(2)
+  if (args.includes('--help')) {
+    console.log(`mintlake: a streaming market-data engine with an embedded analytics store\n\n${usage()}`)
+    return
+  }
+  const config = readConfig(args, process.env)
+  const log = createLog({ format: config.logFormat, quiet: config.quiet })
+  log.info(shownConfig(config), 'settings')
+  const house = await startHouse(config, { log })
+  if (config.feeds.includes('simulator'))
+    log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
+  stopOnSignals(house, log)
+  // Others wait for this line, whatever the format of the log: it is printed as it is.
+  console.log(`listening on ${house.url}`)
+  await house.ready
+  log.info({ tokens: house.market.stats().tokens }, 'ready')
+}
+
+function stopOnSignals(house: House, log: Log): void {
+  let signalled = false
+  const stop = (signal: string) => {
+    if (signalled) process.exit(1)
+    signalled = true
+    log.info({ signal }, 'shutting down')
+    setTimeout(() => {
+      log.error({}, 'shutting down took too long')
+      process.exit(1)
+    }, STOP_MS_MAX).unref()
+    house.stop().then(
+      () => process.exit(0),
+      (error) => {
+        log.error({ err: error }, 'shutting down failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+main().catch((error: Error) => {
+  console.error(`mintlake: ${error.message}`)
+  if (error instanceof ConfigError) console.error('run with --help for the settings')
+  process.exit(error instanceof ConfigError ? EXIT_USAGE : 1)
+})
