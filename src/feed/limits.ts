@@ -36,5 +36,40 @@ export const REPLAY_SYMBOLS_MAX = 1_000_000
 export const REPLAY_WAIT_MS_MAX = 250
 export const REPLAY_PROGRESS_MS = 1_000
 
+/** Frames of an upstream above this are counted and dropped. */
+export const UPSTREAM_FRAME_CHARS_MAX = 256 * 1024
+/** Signatures remembered so that no frame counts twice; at the maximum the older half is forgotten. */
+export const UPSTREAM_SIGNATURES_MAX = 200_000
+/** A connection that is not open by then is given up. */
+export const UPSTREAM_CONNECT_MS_MAX = 10_000
+/** A connection on which nothing came for so long is taken for dead. */
+export const UPSTREAM_SILENCE_MS_MAX = 60_000
+/** Tokens whose trades are subscribed to at once; at the maximum the oldest is unsubscribed. */
+export const UPSTREAM_TRADE_KEYS_MAX = 2_000
+/** Tokens named in one subscription. */
+export const UPSTREAM_KEYS_PER_MESSAGE_MAX = 200
+/** Waits between attempts to reconnect grow from the one to the other. */
+export const RECONNECT_MS_MIN = 250
+export const RECONNECT_MS_MAX = 30_000
+
+/** An answer of the security provider above this is refused. */
+export const PROVIDER_ANSWER_BYTES_MAX = 1024 * 1024
+export const PROVIDER_TIMEOUT_MS = 5_000
+/** An answer is good for at least this long; so is a failure. */
+export const PROVIDER_TTL_MS_MIN = 60_000
+/** Requests open at once. */
+export const PROVIDER_CONCURRENCY = 8
+/** The largest plan. */
+export const PROVIDER_REQUESTS_PER_SECOND_MAX = 100
+/** Tokens waiting for an answer; more are not taken: whoever trades will be asked for again. */
+export const PROVIDER_WAITING_MAX = 512
+/** Tokens whose answer is remembered as fresh; at the maximum the older half may be asked for again. */
+export const PROVIDER_FRESH_MAX = 50_000
+/** A provider that refuses for its rate is left alone for so long, or as long as it says, up to the second. */
+export const PROVIDER_PAUSE_MS = 2_000
+export const PROVIDER_PAUSE_MS_MAX = 60_000
+
 assert(INGEST_FRAME_BYTES_MAX <= INGEST_BODY_BYTES_MAX, 'a frame is never larger than a body')
 assert(SIMULATOR_TICK_MS < SIMULATOR_LAG_MS_MAX, 'the simulator ticks more often than it gives up')
+assert(RECONNECT_MS_MIN < RECONNECT_MS_MAX, 'waits between attempts grow')
+assert(UPSTREAM_KEYS_PER_MESSAGE_MAX <= UPSTREAM_TRADE_KEYS_MAX, 'a message never names more than are held')

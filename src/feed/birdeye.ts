@@ -1,0 +1,131 @@
+// In: a path of the Birdeye API. Out: the `data` of its answer, or a fault that says why there is none. At most so many
+// requests a second and at once, each with a timeout and a bound on its size. Never logs the key, never caches.
+import pLimit from 'p-limit'
+import { z } from 'zod'
+import {
+  PROVIDER_ANSWER_BYTES_MAX,
+  PROVIDER_CONCURRENCY,
+  PROVIDER_PAUSE_MS,
+  PROVIDER_PAUSE_MS_MAX,
+  PROVIDER_REQUESTS_PER_SECOND_MAX,
+  PROVIDER_TIMEOUT_MS,
+} from './limits.ts'
+import { wait } from './wait.ts'
+
+export interface BirdeyeOptions {
+  apiKey: string
+  baseUrl?: string
+  /** As the plan allows: 1 to 100. */
+  requestsPerSecond?: number
+  timeoutMs?: number
+}
+
+export type BirdeyeAnswer =
+  | { data: Record<string, unknown>; fault: null }
+  | { data: null; fault: BirdeyeFault }
+export type BirdeyeFault =
+  | 'timeout'
+  | 'unreachable'
+  | 'rate_limited'
+  | 'refused'
+  | 'not_found'
+  | 'malformed'
+  | 'stopped'
+
+export const BIRDEYE_URL = 'https://public-api.birdeye.so'
+export const BIRDEYE_REQUESTS_PER_SECOND = 1
+
+const envelope = z.object({ success: z.literal(true), data: z.record(z.string(), z.unknown()) })
+const failed = (fault: BirdeyeFault): BirdeyeAnswer => ({ data: null, fault })
+
+export class Birdeye {
+  private readonly options: BirdeyeOptions
+  private readonly baseUrl: string
+  private readonly signal: AbortSignal
+  private readonly limit = pLimit(PROVIDER_CONCURRENCY)
+  private readonly intervalMs: number
+  /** Monotonic: the earliest moment of the next request. */
+  private nextAtMs = 0
+
+  /** @param signal ends everything: open requests, and those that wait. */
+  constructor(options: BirdeyeOptions, signal: AbortSignal) {
+    const { requestsPerSecond = BIRDEYE_REQUESTS_PER_SECOND } = options
+    this.options = options
+    this.baseUrl = (options.baseUrl ?? BIRDEYE_URL).replace(/\/$/, '')
+    this.intervalMs = 1_000 / Math.min(Math.max(requestsPerSecond, 0.01), PROVIDER_REQUESTS_PER_SECOND_MAX)
+    this.signal = signal
+  }
+
+  /** The answer to `GET path?address=...`. Never rejects for what the world does. */
+  get(path: string, address: string): Promise<BirdeyeAnswer> {
+    return this.limit(async () => {
+      await this.turn()
+      if (this.signal.aborted) return failed('stopped')
+      return this.request(`${this.baseUrl}${path}?address=${encodeURIComponent(address)}`)
+    })
+  }
+
+  private async turn(): Promise<void> {
+    for (;;) {
+      const nowMs = performance.now()
+      if (nowMs >= this.nextAtMs) {
+        this.nextAtMs = nowMs + this.intervalMs
+        return
+      }
+      if (this.signal.aborted) return
+      await wait(this.nextAtMs - nowMs, this.signal)
+    }
+  }
+
+  private async request(url: string): Promise<BirdeyeAnswer> {
+    const timeout = AbortSignal.timeout(this.options.timeoutMs ?? PROVIDER_TIMEOUT_MS)
+    try {
+      const response = await fetch(url, {
+        headers: { 'X-API-KEY': this.options.apiKey, 'x-chain': 'solana', accept: 'application/json' },
+        signal: AbortSignal.any([timeout, this.signal]),
+        redirect: 'error',
+      })
+      const body = await boundedText(response)
+      return body === null ? failed('malformed') : this.read(response, body)
+    } catch {
+      return failed(this.signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable')
+    }
+  }
+
+  private read(response: Response, body: string): BirdeyeAnswer {
+    if (response.status === 429) {
+      this.pause(response.headers.get('retry-after'))
+      return failed('rate_limited')
+    }
+    if (response.status === 404) return failed('not_found')
+    if (!response.ok) return failed('refused')
+    const answer = envelope.safeParse(parse(body))
+    return answer.success ? { data: answer.data.data, fault: null } : failed('malformed')
+  }
+
+  private pause(retryAfter: string | null): void {
+    const saidMs = Number(retryAfter ?? Number.NaN) * 1_000
+    const pauseMs = saidMs > 0 ? Math.min(saidMs, PROVIDER_PAUSE_MS_MAX) : PROVIDER_PAUSE_MS
+    this.nextAtMs = Math.max(this.nextAtMs, performance.now() + pauseMs)
+  }
+}
+
+/** The body as text, or null where it is larger than an answer may be. */
+async function boundedText(response: Response): Promise<string | null> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > PROVIDER_ANSWER_BYTES_MAX) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

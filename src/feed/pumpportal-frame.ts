@@ -1,0 +1,131 @@
+// In: one parsed frame of PumpPortal, of unknown shape. Out: the events it tells of, stamped with the time of receipt,
+// because no frame bears a time of its own. Never connects, never remembers.
+import { z } from 'zod'
+import type { MarketEvent, TradeEvent } from '../schema/event.ts'
+import { isMint } from '../schema/mint.ts'
+
+/** What a frame was: events, word from the server itself, or nothing that is known. */
+export type FrameReading =
+  | { kind: 'events'; key: string; mint: string; isLaunch: boolean; events: MarketEvent[] }
+  | { kind: 'notice'; message: string }
+  | { kind: 'error'; message: string }
+  | { kind: 'unknown' }
+
+const amount = z.number().min(0)
+const text = z.string().max(1_000)
+const mint = z.string().refine(isMint)
+const signature = z.string().min(1).max(128)
+/** pump.fun's curve: both or none. Other pools name what lies in them instead. */
+const reserves = {
+  pool: text.nullish(),
+  vSolInBondingCurve: z.number().positive().nullish(),
+  vTokensInBondingCurve: z.number().positive().nullish(),
+}
+const createFrame = z.object({
+  txType: z.literal('create'),
+  signature,
+  mint,
+  traderPublicKey: text,
+  initialBuy: amount.nullish(),
+  solAmount: amount.nullish(),
+  name: text.nullish(),
+  symbol: text.nullish(),
+  uri: text.nullish(),
+  ...reserves,
+})
+const tradeFrame = z.object({
+  txType: z.enum(['buy', 'sell']),
+  signature,
+  mint,
+  traderPublicKey: text,
+  tokenAmount: amount,
+  solAmount: amount,
+  ...reserves,
+})
+const migrateFrame = z.object({ txType: z.literal('migrate'), signature, mint, pool: text.nullish() })
+const marketFrame = z.discriminatedUnion('txType', [createFrame, tradeFrame, migrateFrame])
+const noticeFrame = z.object({ message: z.string() })
+const errorFrame = z.object({ errors: z.unknown() })
+
+type CreateFrame = z.infer<typeof createFrame>
+type TradeFrame = z.infer<typeof tradeFrame>
+
+const PUMP_POOL = 'pump'
+const PUMP_SUPPLY = 1_000_000_000
+const NOTICE_CHARS_MAX = 300
+
+/** Virtual reserves count on pump.fun's own curve only. */
+function curveOf(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vTokens'> {
+  const { pool, vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens } = frame
+  const isPump = pool == null || pool === PUMP_POOL
+  return isPump && vSol != null && vTokens != null
+    ? { vSol, vTokens }
+    : { vSol: undefined, vTokens: undefined }
+}
+
+function tradeOf(
+  frame: CreateFrame | TradeFrame,
+  side: 'buy' | 'sell',
+  tokenAmount: number,
+  solAmount: number,
+  ts: number,
+): TradeEvent {
+  return {
+    type: 'trade',
+    mint: frame.mint,
+    ts,
+    side,
+    tokenAmount,
+    priceUsd: undefined,
+    solAmount,
+    ...curveOf(frame),
+    wallet: frame.traderPublicKey.slice(0, 128),
+    tx: frame.signature,
+  }
+}
+
+function createEvents(frame: CreateFrame, ts: number): MarketEvent[] {
+  const name = frame.name || frame.symbol || frame.mint
+  const token: MarketEvent = {
+    type: 'token',
+    mint: frame.mint,
+    ts,
+    name: name.slice(0, 128),
+    symbol: (frame.symbol || name).slice(0, 128),
+    uri: frame.uri?.slice(0, 512),
+    creator: frame.traderPublicKey.slice(0, 128),
+    totalSupply: frame.pool === PUMP_POOL ? PUMP_SUPPLY : undefined,
+  }
+  // The creator's own first purchase happens in the transaction of the launch.
+  const { initialBuy, solAmount } = frame
+  return initialBuy && solAmount ? [token, tradeOf(frame, 'buy', initialBuy, solAmount, ts)] : [token]
+}
+
+function eventsOf(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[] {
+  switch (frame.txType) {
+    case 'create':
+      return createEvents(frame, ts)
+    case 'migrate':
+      return [{ type: 'graduated', mint: frame.mint, ts, pool: frame.pool?.slice(0, 128) }]
+    default:
+      return [tradeOf(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
+  }
+}
+
+/** What a frame says. `key` (signature and kind of transaction) tells a repeated frame from a new one. */
+export function readFrame(frame: unknown, receivedAtMs: number): FrameReading {
+  const market = marketFrame.safeParse(frame)
+  if (market.success) {
+    const { txType, signature: sign, mint: of } = market.data
+    const events = eventsOf(market.data, receivedAtMs)
+    return { kind: 'events', key: `${sign}:${txType}`, mint: of, isLaunch: txType === 'create', events }
+  }
+  const error = errorFrame.safeParse(frame)
+  if (error.success && error.data.errors !== undefined) {
+    return { kind: 'error', message: String(error.data.errors).slice(0, NOTICE_CHARS_MAX) }
+  }
+  const notice = noticeFrame.safeParse(frame)
+  return notice.success
+    ? { kind: 'notice', message: notice.data.message.slice(0, NOTICE_CHARS_MAX) }
+    : { kind: 'unknown' }
+}
