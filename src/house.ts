@@ -6,7 +6,7 @@ import { createDesk } from './analysis/desk.ts'
 import { STRIKE_RULES } from './analysis/strikes.ts'
 import type { Config } from './config.ts'
 import { ingestInSlices } from './feed/push.ts'
-import { startReplay } from './feed/replay.ts'
+import { startReplay, type TradeBatch } from './feed/replay.ts'
 import { startSimulator } from './feed/simulator.ts'
 import type { Feed } from './feed/types.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
@@ -22,7 +22,6 @@ import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { Market } from './market/market.ts'
 import { ServiceError } from './schema/errors.ts'
 import { openStore } from './store/store.ts'
-import { readTrades } from './store/trade-file.ts'
 import type { StoreDoor } from './store/types.ts'
 
 /** How often quiet tokens' windows and bars are carried forward. */
@@ -202,7 +201,7 @@ function replay(config: Config, market: Market, clock: Clock, log: Log): Feed {
   const file = { path: config.replayFile, mapping: config.replayMap }
   return startReplay(
     {
-      trades: readTrades(file),
+      trades: tradesOf(file),
       speed: config.replaySpeed,
       time: config.replayTime,
       label: config.replayFile,
@@ -212,6 +211,12 @@ function replay(config: Config, market: Market, clock: Clock, log: Log): Feed {
     clock,
     log,
   )
+}
+
+/** The reader brings DuckDB into this thread: only a replay pays for that. */
+async function* tradesOf(file: { path: string; mapping: Record<string, string> }): AsyncGenerator<TradeBatch> {
+  const { readTrades } = await import('./store/trade-file.ts')
+  yield* readTrades(file)
 }
 
 async function health(

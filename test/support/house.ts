@@ -62,7 +62,7 @@ export class Client {
     const response = await fetch(this.url + path, {
       method,
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
-      body: body === undefined ? undefined : raw ? (body as BodyInit) : JSON.stringify(body),
+      body: body === undefined ? undefined : raw ? (body as string) : JSON.stringify(body),
     })
     const text = await response.text()
     const isJson =
