@@ -31,7 +31,7 @@ const FITS: Record<ColumnType, (cell: Cell) => boolean> = {
   BIGINT: (cell) => Number.isSafeInteger(cell),
   INTEGER: (cell) => Number.isSafeInteger(cell) && Math.abs(cell as number) <= INT32_MAX,
   BOOLEAN: (cell) => typeof cell === 'boolean',
-  TIMESTAMP: (cell) => Number.isSafeInteger(cell) && Math.abs(cell as number) <= TIMESTAMP_MS_MAX,
+  TIMESTAMP: (cell) => Number.isFinite(cell) && Math.abs(cell as number) <= TIMESTAMP_MS_MAX,
   'VARCHAR[]': (cell) => Array.isArray(cell) && cell.every((item) => typeof item === 'string'),
 }
 
@@ -51,7 +51,8 @@ function cellOf(write: Write, column: Column): Cell {
     return null
   }
   assert(FITS[column.type](cell), `${write.table}.${column.name} is a ${column.type}`)
-  return cell
+  // A client's own clock may count fractions of a millisecond; the lake does not.
+  return column.type === 'TIMESTAMP' ? Math.floor(cell as number) : cell
 }
 
 /** Checks one row against its table; throws where it does not fit. `known_at` stays null until the commit. */
