@@ -6,7 +6,7 @@ import { REPLAY_SYMBOLS_MAX } from './limits.ts'
 
 type Side = 'buy' | 'sell'
 
-/** Some rows of a file of trades, by column. */
+/** Some rows of a file of trades, by column; the store's reader gives them. What a row lacks is NaN, or ''. */
 export interface TradeBatch {
   rows: number
   /** Unix ms, UTC. */
@@ -15,9 +15,13 @@ export interface TradeBatch {
   price: Float64Array
   /** UI tokens (or shares). */
   size: Float64Array
-  symbol: readonly string[] | ((row: number) => string)
-  /** Who took; absent or null where the file does not say. */
-  side?: readonly (Side | null)[] | ((row: number) => Side | null) | null
+  /** Each row's place in `symbols`, which all batches of a file share and only append to. */
+  symbolCode: Uint32Array
+  symbols: readonly string[]
+  /** Who took; null where the file, or the row, does not say. */
+  side: ((row: number) => Side | null) | null
+  wallet: readonly (string | null)[] | null
+  tx: readonly (string | null)[] | null
 }
 
 export type Translation =
@@ -31,6 +35,7 @@ export type TradeFault =
   | 'too_many_symbols'
 
 interface SymbolState {
+  name: string
   mint: string
   isTold: boolean
   lastPrice: number
@@ -39,15 +44,17 @@ interface SymbolState {
 
 const TS_MS_MIN = 1_000
 const TS_MS_MAX = 8.64e15
-const at = <Value>(column: readonly Value[] | ((row: number) => Value), row: number): Value =>
-  typeof column === 'function' ? column(row) : column[row]
+const TEXT_CHARS_MAX = 128
 const refused = (fault: TradeFault): Translation => ({ token: null, trade: null, fault })
 
 export class TradeTranslator {
-  private readonly known = new Map<string, SymbolState>()
+  /** By place in the file's symbols. */
+  private readonly states: (SymbolState | undefined)[] = []
+  private known = 0
 
+  /** How many symbols have traded. */
   get symbols(): number {
-    return this.known.size
+    return this.known
   }
 
   /** One row as events, its time moved by `shiftMs`. */
@@ -58,11 +65,9 @@ export class TradeTranslator {
     if (!(ts >= TS_MS_MIN && ts <= TS_MS_MAX)) return refused('time_invalid')
     if (!(price > 0 && price < Number.POSITIVE_INFINITY)) return refused('price_invalid')
     if (!(size >= 0 && size < Number.POSITIVE_INFINITY)) return refused('size_invalid')
-    const name = at(batch.symbol, row)
-    if (!name) return refused('symbol_missing')
-    const symbol = this.symbolOf(name)
-    if (symbol === null) return refused('too_many_symbols')
-    const side = sideOf(symbol, price, batch.side ? at<Side | null>(batch.side, row) : null)
+    const symbol = this.symbolOf(batch, batch.symbolCode[row])
+    if (typeof symbol === 'string') return refused(symbol)
+    const side = sideOf(symbol, price, batch.side === null ? null : batch.side(row))
     const trade: TradeEvent = {
       type: 'trade',
       mint: symbol.mint,
@@ -73,33 +78,33 @@ export class TradeTranslator {
       solAmount: undefined,
       vSol: undefined,
       vTokens: undefined,
-      wallet: undefined,
-      tx: undefined,
+      wallet: batch.wallet?.[row]?.slice(0, TEXT_CHARS_MAX),
+      tx: batch.tx?.[row]?.slice(0, TEXT_CHARS_MAX),
     }
-    return { token: tell(symbol, name, ts), trade, fault: null }
+    return { token: tell(symbol, ts), trade, fault: null }
   }
 
-  private symbolOf(name: string): SymbolState | null {
-    const known = this.known.get(name)
+  private symbolOf(batch: TradeBatch, code: number): SymbolState | TradeFault {
+    const known = this.states[code]
     if (known !== undefined) return known
-    if (this.known.size >= REPLAY_SYMBOLS_MAX) return null
+    const name = batch.symbols[code]
+    if (!name) return 'symbol_missing'
+    if (this.known >= REPLAY_SYMBOLS_MAX) return 'too_many_symbols'
+    this.known++
     const isItself = isMint(name)
-    const symbol: SymbolState = {
-      mint: isItself ? name : mintOfSymbol(name),
-      isTold: isItself,
-      lastPrice: Number.NaN,
-      lastSide: 'buy',
-    }
-    this.known.set(name, symbol)
-    return symbol
+    const mint = isItself ? name : mintOfSymbol(name)
+    const state: SymbolState = { name, mint, isTold: isItself, lastPrice: Number.NaN, lastSide: 'buy' }
+    this.states[code] = state
+    return state
   }
 }
 
 /** A symbol that is no mint is told as the name and symbol of its mint, once. */
-function tell(symbol: SymbolState, name: string, ts: number): TokenEvent | null {
+function tell(symbol: SymbolState, ts: number): TokenEvent | null {
   if (symbol.isTold) return null
   symbol.isTold = true
-  return { type: 'token', mint: symbol.mint, ts, name: name.slice(0, 128), symbol: name.slice(0, 128) }
+  const name = symbol.name.slice(0, TEXT_CHARS_MAX)
+  return { type: 'token', mint: symbol.mint, ts, name, symbol: name }
 }
 
 /**

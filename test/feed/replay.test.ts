@@ -1,7 +1,11 @@
 // In: batches of recorded trades. Out: proof that each becomes its event, once, in order, and no sooner than its time.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ReplayProgress, startReplay, type TradeBatch } from '../../src/feed/replay.ts'
 import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
+import { openTradeFile } from '../../src/store/trade-file.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000
@@ -9,14 +13,20 @@ const FIRST = 1_381_147_200_000
 
 type Row = [offsetMs: number, symbol: string, price: number, size: number, side?: 'buy' | 'sell' | null]
 
+/** All batches of a file share their symbols. */
+const SYMBOLS = ['SPY', 'IBM', 'A', '', mintOfSymbol('already a mint')]
+
 function batchOf(rows: Row[]): TradeBatch {
   return {
     rows: rows.length,
     tsMs: Float64Array.from(rows, ([offsetMs]) => FIRST + offsetMs),
     price: Float64Array.from(rows, (row) => row[2]),
     size: Float64Array.from(rows, (row) => row[3]),
-    symbol: rows.map((row) => row[1]),
-    side: rows.some((row) => row[4] !== undefined) ? rows.map((row) => row[4] ?? null) : null,
+    symbolCode: Uint32Array.from(rows, (row) => SYMBOLS.indexOf(row[1])),
+    symbols: SYMBOLS,
+    side: rows.some((row) => row[4] !== undefined) ? (row) => rows[row][4] ?? null : null,
+    wallet: null,
+    tx: null,
   }
 }
 
@@ -208,6 +218,29 @@ describe('when the source fails', () => {
     expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade', 'disconnect'])
     expect(sink.received.at(-1)?.receivedAtMs).toBe(FIRST + 5)
   })
+})
+
+test('a file of the store’s reader is replayed as it is', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mintlake-replay-'))
+  try {
+    const path = join(folder, 'trades.csv')
+    await writeFile(
+      path,
+      `ts,symbol,price,size,side\n${FIRST},SPY,168.5,100,buy\n${FIRST + 5},IBM,180,7,sell\n`,
+    )
+    const file = await openTradeFile({ path })
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: file.batches, speed: 'max' }, sink, fakeClock(), silentLog)
+    await replay.done
+    expect(sink.events).toMatchObject([
+      { type: 'token', symbol: 'SPY' },
+      { type: 'trade', ts: FIRST, side: 'buy', priceUsd: 168.5, tokenAmount: 100 },
+      { type: 'token', symbol: 'IBM' },
+      { type: 'trade', ts: FIRST + 5, side: 'sell', priceUsd: 180, tokenAmount: 7 },
+    ])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 test('a stopped replay closes its source', async () => {
