@@ -162,6 +162,21 @@ export const SETTINGS = {
     z.enum(['recorded', 'now']),
     'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
   ),
+  pumpportalKey: secret(
+    'PUMPPORTAL_KEY',
+    'API key of PumpPortal: without it launches and migrations come, but no trades',
+  ),
+  birdeyeKey: secret(
+    'BIRDEYE_KEY',
+    'API key of Birdeye, the security provider; without it the enriched fields come from patches alone',
+  ),
+  solPrice: setting(
+    'sol-price',
+    'SOL_PRICE',
+    '',
+    solPrice(),
+    'Price of one SOL in USD until a feed tells a better one; PumpPortal tells none',
+  ),
   logFormat: setting(
     'log-format',
     'LOG_FORMAT',
@@ -229,6 +244,10 @@ function mapping() {
 
 function replaySpeed() {
   return z.union([z.literal('max'), z.coerce.number().positive().max(1e6)])
+}
+
+function solPrice() {
+  return z.union([z.literal('').transform(() => null), z.coerce.number().positive().max(1e6)])
 }
 
 /** Reads flags over environment over defaults. @throws ConfigError */

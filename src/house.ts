@@ -6,9 +6,8 @@ import { createDesk } from './analysis/desk.ts'
 import { STRIKE_RULES } from './analysis/strikes.ts'
 import type { Config } from './config.ts'
 import { ingestInSlices } from './feed/push.ts'
-import { startReplay, type TradeBatch } from './feed/replay.ts'
-import { startSimulator } from './feed/simulator.ts'
 import type { Feed } from './feed/types.ts'
+import { followsRecordedTime, startFeeds } from './feeds.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { ReadLimits, readerOf } from './http/readers.ts'
 import { agentRoutes } from './http/routes/agents.ts'
@@ -61,10 +60,8 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
 
 async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log): Promise<House> {
   const market = new Market({ tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS })
-  // In a replay of old data the data's own time is the market's; everywhere else it follows the clock.
-  const recordedTime =
-    config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
-  const marketNow = recordedTime ? () => market.timeMs : () => clock.now()
+  const recordedTime = followsRecordedTime(config)
+  const marketNow = (clockMs: number) => (recordedTime ? market.timeMs : clockMs)
   if (!recordedTime) market.advanceTo(clock.now())
   for (const { mint, count } of store.recovered.coverage) {
     market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
@@ -89,10 +86,10 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
     cooldownMs: config.submitCooldownMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) =>
-      market.apply({ type: 'analysisCount', mint, ts: marketNow(), count }, marketNow()),
+      market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs),
   })
 
-  const feeds = startFeeds(config, market, clock, log)
+  const feeds = await startFeeds(config, market, clock, log)
   let phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
@@ -173,50 +170,6 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
       return stopping
     },
   }
-}
-
-function startFeeds(config: Config, market: Market, clock: Clock, log: Log): Feed[] {
-  return config.feeds.map((feed) => {
-    switch (feed) {
-      case 'simulator':
-        return startSimulator(
-          {
-            seed: config.simulatorSeed,
-            tokens: config.simulatorTokens,
-            tradesPerSecond: config.simulatorRate,
-          },
-          market,
-          clock,
-          log,
-        )
-      case 'replay':
-        return replay(config, market, clock, log)
-      default:
-        throw new ServiceError('internal', `the feed ${feed} is not available in this version`)
-    }
-  })
-}
-
-function replay(config: Config, market: Market, clock: Clock, log: Log): Feed {
-  const file = { path: config.replayFile, mapping: config.replayMap }
-  return startReplay(
-    {
-      trades: tradesOf(file),
-      speed: config.replaySpeed,
-      time: config.replayTime,
-      label: config.replayFile,
-      onProgress: (progress) => log.info({ ...progress }, 'replay'),
-    },
-    market,
-    clock,
-    log,
-  )
-}
-
-/** The reader brings DuckDB into this thread: only a replay pays for that. */
-async function* tradesOf(file: { path: string; mapping: Record<string, string> }): AsyncGenerator<TradeBatch> {
-  const { readTrades } = await import('./store/trade-file.ts')
-  yield* readTrades(file)
 }
 
 async function health(

@@ -44,8 +44,8 @@ export interface DeskOptions {
   ledger: Ledger
   agents: AgentBook
   clock: Clock
-  /** Time of the market: differs from the clock's only in a replay of old data. */
-  marketNow(): number
+  /** Time of the market when the clock says `clockMs`: they differ only in a replay of old data. */
+  marketNow(clockMs: number): number
   recovered: StandingStart & {
     submitAttempts: readonly Row[]
     idempotency: readonly Row[]
@@ -212,7 +212,7 @@ export function createDesk(options: DeskOptions): Desk {
       throw new ServiceError('token_not_found', `No DataPoint is known for ${mint}: it cannot be verified.`)
     const waitMs = cooldowns.waitMs(agentId, mint, nowMs)
     if (waitMs > 0) throw cooldownError(waitMs)
-    const marketMs = marketNow()
+    const marketMs = marketNow(nowMs)
     if (submission.snapshot) checkSnapshotAge(submission.snapshot.snapshotAt, marketMs)
     if (isEmptySnapshot(current)) {
       throw new ServiceError(
@@ -401,15 +401,13 @@ export function createDesk(options: DeskOptions): Desk {
       return { ok: true, totalAnalyses, uniqueTokens, goal: ANALYSIS_GOAL, progress, leaderboard }
     },
     agentsBoard(limit) {
-      const leaderboard = standing
-        .topAgents(limit)
-        .map(({ agentId, xp, analyses }, index) => ({
-          rank: index + 1,
-          agentId,
-          name: agents.name(agentId),
-          xp,
-          analyses,
-        }))
+      const leaderboard = standing.topAgents(limit).map(({ agentId, xp, analyses }, index) => ({
+        rank: index + 1,
+        agentId,
+        name: agents.name(agentId),
+        xp,
+        analyses,
+      }))
       return { ok: true, leaderboard }
     },
   }

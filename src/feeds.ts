@@ -1,0 +1,65 @@
+// In: the configuration. Out: the feeds it names, running into the market. A part of the house: it alone knows which
+// upstream needs which setting. Never knows a route or a table.
+import type { Config } from './config.ts'
+import { startPumpPortal } from './feed/pumpportal.ts'
+import { startReplay } from './feed/replay.ts'
+import { type SecurityFeed, startSecurity } from './feed/security.ts'
+import { startSimulator } from './feed/simulator.ts'
+import type { Feed } from './feed/types.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { EventSink } from './schema/event.ts'
+
+/** Starts every feed of the configuration, and the security provider when there is a key for it. */
+export async function startFeeds(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed[]> {
+  const security =
+    config.birdeyeKey === '' ? null : startSecurity({ apiKey: config.birdeyeKey }, sink, clock, log)
+  const feeds: Feed[] = security === null ? [] : [security]
+  for (const feed of config.feeds) feeds.push(await start(feed, config, sink, security, clock, log))
+  return feeds
+}
+
+/** In a replay of old data the data's own time is the market's; everywhere else the market follows the clock. */
+export function followsRecordedTime(config: Config): boolean {
+  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
+}
+
+async function start(
+  feed: Config['feeds'][number],
+  config: Config,
+  sink: EventSink,
+  security: SecurityFeed | null,
+  clock: Clock,
+  log: Log,
+): Promise<Feed> {
+  switch (feed) {
+    case 'simulator': {
+      const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
+      return startSimulator({ seed, tokens, tradesPerSecond }, sink, clock, log)
+    }
+    case 'pumpportal': {
+      const { pumpportalKey, solPrice: solPriceUsd } = config
+      const apiKey = pumpportalKey === '' ? null : pumpportalKey
+      // What is launched or traded is what agents will ask for: its security fields are fetched ahead of them.
+      return startPumpPortal(
+        { apiKey, solPriceUsd, random: Math.random },
+        security?.watch(sink) ?? sink,
+        clock,
+        log,
+      )
+    }
+    case 'replay':
+      return replay(config, sink, clock, log)
+    default:
+      throw new Error(`assertion failed: no feed is called ${feed}`)
+  }
+}
+
+async function replay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
+  // The reader brings DuckDB into this thread: only a replay pays for that.
+  const { openTradeFile } = await import('./store/trade-file.ts')
+  const { batches, rowsTotal } = await openTradeFile({ path: config.replayFile, mapping: config.replayMap })
+  const { replaySpeed: speed, replayTime: time, replayFile: label } = config
+  const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
+  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log)
+}
