@@ -70,3 +70,7 @@ export type WindowName = keyof typeof WINDOWS
 
 /** Length of each timeframe by its index, finest first. */
 export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])
+
+/** Changes on the tape: five minutes at 27 000 a second. At the maximum the oldest are overwritten: who was further
+ *  behind gets a `resync`. */
+export const TAPE_ENTRIES_MAX = 8_388_608

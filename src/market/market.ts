@@ -18,6 +18,7 @@ import type {
   TradeEvent,
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
+import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { readBars } from './bar-query.ts'
 import { C, T } from './bar-ring.ts'
 import { BarStore, type BarsOptions } from './bars.ts'
@@ -28,6 +29,7 @@ import {
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
   SPARKLINE_BARS,
+  TAPE_ENTRIES_MAX,
   TOKENS_MAX_DEFAULT,
   VERSION_RETENTION_MS,
   VERSIONS_MAX_DEFAULT,
@@ -37,8 +39,18 @@ import { applyPatch } from './patch.ts'
 import { KEY_UNKNOWN, Rankings } from './rankings.ts'
 import { RecentTrades } from './recent-trades.ts'
 import { DataPointText } from './render.ts'
+import { Tape } from './tape.ts'
 import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, TokenTable, type TokenText } from './tokens.ts'
-import type { Bars, BarsQuery, MarketDoor, MarketStats, Page, PageQuery } from './types.ts'
+import type {
+  Bars,
+  BarsQuery,
+  Changes,
+  FrozenList,
+  MarketDoor,
+  MarketStats,
+  Page,
+  PageQuery,
+} from './types.ts'
 import { VERSION_VALUES, VersionLog } from './versions.ts'
 import { dayFrom, Windows } from './windows.ts'
 
@@ -48,6 +60,7 @@ export interface MarketOptions {
   newWindowMs?: number
   barsPerTokenMax?: number
   versionsMax?: number
+  tapeEntriesMax?: number
   /** See BarsOptions. */
   onBarClosed?: (
     mint: string,
@@ -65,7 +78,6 @@ const known = (value: number): number | null => (Number.isNaN(value) ? null : va
 
 export class Market implements MarketDoor {
   timeMs = 0
-  seq = 0
   readonly #tokens: TokenTable
   readonly #bars: BarStore
   readonly #windows: Windows
@@ -73,6 +85,7 @@ export class Market implements MarketDoor {
   readonly #rankings: Rankings
   readonly #recentTrades: RecentTrades
   readonly #pages: PageCache
+  readonly #tape: Tape
   readonly #newWindowMs: number
   readonly #analysisCounts = new Map<string, number>()
   #solPriceUsd = Number.NaN
@@ -83,6 +96,9 @@ export class Market implements MarketDoor {
   readonly #bornAt: Float64Array
   readonly #versionAt: Float64Array
   readonly #changedSeq: Float64Array
+  /** By token: the change that last moved it into or out of a tab, and the one that created it. */
+  readonly #tabbedSeq: Float64Array
+  readonly #bornSeq: Float64Array
   readonly #datapoints: (
     | { text: DataPointText; version: string; validUntilMs: number; seq: number }
     | undefined
@@ -113,11 +129,22 @@ export class Market implements MarketDoor {
     this.#bornAt = new Float64Array(tokensMax)
     this.#versionAt = new Float64Array(tokensMax)
     this.#changedSeq = new Float64Array(tokensMax)
+    this.#tabbedSeq = new Float64Array(tokensMax)
+    this.#bornSeq = new Float64Array(tokensMax)
+    this.#tape = new Tape(options.tapeEntriesMax ?? TAPE_ENTRIES_MAX)
     this.#pages = new PageCache(this.#rankings, {
       item: (slot) => this.#item(slot),
       words: (slot) => texts[slot]!,
       changedSeq: this.#changedSeq,
     })
+  }
+
+  get seq(): number {
+    return this.#tape.seq
+  }
+
+  get oldestSince(): number {
+    return this.#tape.oldestSince
   }
 
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
@@ -155,7 +182,7 @@ export class Market implements MarketDoor {
     this.timeMs = timeMs
     const newest = this.#rankings.of('new', 'created_timestamp')
     for (let slot = newest.last(); slot !== -1 && !this.#isNew(slot); slot = newest.last()) {
-      this.#rankings.setTab(slot, 'new', false)
+      this.#setTab(slot, 'new', false)
       this.#changed(slot)
     }
   }
@@ -166,6 +193,38 @@ export class Market implements MarketDoor {
 
   page(query: PageQuery): Page {
     return this.#pages.page(query, this.seq, this.timeMs)
+  }
+
+  freeze(tab: Tab, sort: Sort): FrozenList {
+    const ranking = this.#rankings.of(tab, sort).snapshot()
+    const version = this.seq
+    // A slot that another token has taken since was not on this list.
+    const isThere = (slot: number) => this.#tokens.texts[slot] !== undefined && this.#bornSeq[slot] <= version
+    return {
+      tab,
+      sort,
+      version,
+      size: ranking.size,
+      page: (order, offset, limit) => {
+        const slots = ranking.slice(offset, limit, order === 'desc').filter(isThere)
+        return this.#pages.join(slots, ranking.size, version, this.timeMs)
+      },
+    }
+  }
+
+  changesSince(since: number, tab: Tab, rowsMax: number): Changes {
+    const slots = new Set<number>()
+    let nextSeq = this.seq
+    this.#tape.since(since, (slot, seq) => {
+      if (slots.size >= rowsMax && !slots.has(slot)) {
+        nextSeq = seq - 1
+        return false
+      }
+      if (this.#tokens.texts[slot] === undefined) return true
+      if (this.#rankings.has(slot, tab) || this.#tabbedSeq[slot] > since) slots.add(slot)
+      return true
+    })
+    return { ndjson: this.#pages.joinWithSeq(slots, this.timeMs), rowCount: slots.size, nextSeq }
   }
 
   item(mint: string): MarketItem | null {
@@ -367,6 +426,8 @@ export class Market implements MarketDoor {
     this.#versionAt[slot] = this.timeMs
     this.#watermark[slot] = 0
     this.#tradedAt[slot] = 0
+    this.#bornSeq[slot] = this.seq + 1
+    this.#tabbedSeq[slot] = 0
     this.#rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
     return slot
   }
@@ -381,7 +442,7 @@ export class Market implements MarketDoor {
     this.#datapoints[slot] = undefined
     this.#tokens.remove(slot)
     this.#counters.evicted++
-    this.seq++
+    this.#tape.append(slot)
   }
 
   #touched(slot: number): void {
@@ -390,7 +451,7 @@ export class Market implements MarketDoor {
   }
 
   #changed(slot: number): void {
-    this.#changedSeq[slot] = ++this.seq
+    this.#changedSeq[slot] = this.#tape.append(slot)
   }
 
   /** Puts the present version on record, once for each millisecond: it ends now. */
@@ -441,14 +502,21 @@ export class Market implements MarketDoor {
   #setFlag(slot: number, flag: number, on: boolean): void {
     if (on) this.#tokens.flags[slot] |= flag
     else this.#tokens.flags[slot] &= ~flag
-    if (flag === FLAG_LIVE) this.#rankings.setTab(slot, 'live', on)
-    if (flag === FLAG_COMPLETE) this.#rankings.setTab(slot, 'graduated', on)
+    if (flag === FLAG_LIVE) this.#setTab(slot, 'live', on)
+    if (flag === FLAG_COMPLETE) this.#setTab(slot, 'graduated', on)
   }
 
   #setCreatedAt(slot: number, createdAtMs: number): void {
     this.#tokens.columns.createdAt[slot] = createdAtMs
     this.#rankings.setKey(slot, 'created_timestamp', createdAtMs)
-    this.#rankings.setTab(slot, 'new', this.#isNew(slot))
+    this.#setTab(slot, 'new', this.#isNew(slot))
+  }
+
+  /** The change that follows tells followers of the tab, those of a tab it left included. */
+  #setTab(slot: number, tab: Tab, belongs: boolean): void {
+    if (this.#rankings.has(slot, tab) === belongs) return
+    this.#rankings.setTab(slot, tab, belongs)
+    this.#tabbedSeq[slot] = this.seq + 1
   }
 
   #isNew(slot: number): boolean {

@@ -44,7 +44,9 @@ export class PageCache {
     const kept = this.#pages.get(key)
     const dayFromMs = dayFrom(timeMs)
     if (kept !== undefined && kept.seq === seq && kept.dayFromMs === dayFromMs) return kept.page
-    const page = this.#join(query, seq, dayFromMs)
+    const ranking = this.#rankings.of(query.tab, query.sort)
+    const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
+    const page = this.join(slots, ranking.size, seq, timeMs)
     if (page.rowCount <= KEPT_ROWS_MAX) {
       if (this.#pages.size >= PAGES_MAX) this.#pages.clear()
       this.#pages.set(key, { page, seq, dayFromMs })
@@ -79,21 +81,40 @@ export class PageCache {
     this.#words[slot] = undefined
   }
 
-  #join(query: PageQuery, seq: number, dayFromMs: number): Page {
-    const ranking = this.#rankings.of(query.tab, query.sort)
-    const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
-    const lines: Buffer[] = new Array(slots.length)
-    let bytes = 0
-    for (let row = 0; row < slots.length; row++) {
-      lines[row] = this.line(slots[row], dayFromMs)
-      bytes += lines[row].length
-    }
-    const ndjson = Buffer.allocUnsafeSlow(bytes)
-    let at = 0
-    for (const line of lines) {
-      ndjson.set(line, at)
-      at += line.length
-    }
-    return { ndjson, rowCount: slots.length, total: ranking.size, version: seq }
+  /** A page of these slots, in this order. */
+  join(slots: Iterable<number>, total: number, version: number, timeMs: number): Page {
+    const dayFromMs = dayFrom(timeMs)
+    const lines = Array.from(slots, (slot) => this.line(slot, dayFromMs))
+    return { ndjson: concat(lines), rowCount: lines.length, total, version }
   }
+
+  /** These rows, each with the number of its last change as its last member. */
+  joinWithSeq(slots: Iterable<number>, timeMs: number): Buffer {
+    const dayFromMs = dayFrom(timeMs)
+    const parts: Buffer[] = []
+    for (const slot of slots) {
+      const line = this.line(slot, dayFromMs)
+      parts.push(
+        line.subarray(0, line.length - ROW_END_BYTES),
+        Buffer.from(`,"seq":${this.#source.changedSeq[slot]}}\n`),
+      )
+    }
+    return concat(parts)
+  }
+}
+
+/** A row ends in a brace and a newline. */
+const ROW_END_BYTES = 2
+
+/** Joined in memory of their own: a kept page must not pin a shared pool. */
+function concat(parts: readonly Buffer[]): Buffer {
+  let bytes = 0
+  for (const part of parts) bytes += part.length
+  const joined = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const part of parts) {
+    joined.set(part, at)
+    at += part.length
+  }
+  return joined
 }

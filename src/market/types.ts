@@ -71,6 +71,12 @@ export interface MarketDoor {
   advanceTo(timeMs: number): void
   has(mint: string): boolean
   page(query: PageQuery): Page
+  /** Freezes the present order of a list, at a cost that does not grow with its rows. */
+  freeze(tab: Tab, sort: Sort): FrozenList
+  /** The lowest number from which `changesSince` still finds every change. */
+  readonly oldestSince: number
+  /** Rows of a tab that changed after `since`, those that left it included; at most `rowsMax` of them. */
+  changesSince(since: number, tab: Tab, rowsMax: number): Changes
   item(mint: string): MarketItem | null
   /** The DataPoint as of now, or null for an unknown mint. */
   datapoint(mint: string): DataPoint | null
@@ -83,4 +89,22 @@ export interface MarketDoor {
   asOf(mint: string, timeMs: number): SnapshotValues | null
   bars(query: BarsQuery): Bars | null
   stats(): MarketStats
+}
+
+/** Rows that changed, coalesced to the newest of each token, as NDJSON whose objects bear `seq`. */
+export interface Changes {
+  ndjson: Buffer
+  rowCount: number
+  /** Where to go on from. */
+  nextSeq: number
+}
+
+/** One frozen order of a list: its pages neither repeat nor skip, though their rows are the newest. */
+export interface FrozenList {
+  tab: Tab
+  sort: Sort
+  /** Market sequence number at which it was frozen. */
+  version: number
+  size: number
+  page(order: Order, offset: number, limit: number): Page
 }
