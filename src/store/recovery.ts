@@ -1,6 +1,6 @@
 // In: the tables as a restart finds them. Out: what the house must know again, and single submissions by identity.
 // Never changes a row.
-import type { DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api'
 import { type Row, TABLES } from '../schema/tables.ts'
 import { query } from './database.ts'
 import {
@@ -55,12 +55,27 @@ export async function recover(connection: DuckDBConnection, nowMs: number): Prom
   }
 }
 
+/** Wide rows take longer to plan than to find: each connection plans once. */
+const lookups = new WeakMap<DuckDBConnection, DuckDBPreparedStatement[]>()
+
+async function preparedLookups(connection: DuckDBConnection): Promise<DuckDBPreparedStatement[]> {
+  const known = lookups.get(connection)
+  if (known !== undefined) return known
+  const prepared: DuckDBPreparedStatement[] = []
+  for (const table of [TABLES.training, TABLES.rejections]) {
+    const sql = `SELECT ${selectList(table)} FROM ${table.name} WHERE analysis_id = $1 LIMIT 1`
+    prepared.push(await connection.prepare(sql))
+  }
+  lookups.set(connection, prepared)
+  return prepared
+}
+
 /** A submission by its identity: accepted ones first, then rejected ones; null when there is none. */
 export async function findAnalysis(connection: DuckDBConnection, analysisId: string): Promise<Row | null> {
-  for (const table of [TABLES.training, TABLES.rejections]) {
-    const sql = `SELECT ${selectList(table)} FROM ${table.name} WHERE analysis_id = $analysisId LIMIT 1`
-    const found = await query<Row>(connection, sql, { analysisId })
-    if (found.length > 0) return found[0]
+  for (const statement of await preparedLookups(connection)) {
+    statement.bindVarchar(1, analysisId)
+    const found = await (await statement.run()).getRowObjectsJS()
+    if (found.length > 0) return found[0] as Row
   }
   return null
 }

@@ -1,0 +1,206 @@
+// In: commits through the store's door. Out: proof that what was acknowledged is there, together, and known again.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ServiceError } from '../../src/schema/errors.ts'
+import { TABLES } from '../../src/schema/tables.ts'
+import type { StoreDoor } from '../../src/store/types.ts'
+import {
+  NOON_MS,
+  openTestStore,
+  removeFolder,
+  rowOf,
+  submission,
+  temporaryFolder,
+  writeOf,
+} from './support.ts'
+
+const DAY_MS = 24 * 3_600_000
+
+let folder: string
+let store: StoreDoor | null
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  store = null
+})
+afterEach(async () => {
+  await store?.close()
+  removeFolder(folder)
+})
+
+async function open(options: Parameters<typeof openTestStore>[1] = {}): Promise<StoreDoor> {
+  await store?.close()
+  store = await openTestStore(folder, options)
+  return store
+}
+
+const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => make(i))
+
+describe('a commit', () => {
+  test('gives back the row as it was stored, every type of cell included', async () => {
+    const opened = await open()
+    const row = rowOf('training', {
+      analysis_id: 'an_1',
+      summary: 'naïve 💎 “quotes” \' " \\ \n and a NUL \u0000 inside',
+      price_usd: 4.5e-9,
+      market_cap: null,
+      holder_count: 0,
+      unique_wallet_24h: Number.MAX_SAFE_INTEGER,
+      transfer_fee_enabled: null,
+      risk_factors: ['whale_dominance', 'copy_token'],
+      snapshot_at: NOON_MS - 1,
+    })
+    await opened.commit([{ table: 'training', row }])
+    expect(await opened.analysis('an_1')).toEqual({ ...row, known_at: NOON_MS })
+    expect(await opened.analysis("' OR true --")).toBeNull()
+  })
+
+  test('finds accepted submissions first, then rejected ones', async () => {
+    const opened = await open()
+    await opened.commit([writeOf('rejections', { analysis_id: 'an_bad', strikes: 2 })])
+    expect((await opened.analysis('an_bad'))?.strikes).toBe(2)
+  })
+
+  test('fills known_at when the row becomes durable, whatever the caller said', async () => {
+    let now = NOON_MS
+    const opened = await open({ clock: { now: () => now } })
+    now = NOON_MS + 5_000
+    await opened.commit([writeOf('training', { analysis_id: 'an_1', known_at: 1 })])
+    expect((await opened.analysis('an_1'))?.known_at).toBe(NOON_MS + 5_000)
+  })
+
+  test('shares one transaction with those that come at the same time', async () => {
+    let ticks = 0
+    // Each batch asks for the time once: as many moments as transactions.
+    const opened = await open({ clock: { now: () => NOON_MS + ticks++ }, gatherMs: 20 })
+    await Promise.all(times(300, (i) => opened.commit(submission(`an_${i}`))))
+    const rows = await Promise.all(times(300, (i) => opened.analysis(`an_${i}`)))
+    const moments = new Set(rows.map((row) => row?.known_at))
+    expect(moments.size).toBeLessThanOrEqual(3)
+  })
+
+  test('is one in memory too: a row that does not fit its table stores nothing of its commit', async () => {
+    const opened = await open()
+    const bad = [writeOf('training', { analysis_id: 'an_bad' }), writeOf('xp_ledger', { xp: Number.NaN })]
+    await expect(opened.commit(bad)).rejects.toThrow('xp_ledger.xp is a DOUBLE')
+    await expect(opened.commit([writeOf('agents', { name: null })])).rejects.toThrow(
+      'agents.name is never null',
+    )
+    await expect(opened.commit([writeOf('agents', { nickname: 'x' })])).rejects.toThrow(
+      'agents has a column nickname',
+    )
+    expect(await opened.analysis('an_bad')).toBeNull()
+  })
+
+  test('takes a time with fractions of a millisecond, and lone surrogates, without harm', async () => {
+    const opened = await open()
+    await opened.commit(submission('an_1', { snapshot_at: NOON_MS + 0.75, summary: 'half \ud83d a pair' }))
+    const row = await opened.analysis('an_1')
+    expect(row?.snapshot_at).toBe(NOON_MS)
+    expect(row?.summary).toBe('half \ufffd a pair')
+  })
+
+  test('is refused with store_unavailable when too many rows wait', async () => {
+    const opened = await open({ gatherMs: 50 })
+    const rows = times(8_192, (i) => writeOf('submit_attempts', { agent_id: `agent-${i}` }))
+    const outcomes = await Promise.allSettled(times(9, () => opened.commit(rows)))
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+    expect(refused).toHaveLength(1)
+    expect(refused[0].reason).toMatchObject({
+      code: 'store_unavailable',
+      status: 503,
+      headers: { 'Retry-After': '1' },
+    })
+  })
+
+  test('that was answered as timed out is taken back, so that refused stays refused', async () => {
+    const opened = await open({ commitTimeoutMs: 1 })
+    const outcomes = await Promise.allSettled(times(40, (i) => opened.commit(submission(`an_${i}`))))
+    const refused = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [`an_${i}`] : []))
+    expect(refused.length).toBeGreaterThan(0)
+    const again = await open()
+    const kept = await Promise.all(times(40, (i) => again.analysis(`an_${i}`)))
+    expect(kept.flatMap((row, i) => (row === null ? [`an_${i}`] : []))).toEqual(refused)
+    expect(again.recovered.submitAttempts).toHaveLength(40 - refused.length)
+  })
+
+  test('after close is refused, and closing twice is one closing', async () => {
+    const opened = await open()
+    await Promise.all([opened.close(), opened.close()])
+    await expect(opened.commit(submission('an_1'))).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+})
+
+describe('a store opened again', () => {
+  test('sums the ledger, counts coverage and remembers strikes and cooldowns', async () => {
+    const first = await open()
+    await first.commit(submission('an_1', { mint: 'A', sentiment: 'bullish', score: 10 }))
+    await first.commit(
+      submission('an_2', { mint: 'A', sentiment: 'bearish', score: 90, agent_id: 'agent-2' }),
+    )
+    await first.commit(submission('an_3', { mint: 'B', submitted_at: NOON_MS - DAY_MS }))
+    await first.commit([
+      writeOf('xp_ledger', { agent_id: 'agent-2', kind: 'trade', xp: 10, analysis_id: null }),
+    ])
+    await first.commit([writeOf('rejections', { agent_id: 'agent-3', submitted_at: NOON_MS - 29 * DAY_MS })])
+    await first.commit([writeOf('rejections', { agent_id: 'agent-3', submitted_at: NOON_MS - 31 * DAY_MS })])
+    const { recovered } = await open()
+    expect(recovered.xpTotals).toEqual([
+      { agentId: 'agent-1', xp: 35, analyses: 2 },
+      { agentId: 'agent-2', xp: 27.5, analyses: 1 },
+    ])
+    expect(recovered.coverage).toEqual([
+      { mint: 'A', count: 2, lastSentiment: 'bearish', lastScore: 90 },
+      { mint: 'B', count: 1, lastSentiment: 'text', lastScore: 0.5 },
+    ])
+    expect(recovered.cooldowns).toEqual(
+      expect.arrayContaining([
+        { agentId: 'agent-1', mint: 'A', atMs: NOON_MS },
+        { agentId: 'agent-2', mint: 'A', atMs: NOON_MS },
+      ]),
+    )
+    expect(recovered.cooldowns).toHaveLength(2)
+    expect(recovered.strikes).toEqual([{ agentId: 'agent-3', atMs: NOON_MS - 29 * DAY_MS }])
+  })
+
+  test('hands over agents, keys and events in order, and only young attempts and answers', async () => {
+    const first = await open()
+    await first.commit([
+      writeOf('agents', { agent_id: 'agent-1' }),
+      writeOf('agent_keys', { key_hash: 'h' }),
+      writeOf('agent_events', { at: NOON_MS, kind: 'banned' }),
+      writeOf('agent_events', { at: NOON_MS, kind: 'unbanned' }),
+      writeOf('agent_events', { at: NOON_MS - 5, kind: 'suspended' }),
+      writeOf('submit_attempts', { at: NOON_MS - 60_000 }),
+      writeOf('submit_attempts', { at: NOON_MS - 59_999 }),
+      writeOf('idempotency', { at: NOON_MS - DAY_MS }),
+      writeOf('idempotency', { at: NOON_MS - DAY_MS + 1, body: '{"ok":true}' }),
+    ])
+    const { recovered } = await open()
+    expect(recovered.agents).toEqual([rowOf('agents', { agent_id: 'agent-1' })])
+    expect(recovered.agentKeys).toEqual([rowOf('agent_keys', { key_hash: 'h' })])
+    expect(recovered.agentEvents.map((row) => row.kind)).toEqual(['suspended', 'banned', 'unbanned'])
+    expect(recovered.submitAttempts.map((row) => row.at)).toEqual([NOON_MS - 59_999])
+    expect(recovered.idempotency.map((row) => row.body)).toEqual(['{"ok":true}'])
+  })
+
+  test('is refused while another opening holds the folder, and says so', async () => {
+    await open()
+    const second = openTestStore(folder)
+    await expect(second).rejects.toBeInstanceOf(ServiceError)
+    await expect(second).rejects.toThrow('is in use by this very process')
+  })
+})
+
+test('status tells rows, files and backlog of every lake table, and the size of the database', async () => {
+  const opened = await open()
+  await opened.commit(submission('an_1'))
+  await opened.flushLake()
+  await opened.commit(submission('an_2'))
+  const status = await opened.status()
+  expect(status.healthy).toBe(true)
+  expect(status.databaseBytes).toBeGreaterThan(0)
+  const expected = Object.values(TABLES).filter((table) => table.lakeDateColumn !== null)
+  expect(status.lake.map((lake) => lake.table)).toEqual(expected.map((table) => table.name))
+  expect(status.lake[0]).toEqual({ table: 'training', files: 1, rows: 1, backlog: 1 })
+})
