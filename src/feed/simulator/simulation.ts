@@ -14,7 +14,7 @@ import { buyFor, isSoldOut, recordTrade, type TradeSetting, tradeSome } from './
 
 export interface SimulationOptions {
   seed: number
-  /** Tokens that exist when the history ends. */
+  /** Tokens that exist when the history ends, give or take a few: launches are random. */
   tokens: number
   /** Trades per second from then on. */
   tradesPerSecond: number

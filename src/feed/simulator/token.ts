@@ -51,6 +51,8 @@ const AGE_MEAN_MS = 3 * DAY_MS
 const AGE_MS_MAX = 40 * DAY_MS
 const RAISED_MEAN_SOL = 9
 const GRADUATED_SHARE = 0.06
+/** With less, the pool would have to hold nearly every token there is. */
+const POOL_SOL_MIN = 25
 
 /** A mint of the simulation: a real base58 address of 32 bytes that follows from the seed. */
 export const mintOf = (seed: number, number: number): string =>
@@ -125,7 +127,7 @@ export function agedToken(
   token.mood = settledMood(random)
   token.moodTradesLeft = moodTrades(random, token.mood)
   if (random.chance(GRADUATED_SHARE)) {
-    graduate(token, poolWith(Math.max(10, random.lognormal(120, 0.9))))
+    graduate(token, poolWith(Math.max(POOL_SOL_MIN, random.lognormal(120, 0.9))))
     token.appeal = Math.min(APPEAL_MAX, token.appeal * 6)
     token.holders.deal(random, TOTAL_SUPPLY - token.reserves.tokens, wallets)
   } else {
