@@ -8,6 +8,8 @@ import type { Config } from './config.ts'
 import { ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
 import { followsRecordedTime, startFeeds } from './feeds.ts'
+import { Cursors } from './http/cursors.ts'
+import { FollowHub } from './http/follow.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { ReadLimits, readerOf } from './http/readers.ts'
 import { agentRoutes } from './http/routes/agents.ts'
@@ -106,8 +108,9 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
     readersMax: READERS_MAX,
   })
 
+  const hub = new FollowHub(market)
   const routes: Route[] = [
-    ...marketRoutes(market),
+    ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
     ...agentRoutes({
       agents,
       desk,
@@ -154,6 +157,7 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
     await Promise.all(feeds.map((feed) => feed.stop()))
     if (timer !== null) clearInterval(timer)
     server.stopListening()
+    hub.close('draining')
     await drained(server)
     server.close()
     await store.close()

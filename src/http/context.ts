@@ -1,6 +1,7 @@
 // In: one request as the HTTP engine hands it over. Out: what a route may know of it, and the answer it gives.
 // Never holds the engine's request: that dies with the handler.
 import type { Caller } from '../analysis/types.ts'
+import type { StreamWriter } from './follow.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
@@ -11,6 +12,7 @@ export interface RequestHeaders {
   ifNoneMatch: string
   idempotencyKey: string
   authorization: string
+  acceptEncoding: string
 }
 
 export interface Context {
@@ -34,6 +36,8 @@ export interface HttpAnswer {
   body: Buffer | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
+  /** Takes over once status and headers are written; `body` is the first that is sent. */
+  stream?: (writer: StreamWriter) => void
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'

@@ -9,6 +9,7 @@ import { marketItemSchema } from '../schema/market-item.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from './limits.ts'
+import { FORMATS } from './negotiate.ts'
 import type { Route } from './server.ts'
 
 /** JSON Schema of what a client sends. */
@@ -38,7 +39,17 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('offset', { type: 'integer', minimum: 0, default: 0 }),
     parameter('sort', oneOf(SORTS)),
     parameter('order', oneOf(ORDERS, 'desc')),
-    parameter('format', oneOf(['json', 'ndjson'], 'json')),
+    parameter('cursor', {
+      type: 'string',
+      description: 'meta.nextCursor or X-Next-Cursor of the page before',
+    }),
+    parameter('follow', {
+      type: 'integer',
+      enum: [0, 1],
+      description: '1: first the rows, then each changed row',
+    }),
+    parameter('since', { type: 'integer', description: 'With follow: only what changed after this seq' }),
+    parameter('format', oneOf(FORMATS, 'json')),
   ],
   '/api/v1/datapoint': [mint],
   '/api/v1/ohlc': [
@@ -49,7 +60,7 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('to', { type: 'integer', description: 'Unix ms' }),
     parameter('fill', oneOf(BAR_FILLS, 'none')),
     parameter('shape', oneOf(BAR_SHAPES, 'short')),
-    parameter('format', oneOf(['json', 'ndjson'], 'json')),
+    parameter('format', oneOf(FORMATS, 'json')),
   ],
 }
 

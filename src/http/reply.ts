@@ -3,6 +3,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../schema/errors.ts'
 import { type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
+import type { StreamWriter } from './follow.ts'
 import { STREAMED_BYTES_MIN } from './limits.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
@@ -28,7 +29,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
 
 const EXPOSED_HEADERS =
   'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
-  'X-RateLimit-Reset, X-Result-Count, X-List-Version, Idempotency-Replayed'
+  'X-RateLimit-Reset, X-Result-Count, X-List-Version, X-Next-Cursor, Idempotency-Replayed'
 
 /** The body of an error answer. Anything that is no ServiceError becomes `internal`, without its message. */
 export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
@@ -62,6 +63,8 @@ export interface Reply {
   aborted: boolean
   requestId: string
   headOnly: boolean
+  /** Called when the client goes while a stream is open. */
+  onClosed?: () => void
 }
 
 /** Sends an answer, unless the client has gone. */
@@ -81,7 +84,8 @@ export function send(reply: Reply, answer: HttpAnswer): void {
     res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS)
     if (body !== null) res.writeHeader('Content-Type', answer.contentType ?? JSON_TYPE)
     for (const name in answer.headers) res.writeHeader(name, answer.headers[name])
-    if (body === null) res.endWithoutBody()
+    if (answer.stream !== undefined && body !== null && !reply.headOnly) follow(reply, body, answer.stream)
+    else if (body === null) res.endWithoutBody()
     else if (reply.headOnly) res.endWithoutBody(body.length)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body)
     else stream(reply, body)
@@ -100,5 +104,44 @@ function stream(reply: Reply, body: Buffer): void {
     const [ok, finished] = res.tryEnd(body.subarray(offset), body.length)
     if (finished) reply.aborted = true
     return ok
+  })
+}
+
+/** Hands the open response to a stream. A failure after the headers destroys the socket: a body that is cut must not
+ *  look whole. */
+function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => void): void {
+  const { res } = reply
+  let resume: () => void = () => {}
+  const guarded = (act: () => void) => {
+    if (reply.aborted) return
+    try {
+      res.cork(act)
+    } catch {
+      res.close()
+    }
+  }
+  res.onWritable(() => {
+    resume()
+    return true
+  })
+  if (first.length > 0) res.write(first)
+  stream({
+    write(bytes) {
+      let room = false
+      guarded(() => {
+        room = res.write(bytes)
+      })
+      return room
+    },
+    end(bytes) {
+      guarded(() => res.end(bytes, true))
+      reply.aborted = true
+    },
+    onWritable(called) {
+      resume = called
+    },
+    onClosed(called) {
+      reply.onClosed = called
+    },
   })
 }

@@ -12,6 +12,7 @@ import {
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { codingOf, compressed } from './compress.ts'
 import type { Context, HttpAnswer, Method, RequestHeaders } from './context.ts'
 import { BODY_BYTES_MAX, QUERY_CHARACTERS_MAX, REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
 import { problem, type Reply, send } from './reply.ts'
@@ -125,6 +126,7 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
     }
     res.onAborted(() => {
       reply.aborted = true
+      reply.onClosed?.()
       finish()
     })
     const answer = (made: HttpAnswer) => {
@@ -200,8 +202,14 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
   })
 }
 
-/** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
+/** The answer as the client can take it: compressed when it asked for that and it pays. */
 async function run(route: Route, context: Context, ports: ServerPorts): Promise<HttpAnswer> {
+  const answer = await dispatch(route, context, ports)
+  return answer.stream === undefined ? compressed(answer, codingOf(context.headers.acceptEncoding)) : answer
+}
+
+/** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
+async function dispatch(route: Route, context: Context, ports: ServerPorts): Promise<HttpAnswer> {
   ports.admit(route)
   const key = keyOf(context)
   if (route.access === 'feed' || route.access === 'admin') {
@@ -240,6 +248,7 @@ function contextOf(
     ifNoneMatch: req.getHeader('if-none-match'),
     idempotencyKey: req.getHeader('idempotency-key'),
     authorization: req.getHeader('authorization') || (apiKey && `Bearer ${apiKey}`),
+    acceptEncoding: req.getHeader('accept-encoding'),
   }
   return {
     method: route.method,

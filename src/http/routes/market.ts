@@ -4,9 +4,13 @@ import { randomBytes } from 'node:crypto'
 import type { MarketDoor, Page } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type Bar, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import type { MarketItem } from '../../schema/market-item.ts'
+import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import type { Cursors } from '../cursors.ts'
+import { ARROW_TYPE, barsToArrow, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
 import { isFresh, notModified, weakEtag } from '../etag.ts'
+import type { FollowHub } from '../follow.ts'
 import {
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
@@ -14,8 +18,8 @@ import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
 } from '../limits.ts'
-import { formatOf } from '../negotiate.ts'
-import { checkedMint, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
+import { type Format, formatOf } from '../negotiate.ts'
+import { checkedMint, invalidParameter, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
 import type { Route } from '../server.ts'
 
 const CACHE_ONE_SECOND = 'public, max-age=1'
@@ -27,14 +31,22 @@ const CLOSE_BRACKET = 93
 /** Versions count from zero in every run of the server: this keeps an ETag of another run from matching. */
 const RUN = randomBytes(4).toString('hex')
 
-export function marketRoutes(market: MarketDoor): Route[] {
+/** What the routes of the market need. */
+export interface MarketRooms {
+  market: MarketDoor
+  hub: FollowHub
+  cursors: Cursors
+}
+
+export function marketRoutes(rooms: MarketRooms): Route[] {
+  const { market } = rooms
   return [
     {
       method: 'GET',
       path: '/api/v1/market',
       access: 'read',
-      summary: 'The market list, JSON or NDJSON',
-      handle: (context) => list(market, context),
+      summary: 'The market list; follow=1 streams its changes',
+      handle: (context) => list(rooms, context),
     },
     {
       method: 'GET',
@@ -60,37 +72,124 @@ export function marketRoutes(market: MarketDoor): Route[] {
   ]
 }
 
-function list(market: MarketDoor, context: Context): HttpAnswer {
+const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+
+/** One page, and where the next one begins: null at the end, or when no cursor was asked for. */
+interface ListPage {
+  page: Page
+  tab: Tab
+  sort: Sort
+  order: Order
+  offset: number
+  nextCursor: string | null
+}
+
+function list(rooms: MarketRooms, context: Context): HttpAnswer {
+  const { market, hub } = rooms
   const { query } = context
-  const format = formatOf(context, ['json', 'ndjson'])
-  const tab = oneOf(query, 'tab', TABS, 'all')
-  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
-  const order = oneOf(query, 'order', ORDERS, 'desc')
-  const limitMax = format === 'ndjson' ? market.stats().tokensMax : MARKET_LIMIT_MAX_JSON
+  const format = formatOf(context, LIST_FORMATS)
+  const limitMax =
+    format === 'json' || format === 'msgpack' ? MARKET_LIMIT_MAX_JSON : market.stats().tokensMax
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
-  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 })
-  const page = market.page({ tab, sort, order, limit: limit.value, offset: offset.value })
+  const isFollowed = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
+  if (isFollowed === '1' || isFollowed === 'true') {
+    if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
+    return follow(market, hub, query, limit.value)
+  }
+  const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
   const etag = weakEtag(`${RUN}-${page.version.toString(36)}-${page.rowCount}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${page.rowCount}`,
     'X-List-Version': `${page.version}`,
+    ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
   }
   if (isFresh(context, etag)) return notModified(headers)
   if (format === 'ndjson') return { status: 200, body: page.ndjson, contentType: NDJSON_TYPE, headers }
+  if (format === 'arrow')
+    return { status: 200, body: itemsToArrow(itemsOf(page)), contentType: ARROW_TYPE, headers }
   const meta = {
     tab,
     sort,
     order,
     limit: limit.value,
-    offset: offset.value,
+    offset,
     count: page.rowCount,
     total: page.total,
     version: page.version,
+    nextCursor,
     ...(limit.clamped && { clamped: { limit: limitMax } }),
   }
+  if (format === 'msgpack')
+    return {
+      status: 200,
+      body: toMsgpack({ ok: true, data: itemsOf(page), meta }),
+      contentType: MSGPACK_TYPE,
+      headers,
+    }
   return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, headers }
+}
+
+const itemsOf = ({ ndjson }: Page): MarketItem[] =>
+  JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)
+
+/** A page of the list as it is now, or of the version that a cursor stands in. */
+function pageOf(
+  { market, cursors }: MarketRooms,
+  query: URLSearchParams,
+  format: Format,
+  limit: number,
+): ListPage {
+  const cursor = query.get('cursor')
+  if (cursor) {
+    const { list, order, offset, next } = cursors.at(cursor)
+    const { tab, sort } = list
+    return {
+      page: list.page(order, offset, limit),
+      tab,
+      sort,
+      order,
+      offset,
+      nextCursor: next(offset + limit),
+    }
+  }
+  const tab = oneOf(query, 'tab', TABS, 'all')
+  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
+  const order = oneOf(query, 'order', ORDERS, 'desc')
+  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+  const page = market.page({ tab, sort, order, limit, offset })
+  // Freezing a list costs later writes a copy: the bulk formats pay for it only when a cursor is asked for.
+  const isPaged = cursor !== null || format === 'json'
+  const hasMore = offset + page.rowCount < page.total
+  return {
+    page,
+    tab,
+    sort,
+    order,
+    offset,
+    nextCursor: isPaged && hasMore ? cursors.begin(tab, sort, order, offset + limit) : null,
+  }
+}
+
+/** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
+function follow(market: MarketDoor, hub: FollowHub, query: URLSearchParams, limit: number): HttpAnswer {
+  const tab = oneOf(query, 'tab', TABS, 'all')
+  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
+  const order = oneOf(query, 'order', ORDERS, 'desc')
+  const since = query.get('since')
+    ? wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+    : null
+  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+  const seq = market.seq
+  const body = since === null ? market.page({ tab, sort, order, limit, offset }).ndjson : Buffer.alloc(0)
+  return {
+    status: 200,
+    body,
+    contentType: NDJSON_TYPE,
+    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${seq}`, 'X-Accel-Buffering': 'no' },
+    stream: (writer) => hub.add(writer, tab, since ?? seq),
+  }
 }
 
 /** `{ok,data,meta}` around the rows as they are: each newline between two rows becomes a comma. */
@@ -157,7 +256,7 @@ function batch(market: MarketDoor, { body }: Context): HttpAnswer {
 
 function bars(market: MarketDoor, context: Context): HttpAnswer {
   const { query } = context
-  const format = formatOf(context, ['json', 'ndjson'])
+  const format = formatOf(context, LIST_FORMATS)
   const mint = mintOf(query)
   const tf = oneOf(query, 'tf', TIMEFRAMES, '1m') as Timeframe
   const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
@@ -175,6 +274,8 @@ function bars(market: MarketDoor, context: Context): HttpAnswer {
     const lines = data.map((bar) => `${JSON.stringify(bar)}\n`).join('')
     return { status: 200, body: Buffer.from(lines), contentType: NDJSON_TYPE, headers }
   }
+  if (format === 'arrow')
+    return { status: 200, body: barsToArrow(answer.bars), contentType: ARROW_TYPE, headers }
   const meta = {
     mint,
     tf,
@@ -183,6 +284,8 @@ function bars(market: MarketDoor, context: Context): HttpAnswer {
     gaps: answer.gaps,
     ...(limit.clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
   }
+  if (format === 'msgpack')
+    return { status: 200, body: toMsgpack({ ok: true, data, meta }), contentType: MSGPACK_TYPE, headers }
   return { status: 200, body: { ok: true, data, meta }, headers }
 }
 
