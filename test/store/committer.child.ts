@@ -1,0 +1,53 @@
+// In: a folder, a mode and perhaps a crash point. Out: acknowledged ids, a line each, on standard output and in the file
+// `acknowledged` of the folder, which has them even where the process is killed before the pipe is drained.
+import { openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { CrashPoint } from '../../src/store/messages.ts'
+import { NOON_MS, openTestStore, submission } from './support.ts'
+
+const [folder, mode, crashAt] = process.argv.slice(2)
+const DAY_MS = 24 * 3_600_000
+const CALLERS = 200
+
+const acknowledged = openSync(join(folder, 'acknowledged'), 'a')
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+const store = await openTestStore(folder, {
+  crashAt: crashAt as CrashPoint | undefined,
+  lakeFlushMs: mode === 'storm' ? 50 : 0,
+})
+
+async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
+  await store.commit(submission(id, { agent_id: agent, submitted_at: atMs }))
+  writeSync(acknowledged, `${id}\n`)
+  say(id)
+}
+
+/** Each caller submits as fast as it is answered. */
+async function storm(caller: number): Promise<never> {
+  for (let i = 0; ; i++) {
+    await commitFor(`agent-${caller}`, `an_${process.pid}_${caller}_${i}`, NOON_MS - (i % 2) * DAY_MS)
+  }
+}
+
+/** One submission for each line of standard input; says what came of it. */
+async function onDemand(): Promise<void> {
+  say('ready')
+  for await (const id of createInterface({ input: process.stdin })) {
+    try {
+      await commitFor('agent-1', id, NOON_MS)
+    } catch (error) {
+      say(`refused ${id} ${(error as { code?: string }).code}`)
+    }
+  }
+  await store.close()
+}
+
+async function flush(): Promise<void> {
+  for (let i = 0; i < 6; i++) await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS - (i % 3) * DAY_MS)
+  await store.flushLake()
+}
+
+if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
+else if (mode === 'flush') await flush()
+else await onDemand()

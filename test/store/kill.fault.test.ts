@@ -1,0 +1,176 @@
+// In: real processes, killed or starved of disk. Out: proof that each acknowledged row is there exactly once after.
+import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { CRASH_POINTS } from '../../src/store/messages.ts'
+import { databaseLogPath } from '../../src/store/paths.ts'
+import { lakeGlob, openTestStore, readSql, removeFolder, temporaryFolder } from './support.ts'
+
+const CHILD = fileURLToPath(new URL('./committer.child.ts', import.meta.url))
+
+interface Child {
+  process: ChildProcessByStdio<Writable, Readable, null>
+  lines: string[]
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  /** Resolves when `enough` holds of the lines so far; rejects when the child ends before. */
+  until(enough: (lines: string[]) => boolean): Promise<void>
+}
+
+let folder: string
+const children: Child[] = []
+
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.process.kill('SIGKILL')
+    await child.exited
+  }
+  removeFolder(folder)
+})
+
+function start(...args: string[]): Child {
+  const process_ = spawn(process.execPath, [CHILD, folder, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines: string[] = []
+  const watchers = new Set<() => void>()
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    process_.on('close', (code, signal) => resolve({ code, signal }))
+  })
+  createInterface({ input: process_.stdout }).on('line', (line) => {
+    lines.push(line)
+    for (const watcher of watchers) watcher()
+  })
+  const until = (enough: (lines: string[]) => boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const watcher = (): void => {
+        if (!enough(lines)) return
+        watchers.delete(watcher)
+        resolve()
+      }
+      watchers.add(watcher)
+      watcher()
+      void exited.then(() => reject(new Error(`the child ended after: ${lines.slice(-3).join(' | ')}`)))
+    })
+  const child = { process: process_, lines, exited, until }
+  children.push(child)
+  return child
+}
+
+const ids = async (table: string): Promise<string[]> =>
+  (await readSql(`SELECT analysis_id AS id FROM ${lakeGlob(folder, table)} ORDER BY 1`)).map((row) =>
+    String(row.id),
+  )
+
+/** Opens the store once more: every acknowledged id is in the lake once, and the ledger agrees with the examples. */
+async function expectWhole(acknowledged: readonly string[]): Promise<void> {
+  const store = await openTestStore(folder)
+  try {
+    const examples = await ids('training')
+    expect(new Set(examples).size).toBe(examples.length)
+    expect(acknowledged.filter((id) => !examples.includes(id))).toEqual([])
+    expect(await ids('xp_ledger')).toEqual(examples)
+    const { xpTotals, coverage } = store.recovered
+    expect(xpTotals.reduce((sum, { xp }) => sum + xp, 0)).toBe(examples.length * 17.5)
+    expect(coverage.reduce((sum, { count }) => sum + count, 0)).toBe(examples.length)
+    for (const { files, rows, backlog } of (await store.status()).lake) {
+      expect({ backlog, whole: rows === 0 ? files === 0 : rows === examples.length }).toEqual({
+        backlog: 0,
+        whole: true,
+      })
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+test('killed twice amid 200 callers and flushes, the store has each acknowledged row exactly once', async () => {
+  for (const count of [500, 900]) {
+    const child = start('storm')
+    await child.until((lines) => lines.length >= count)
+    child.process.kill('SIGKILL')
+    await child.exited
+  }
+  const acknowledged = readFileSync(join(folder, 'acknowledged'), 'utf8').trimEnd().split('\n')
+  expect(acknowledged.length).toBeGreaterThanOrEqual(1_400)
+  await expectWhole(acknowledged)
+}, 60_000)
+
+describe('a process that dies in a flush loses nothing and doubles nothing', () => {
+  test.each(CRASH_POINTS)(
+    'at %s',
+    async (point) => {
+      const child = start('flush', point)
+      expect((await child.exited).signal).toBe('SIGKILL')
+      expect(child.lines).toHaveLength(6)
+      await expectWhole(child.lines)
+    },
+    30_000,
+  )
+
+  test('nor when the recovery itself dies, at another place', async () => {
+    const child = start('flush', 'flush:renamed-first')
+    await child.exited
+    const recovering = start('flush', 'flush:renamed-all')
+    expect((await recovering.exited).signal).toBe('SIGKILL')
+    expect(recovering.lines).toEqual([])
+    await expectWhole(child.lines)
+  }, 30_000)
+})
+
+test('a second server on the same folder is told who holds it', async () => {
+  const child = start('demand')
+  await child.until((lines) => lines.includes('ready'))
+  const second = openTestStore(folder)
+  await expect(second).rejects.toMatchObject({ code: 'store_unavailable' })
+  await expect(second).rejects.toThrow(`is in use by another server (process ${child.process.pid})`)
+}, 30_000)
+
+function canLimitFiles(): boolean {
+  try {
+    execFileSync('prlimit', ['--version'])
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A limit on the size of files makes every write beyond it fail, as a full disk does. */
+const limitFiles = (child: Child, bytes: number | 'unlimited'): void =>
+  void execFileSync('prlimit', ['--pid', String(child.process.pid), `--fsize=${bytes}:`])
+
+test.skipIf(!canLimitFiles())(
+  'on a full disk commits are refused, and go on by themselves when there is room again',
+  async () => {
+    const child = start('demand')
+    let sent = 0
+    const send = async (): Promise<string> => {
+      const id = `an_${sent++}`
+      child.process.stdin.write(`${id}\n`)
+      await child.until((lines) => lines.some((line) => line === id || line.startsWith(`refused ${id} `)))
+      return child.lines.at(-1)!
+    }
+    const sendUntil = async (wanted: (line: string) => boolean): Promise<string> => {
+      const line = await send()
+      return wanted(line) ? line : sendUntil(wanted)
+    }
+    await child.until((lines) => lines.includes('ready'))
+    await send()
+    limitFiles(child, statSync(databaseLogPath(folder)).size + 5_000)
+    expect(await sendUntil((line) => line.startsWith('refused'))).toMatch(/ store_unavailable$/)
+    expect(await send()).toMatch(/^refused .* store_unavailable$/)
+    limitFiles(child, 'unlimited')
+    await sendUntil((line) => !line.startsWith('refused'))
+    await sendUntil((line) => !line.startsWith('refused'))
+    child.process.stdin.end()
+    expect((await child.exited).code).toBe(0)
+    const acknowledged = child.lines.filter((line) => line.startsWith('an_'))
+    await expectWhole(acknowledged)
+    expect(await ids('training')).toEqual(acknowledged.sort())
+  },
+  60_000,
+)
