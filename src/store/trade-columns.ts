@@ -99,9 +99,10 @@ export function inferUnit(column: FileColumn, min: number | null, max: number | 
 }
 
 const TO_MS: Record<TimeUnit, (name: string) => string> = {
-  s: (name) => `floor(${name} * 1000)`,
-  ms: (name) => `floor(${name})`,
-  us: (name) => `floor(${name} / 1000)`,
+  // A fraction such as .464 has no exact double: it is rounded to microseconds before it is cut to milliseconds.
+  s: (name) => `floor(round(${name}::DOUBLE * 1e6) / 1000)`,
+  ms: (name) => `floor(${name}::DOUBLE)`,
+  us: (name) => `floor(${name}::DOUBLE / 1000)`,
   // Doubles cannot hold nanoseconds since 1970: whole numbers are divided as such first.
   ns: (name) => `floor((${name} // 1000000)::DOUBLE)`,
 }
