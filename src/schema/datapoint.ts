@@ -118,13 +118,10 @@ export const dataPointSchema = z.object({
     .nullable()
     .meta({ description: 'Virtual tokens on the curve', unit: 'UI tokens' }),
   pairAddress: text('Address of the pool'),
-  sparkline: z
-    .array(z.number())
-    .max(24)
-    .meta({
-      description: 'Closes of the last 24 five-minute bars that hold trades, oldest first',
-      unit: 'USD',
-    }),
+  sparkline: z.array(z.number()).max(24).meta({
+    description: 'Closes of the last 24 five-minute bars that hold trades, oldest first',
+    unit: 'USD',
+  }),
   skills: z.array(skillSchema).meta({ description: 'What an agent may do next with this token' }),
 })
 
