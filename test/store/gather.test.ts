@@ -1,0 +1,78 @@
+// In: commits of many callers. Out: proof of how they share batches, and of the bounds.
+import { expect, test } from 'vitest'
+import type { EncodedWrite } from '../../src/store/cells.ts'
+import { gatherer } from '../../src/store/gather.ts'
+import { serial } from '../../src/store/serial.ts'
+
+const rows = (count: number): EncodedWrite[] =>
+  Array.from({ length: count }, () => ({ table: 'agents', cells: [] }))
+
+/** A store that takes each batch when the test lets it. */
+function slowStore() {
+  const batches: number[][] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  const send = async (commits: EncodedWrite[][]): Promise<(Error | null)[]> => {
+    batches.push(commits.map((commit) => commit.length))
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    await gate.promise
+    return commits.map((commit) => (commit.length === 13 ? new Error('thirteen') : null))
+  }
+  return { batches, gates, send }
+}
+
+test('who comes while a batch is on its way joins the next one, and each gets its own answer', async () => {
+  const { batches, gates, send } = slowStore()
+  const queue = gatherer(send, 0)
+  const first = queue.add(rows(1))
+  await expect.poll(() => batches.length).toBe(1)
+  const later = [queue.add(rows(2)), queue.add(rows(13)), queue.add(rows(3))]
+  const outcomes = Promise.allSettled(later)
+  gates[0].resolve()
+  await first
+  await expect.poll(() => batches.length).toBe(2)
+  gates[1].resolve()
+  expect((await outcomes).map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(batches).toEqual([[1], [2, 13, 3]])
+  await queue.idle()
+})
+
+test('a batch ends before it exceeds its rows, and never splits a commit', async () => {
+  const { batches, gates, send } = slowStore()
+  const queue = gatherer(send, 0)
+  const all = [queue.add(rows(5_000)), queue.add(rows(3_192)), queue.add(rows(1)), queue.add(rows(8_192))]
+  for (let batch = 0; batch < 3; batch++) {
+    await expect.poll(() => gates.length).toBe(batch + 1)
+    gates[batch].resolve()
+  }
+  await Promise.all(all)
+  expect(batches).toEqual([[5_000, 3_192], [1], [8_192]])
+})
+
+test('a failed batch refuses all of its callers and none of the next', async () => {
+  let sent = 0
+  const queue = gatherer(async (commits) => {
+    if (sent++ === 0) throw new Error('the disk is full')
+    return commits.map(() => null)
+  }, 0)
+  const outcomes = await Promise.allSettled([queue.add(rows(1)), queue.add(rows(1))])
+  expect(outcomes.map((outcome) => outcome.status)).toEqual(['rejected', 'rejected'])
+  await queue.add(rows(1))
+})
+
+test('tasks of one connection run one at a time, in order, and too many are refused', async () => {
+  const lane = serial('look-ups', 3)
+  const done: number[] = []
+  const tasks = [0, 1, 2].map((task) =>
+    lane.run(async () => {
+      await Promise.resolve()
+      done.push(task)
+      if (task === 1) throw new Error('one fails')
+    }),
+  )
+  await expect(lane.run(async () => undefined)).rejects.toMatchObject({ code: 'store_unavailable' })
+  await Promise.allSettled(tasks)
+  await lane.idle()
+  expect(done).toEqual([0, 1, 2])
+  expect(await lane.run(async () => 'again')).toBe('again')
+})
