@@ -37,9 +37,11 @@ const WORLD = /^(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** True when DuckDB will not answer again before it is opened anew. */
+export const isFatalError = (error: unknown): boolean => FATAL.test(messageOf(error))
+
 /** True when the disk or DuckDB itself failed, rather than the row. */
-export const isWorldError = (error: unknown): boolean =>
-  WORLD.test(messageOf(error)) || FATAL.test(messageOf(error))
+export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(error)) || isFatalError(error)
 
 function lane(connection: DuckDBConnection, queue: Serial): Lane {
   return {

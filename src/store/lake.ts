@@ -172,11 +172,20 @@ export function openLake(database: Database, options: LakeOptions): Lake {
     return parts
   }
 
-  /** A listed file that is gone or broken is written again from the store's rows. */
+  /** A listed file that is gone or broken is written again, where the store still has every row of it. */
   async function restoreListed(connection: DuckDBConnection, table: LakeTable, listed: WrittenPart[]) {
     for (const part of listed) {
       const path = absolute(part)
       if ((await fileBytes(path).catch(() => -1)) === part.bytes) continue
+      const stored = (await rowsByDate(connection, table, part)).find(({ date }) => date === part.date)
+      if (stored?.rows !== part.rows) {
+        log({
+          level: 'error',
+          message: 'a lake file is lost, and the store no longer has its rows',
+          fields: { path },
+        })
+        continue
+      }
       log({ level: 'warn', message: 'a lake file is missing or damaged; writing it again', fields: { path } })
       await writePart(connection, table, part)
       const bytes = await fileBytes(path)

@@ -2,8 +2,8 @@
 // next turn comes all the same. Never keeps the process alive.
 
 export interface Repeating {
-  /** No further turn; resolves when the one under way has ended. */
-  stop(): Promise<void>
+  /** No further turn. The one under way ends by itself, and reports a failure as ever. */
+  stop(): void
 }
 
 /** Runs `chore` every `everyMs`, counted from the end of the turn before; 0: never. */
@@ -14,22 +14,20 @@ export function repeating(
 ): Repeating {
   let stopped = everyMs === 0
   let timer: NodeJS.Timeout | undefined
-  let turn: Promise<void> = Promise.resolve()
 
   function schedule(): void {
     if (stopped) return
     timer = setTimeout(() => {
-      turn = chore().catch(onError).then(schedule)
+      void chore().catch(onError).then(schedule)
     }, everyMs)
     timer.unref()
   }
 
   schedule()
   return {
-    async stop() {
+    stop() {
       stopped = true
       clearTimeout(timer)
-      await turn
     },
   }
 }

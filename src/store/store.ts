@@ -109,8 +109,8 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
   }
 
   async function shut(): Promise<void> {
+    for (const chore of chores) chore.stop()
     await queue.idle()
-    await Promise.all(chores.map((chore) => chore.stop()))
     await cellar.close()
     openFolders.delete(dataDir)
   }

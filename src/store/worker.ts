@@ -6,7 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type Committer, openCommitter } from './committer.ts'
-import { type Database, isWorldError, openDatabase } from './database.ts'
+import { type Database, isFatalError, isWorldError, openDatabase } from './database.ts'
 import { type Lake, openLake } from './lake.ts'
 import type {
   CrashPoint,
@@ -121,7 +121,8 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     const message = error instanceof Error ? error.message : String(error)
     const code = error instanceof ServiceError ? error.code : 'store_unavailable'
     post({ id, ok: false, code, message })
-    if (isWorldError(error) && kind !== 'flush') await fail(error)
+    // A lake that cannot be written leaves the database as it was: the next flush tries again.
+    if (kind === 'flush' ? isFatalError(error) : isWorldError(error)) await fail(error)
   }
 }
 

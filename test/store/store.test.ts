@@ -4,8 +4,10 @@ import { ServiceError } from '../../src/schema/errors.ts'
 import { TABLES } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import {
+  lakeGlob,
   NOON_MS,
   openTestStore,
+  readSql,
   removeFolder,
   rowOf,
   submission,
