@@ -1,11 +1,14 @@
 // In: durable rows. Out: proof that the lake holds each of them once, in the documented form, for readers elsewhere.
 import { execFile } from 'node:child_process'
-import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TABLES } from '../../src/schema/tables.ts'
+import { encodeWrite } from '../../src/store/cells.ts'
+import { openCommitter } from '../../src/store/committer.ts'
+import { openDatabase } from '../../src/store/database.ts'
 import { partPath } from '../../src/store/lake-files.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import {
@@ -154,6 +157,26 @@ test('a file that a person deleted or cut is written again at the next opening',
   writeFileSync(second, 'PAR1')
   store = await openTestStore(folder)
   expect(await lakeIds()).toEqual(['an_1', 'an_2'])
+})
+
+test('files of a flush that was cut off before it was listed are taken as they are, though younger rows wait', async () => {
+  await store.commit(submission('an_1'))
+  await store.commit(submission('an_2', { submitted_at: NOON_MS + DAY_MS }))
+  await store.flushLake()
+  await store.close()
+  const [kept, lost] = files('training')
+  const keptTime = statSync(join(folder, 'lake/training', kept)).mtimeMs
+  rmSync(join(folder, 'lake/training', lost))
+  const database = await openDatabase(folder)
+  const committer = await openCommitter(database)
+  await database.writer.run((connection) => connection.run('DELETE FROM lake_files'))
+  const commits = [submission('an_3').map(encodeWrite)]
+  await committer.commit({ commits, nowMs: NOON_MS, ackedSeq: committer.lastSeq })
+  await database.close()
+  store = await openTestStore(folder)
+  expect(await lakeIds()).toEqual(['an_1', 'an_2', 'an_3'])
+  expect(files('training')).toEqual([kept, expect.stringMatching(/^dt=2025-06-01/), lost])
+  expect(statSync(join(folder, 'lake/training', kept)).mtimeMs).toBe(keptTime)
 })
 
 test('what an older flush left half-written is removed, a stranger’s file is left alone', async () => {
