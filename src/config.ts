@@ -144,9 +144,9 @@ export const SETTINGS = {
   replayMap: setting(
     'replay-map',
     'REPLAY_MAP',
-    'ts=ts,symbol=symbol,price=price,size=size',
+    '',
     mapping(),
-    'Columns of that file: ts=,symbol=,price=,size= and optionally side=',
+    'Columns of that file where they bear other names: ts=,symbol=,price=,size=, and optionally side=,wallet=,tx=',
   ),
   replaySpeed: setting(
     'replay-speed',
