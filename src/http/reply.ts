@@ -134,7 +134,7 @@ function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => v
       return room
     },
     end(bytes) {
-      guarded(() => res.end(bytes, true))
+      guarded(() => res.end(bytes))
       reply.aborted = true
     },
     onWritable(called) {

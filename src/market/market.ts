@@ -18,7 +18,7 @@ import type {
   TradeEvent,
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
-import type { Sort, Tab } from '../schema/vocabulary.ts'
+import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
 import { readBars } from './bar-query.ts'
 import { C, T } from './bar-ring.ts'
 import { BarStore, type BarsOptions } from './bars.ts'
@@ -96,8 +96,8 @@ export class Market implements MarketDoor {
   readonly #bornAt: Float64Array
   readonly #versionAt: Float64Array
   readonly #changedSeq: Float64Array
-  /** By token: the change that last moved it into or out of a tab, and the one that created it. */
-  readonly #tabbedSeq: Float64Array
+  /** By token: the change that last moved it out of each tab, and the one that created it. */
+  readonly #leftSeq: Record<Tab, Float64Array>
   readonly #bornSeq: Float64Array
   readonly #datapoints: (
     | { text: DataPointText; version: string; validUntilMs: number; seq: number }
@@ -129,7 +129,10 @@ export class Market implements MarketDoor {
     this.#bornAt = new Float64Array(tokensMax)
     this.#versionAt = new Float64Array(tokensMax)
     this.#changedSeq = new Float64Array(tokensMax)
-    this.#tabbedSeq = new Float64Array(tokensMax)
+    this.#leftSeq = Object.fromEntries(TABS.map((tab) => [tab, new Float64Array(tokensMax)])) as Record<
+      Tab,
+      Float64Array
+    >
     this.#bornSeq = new Float64Array(tokensMax)
     this.#tape = new Tape(options.tapeEntriesMax ?? TAPE_ENTRIES_MAX)
     this.#pages = new PageCache(this.#rankings, {
@@ -221,7 +224,7 @@ export class Market implements MarketDoor {
         return false
       }
       if (this.#tokens.texts[slot] === undefined) return true
-      if (this.#rankings.has(slot, tab) || this.#tabbedSeq[slot] > since) slots.add(slot)
+      if (this.#rankings.has(slot, tab) || this.#leftSeq[tab][slot] > since) slots.add(slot)
       return true
     })
     return { ndjson: this.#pages.joinWithSeq(slots, this.timeMs), rowCount: slots.size, nextSeq }
@@ -427,7 +430,7 @@ export class Market implements MarketDoor {
     this.#watermark[slot] = 0
     this.#tradedAt[slot] = 0
     this.#bornSeq[slot] = this.seq + 1
-    this.#tabbedSeq[slot] = 0
+    for (const tab of TABS) this.#leftSeq[tab][slot] = 0
     this.#rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
     return slot
   }
@@ -512,11 +515,11 @@ export class Market implements MarketDoor {
     this.#setTab(slot, 'new', this.#isNew(slot))
   }
 
-  /** The change that follows tells followers of the tab, those of a tab it left included. */
+  /** The change that follows is the last one that followers of a tab it left are sent. */
   #setTab(slot: number, tab: Tab, belongs: boolean): void {
     if (this.#rankings.has(slot, tab) === belongs) return
     this.#rankings.setTab(slot, tab, belongs)
-    this.#tabbedSeq[slot] = this.seq + 1
+    if (!belongs) this.#leftSeq[tab][slot] = this.seq + 1
   }
 
   #isNew(slot: number): boolean {
