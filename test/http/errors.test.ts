@@ -1,0 +1,263 @@
+// What every answer has in common, over real HTTP: identity, CORS, methods, sizes, types, keys, and the one error shape.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ADMIN_KEY, FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { expectProblem, newMint, submission } from '../support/submission.ts'
+
+let house: TestHouse
+let key: string
+let mint: string
+
+beforeAll(async () => {
+  house = await openHouse()
+  key = await house.client.register()
+  mint = newMint()
+  await house.client.push({ type: 'token', mint, ts: Date.now(), name: 'Common', symbol: 'COM' })
+})
+afterAll(() => house.remove())
+
+const get = (path: string, headers?: Record<string, string>) => house.client.get(path, headers)
+const bearer = (value: string) => ({ Authorization: `Bearer ${value}` })
+const READS = () => [
+  '/api/v1/market',
+  `/api/v1/datapoint?mint=${mint}`,
+  `/api/v1/ohlc?mint=${mint}`,
+  '/api/v1/analysis',
+  '/api/v1/agents/leaderboard',
+  '/api/v1/xp',
+]
+
+describe('paths and methods', () => {
+  it.each(['/', '/api', '/api/v2/market', '/api/v1/market/', '/api/v1/nothing', '/favicon.ico'])(
+    'nothing at %s is 404 in the error shape',
+    async (path) => {
+      const answer = await get(path)
+      expectProblem(answer, 'not_found')
+      expect(answer.body.instance).toBe(path)
+    },
+  )
+
+  it.each([
+    ['POST', '/api/v1/market', 'GET, HEAD, OPTIONS'],
+    ['PUT', '/api/v1/datapoint', 'GET, HEAD, OPTIONS'],
+    ['PATCH', '/api/v1/ohlc', 'GET, HEAD, OPTIONS'],
+    ['GET', '/api/v1/analysis/submit', 'POST, OPTIONS'],
+    ['GET', '/api/v1/datapoint/batch', 'POST, OPTIONS'],
+    ['DELETE', '/api/v1/keys/register', 'POST, OPTIONS'],
+    ['POST', '/api/v1/keys/current', 'DELETE, OPTIONS'],
+    ['DELETE', '/api/v1/agent/profile', 'GET, HEAD, POST, OPTIONS'],
+    ['GET', '/api/v1/ingest', 'POST, OPTIONS'],
+  ])('%s %s is 405 and names what is allowed', async (method, path, allow) => {
+    const answer = await house.client.request(method, path)
+    expectProblem(answer, 'method_not_allowed')
+    expect(answer.headers.get('allow')).toBe(allow)
+    expect(answer.body.allowed).toEqual(allow.split(', '))
+  })
+
+  it('a preflight allows any origin, the methods of the path and the headers of agents', async () => {
+    const answer = await house.client.request('OPTIONS', '/api/v1/analysis/submit', undefined, {
+      Origin: 'https://example.org',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'authorization, content-type',
+    })
+    expect(answer.status).toBe(204)
+    expect(answer.text).toBe('')
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    expect(answer.headers.get('access-control-allow-methods')).toContain('POST')
+    const allowed = answer.headers.get('access-control-allow-headers')!.toLowerCase()
+    for (const name of ['authorization', 'x-api-key', 'content-type', 'idempotency-key'])
+      expect(allowed).toContain(name)
+  })
+
+  it('HEAD answers as GET does, without the body', async () => {
+    for (const path of READS()) {
+      const [head, whole] = [await house.client.request('HEAD', path), await get(path)]
+      expect(head.status, path).toBe(200)
+      expect(head.text).toBe('')
+      expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'))
+      expect(head.headers.get('etag')).toBe(whole.headers.get('etag'))
+    }
+    const missing = await house.client.request('HEAD', '/api/v1/nothing')
+    expect([missing.status, missing.text]).toEqual([404, ''])
+  })
+})
+
+describe('every answer', () => {
+  it('may be read by any origin, and exposes what agents need', async () => {
+    const errors = ['/api/v1/nothing', '/api/v1/market?tab=x', '/api/v1/datapoint?mint=x']
+    for (const path of [...READS(), ...errors, '/health', '/readyz', '/openapi.json']) {
+      const answer = await get(path, { Origin: 'https://example.org' })
+      expect(answer.headers.get('access-control-allow-origin'), path).toBe('*')
+      const exposed = answer.headers.get('access-control-expose-headers')!.toLowerCase()
+      for (const name of [
+        'x-request-id',
+        'etag',
+        'location',
+        'retry-after',
+        'ratelimit',
+        'x-ratelimit-reset',
+      ])
+        expect(exposed, path).toContain(name)
+    }
+  })
+
+  it('bears the request id that the client sent, or one of its own', async () => {
+    expect((await get('/health', { 'X-Request-Id': 'agent-7:1.a' })).headers.get('x-request-id')).toBe(
+      'agent-7:1.a',
+    )
+    const own = await Promise.all(Array.from({ length: 20 }, () => get('/api/v1/nothing')))
+    const ids = own.map((answer) => answer.headers.get('x-request-id'))
+    expect(new Set(ids).size).toBe(20)
+    for (const answer of own) expectProblem(answer, 'not_found')
+  })
+
+  it('takes no request id that is no plain word', async () => {
+    for (const sent of ['a b', '"><script>', 'x'.repeat(129)]) {
+      const answer = await get('/health', { 'X-Request-Id': sent })
+      expect(answer.headers.get('x-request-id')).toMatch(/^[\w.:-]{1,128}$/)
+      expect(answer.headers.get('x-request-id')).not.toBe(sent)
+    }
+  })
+})
+
+describe('bodies', () => {
+  const post = (path: string, body: string, headers: Record<string, string>) =>
+    house.client.request('POST', path, body, { ...bearer(key), ...headers })
+
+  it.each([
+    '/api/v1/analysis/submit',
+    '/api/v1/datapoint/batch',
+    '/api/v1/keys/register',
+    '/api/v1/agent/profile',
+  ])('%s takes JSON alone, of at most 64 KiB', async (path) => {
+    const wrong = await post(path, 'a=1', { 'Content-Type': 'application/x-www-form-urlencoded' })
+    expectProblem(wrong, 'unsupported_media_type')
+    expect(wrong.body.allowed).toContain('application/json')
+    const large = JSON.stringify({ pad: 'x'.repeat(64 * 1024) })
+    expectProblem(await post(path, large, {}), 'payload_too_large')
+    expectProblem(await post(path, '{"a":', {}), 'invalid_json')
+    expectProblem(await post(path, '[1]', {}), 'validation_failed')
+  })
+
+  it('takes a content type with parameters, in any case', async () => {
+    const answer = await post('/api/v1/datapoint/batch', JSON.stringify({ mints: [mint] }), {
+      'Content-Type': 'Application/JSON; charset=UTF-8',
+    })
+    expect(answer.status, answer.text).toBe(200)
+  })
+
+  it('that is too large is refused though no length was announced', async () => {
+    const { hostname, port } = new URL(house.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    const chunk = 'x'.repeat(16 * 1024)
+    socket.write(
+      'POST /api/v1/datapoint/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    for (let sent = 0; sent < 6; sent++) socket.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`)
+    const [data] = (await once(socket, 'data')) as [Buffer]
+    socket.destroy()
+    expect(data.toString()).toMatch(/^HTTP\/1\.1 413 /)
+  })
+
+  it('checks type and size before the key, and the key before the JSON', async () => {
+    const submitPath = '/api/v1/analysis/submit'
+    const plain = { 'Content-Type': 'text/plain' }
+    expectProblem(await house.client.request('POST', submitPath, '{', plain), 'unsupported_media_type')
+    expectProblem(await house.client.request('POST', submitPath, '{'), 'missing_key')
+  })
+})
+
+describe('parameters', () => {
+  it.each(['market?tab=x', 'market?sort=x', 'market?order=x', 'market?format=x'])(
+    '%s is 400 with what is allowed',
+    async (path) => {
+      const answer = await get(`/api/v1/${path}`)
+      const name = /\?(\w+)=/.exec(path)![1]
+      expectProblem(answer, 'invalid_parameter', `/${name}`)
+      expect(answer.body.errors[0].allowed.length).toBeGreaterThan(1)
+      expect(answer.body.errors[0].allowed).toContain(answer.body.errors[0].suggestion)
+    },
+  )
+
+  it.each([
+    'market?limit=abc',
+    'market?limit=-1',
+    'market?offset=-1',
+    'market?limit=1.5',
+    'market?limit=NaN',
+    'analysis?limit=-1',
+  ])('%s is 400', async (path) => expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter'))
+
+  it('a query of 2048 characters is read, one more is 400', async () => {
+    expect((await get(`/api/v1/market?x=${'y'.repeat(2_046)}`)).status).toBe(200)
+    expectProblem(await get(`/api/v1/market?x=${'y'.repeat(2_047)}`), 'invalid_parameter')
+  })
+
+  it('a form that cannot be made is 406', async () => {
+    expectProblem(await get('/api/v1/market', { Accept: 'text/html' }), 'not_acceptable')
+    expectProblem(await get(`/api/v1/datapoint?mint=${mint}`, { Accept: 'image/png' }), 'not_acceptable')
+    expect((await get('/api/v1/market?format=json', { Accept: 'text/html' })).status).toBe(200)
+  })
+
+  it('a mint must be base58 of 32 bytes, and be there', async () => {
+    for (const wrong of ['x', '0'.repeat(40), '1'.repeat(31), mint.slice(1, -3), '%00'])
+      for (const path of ['datapoint', 'ohlc'])
+        expectProblem(await get(`/api/v1/${path}?mint=${wrong}`), 'invalid_mint')
+    for (const path of ['datapoint', 'ohlc']) {
+      expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter', '/mint')
+      expectProblem(await get(`/api/v1/${path}?mint=${newMint()}`), 'token_not_found')
+    }
+  })
+})
+
+describe('keys', () => {
+  const last = () => (key.endsWith('a') ? 'b' : 'a')
+
+  it('a bad key is 401 on every read, never a silent downgrade', async () => {
+    const bad = [`${key.slice(0, -1)}${last()}`, 'ps_x', `ps_${'a'.repeat(48)}`]
+    for (const path of READS())
+      for (const value of bad)
+        for (const headers of [bearer(value), { 'X-API-Key': value }]) {
+          const answer = await get(path, headers as Record<string, string>)
+          expectProblem(answer, 'invalid_key')
+          expect(answer.headers.get('www-authenticate')).toContain('Bearer')
+        }
+    expectProblem(await get('/api/v1/market', { Authorization: 'Basic dTpw' }), 'invalid_key')
+  })
+
+  it('works as a bearer in any case, and as X-API-Key', async () => {
+    for (const headers of [bearer(key), { Authorization: `bearer ${key}` }, { 'X-API-Key': key }])
+      expect((await get('/api/v1/agent/profile', headers as Record<string, string>)).status).toBe(200)
+  })
+
+  it('is needed where an agent acts', async () => {
+    const acts: [string, string, unknown?][] = [
+      ['POST', '/api/v1/analysis/submit', submission(mint)],
+      ['GET', '/api/v1/agent/profile'],
+      ['POST', '/api/v1/agent/profile', {}],
+      ['POST', '/api/v1/keys/rotate', {}],
+      ['DELETE', '/api/v1/keys/current'],
+    ]
+    for (const [method, path, body] of acts) {
+      const answer = await house.client.request(method, path, body)
+      expectProblem(answer, 'missing_key')
+      expect(answer.headers.get('www-authenticate')).toContain('Bearer')
+    }
+  })
+
+  it('of one kind opens no door of another', async () => {
+    const ndjson = { 'Content-Type': 'application/x-ndjson' }
+    for (const value of [key, ADMIN_KEY])
+      expectProblem(
+        await house.client.request('POST', '/api/v1/ingest', '', { ...ndjson, ...bearer(value) }),
+        'invalid_key',
+      )
+    for (const value of [key, FEED_KEY])
+      expectProblem(await get('/api/v1/admin/agents', bearer(value)), 'invalid_key')
+    expectProblem(await get('/api/v1/admin/agents'), 'missing_key')
+    expectProblem(await get('/api/v1/agent/profile', bearer(FEED_KEY)), 'invalid_key')
+    expect((await get('/api/v1/admin/agents', bearer(ADMIN_KEY))).status).toBe(200)
+  })
+})
