@@ -1,5 +1,5 @@
 // In: a data folder and rows to keep. Out: the store's door (types.ts): durable commits, look-ups, the Parquet lake.
-// Never touches DuckDB itself: a worker thread does (connection.ts). Never acknowledges a row that is not durable.
+// Never touches DuckDB itself: a worker thread does (worker.ts). Never acknowledges a row that is not durable.
 import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
