@@ -1,0 +1,125 @@
+// How often one may read and register, on a clock that the test holds: exact counts, exact headers, on 2xx and on 429.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openHouse, type Settings, type TestHouse } from '../support/house.ts'
+import { expectProblem } from '../support/submission.ts'
+
+const START_MS = 1_795_000_000_000
+const HOUR_MS = 3_600_000
+let nowMs: number
+let house: TestHouse
+
+async function open(settings: Settings): Promise<void> {
+  house = await openHouse(settings, { clock: { now: () => nowMs } })
+}
+beforeEach(() => {
+  nowMs = START_MS
+})
+afterEach(() => house.remove())
+
+const market = (key = '') =>
+  house.client.get('/api/v1/market?limit=1', key === '' ? {} : { Authorization: `Bearer ${key}` })
+
+const LIMIT_HEADERS = [
+  'ratelimit-policy',
+  'ratelimit',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+]
+const limitsOf = ({ headers }: { headers: Headers }) => LIMIT_HEADERS.map((name) => headers.get(name))
+
+describe('reads', () => {
+  it('without a key are 30 a minute, and every answer says how many are left', async () => {
+    await open({ 'read-limit-anonymous': '30' })
+    for (let left = 29; left >= 0; left--) {
+      const answer = await market()
+      expect(answer.status).toBe(200)
+      const reset = `${START_MS / 1_000 + 60}`
+      expect(limitsOf(answer)).toEqual(['"read";q=30;w=60', `"read";r=${left};t=60`, '30', `${left}`, reset])
+    }
+    nowMs += 12_500
+    const refused = await market()
+    expectProblem(refused, 'read_rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('48')
+    expect(refused.headers.get('ratelimit')).toBe('"read";r=0;t=48')
+    expect(refused.body).toMatchObject({ limit: 30, retryAfterMs: 47_500 })
+    nowMs += 47_499
+    expectProblem(await market(), 'read_rate_limited')
+    nowMs += 1
+    expect((await market()).status).toBe(200)
+  })
+
+  it('with a key are 300 a minute, for each key, and do not use up those of the address', async () => {
+    await open({ 'read-limit-anonymous': '1', 'read-limit-keyed': '300' })
+    const [one, other] = [await house.client.register('one'), await house.client.register('other')]
+    const answers = await Promise.all(Array.from({ length: 310 }, () => market(one)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10)
+    const first = await market(other)
+    expect(first.headers.get('ratelimit')).toBe('"read";r=299;t=60')
+    expect((await market()).status).toBe(200)
+    expectProblem(await market(), 'read_rate_limited')
+  })
+
+  it('count on every read together, errors and 304 included, but not on what tells of the server', async () => {
+    await open({ 'read-limit-anonymous': '4' })
+    const etag = (await market()).headers.get('etag')!
+    expect((await house.client.get('/api/v1/market?limit=1', { 'If-None-Match': etag })).status).toBe(304)
+    expect((await house.client.get('/api/v1/market?limit=x')).status).toBe(400)
+    for (const path of [
+      '/health',
+      '/readyz',
+      '/metrics',
+      '/openapi.json',
+      '/llms.txt',
+      '/skill.md',
+      '/api/v1/analysis/schema',
+    ])
+      expect((await house.client.get(path)).status, path).toBe(200)
+    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('0')
+    for (const path of ['/api/v1/market', '/api/v1/analysis', '/api/v1/agents/leaderboard'])
+      expectProblem(await house.client.get(path), 'read_rate_limited')
+    expectProblem(await house.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
+  })
+
+  it('have no limit where it is 0', async () => {
+    await open({ 'read-limit-anonymous': '0' })
+    const answers = await Promise.all(Array.from({ length: 50 }, () => market()))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(answers[0].headers.get('ratelimit')).toBeNull()
+  })
+
+  it('are counted by the address that a trusted proxy names, and by the peer’s otherwise', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+    expectProblem(await from('6.6.6.6, 10.0.0.1'), 'read_rate_limited')
+    await house.remove()
+    await open({ 'read-limit-anonymous': '1' })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+  })
+})
+
+describe('registrations', () => {
+  it('are limited by address and hour', async () => {
+    await open({ 'register-limit': '20' })
+    const register = () => house.client.post('/api/v1/keys/register', { name: 'many' })
+    const answers = await Promise.all(Array.from({ length: 23 }, register))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(20)
+    const refused = await register()
+    expectProblem(refused, 'register_rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('3600')
+    expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=20;w=3600')
+    expect(refused.body).toMatchObject({ limit: 20, retryAfterMs: HOUR_MS })
+    nowMs += HOUR_MS
+    expect((await register()).status).toBe(201)
+  })
+
+  it('may be closed', async () => {
+    await open({ registration: 'closed' })
+    expectProblem(await house.client.post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
+  })
+})
