@@ -1,0 +1,177 @@
+// Keys and what agents ask of themselves, over real HTTP and the real store, on a clock that the test holds.
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ADMIN_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
+
+const START_MS = 1_795_000_000_000
+const DAY_MS = 86_400_000
+let nowMs: number
+let house: TestHouse
+
+beforeEach(async () => {
+  nowMs = START_MS
+  house = await openHouse({}, { clock: { now: () => nowMs } })
+})
+afterEach(() => house.remove())
+
+const { get, post } = {
+  get: (path: string, key = '') =>
+    house.client.get(path, key === '' ? {} : { Authorization: `Bearer ${key}` }),
+  post: (path: string, body: unknown, key = '') => house.client.post(path, body, key),
+}
+const revoke = (key: string) =>
+  house.client.request('DELETE', '/api/v1/keys/current', undefined, { Authorization: `Bearer ${key}` })
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name)
+    return statSync(path).isDirectory() ? filesUnder(path) : [path]
+  })
+}
+
+describe('a key', () => {
+  it('is shown once, in the form that agents know, and only its hash reaches the disk', async () => {
+    const answer = await post('/api/v1/keys/register', { name: 'Ada', description: 'reads', extra: 1 })
+    expect(answer.status).toBe(201)
+    const { key } = answer.body.data
+    expect(answer.body).toMatchObject({ ok: true, data: { type: 'agent', rateLimit: 10 } })
+    expect(typeof answer.body.important).toBe('string')
+    expect(key).toMatch(/^ps_[a-z0-9]{48}$/)
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
+    await house.stop()
+    for (const file of filesUnder(house.dataDir)) expect(readFileSync(file).includes(key), file).toBe(false)
+  })
+
+  it('needs a name of 1 to 64 characters', async () => {
+    for (const body of [
+      {},
+      { name: '' },
+      { name: '   ' },
+      { name: 7 },
+      { name: 'x'.repeat(65) },
+      { name: null },
+    ])
+      expectProblem(await post('/api/v1/keys/register', body), 'validation_failed', '/name')
+  })
+
+  it('that was rotated lives 24 hours beside the new one', async () => {
+    const old = await house.client.register()
+    const answer = await house.client.request('POST', '/api/v1/keys/rotate', undefined, {
+      Authorization: `Bearer ${old}`,
+      'Content-Type': '',
+    })
+    expect(answer.status, answer.text).toBe(201)
+    const { key, oldKeyExpiresAt } = answer.body.data
+    expect(oldKeyExpiresAt).toBe(START_MS + DAY_MS)
+    nowMs += DAY_MS - 1
+    expect((await get('/api/v1/agent/profile', old)).status).toBe(200)
+    nowMs += 1
+    expectProblem(await get('/api/v1/agent/profile', old), 'revoked_key')
+    expectProblem(await get('/api/v1/market', old), 'revoked_key')
+    expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
+  })
+
+  it('once revoked is 401 at once and after a restart; another key of the agent stays', async () => {
+    const old = await house.client.register()
+    const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
+    expect((await revoke(old)).body.ok).toBe(true)
+    for (let run = 0; run < 2; run++) {
+      const refused = await get('/api/v1/xp', old)
+      expectProblem(refused, 'revoked_key')
+      expect(refused.headers.get('www-authenticate')).toContain('Bearer')
+      expect((await get('/api/v1/xp', key)).status).toBe(200)
+      if (run === 0) house = await house.restart()
+    }
+  })
+
+  it('that replaced another earns for the same agent', async () => {
+    const old = await house.client.register()
+    const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
+    const [one, two] = [await seedToken(house.client, nowMs), await seedToken(house.client, nowMs)]
+    expect((await submit(house.client, old, submission(one))).body.xpTotal).toBe(50)
+    expect((await submit(house.client, key, submission(two))).body.xpTotal).toBe(100)
+  })
+})
+
+describe('a profile', () => {
+  it('is null until it is set, keeps what is not sent, and survives a restart', async () => {
+    const key = await house.client.register('Grace')
+    expect((await get('/api/v1/agent/profile', key)).body).toEqual({ ok: true, profile: null })
+    const first = await post('/api/v1/agent/profile', { website: 'https://example.org', other: 1 }, key)
+    const profile = {
+      name: 'Grace',
+      description: null,
+      avatarUrl: null,
+      twitterHandle: null,
+      website: 'https://example.org',
+      createdAt: START_MS,
+      updatedAt: START_MS,
+    }
+    expect(first.body).toEqual({ ok: true, profile })
+    nowMs += 1_000
+    const second = await post('/api/v1/agent/profile', { name: 'Grace H.', twitterHandle: '@g' }, key)
+    const changed = { ...profile, name: 'Grace H.', twitterHandle: '@g', updatedAt: START_MS + 1_000 }
+    expect(second.body.profile).toEqual(changed)
+    expectProblem(await post('/api/v1/agent/profile', { name: '' }, key), 'validation_failed', '/name')
+    house = await house.restart()
+    expect((await get('/api/v1/agent/profile', key)).body.profile).toEqual(changed)
+  })
+})
+
+describe('what is published of agents', () => {
+  it('a leaderboard by XP, the coverage of tokens and one analysis', async () => {
+    const keys = [await house.client.register('first'), await house.client.register('second')]
+    const mint = await seedToken(house.client, nowMs)
+    const { analysisId } = (await submit(house.client, keys[0], submission(mint))).body
+    await submit(house.client, keys[1], submission(mint))
+    const agents = await get('/api/v1/agents/leaderboard')
+    expect(agents.body.ok).toBe(true)
+    const named = JSON.stringify(agents.body)
+    expect(named.indexOf('first')).toBeGreaterThan(0)
+    expect(named.indexOf('first')).toBeLessThan(named.indexOf('second'))
+
+    const board = (await get('/api/v1/analysis?limit=5')).body
+    expect(board).toMatchObject({ ok: true, totalAnalyses: 2, uniqueTokens: 1 })
+    expect(typeof board.goal).toBe('number')
+    expect(typeof board.progress).toBe('number')
+    expect(board.leaderboard).toEqual([
+      { mint, name: 'Seed', symbol: 'SEED', image: null, count: 2, lastSentiment: 'bullish', lastScore: 70 },
+    ])
+
+    const one = await get(`/api/v1/analysis/${analysisId}`)
+    expect(one.status, one.text).toBe(200)
+    expect(one.text).toContain(mint)
+    expectProblem(await get('/api/v1/analysis/an_nothing'), 'not_found')
+    for (const key of keys)
+      for (const answer of [agents, one, await get('/api/v1/analysis')])
+        expect(answer.text).not.toContain(key)
+  })
+
+  it('the XP table of the specification', async () => {
+    const { data } = (await get('/api/v1/xp')).body
+    expect(data.analysis).toMatchObject({ base: 10, firstBonus: 25, lowCoverageBonus: 15 })
+  })
+})
+
+describe('the operator', () => {
+  it('sees agents without their keys, bans and unbans one, and awards XP', async () => {
+    const key = await house.client.register('Mallory')
+    const mint = await seedToken(house.client, nowMs)
+    const [agent] = (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data
+    expect(agent.name).toBe('Mallory')
+    expect(JSON.stringify(agent)).not.toContain(key)
+    const ban = { agentId: agent.agentId, untilMs: nowMs + 60_000, reason: 'spam' }
+    expect((await post('/api/v1/admin/ban', ban, ADMIN_KEY)).body.ok).toBe(true)
+    const refused = await submit(house.client, key, submission(mint))
+    expectProblem(refused, 'agent_banned')
+    expect(refused.body.bannedUntil).toBe(nowMs + 60_000)
+    expect((await get('/api/v1/market', key)).status).toBe(200)
+    await post('/api/v1/admin/unban', { agentId: agent.agentId }, ADMIN_KEY)
+    expect((await submit(house.client, key, submission(mint))).status).toBe(201)
+    expectProblem(await post('/api/v1/admin/ban', { agentId: 'ag_nobody' }, ADMIN_KEY), 'not_found')
+    expectProblem(await post('/api/v1/admin/ban', {}, ADMIN_KEY), 'validation_failed', '/agentId')
+  })
+})
