@@ -6,6 +6,9 @@ const CHUNK_MAX = 512
 /** A chunk below this is joined to its neighbour. */
 const CHUNK_MIN = 96
 
+/** Room for heads at first; doubled when more chunks come. */
+const HEADS_MIN = 64
+
 class Chunk {
   keys = new Float64Array(CHUNK_MAX)
   ids = new Uint32Array(CHUNK_MAX)
@@ -22,6 +25,9 @@ export interface RankingSnapshot {
 
 export class Ranking {
   #chunks: Chunk[] = [new Chunk()]
+  /** First key and id of each chunk, side by side: the search for a chunk touches nothing else. */
+  #headKeys = new Float64Array(HEADS_MIN)
+  #headIds = new Uint32Array(HEADS_MIN)
   #size = 0
   /** True when `a` comes before `b` at equal keys. */
   #before: (a: number, b: number) => boolean
@@ -60,11 +66,13 @@ export class Ranking {
         : chunkIndex === this.#chunks.length - 1
     if (fitsAbove && fitsBelow) {
       this.#writable(chunkIndex).keys[position] = newKey
+      if (position === 0) this.#headKeys[chunkIndex] = newKey
       return
     }
     const target = this.#chunkFor(id, newKey)
     if (target === chunkIndex) {
       this.#moveWithin(this.#writable(chunkIndex), position, id, newKey)
+      this.#setHead(chunkIndex)
       return
     }
     this.#removeAt(chunkIndex, position)
@@ -101,13 +109,32 @@ export class Ranking {
     let high = this.#chunks.length - 1
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      const chunk = this.#chunks[middle]
-      const first = chunk.ids[0]
-      if (first === id && chunk.keys[0] === key) return middle
-      if (this.#precedes(first, chunk.keys[0], id, key)) low = middle
+      const headKey = this.#headKeys[middle]
+      const headId = this.#headIds[middle]
+      const notAfter = headKey === key ? headId === id || this.#before(headId, id) : headKey > key
+      if (notAfter) low = middle
       else high = middle - 1
     }
     return low
+  }
+
+  /** The first entry of a chunk has changed. */
+  #setHead(chunkIndex: number): void {
+    this.#headKeys[chunkIndex] = this.#chunks[chunkIndex].keys[0]
+    this.#headIds[chunkIndex] = this.#chunks[chunkIndex].ids[0]
+  }
+
+  /** Chunks were added or taken away from `chunkIndex` on: rare, once in many changes. */
+  #setHeadsFrom(chunkIndex: number): void {
+    if (this.#chunks.length > this.#headKeys.length) {
+      const keys = new Float64Array(this.#headKeys.length * 2)
+      const ids = new Uint32Array(this.#headIds.length * 2)
+      keys.set(this.#headKeys)
+      ids.set(this.#headIds)
+      this.#headKeys = keys
+      this.#headIds = ids
+    }
+    for (let index = chunkIndex; index < this.#chunks.length; index++) this.#setHead(index)
   }
 
   /** The first place in the chunk whose entry does not come before (id, key). */
@@ -165,6 +192,7 @@ export class Ranking {
     chunk.ids[position] = id
     chunk.size++
     this.#size++
+    if (position === 0) this.#setHead(chunkIndex)
     if (chunk.size === CHUNK_MAX) this.#split(chunkIndex)
   }
 
@@ -174,6 +202,7 @@ export class Ranking {
     chunk.ids.copyWithin(position, position + 1, chunk.size)
     chunk.size--
     this.#size--
+    if (position === 0) this.#setHead(chunkIndex)
     if (chunk.size < CHUNK_MIN && this.#chunks.length > 1) this.#join(chunkIndex)
   }
 
@@ -186,6 +215,7 @@ export class Ranking {
     upper.size = chunk.size - half
     chunk.size = half
     this.#chunks.splice(chunkIndex + 1, 0, upper)
+    this.#setHeadsFrom(chunkIndex + 1)
   }
 
   #join(chunkIndex: number): void {
@@ -199,6 +229,7 @@ export class Ranking {
     target.ids.set(right.ids.subarray(0, right.size), target.size)
     target.size += right.size
     this.#chunks.splice(left + 1, 1)
+    this.#setHeadsFrom(left)
   }
 }
 
