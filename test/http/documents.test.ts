@@ -1,10 +1,13 @@
 // What the server tells of itself: its state, its metrics, and the documents that programs and language models read.
+import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { readConfig } from '../../src/config.ts'
+import { startHouse } from '../../src/house.ts'
 import { dataPointSchema } from '../../src/schema/datapoint.ts'
 import { marketItemSchema } from '../../src/schema/market-item.ts'
 import { RISK_FACTORS } from '../../src/schema/vocabulary.ts'
-import { openHouse, type TestHouse } from '../support/house.ts'
+import { Client, openHouse, type TestHouse, temporaryFolder } from '../support/house.ts'
 import { expectProblem, newMint } from '../support/submission.ts'
 
 let house: TestHouse
@@ -131,10 +134,8 @@ describe('the state of the server', () => {
   })
 
   it('without a feed key or an admin key their endpoints are off', async () => {
-    const { startHouse } = await import('../../src/house.ts')
-    const { readConfig } = await import('../../src/config.ts')
-    const { Client, temporaryFolder } = await import('../support/house.ts')
-    const flags = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--data-dir', temporaryFolder()]
+    const dataDir = temporaryFolder()
+    const flags = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
     const bare = await startHouse(readConfig(flags, {}))
     try {
       const client = new Client(bare.url)
@@ -143,6 +144,7 @@ describe('the state of the server', () => {
       expectProblem(await client.get('/api/v1/admin/agents', { Authorization: 'Bearer ' }), 'not_found')
     } finally {
       await bare.stop()
+      rmSync(dataDir, { recursive: true, force: true })
     }
   })
 })
