@@ -1,5 +1,18 @@
-// In: the command line of `npm start`. Out: the server, in this same process, so that a signal to npm reaches it; or
-// one plain paragraph on what is wrong with the runtime. Plain JavaScript: it must run on a Node that cannot run the rest.
+// In: the command line of `npm start`. Out: the server, in this same process; or one plain paragraph on what is wrong
+// with the runtime. Plain JavaScript: it must run on a Node that cannot run the rest.
 import './check-runtime.mjs'
+
+const PARENT_POLL_MS = 500
+
+// npm passes a signal on to the shell it started, and that shell ends without passing it on to us: its end is the sign.
+if (process.env.npm_lifecycle_event === 'start') {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    process.kill(process.pid, 'SIGTERM')
+  }, PARENT_POLL_MS)
+  timer.unref()
+}
 
 await import('../src/main.ts')
