@@ -34,10 +34,13 @@ export function codingOf(acceptEncoding: string): Coding | null {
 
 /** Compresses the body of a successful answer when the client asked for it and it pays. */
 export async function compressed(answer: HttpAnswer, coding: Coding | null): Promise<HttpAnswer> {
-  const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
-  if (answer.status !== 200 || body.length < COMPRESSED_BYTES_MIN || body.length > COMPRESSED_BYTES_MAX)
-    return answer
+  if (answer.status !== 200 && answer.status !== 304) return answer
+  // Short and unchanged answers too: a shared cache must not hand one form to a client that asked for another.
   const headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
+  if (answer.status === 304) return { ...answer, headers }
+  const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
+  if (body.length < COMPRESSED_BYTES_MIN || body.length > COMPRESSED_BYTES_MAX)
+    return { ...answer, body, headers }
   if (coding === null) return { ...answer, body, headers }
   let forms = made.get(body)
   if (forms === undefined) {

@@ -102,6 +102,14 @@ describe('every answer', () => {
     }
   })
 
+  it('that a cache may keep says what its form depends on, short or unchanged', async () => {
+    const path = `/api/v1/ohlc?mint=${mint}`
+    const first = await get(path)
+    const second = await get(path, { 'If-None-Match': first.headers.get('etag')! })
+    expect([first.status, second.status]).toEqual([200, 304])
+    for (const { headers } of [first, second]) expect(headers.get('vary')).toBe('Accept, Accept-Encoding')
+  })
+
   it('bears the request id that the client sent, or one of its own', async () => {
     expect((await get('/health', { 'X-Request-Id': 'agent-7:1.a' })).headers.get('x-request-id')).toBe(
       'agent-7:1.a',
