@@ -15,4 +15,7 @@ if (process.env.npm_lifecycle_event === 'start') {
   timer.unref()
 }
 
+// The HTTP engine's own bound on request line and headers, 4 KiB unless told: cookies and proxies' headers pass that.
+process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
+
 await import('../src/main.ts')

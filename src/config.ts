@@ -256,7 +256,7 @@ export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): Config {
   const flags = readFlags(args)
-  refuseUnknownEnv(env)
+  refuseMisspeltEnv(env)
   const values = Object.entries(SETTINGS).map(
     ([name, { flag: flagName, env: envName, otherwise, schema }]) => {
       const fromFlag = flagName === null ? undefined : flags[flagName]
@@ -287,14 +287,17 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   }
 }
 
-/** A misspelt variable of ours would silently do nothing. */
-function refuseUnknownEnv(env: Readonly<Record<string, string | undefined>>): void {
+/** Edits by which a misspelt variable may differ from the one that was meant. */
+const MISSPELT_EDITS_MAX = 3
+
+/** A misspelt variable of ours would silently do nothing; one that belongs to a client on the same machine may stand. */
+function refuseMisspeltEnv(env: Readonly<Record<string, string | undefined>>): void {
   const known = Object.values(SETTINGS).map(({ env: name }) => name)
   for (const name of Object.keys(env)) {
     if (!name.startsWith('MINTLAKE_') || known.includes(name)) continue
     const nearest = closest(name, known)
-    const hint = distance(name, nearest) <= 6 ? `; did you mean ${nearest}?` : ''
-    throw new ConfigError(`${name} is not a setting of this program${hint}`)
+    if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue
+    throw new ConfigError(`${name} is not a setting of this program; did you mean ${nearest}?`)
   }
 }
 

@@ -5,7 +5,7 @@ import { createAgents } from './analysis/agents.ts'
 import { createDesk } from './analysis/desk.ts'
 import { STRIKE_RULES } from './analysis/strikes.ts'
 import type { Config } from './config.ts'
-import { ingestInSlices } from './feed/push.ts'
+import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
 import { followsRecordedTime, startFeeds } from './feeds.ts'
 import { Cursors } from './http/cursors.ts'
@@ -31,6 +31,8 @@ const TICK_MS = 100
 const DRAIN_MS_MAX = 10_000
 const DRAIN_POLL_MS = 10
 const HOUR_MS = 3_600_000
+/** How long /health waits for the store's word. */
+const STORE_STATUS_MS_MAX = 1_000
 
 export interface House {
   port: number
@@ -129,6 +131,10 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
   ]
   const server = await startServer(config.host, config.port, {
     routes: [...routes, ...documentRoutes(routes)],
+    ingestFrame:
+      config.feedKey === ''
+        ? null
+        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, market, clock.now()) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip) =>
       reads.count(
@@ -190,9 +196,16 @@ async function health(
     feeds: described,
     pushIngest: config.feedKey !== '',
     market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
-    store: await store.status(),
+    // A store in trouble is told of, in time: it is no reason for the server to seem dead.
+    store: await Promise.race([
+      store.status().catch(() => ({ healthy: false })),
+      afterMs(STORE_STATUS_MS_MAX, { healthy: false }),
+    ]),
   }
 }
+
+const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>
+  new Promise((resolve) => setTimeout(resolve, ms, value).unref())
 
 /** While warming up and draining only the server's own state is told. */
 function admit(route: Route, phase: 'warming_up' | 'ready' | 'draining'): void {

@@ -21,3 +21,8 @@ export const BATCH_MINTS_MAX = 10
 export const BOARD_LIMIT_DEFAULT = 50
 export const BOARD_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128
+/** A frame of a held feed connection; a larger one closes it. */
+export const FRAME_BYTES_MAX = 1024 * 1024
+/** Answers that a feed has not read; beyond it the connection is closed. */
+export const SOCKET_BACKPRESSURE_BYTES_MAX = 1024 * 1024
+export const SOCKET_IDLE_SECONDS_MAX = 120

@@ -14,6 +14,7 @@ import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { codingOf, compressed } from './compress.ts'
 import type { Context, HttpAnswer, Method, RequestHeaders } from './context.ts'
+import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
 import { BODY_BYTES_MAX, QUERY_CHARACTERS_MAX, REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
 import { problem, type Reply, send } from './reply.ts'
 
@@ -33,6 +34,8 @@ export interface Route {
 }
 
 export interface ServerPorts {
+  /** What a held feed connection delivers; null where no feed may push. */
+  ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
   routes: readonly Route[]
   /** Knows a key, or throws 401. */
   authenticate(key: string): Caller
@@ -76,6 +79,16 @@ const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
   options: 'OPTIONS',
 }
 
+/** A held feed connection passes the same doors as a push. */
+function socketPorts(ports: ServerPorts) {
+  const route = ports.routes.find(({ path }) => path === INGEST_PATH)!
+  return {
+    checkKey: (authorization: string) => ports.checkOperator('feed', keyOf(authorization)),
+    admit: () => ports.admit(route),
+    onFault: (error: unknown) => ports.onFault(error, 'frame'),
+  }
+}
+
 /** Routes by path, for one look-up a request. */
 class RouteTable {
   #literal = new Map<string, Map<Method, Route>>()
@@ -107,6 +120,8 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
   const identity = requestIds()
   let inFlight = 0
   const app = App()
+  const { ingestFrame } = ports
+  if (ingestFrame !== null) takeIngestSockets(app, { ...socketPorts(ports), ingestFrame })
 
   app.any('/*', (res, req) => {
     const startedAt = performance.now()
@@ -211,7 +226,7 @@ async function run(route: Route, context: Context, ports: ServerPorts): Promise<
 /** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
 async function dispatch(route: Route, context: Context, ports: ServerPorts): Promise<HttpAnswer> {
   ports.admit(route)
-  const key = keyOf(context)
+  const key = keyOf(context.headers.authorization)
   if (route.access === 'feed' || route.access === 'admin') {
     ports.checkOperator(route.access, key)
     return route.handle(context)
@@ -278,10 +293,10 @@ function clientIp(req: HttpRequest, res: HttpResponse, trustedProxies: ReadonlyS
 const normalIp = (address: string): string =>
   address.replace(/^(?:::ffff:|0000:0000:0000:0000:0000:ffff:)(\d+\.\d+\.\d+\.\d+)$/i, '$1').slice(0, 64)
 
-function keyOf({ headers }: Context): string {
-  const match = /^Bearer\s+(\S.*)$/i.exec(headers.authorization)
+function keyOf(authorization: string): string {
+  const match = /^Bearer\s+(\S.*)$/i.exec(authorization)
   if (match !== null) return match[1].trim()
-  if (headers.authorization.trim() === '' || /^Bearer$/i.test(headers.authorization.trim())) return ''
+  if (authorization.trim() === '' || /^Bearer$/i.test(authorization.trim())) return ''
   throw new ServiceError(
     'invalid_key',
     'The Authorization header must have the form: Bearer <API_KEY>.',
