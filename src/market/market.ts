@@ -1,13 +1,7 @@
 // In: market events, one after another, and the passing of time. Out: pages, DataPoints, versions and bars.
 // The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
 // Never reads a clock, a file, the environment or a random number.
-import { TIMEFRAMES } from '../schema/bar.ts'
-import {
-  DATAPOINT_VERSION,
-  type DataPoint,
-  SNAPSHOT_FIELDS,
-  type SnapshotValues,
-} from '../schema/datapoint.ts'
+import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
 import type {
   EventRejection,
   GraduatedEvent,
@@ -20,7 +14,6 @@ import type {
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
 import { readBars } from './bar-query.ts'
-import { C, T } from './bar-ring.ts'
 import { BarStore, type BarsOptions } from './bars.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
@@ -28,7 +21,6 @@ import {
   LATE_GRACE_MS,
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
-  SPARKLINE_BARS,
   TAPE_ENTRIES_MAX,
   TOKENS_MAX_DEFAULT,
   VERSION_RETENTION_MS,
@@ -51,8 +43,9 @@ import type {
   Page,
   PageQuery,
 } from './types.ts'
-import { VERSION_VALUES, VersionLog } from './versions.ts'
-import { dayFrom, Windows } from './windows.ts'
+import { VersionLog } from './versions.ts'
+import { toSnapshot, Views } from './views.ts'
+import { Windows } from './windows.ts'
 
 export interface MarketOptions {
   tokensMax?: number
@@ -68,13 +61,7 @@ export interface MarketOptions {
   ) => void
 }
 
-/** Seconds from its reading during which a DataPoint may be submitted: the five minutes of the contract. */
-const DATAPOINT_TTL_SECONDS = 300
 const SECOND_MS = 1_000
-const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
-
-/** NaN is how a column says unknown. */
-const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
 
 export class Market implements MarketDoor {
   timeMs = 0
@@ -105,7 +92,7 @@ export class Market implements MarketDoor {
     | { text: DataPointText; version: string; validUntilMs: number; seq: number }
     | undefined
   )[] = []
-  readonly #compared = new Float64Array(VERSION_VALUES)
+  readonly #views: Views
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
   constructor(options: MarketOptions = {}) {
@@ -141,8 +128,17 @@ export class Market implements MarketDoor {
     >
     this.#bornSeq = new Float64Array(tokensMax)
     this.#tape = new Tape(options.tapeEntriesMax ?? TAPE_ENTRIES_MAX)
+    this.#views = new Views({
+      tokens: this.#tokens,
+      bars: this.#bars,
+      windows: this.#windows,
+      rankings: this.#rankings,
+      recentTrades: this.#recentTrades,
+      analysisCounts: this.#analysisCounts,
+      solPriceUsd: () => this.#solPriceUsd,
+    })
     this.#pages = new PageCache(this.#rankings, {
-      item: (slot) => this.#item(slot),
+      item: (slot) => this.#views.item(slot, this.timeMs),
       words: (slot) => texts[slot]!,
       changedSeq: this.#changedSeq,
     })
@@ -238,12 +234,12 @@ export class Market implements MarketDoor {
 
   item(mint: string): MarketItem | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#item(slot)
+    return slot === -1 ? null : this.#views.item(slot, this.timeMs)
   }
 
   datapoint(mint: string): DataPoint | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#datapoint(slot)
+    return slot === -1 ? null : this.#views.datapoint(slot, this.timeMs)
   }
 
   datapointJson(mint: string): { json: Buffer; version: string } | null {
@@ -254,7 +250,7 @@ export class Market implements MarketDoor {
       // Windows move with time: what they show is made anew once a second, for tokens that somebody reads.
       const second = Math.floor(this.timeMs / SECOND_MS)
       cached = {
-        text: new DataPointText(this.#datapoint(slot)),
+        text: new DataPointText(this.#views.datapoint(slot, this.timeMs)),
         version: `${this.#changedSeq[slot].toString(36)}-${second.toString(36)}`,
         validUntilMs: (second + 1) * SECOND_MS,
         seq: this.#changedSeq[slot],
@@ -266,7 +262,7 @@ export class Market implements MarketDoor {
 
   snapshot(mint: string): SnapshotValues | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : toSnapshot(this.#compare(slot, this.timeMs), 0)
+    return slot === -1 ? null : toSnapshot(this.#views.compare(slot, this.timeMs), 0)
   }
 
   asOf(mint: string, timeMs: number): SnapshotValues | null {
@@ -275,10 +271,10 @@ export class Market implements MarketDoor {
     const atMs = Math.min(timeMs, this.timeMs)
     if (atMs >= this.#versionAt[slot]) {
       const windowFromMs = this.#windows.windowFromMs(slot, this.timeMs)
-      return this.#asOfWindow(slot, this.#compare(slot, this.timeMs), 0, windowFromMs, atMs)
+      return this.#views.asOfWindow(slot, this.#views.compare(slot, this.timeMs), 0, windowFromMs, atMs)
     }
     const version = this.#versions.find(slot, atMs)
-    return version && this.#asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
+    return version && this.#views.asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
   }
 
   bars(query: BarsQuery): Bars | null {
@@ -469,7 +465,7 @@ export class Market implements MarketDoor {
     if (this.#versionAt[slot] === this.timeMs) return
     this.#versions.push(
       slot,
-      this.#compare(slot, this.timeMs),
+      this.#views.compare(slot, this.timeMs),
       this.timeMs,
       this.#windows.windowFromMs(slot, this.timeMs),
     )
@@ -539,141 +535,6 @@ export class Market implements MarketDoor {
     if (own === 0 || this.timeMs - this.#tradedAt[slot] < SILENCE_MS) return own
     return Math.max(own, this.timeMs - LATE_GRACE_MS)
   }
-
-  // ---- views of one token
-
-  /** The nine compared values as of `nowMs`, in SNAPSHOT_FIELDS' order, NaN for unknown. The array is reused. */
-  #compare(slot: number, nowMs: number): Float64Array {
-    const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
-      this.#tokens.columns
-    const values = this.#compared
-    values[0] = priceUsd[slot]
-    values[1] = marketCap[slot]
-    values[2] = this.#windows.volume24h(slot, nowMs) ?? Number.NaN
-    values[3] = liquidity[slot]
-    values[4] = holderCount[slot]
-    values[5] = top10HolderPct[slot]
-    values[6] = this.#windows.buys24h(slot, nowMs) ?? Number.NaN
-    values[7] = this.#windows.sells24h(slot, nowMs) ?? Number.NaN
-    values[8] = bondingProgress[slot]
-    return values
-  }
-
-  /** A version's values with the 24-hour window moved from where it stood to where it was at `atMs`. */
-  #asOfWindow(
-    slot: number,
-    values: Float64Array,
-    at: number,
-    windowFromMs: number,
-    atMs: number,
-  ): SnapshotValues {
-    const snapshot = toSnapshot(values, at)
-    const fromMs = dayFrom(atMs)
-    if (Number.isNaN(windowFromMs) || fromMs === windowFromMs) return snapshot
-    const { volume, buys, sells } = this.#windows.between(
-      slot,
-      Math.min(fromMs, windowFromMs),
-      Math.max(fromMs, windowFromMs),
-    )
-    const sign = fromMs < windowFromMs ? 1 : -1
-    if (snapshot.volume24h !== null) snapshot.volume24h += sign * volume
-    if (snapshot.buys24h !== null) snapshot.buys24h += sign * buys
-    if (snapshot.sells24h !== null) snapshot.sells24h += sign * sells
-    return snapshot
-  }
-
-  #item(slot: number): MarketItem {
-    const columns = this.#tokens.columns
-    const words = this.#tokens.texts[slot]!
-    const flags = this.#tokens.flags[slot]
-    return {
-      mint: words.mint,
-      name: words.name,
-      symbol: words.symbol,
-      description: words.description,
-      image_uri: words.imageUri,
-      usd_market_cap: known(columns.marketCap[slot]),
-      market_cap: known(columns.marketCapSol[slot]),
-      created_timestamp: known(columns.createdAt[slot]),
-      is_currently_live: (flags & FLAG_LIVE) !== 0,
-      complete: (flags & FLAG_COMPLETE) !== 0,
-      priceUsd: known(columns.priceUsd[slot]),
-      creator: words.creator,
-      virtual_sol_reserves: known(columns.virtualSolReserves[slot]),
-      virtual_token_reserves: known(columns.virtualTokenReserves[slot]),
-      bonding_progress: known(columns.bondingProgress[slot]),
-      volume_24h_usd: this.#windows.volume24h(slot, this.timeMs),
-      liquidity_usd: known(columns.liquidity[slot]),
-      holder_count: known(columns.holderCount[slot]),
-      last_trade_timestamp: known(columns.lastTradeAt[slot]),
-      website: words.website,
-      twitter: words.twitter,
-      telegram: words.telegram,
-      analysis_count: this.#analysisCounts.get(words.mint) ?? 0,
-      hot_score: this.#rankings.key(slot, 'hot'),
-    }
-  }
-
-  #datapoint(slot: number): DataPoint {
-    const columns = this.#tokens.columns
-    const words = this.#tokens.texts[slot]!
-    const flags = this.#tokens.flags[slot]
-    const rare = this.#tokens.rare[slot]!
-    const price = columns.priceUsd[slot]
-    const top10 = known(columns.top10HolderPct[slot])
-    const isLive = (flags & FLAG_LIVE) !== 0
-    return {
-      mint: words.mint,
-      name: words.name,
-      symbol: words.symbol,
-      description: words.description,
-      imageUrl: words.imageUri,
-      imageUri: words.imageUri,
-      creator: words.creator,
-      priceUsd: known(price),
-      priceSol: known(columns.priceSol[slot]),
-      solPriceUsd: known(this.#solPriceUsd),
-      marketCap: known(columns.marketCap[slot]),
-      totalSupply: known(columns.totalSupply[slot]),
-      ...this.#windows.figures(slot, price, this.timeMs),
-      liquidity: known(columns.liquidity[slot]),
-      tradeCount: columns.tradeCount[slot],
-      holderCount: known(columns.holderCount[slot]),
-      bondingComplete: (flags & FLAG_COMPLETE) !== 0,
-      bondingProgress: known(columns.bondingProgress[slot]),
-      isLive,
-      isCurrentlyLive: isLive,
-      website: words.website,
-      twitter: words.twitter,
-      telegram: words.telegram,
-      top10Holding: top10,
-      top10HolderPct: top10,
-      ...rare,
-      fdv: rare.fdv ?? known(price * columns.totalSupply[slot]),
-      recentTrades: this.#recentTrades.of(slot),
-      snapshotAt: this.timeMs,
-      ttl: DATAPOINT_TTL_SECONDS,
-      version: DATAPOINT_VERSION,
-      createdAt: known(columns.createdAt[slot]),
-      virtualSolReserves: known(columns.virtualSolReserves[slot]),
-      virtualTokenReserves: known(columns.virtualTokenReserves[slot]),
-      sparkline: this.#sparkline(slot),
-      skills: [
-        { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
-        { id: 'read_datapoint', method: 'GET', path: `/api/v1/datapoint?mint=${words.mint}` },
-        { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${words.mint}&tf=1m` },
-      ],
-    }
-  }
-
-  #sparkline(slot: number): number[] {
-    const closes: number[] = []
-    this.#bars.backwards(slot, SPARKLINE_TIMEFRAME, (values, at) => {
-      if (values[at + T] > 0) closes.push(values[at + C])
-      return closes.length < SPARKLINE_BARS
-    })
-    return closes.reverse()
-  }
 }
 
 /** Characters whose codes fill a double's 53 bits without loss: seven of seven bits. */
@@ -684,10 +545,4 @@ function orderOf(mint: string): number {
   let order = 0
   for (let at = 0; at < ORDER_CHARACTERS; at++) order = order * 128 + (mint.charCodeAt(at) & 127)
   return order
-}
-
-function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {
-  return Object.fromEntries(
-    SNAPSHOT_FIELDS.map((field, index) => [field, known(values[at + index])]),
-  ) as SnapshotValues
 }

@@ -6,8 +6,7 @@ import { ServiceError } from '../schema/errors.ts'
 import type { EncodedWrite } from './cells.ts'
 import { CLOSE_TIMEOUT_MS, OPEN_TIMEOUT_MS, REOPEN_DELAY_MS } from './limits.ts'
 import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
-import type { StoreLog } from './store.ts'
-import type { Recovered } from './types.ts'
+import type { Recovered, StoreLog } from './types.ts'
 import { startWorker, unavailable, type WorkerLink } from './worker-link.ts'
 
 export interface CellarOptions {

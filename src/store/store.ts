@@ -19,16 +19,10 @@ import {
 import type { CrashPoint } from './messages.ts'
 import { databaseLogPath, databasePath } from './paths.ts'
 import { type Repeating, repeating } from './repeating.ts'
-import type { LakeTableStatus, StoreDoor } from './types.ts'
+import type { LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
 import { unavailable } from './worker-link.ts'
 
 /** The part of a pino logger that the store uses. */
-export interface StoreLog {
-  info(fields: Record<string, unknown>, message: string): void
-  warn(fields: Record<string, unknown>, message: string): void
-  error(fields: Record<string, unknown>, message: string): void
-}
-
 export interface StoreOptions {
   dataDir: string
   /** How often new rows go to the lake, ms; 0: only on demand and at close. */

@@ -42,3 +42,10 @@ export interface StoreDoor {
   /** Flushes, checkpoints and closes. */
   close(): Promise<void>
 }
+
+/** The part of a logger that the store uses. pino fits. */
+export interface StoreLog {
+  info(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+  error(fields: Record<string, unknown>, message: string): void
+}

@@ -1,0 +1,188 @@
+// In: a token's columns, words, windows, bars and trades. Out: what readers see of it: its compared values, its row in
+// the market list, its DataPoint. Never changes anything.
+import { TIMEFRAMES } from '../schema/bar.ts'
+import {
+  DATAPOINT_VERSION,
+  type DataPoint,
+  SNAPSHOT_FIELDS,
+  type SnapshotValues,
+} from '../schema/datapoint.ts'
+import type { MarketItem } from '../schema/market-item.ts'
+import { C, T } from './bar-ring.ts'
+import type { BarStore } from './bars.ts'
+import { SPARKLINE_BARS } from './limits.ts'
+import type { Rankings } from './rankings.ts'
+import type { RecentTrades } from './recent-trades.ts'
+import { FLAG_COMPLETE, FLAG_LIVE, type TokenTable } from './tokens.ts'
+import { VERSION_VALUES } from './versions.ts'
+import { dayFrom, type Windows } from './windows.ts'
+
+/** Seconds from its reading during which a DataPoint may be submitted: the five minutes of the contract. */
+const DATAPOINT_TTL_SECONDS = 300
+const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
+
+/** NaN is how a column says unknown. */
+const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
+
+/** Where the views look. */
+export interface ViewSources {
+  tokens: TokenTable
+  bars: BarStore
+  windows: Windows
+  rankings: Rankings
+  recentTrades: RecentTrades
+  analysisCounts: ReadonlyMap<string, number>
+  /** NaN when unknown. */
+  solPriceUsd(): number
+}
+
+export class Views {
+  #sources: ViewSources
+  readonly #compared = new Float64Array(VERSION_VALUES)
+
+  constructor(sources: ViewSources) {
+    this.#sources = sources
+  }
+
+  /** The nine compared values as of `nowMs`, in SNAPSHOT_FIELDS' order, NaN for unknown. The array is reused. */
+  compare(slot: number, nowMs: number): Float64Array {
+    const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
+      this.#sources.tokens.columns
+    const values = this.#compared
+    values[0] = priceUsd[slot]
+    values[1] = marketCap[slot]
+    values[2] = this.#sources.windows.volume24h(slot, nowMs) ?? Number.NaN
+    values[3] = liquidity[slot]
+    values[4] = holderCount[slot]
+    values[5] = top10HolderPct[slot]
+    values[6] = this.#sources.windows.buys24h(slot, nowMs) ?? Number.NaN
+    values[7] = this.#sources.windows.sells24h(slot, nowMs) ?? Number.NaN
+    values[8] = bondingProgress[slot]
+    return values
+  }
+
+  /** A version's values with the 24-hour window moved from where it stood to where it was at `atMs`. */
+  asOfWindow(
+    slot: number,
+    values: Float64Array,
+    at: number,
+    windowFromMs: number,
+    atMs: number,
+  ): SnapshotValues {
+    const snapshot = toSnapshot(values, at)
+    const fromMs = dayFrom(atMs)
+    if (Number.isNaN(windowFromMs) || fromMs === windowFromMs) return snapshot
+    const { volume, buys, sells } = this.#sources.windows.between(
+      slot,
+      Math.min(fromMs, windowFromMs),
+      Math.max(fromMs, windowFromMs),
+    )
+    const sign = fromMs < windowFromMs ? 1 : -1
+    if (snapshot.volume24h !== null) snapshot.volume24h += sign * volume
+    if (snapshot.buys24h !== null) snapshot.buys24h += sign * buys
+    if (snapshot.sells24h !== null) snapshot.sells24h += sign * sells
+    return snapshot
+  }
+
+  /** Its row in the market list. */
+  item(slot: number, nowMs: number): MarketItem {
+    const columns = this.#sources.tokens.columns
+    const words = this.#sources.tokens.texts[slot]!
+    const flags = this.#sources.tokens.flags[slot]
+    return {
+      mint: words.mint,
+      name: words.name,
+      symbol: words.symbol,
+      description: words.description,
+      image_uri: words.imageUri,
+      usd_market_cap: known(columns.marketCap[slot]),
+      market_cap: known(columns.marketCapSol[slot]),
+      created_timestamp: known(columns.createdAt[slot]),
+      is_currently_live: (flags & FLAG_LIVE) !== 0,
+      complete: (flags & FLAG_COMPLETE) !== 0,
+      priceUsd: known(columns.priceUsd[slot]),
+      creator: words.creator,
+      virtual_sol_reserves: known(columns.virtualSolReserves[slot]),
+      virtual_token_reserves: known(columns.virtualTokenReserves[slot]),
+      bonding_progress: known(columns.bondingProgress[slot]),
+      volume_24h_usd: this.#sources.windows.volume24h(slot, nowMs),
+      liquidity_usd: known(columns.liquidity[slot]),
+      holder_count: known(columns.holderCount[slot]),
+      last_trade_timestamp: known(columns.lastTradeAt[slot]),
+      website: words.website,
+      twitter: words.twitter,
+      telegram: words.telegram,
+      analysis_count: this.#sources.analysisCounts.get(words.mint) ?? 0,
+      hot_score: this.#sources.rankings.key(slot, 'hot'),
+    }
+  }
+
+  /** Its DataPoint as of `nowMs`. */
+  datapoint(slot: number, nowMs: number): DataPoint {
+    const columns = this.#sources.tokens.columns
+    const words = this.#sources.tokens.texts[slot]!
+    const flags = this.#sources.tokens.flags[slot]
+    const rare = this.#sources.tokens.rare[slot]!
+    const price = columns.priceUsd[slot]
+    const top10 = known(columns.top10HolderPct[slot])
+    const isLive = (flags & FLAG_LIVE) !== 0
+    return {
+      mint: words.mint,
+      name: words.name,
+      symbol: words.symbol,
+      description: words.description,
+      imageUrl: words.imageUri,
+      imageUri: words.imageUri,
+      creator: words.creator,
+      priceUsd: known(price),
+      priceSol: known(columns.priceSol[slot]),
+      solPriceUsd: known(this.#sources.solPriceUsd()),
+      marketCap: known(columns.marketCap[slot]),
+      totalSupply: known(columns.totalSupply[slot]),
+      ...this.#sources.windows.figures(slot, price, nowMs),
+      liquidity: known(columns.liquidity[slot]),
+      tradeCount: columns.tradeCount[slot],
+      holderCount: known(columns.holderCount[slot]),
+      bondingComplete: (flags & FLAG_COMPLETE) !== 0,
+      bondingProgress: known(columns.bondingProgress[slot]),
+      isLive,
+      isCurrentlyLive: isLive,
+      website: words.website,
+      twitter: words.twitter,
+      telegram: words.telegram,
+      top10Holding: top10,
+      top10HolderPct: top10,
+      ...rare,
+      fdv: rare.fdv ?? known(price * columns.totalSupply[slot]),
+      recentTrades: this.#sources.recentTrades.of(slot),
+      snapshotAt: nowMs,
+      ttl: DATAPOINT_TTL_SECONDS,
+      version: DATAPOINT_VERSION,
+      createdAt: known(columns.createdAt[slot]),
+      virtualSolReserves: known(columns.virtualSolReserves[slot]),
+      virtualTokenReserves: known(columns.virtualTokenReserves[slot]),
+      sparkline: this.#sparkline(slot),
+      skills: [
+        { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
+        { id: 'read_datapoint', method: 'GET', path: `/api/v1/datapoint?mint=${words.mint}` },
+        { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${words.mint}&tf=1m` },
+      ],
+    }
+  }
+
+  #sparkline(slot: number): number[] {
+    const closes: number[] = []
+    this.#sources.bars.backwards(slot, SPARKLINE_TIMEFRAME, (values, at) => {
+      if (values[at + T] > 0) closes.push(values[at + C])
+      return closes.length < SPARKLINE_BARS
+    })
+    return closes.reverse()
+  }
+}
+
+/** Compared values, in SNAPSHOT_FIELDS' order from `at` on, under their names. */
+export function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {
+  return Object.fromEntries(
+    SNAPSHOT_FIELDS.map((field, index) => [field, known(values[at + index])]),
+  ) as SnapshotValues
+}
