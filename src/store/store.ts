@@ -22,7 +22,6 @@ import { type Repeating, repeating } from './repeating.ts'
 import type { LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
 import { unavailable } from './worker-link.ts'
 
-/** The part of a pino logger that the store uses. */
 export interface StoreOptions {
   dataDir: string
   /** How often new rows go to the lake, ms; 0: only on demand and at close. */
