@@ -51,8 +51,8 @@ export interface AgentBook extends Agents {
   checkBan(caller: Caller): void
   /** Times of earlier suspensions, for the strike rules. */
   suspensions(agentId: string): readonly number[]
-  /** The rows that suspend or ban an agent; `apply` makes them true here once they are durable. */
-  sanction(agentId: string, untilMs: number, atMs: number): { writes: Write[]; apply(): void }
+  /** The rows that suspend or ban an agent; `apply` makes them true here, `undo` takes that back. */
+  sanction(agentId: string, untilMs: number, atMs: number): { writes: Write[]; apply(): void; undo(): void }
   name(agentId: string): string
 }
 
@@ -98,7 +98,7 @@ export function createAgents({
     }
     if (kind === 'suspended') {
       record.bannedUntilMs = data.untilMs as number
-      record.suspendedAtMs.push(atMs)
+      record.suspendedAtMs = [...record.suspendedAtMs, atMs]
     }
     if (kind === 'banned') record.bannedUntilMs = (data.untilMs as number | null) ?? Number.POSITIVE_INFINITY
     if (kind === 'unbanned') {
@@ -281,9 +281,11 @@ export function createAgents({
       const forGood = untilMs === Number.POSITIVE_INFINITY
       const kind = forGood ? 'banned' : 'suspended'
       const data = { untilMs: forGood ? null : untilMs, reason: 'rejected submissions' }
+      const { bannedUntilMs, suspendedAtMs } = record
       return {
         writes: [eventRow(agentId, kind, atMs, data)],
         apply: () => applyEvent(record, kind, atMs, data),
+        undo: () => Object.assign(record, { bannedUntilMs, suspendedAtMs }),
       }
     },
     name: (agentId) => records.get(agentId)?.profile?.name ?? records.get(agentId)?.agent.name ?? agentId,

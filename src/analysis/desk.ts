@@ -310,18 +310,17 @@ export function createDesk(options: DeskOptions): Desk {
     const count = strikesInForce(rejectedAtMs, nowMs, strikeRules)
     const sanction = sanctionFor(count, agents.suspensions(agentId), nowMs, strikeRules)
     const writes: Write[] = [{ table: 'rejections', row: { ...submissionRow(judged), strikes: count } }]
-    if (sanction.kind !== 'warning') {
-      const carried = agents.sanction(agentId, untilOf(sanction), nowMs)
-      writes.push(...carried.writes)
-      // In force at once: a racing submission must not slip through while the store writes.
-      carried.apply()
-    }
+    const carried = sanction.kind === 'warning' ? null : agents.sanction(agentId, untilOf(sanction), nowMs)
+    if (carried !== null) writes.push(...carried.writes)
+    // In force at once: a racing submission must not slip through while the store writes.
+    carried?.apply()
     return {
       writes,
       answer: rejectionError(judged, count, sanction, nowMs),
       undo: () => {
         if (before === undefined) strikes.delete(agentId)
         else strikes.set(agentId, before)
+        carried?.undo()
         cooldowns.cancel(agentId, submission.mint)
       },
     }
