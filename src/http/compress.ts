@@ -32,21 +32,23 @@ export function codingOf(acceptEncoding: string): Coding | null {
   return quality('br') >= quality('gzip') ? 'br' : 'gzip'
 }
 
-/** Compresses the body of a successful answer when the client asked for it and it pays. */
-export async function compressed(answer: HttpAnswer, coding: Coding | null): Promise<HttpAnswer> {
+/** A successful answer with the headers of its forms, compressed when the client asked for it and it pays. */
+export function encoded(answer: HttpAnswer, coding: Coding | null): HttpAnswer | Promise<HttpAnswer> {
   if (answer.status !== 200 && answer.status !== 304) return answer
   // Short and unchanged answers too: a shared cache must not hand one form to a client that asked for another.
-  const headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
-  if (answer.status === 304) return { ...answer, headers }
+  answer.headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
+  if (answer.status === 304 || coding === null) return answer
   const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
-  if (body.length < COMPRESSED_BYTES_MIN || body.length > COMPRESSED_BYTES_MAX)
-    return { ...answer, body, headers }
-  if (coding === null) return { ...answer, body, headers }
+  if (body.length < COMPRESSED_BYTES_MIN || body.length > COMPRESSED_BYTES_MAX) return { ...answer, body }
+  return compressed(answer, body, coding)
+}
+
+async function compressed(answer: HttpAnswer, body: Buffer, coding: Coding): Promise<HttpAnswer> {
   let forms = made.get(body)
   if (forms === undefined) {
     forms = {}
     made.set(body, forms)
   }
   forms[coding] ??= coding === 'br' ? brotliAsync(body, BROTLI_OPTIONS) : gzipAsync(body, { level: 1 })
-  return { ...answer, body: await forms[coding], headers: { ...headers, 'Content-Encoding': coding } }
+  return { ...answer, body: await forms[coding], headers: { ...answer.headers, 'Content-Encoding': coding } }
 }

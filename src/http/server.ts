@@ -12,7 +12,7 @@ import {
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
-import { codingOf, compressed } from './compress.ts'
+import { codingOf, encoded } from './compress.ts'
 import type { Context, HttpAnswer, Method, RequestHeaders } from './context.ts'
 import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
 import { BODY_BYTES_MAX, QUERY_CHARACTERS_MAX, REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
@@ -170,10 +170,15 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
       }
       routeName = route.path
       const context = contextOf(req, res, route, found.id, path, reply.requestId, ports.trustedProxies)
-      const proceed = () =>
-        run(route, context, ports)
-          .then(answer, fail)
-          .catch((error) => ports.onFault(error, reply.requestId))
+      const proceed = () => {
+        try {
+          const made = run(route, context, ports)
+          if (!(made instanceof Promise)) return answer(made)
+          made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
+        } catch (error) {
+          fail(error)
+        }
+      }
       if (route.method !== 'POST') return void proceed()
       checkBodyType(route, context.headers.contentType)
       const bytesMax = route.bodyBytesMax ?? BODY_BYTES_MAX
@@ -217,14 +222,19 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
   })
 }
 
-/** The answer as the client can take it: compressed when it asked for that and it pays. */
-async function run(route: Route, context: Context, ports: ServerPorts): Promise<HttpAnswer> {
-  const answer = await dispatch(route, context, ports)
-  return answer.stream === undefined ? compressed(answer, codingOf(context.headers.acceptEncoding)) : answer
+/**
+ * The answer as the client can take it: compressed when it asked for that and it pays. An answer that is there at once
+ * is given at once: a turn of promises costs more than a page.
+ */
+function run(route: Route, context: Context, ports: ServerPorts): HttpAnswer | Promise<HttpAnswer> {
+  const answer = dispatch(route, context, ports)
+  const encode = (made: HttpAnswer) =>
+    made.stream === undefined ? encoded(made, codingOf(context.headers.acceptEncoding)) : made
+  return answer instanceof Promise ? answer.then(encode) : encode(answer)
 }
 
 /** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
-async function dispatch(route: Route, context: Context, ports: ServerPorts): Promise<HttpAnswer> {
+function dispatch(route: Route, context: Context, ports: ServerPorts): HttpAnswer | Promise<HttpAnswer> {
   ports.admit(route)
   const key = keyOf(context.headers.authorization)
   if (route.access === 'feed' || route.access === 'admin') {
@@ -235,9 +245,12 @@ async function dispatch(route: Route, context: Context, ports: ServerPorts): Pro
   if (key !== '' || route.access === 'agent') context.caller = ports.authenticate(key)
   if (route.access === 'agent') return route.handle(context)
   const limits = ports.countRead(context.caller, context.ip)
-  const answer = await route.handle(context)
-  answer.headers = { ...limits, ...answer.headers }
-  return answer
+  const limited = (made: HttpAnswer) => {
+    made.headers = made.headers === undefined ? limits : Object.assign(limits, made.headers)
+    return made
+  }
+  const answer = route.handle(context)
+  return answer instanceof Promise ? answer.then(limited) : limited(answer)
 }
 
 function contextOf(
@@ -294,6 +307,7 @@ const normalIp = (address: string): string =>
   address.replace(/^(?:::ffff:|0000:0000:0000:0000:0000:ffff:)(\d+\.\d+\.\d+\.\d+)$/i, '$1').slice(0, 64)
 
 function keyOf(authorization: string): string {
+  if (authorization === '') return ''
   const match = /^Bearer\s+(\S.*)$/i.exec(authorization)
   if (match !== null) return match[1].trim()
   if (authorization.trim() === '' || /^Bearer$/i.test(authorization.trim())) return ''

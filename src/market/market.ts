@@ -144,6 +144,10 @@ export class Market implements MarketDoor {
     })
   }
 
+  get tokensMax(): number {
+    return this.#tokens.capacity
+  }
+
   get seq(): number {
     return this.#tape.seq
   }

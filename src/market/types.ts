@@ -64,6 +64,8 @@ export interface MarketStats {
 export interface MarketDoor {
   /** Market time, Unix ms: the highest time of receipt or `advanceTo` so far. */
   readonly timeMs: number
+  /** Tokens that the market can hold. */
+  readonly tokensMax: number
   /** Counts changes of rows; a row's change bears the number it got. */
   readonly seq: number
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null

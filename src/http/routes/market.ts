@@ -88,8 +88,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
   const { market, hub } = rooms
   const { query } = context
   const format = formatOf(context, LIST_FORMATS)
-  const limitMax =
-    format === 'json' || format === 'msgpack' ? MARKET_LIMIT_MAX_JSON : market.stats().tokensMax
+  const limitMax = format === 'json' || format === 'msgpack' ? MARKET_LIMIT_MAX_JSON : market.tokensMax
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
   const isFollowed = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
   if (isFollowed === '1' || isFollowed === 'true') {
