@@ -69,14 +69,12 @@ for (let round = 1; round <= ROUNDS; round++) {
       `${SECONDS}`,
     ])
     const { answers, p50Ms, p99Ms } = JSON.parse(stdout)
-    results
-      .get(name)!
-      .push({
-        perCpuSecond: answers / (cpuSeconds(target) - before),
-        perSecond: answers / SECONDS,
-        p50Ms,
-        p99Ms,
-      })
+    results.get(name)!.push({
+      perCpuSecond: answers / (cpuSeconds(target) - before),
+      perSecond: answers / SECONDS,
+      p50Ms,
+      p99Ms,
+    })
   }
   console.error(`round ${round} of ${ROUNDS}`)
 }
