@@ -190,8 +190,8 @@ export function createAgents({
       return { agent: entry.record.agent, keyHash: entry.key.hash }
     },
 
-    async register(body) {
-      if (!registrationOpen || records.size >= AGENTS_MAX)
+    async register(body, byOperator = false) {
+      if (!(registrationOpen || byOperator) || records.size >= AGENTS_MAX)
         throw new ServiceError('registration_closed', 'Registration is closed: ask the operator for a key.')
       const { name, description } = parse(registerSchema, body)
       const nowMs = clock.now()
@@ -267,6 +267,18 @@ export function createAgents({
     },
 
     list: () => [...records.values()].map(status),
+
+    async revokeKeys(agentId, prefix) {
+      const record = recordOf(agentId)
+      const atMs = clock.now()
+      const expiries = record.keys
+        .filter((key) => key.expiresAtMs > atMs && (prefix === null || key.prefix === prefix))
+        .map(({ hash }) => ({ keyHash: hash, atMs }))
+      await ledger.commit(expiries.map((expiry) => eventRow(agentId, 'key_expires', atMs, expiry)))
+      for (const expiry of expiries) applyEvent(record, 'key_expires', atMs, expiry)
+      return expiries.length
+    },
+
     ban: (agentId, untilMs, reason) => happen(recordOf(agentId), 'banned', { untilMs, reason }),
     unban: (agentId) => happen(recordOf(agentId), 'unbanned', {}),
 

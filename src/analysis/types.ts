@@ -67,13 +67,16 @@ export interface AgentStatus extends Agent {
 export interface Agents {
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(key: string): Caller
-  /** Body of unknown shape → 201 with the key, shown this once. Throws validation_failed. */
-  register(body: Record<string, unknown>): Promise<Answer>
+  /** Body of unknown shape → 201 with the key, shown this once. Throws validation_failed; registration_closed unless
+   *  the operator asks. */
+  register(body: Record<string, unknown>, byOperator?: boolean): Promise<Answer>
   rotate(caller: Caller): Promise<Answer>
   revoke(caller: Caller): Promise<Answer>
   profile(caller: Caller): Profile | null
   setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
   list(): AgentStatus[]
+  /** The operator's word: ends every key of an agent, or the one shown by that prefix. Answers how many were in force. */
+  revokeKeys(agentId: string, prefix: string | null): Promise<number>
   /** `untilMs` null bans for good. */
   ban(agentId: string, untilMs: number | null, reason: string): Promise<void>
   unban(agentId: string): Promise<void>

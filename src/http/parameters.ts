@@ -76,12 +76,13 @@ export function mintOf(query: URLSearchParams): string {
   return checkedMint(mint)
 }
 
-export function checkedMint(mint: unknown): string {
+/** A mint, or `invalid_mint` that points to where it stood. */
+export function checkedMint(mint: unknown, pointer = '/mint'): string {
   if (isMint(mint)) return mint
-  throw new ServiceError('invalid_mint', 'mint is not a base58 address of 32 bytes', {
+  throw new ServiceError('invalid_mint', `${pointer.slice(1)} is not a base58 address of 32 bytes`, {
     errors: [
       {
-        pointer: '/mint',
+        pointer,
         code: 'invalid_mint',
         message: 'must be base58, 32 to 44 characters, decoding to 32 bytes',
       },

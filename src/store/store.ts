@@ -39,9 +39,17 @@ export interface StoreOptions {
 /** Opened here, by real path: DuckDB's own lock keeps out other processes, not a second opening in this one. */
 const openFolders = new Set<string>()
 
+function madeFolder(dataDir: string): string {
+  try {
+    mkdirSync(dataDir, { recursive: true })
+    return realpathSync(dataDir)
+  } catch (error) {
+    throw unavailable(`the data folder ${dataDir} cannot be used: ${(error as Error).message}`)
+  }
+}
+
 function claimFolder(dataDir: string): string {
-  mkdirSync(dataDir, { recursive: true })
-  const folder = realpathSync(dataDir)
+  const folder = madeFolder(dataDir)
   if (openFolders.has(folder)) throw unavailable(`the data folder ${dataDir} is in use by this very process`)
   openFolders.add(folder)
   return folder

@@ -174,4 +174,24 @@ describe('the operator', () => {
     expectProblem(await post('/api/v1/admin/ban', { agentId: 'ag_nobody' }, ADMIN_KEY), 'not_found')
     expectProblem(await post('/api/v1/admin/ban', {}, ADMIN_KEY), 'validation_failed', '/agentId')
   })
+
+  it('makes keys while registration is closed, and revokes one by its prefix or all of an agent', async () => {
+    house = await house.restart({ registration: 'closed' })
+    expectProblem(await post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
+    const made = await post('/api/v1/admin/keys', { name: 'invited' }, ADMIN_KEY)
+    expect(made.status, made.text).toBe(201)
+    const { key, agentId } = made.body.data
+    const second = (await post('/api/v1/keys/rotate', undefined, key)).body.data.key
+    const revokeBy = (body: object) => post('/api/v1/admin/revoke', body, ADMIN_KEY)
+    expect((await revokeBy({ agentId, prefix: key.slice(0, 9) })).body.data).toEqual({ revoked: 1 })
+    expectProblem(await get('/api/v1/agent/profile', key), 'revoked_key')
+    expect((await get('/api/v1/agent/profile', second)).status).toBe(200)
+    expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 1 })
+    expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 0 })
+    house = await house.restart()
+    expectProblem(await get('/api/v1/agent/profile', second), 'revoked_key')
+    expectProblem(await revokeBy({ agentId: 'ag_nobody' }), 'not_found')
+    expectProblem(await revokeBy({ agentId, prefix: 7 }), 'validation_failed', '/prefix')
+    expectProblem(await post('/api/v1/admin/revoke', { agentId }, key), 'invalid_key')
+  })
 })

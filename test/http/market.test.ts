@@ -249,7 +249,11 @@ describe('a DataPoint', () => {
         '/mints',
       )
     }
-    expectProblem(await house.client.post('/api/v1/datapoint/batch', { mints: ['x'] }), 'invalid_mint')
+    expectProblem(
+      await house.client.post('/api/v1/datapoint/batch', { mints: [mints[0], 'x'] }),
+      'invalid_mint',
+      '/mints/1',
+    )
   })
 })
 

@@ -245,7 +245,7 @@ function batch(market: MarketDoor, { body }: Context): HttpAnswer {
       errors: [{ pointer: '/mints', code: 'invalid_type', message }],
     })
   }
-  const unique = [...new Set(mints.map(checkedMint))]
+  const unique = [...new Set(mints.map((mint, index) => checkedMint(mint, `/mints/${index}`)))]
   const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
   return {
     status: 200,

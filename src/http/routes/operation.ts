@@ -85,6 +85,22 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       },
     },
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', () => ok(agents.list())),
+    admin(
+      'POST',
+      '/api/v1/admin/keys',
+      'Make an agent and its key, registration open or not: {name, description?}',
+      (context) => agents.register(jsonObject(context), true),
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/revoke',
+      'Revoke an agent’s keys, or the one of that prefix: {agentId, prefix?}',
+      async (context) => {
+        const { agentId, prefix } = jsonObject(context)
+        const wanted = prefix === undefined || prefix === null ? null : text(prefix, 'prefix')
+        return ok({ revoked: await agents.revokeKeys(text(agentId, 'agentId'), wanted) })
+      },
+    ),
     admin('POST', '/api/v1/admin/ban', 'Ban an agent: {agentId, untilMs?, reason}', async (context) => {
       const { agentId, untilMs, reason } = jsonObject(context)
       await agents.ban(
