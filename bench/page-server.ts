@@ -67,6 +67,7 @@ if (process.argv[2] === 'constant') {
     admit: () => {},
     checkOperator: () => {},
     trustedProxies: new Set(),
+    reuseMs: Number(process.argv[3] ?? 20),
     observe: () => {},
     onFault: (error) => console.error(error),
   })

@@ -85,6 +85,13 @@ export const SETTINGS = {
     wholeNumber(0, 1_000),
     'The suspension within 30 days that bans for good; 0: none does',
   ),
+  pageAgeMs: setting(
+    'page-age-ms',
+    'PAGE_AGE_MS',
+    '20',
+    wholeNumber(0, 1_000),
+    'How old an answer to a read may be that is given again, ms; 0: every one is made anew',
+  ),
   lakeFlushMs: setting(
     'lake-flush-ms',
     'LAKE_FLUSH_MS',

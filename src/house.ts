@@ -12,11 +12,12 @@ import { Cursors } from './http/cursors.ts'
 import { FollowHub } from './http/follow.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { ReadLimits, readerOf } from './http/readers.ts'
+import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { documentRoutes } from './http/routes/documents.ts'
 import { marketRoutes } from './http/routes/market.ts'
 import { operationRoutes } from './http/routes/operation.ts'
-import { type HttpServer, type Route, startServer } from './http/server.ts'
+import { type HttpServer, startServer } from './http/server.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
@@ -136,12 +137,11 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
         ? null
         : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, market, clock.now()) }),
     authenticate: (key) => agents.authenticate(key),
-    countRead: (caller, ip) =>
-      reads.count(
-        readerOf(caller, ip),
-        caller === null ? config.readLimitAnonymous : config.readLimitKeyed,
-        clock.now(),
-      ),
+    countRead: (caller, ip) => {
+      const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
+      return limit === 0 ? {} : reads.count(readerOf(caller, ip), limit, clock.now())
+    },
+    reuseMs: config.pageAgeMs,
     admit: (route) => admit(route, phase),
     checkOperator: (access, key) =>
       checkOperator(access === 'feed' ? config.feedKey : config.adminKey, key, access),

@@ -23,8 +23,10 @@ export interface Context {
   query: URLSearchParams
   headers: RequestHeaders
   requestId: string
-  /** Address of the client, from a proxy's header only when the proxy is trusted. */
-  ip: string
+  /** Address of the client, from a proxy's header only when the proxy is trusted. Asked for before the first wait. */
+  ip(): string
+  /** Headers that say how many reads are left. */
+  limits: Record<string, string>
   /** The agent asking, when a key was sent; routes that need one are only reached with it. */
   caller: Caller | null
   body: Buffer
@@ -36,6 +38,8 @@ export interface HttpAnswer {
   body: Buffer | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
+  /** The same question may get this very answer again for a few milliseconds (prepared.ts). */
+  reusable?: true
   /** Takes over once status and headers are written; `body` is the first that is sent. */
   stream?: (writer: StreamWriter) => void
 }

@@ -9,6 +9,9 @@ export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
 export const QUERY_CHARACTERS_MAX = 2_048
 /** Bodies from here on are sent as the socket takes them, not copied for a slow reader. */
 export const STREAMED_BYTES_MIN = 64 * 1024
+/** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
+export const PREPARED_ANSWERS_MAX = 4_096
+export const PREPARED_BYTES_MAX = 32 * 1024 * 1024
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
 export const READ_WINDOW_MS = 60_000

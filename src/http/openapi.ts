@@ -10,7 +10,7 @@ import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from './limits.ts'
 import { FORMATS } from './negotiate.ts'
-import type { Route } from './server.ts'
+import type { Route } from './route.ts'
 
 /** JSON Schema of what a client sends. */
 export const inputSchema = (schema: z.ZodType): object =>

@@ -76,5 +76,5 @@ export class ReadLimits {
 }
 
 /** Reads are counted by key where one is sent, else by address. */
-export const readerOf = (caller: Caller | null, ip: string): string =>
-  caller === null ? `ip ${ip}` : `key ${caller.keyHash}`
+export const readerOf = (caller: Caller | null, ip: () => string): string =>
+  caller === null ? `ip ${ip()}` : `key ${caller.keyHash}`

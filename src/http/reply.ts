@@ -31,6 +31,9 @@ const EXPOSED_HEADERS =
   'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
   'X-RateLimit-Reset, X-Result-Count, X-List-Version, X-Next-Cursor, Idempotency-Replayed'
 
+/** Readable by pages of any origin: nothing here goes by cookies. */
+const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
+
 /** The body of an error answer. Anything that is no ServiceError becomes `internal`, without its message. */
 export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
   const known =
@@ -67,8 +70,39 @@ export interface Reply {
   onClosed?: () => void
 }
 
+/**
+ * Status line and headers of an answer in one text, without those of the request (its id, its limits). The engine writes
+ * a status as it is given, so headers can follow it: one call instead of one for each header, a third of a page's cost.
+ */
+export function headOf(answer: HttpAnswer, body: Buffer | null): string {
+  let head = STATUS_TEXT[answer.status] ?? `${answer.status}`
+  head += CROSS_ORIGIN_HEADERS
+  if (body !== null) head += `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}`
+  for (const name in answer.headers) head += `\r\n${name}: ${answer.headers[name]}`
+  return head
+}
+
+/** Writes a head that was made before, the headers of this request, and the whole body. Inside the request's handler. */
+export function give(
+  res: HttpResponse,
+  head: Buffer,
+  requestId: string,
+  limits: Record<string, string>,
+  body: Buffer,
+): void {
+  res.writeStatus(head)
+  writeRequestHeaders(res, requestId, limits)
+  res.end(body)
+}
+
+function writeRequestHeaders(res: HttpResponse, requestId: string, limits: Record<string, string>): void {
+  let headers = requestId
+  for (const name in limits) headers += `\r\n${name}: ${limits[name]}`
+  res.writeHeader('X-Request-Id', headers)
+}
+
 /** Sends an answer, unless the client has gone. */
-export function send(reply: Reply, answer: HttpAnswer): void {
+export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, string> = {}): void {
   if (reply.aborted) return
   const { res } = reply
   const bodiless = answer.status === 304 || answer.status === 204
@@ -78,12 +112,8 @@ export function send(reply: Reply, answer: HttpAnswer): void {
       ? answer.body
       : Buffer.from(JSON.stringify(answer.body))
   res.cork(() => {
-    res.writeStatus(STATUS_TEXT[answer.status] ?? `${answer.status}`)
-    res.writeHeader('X-Request-Id', reply.requestId)
-    res.writeHeader('Access-Control-Allow-Origin', '*')
-    res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS)
-    if (body !== null) res.writeHeader('Content-Type', answer.contentType ?? JSON_TYPE)
-    for (const name in answer.headers) res.writeHeader(name, answer.headers[name])
+    res.writeStatus(headOf(answer, body))
+    writeRequestHeaders(res, reply.requestId, limits)
     if (answer.stream !== undefined && body !== null && !reply.headOnly) follow(reply, body, answer.stream)
     else if (body === null) res.endWithoutBody()
     else if (reply.headOnly) res.endWithoutBody(body.length)

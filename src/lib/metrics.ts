@@ -1,6 +1,7 @@
 // In: counts and times. Out: Prometheus text. Base units, `_total` on counters; never a mint, a key or an address as a
 // label: those have no bound.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
+import { RequestDurations } from './request-durations.ts'
 
 export interface Metrics {
   observeRequest(route: string, status: number, seconds: number): void
@@ -10,31 +11,25 @@ export interface Metrics {
   contentType: string
 }
 
-const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
-
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  const requests = new Counter({
+  const durations = new RequestDurations('mintlake_http_request_duration_seconds')
+  registry.registerMetric(durations as unknown as Metric)
+  new Counter({
     name: 'mintlake_http_requests_total',
     help: 'Requests answered',
     labelNames: ['route', 'status'],
     registers: [registry],
-  })
-  const durations = new Histogram({
-    name: 'mintlake_http_request_duration_seconds',
-    help: 'Time from the arrival of a request to its answer',
-    labelNames: ['route'],
-    buckets: SECONDS_BUCKETS,
-    registers: [registry],
+    collect() {
+      this.reset()
+      durations.eachCount((route, status, count) => this.inc({ route, status }, count))
+    },
   })
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    observeRequest(route, status, seconds) {
-      requests.inc({ route, status: String(status) })
-      durations.observe({ route }, seconds)
-    },
+    observeRequest: (route, status, seconds) => durations.observe(route, status, seconds),
     read(name, help, value) {
       const Kind = name.endsWith('_total') ? Counter : Gauge
       new Kind({

@@ -5,7 +5,7 @@ import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Context, HttpAnswer } from '../context.ts'
 import { BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX } from '../limits.ts'
 import { wholeNumber } from '../parameters.ts'
-import type { Route } from '../server.ts'
+import type { Route } from '../route.ts'
 
 export interface AgentPorts {
   agents: Agents
@@ -82,7 +82,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       access: 'open',
       summary: 'Get an API key',
       handle: async (context) => {
-        const headers = countRegistration(context.ip)
+        const headers = countRegistration(context.ip())
         return { headers, ...(await agents.register(jsonObject(context))) }
       },
     },

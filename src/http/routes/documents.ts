@@ -13,7 +13,7 @@ import { XP_TABLE } from '../../schema/xp.ts'
 import type { HttpAnswer } from '../context.ts'
 import { BARS_LIMIT_MAX } from '../limits.ts'
 import { inputSchema, openApi } from '../openapi.ts'
-import type { Route } from '../server.ts'
+import type { Route } from '../route.ts'
 
 const API_VERSION = '1.0.0'
 

@@ -20,7 +20,7 @@ import {
 } from '../limits.ts'
 import { type Format, formatOf } from '../negotiate.ts'
 import { checkedMint, invalidParameter, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
-import type { Route } from '../server.ts'
+import type { Route } from '../route.ts'
 
 const CACHE_ONE_SECOND = 'public, max-age=1'
 const NEWLINE = 10
@@ -105,9 +105,16 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
   }
   if (isFresh(context, etag)) return notModified(headers)
-  if (format === 'ndjson') return { status: 200, body: page.ndjson, contentType: NDJSON_TYPE, headers }
+  if (format === 'ndjson')
+    return { status: 200, body: page.ndjson, contentType: NDJSON_TYPE, headers, reusable: true }
   if (format === 'arrow')
-    return { status: 200, body: itemsToArrow(itemsOf(page)), contentType: ARROW_TYPE, headers }
+    return {
+      status: 200,
+      body: itemsToArrow(itemsOf(page)),
+      contentType: ARROW_TYPE,
+      headers,
+      reusable: true,
+    }
   const meta = {
     tab,
     sort,
@@ -126,8 +133,9 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
       body: toMsgpack({ ok: true, data: itemsOf(page), meta }),
       contentType: MSGPACK_TYPE,
       headers,
+      reusable: true,
     }
-  return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, headers }
+  return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, headers, reusable: true }
 }
 
 const itemsOf = ({ ndjson }: Page): MarketItem[] =>
@@ -228,6 +236,7 @@ function datapoint(market: MarketDoor, context: Context): HttpAnswer {
     body: Buffer.concat([Buffer.from('{"ok":true,"data":'), found.json, Buffer.from('}')]),
     contentType: JSON_TYPE,
     headers,
+    reusable: true,
   }
 }
 

@@ -4,7 +4,7 @@ import type { Agents, Desk } from '../../analysis/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX } from '../limits.ts'
-import type { Route } from '../server.ts'
+import type { Route } from '../route.ts'
 import { jsonObject } from './agents.ts'
 
 export interface OperationPorts {

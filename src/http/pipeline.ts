@@ -1,0 +1,230 @@
+// In: requests, one by one. Out: each answered once: identity, method, size, admission, key, limit, route, errors, in the
+// contract's order. An answer made a moment ago passes the same doors and is given again. Never knows what a route means.
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { Caller } from '../analysis/types.ts'
+import { ServiceError } from '../schema/errors.ts'
+import { codingOf, encoded } from './compress.ts'
+import type { Context, HttpAnswer, Method } from './context.ts'
+import { BODY_BYTES_MAX } from './limits.ts'
+import { isReusable, PreparedAnswers } from './prepared.ts'
+import { give, headOf, problem, type Reply, send } from './reply.ts'
+import {
+  authorizationOf,
+  checkBodyType,
+  clientIp,
+  contextOf,
+  keyOf,
+  questionOf,
+  readBody,
+  requestIds,
+  tooLarge,
+} from './request.ts'
+import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
+
+export interface PipelinePorts {
+  routes: readonly Route[]
+  /** Knows a key, or throws 401. */
+  authenticate(key: string): Caller
+  /** Counts a read, and answers the headers of its answer, or throws 429. */
+  countRead(caller: Caller | null, ip: () => string): Record<string, string>
+  /** Throws when the request may not pass now (warming up, draining). */
+  admit(route: Route): void
+  /** Throws 401 unless the key of a feed or an operator is right. */
+  checkOperator(access: 'feed' | 'admin', key: string): void
+  /** Proxies whose X-Forwarded-For is believed. */
+  trustedProxies: ReadonlySet<string>
+  /** How old an answer may be that is given again, ms; 0: every one is made anew. */
+  reuseMs: number
+  observe(route: string, status: number, seconds: number): void
+  onFault(error: unknown, requestId: string): void
+}
+
+export interface Pipeline {
+  handle(res: HttpResponse, req: HttpRequest): void
+  /** A write that came by another way is about to be answered: whoever made it shall read it. */
+  writeAnswered(): void
+  /** Requests being answered. */
+  inFlight(): number
+}
+
+const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
+  get: 'GET',
+  head: 'HEAD',
+  post: 'POST',
+  delete: 'DELETE',
+  options: 'OPTIONS',
+}
+
+const NO_LIMITS: Record<string, string> = {}
+
+export function createPipeline(ports: PipelinePorts): Pipeline {
+  const table = new RouteTable(ports.routes)
+  const prepared = new PreparedAnswers(ports.reuseMs)
+  const identity = requestIds()
+  let inFlight = 0
+
+  /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
+  function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string) {
+    ports.admit(route)
+    if (key !== '') context.caller = ports.authenticate(key)
+    return ports.countRead(context.caller, context.ip)
+  }
+
+  /** Gives an answer that was made a moment ago. False when there is none, or a door is shut: then the ordinary way is
+   *  gone, which also says why. */
+  function giveAgain(
+    res: HttpResponse,
+    req: HttpRequest,
+    path: string,
+    question: string,
+    startedAtMs: number,
+  ): boolean {
+    const made = prepared.find(path, question, startedAtMs)
+    if (made === undefined) return false
+    const reader = { caller: null, ip: () => clientIp(req, res, ports.trustedProxies) }
+    let limits: Record<string, string>
+    try {
+      limits = passRead(made.route, reader, keyOf(authorizationOf(req)))
+    } catch {
+      return false
+    }
+    give(res, made.head, identity(req), limits, made.body)
+    ports.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
+    return true
+  }
+
+  /** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
+  function dispatch(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
+    const key = keyOf(context.headers.authorization)
+    if (route.access === 'read') {
+      context.limits = passRead(route, context, key)
+      return route.handle(context)
+    }
+    ports.admit(route)
+    if (route.access === 'feed' || route.access === 'admin') ports.checkOperator(route.access, key)
+    if (route.access === 'agent') context.caller = ports.authenticate(key)
+    return route.handle(context)
+  }
+
+  /**
+   * The answer as the client can take it: compressed when it asked for that and it pays. An answer that is there at once
+   * is given at once: a turn of promises costs more than a page.
+   */
+  function run(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
+    const answer = dispatch(route, context)
+    const encode = (made: HttpAnswer) =>
+      made.stream === undefined ? encoded(made, codingOf(context.headers.acceptEncoding)) : made
+    return answer instanceof Promise ? answer.then(encode) : encode(answer)
+  }
+
+  function answerAnew(
+    res: HttpResponse,
+    req: HttpRequest,
+    path: string,
+    question: string | null,
+    startedAtMs: number,
+  ): void {
+    const reply: Reply = {
+      res,
+      aborted: false,
+      headOnly: req.getMethod() === 'head',
+      requestId: identity(req),
+    }
+    let route: Route | undefined
+    let context: Context | undefined
+    inFlight++
+    let open = true
+    const finish = () => {
+      if (open) inFlight--
+      open = false
+    }
+    res.onAborted(() => {
+      reply.aborted = true
+      reply.onClosed?.()
+      finish()
+    })
+    const answer = (made: HttpAnswer) => {
+      if (route !== undefined && isWrite(route)) prepared.writeAnswered()
+      if (route !== undefined && question !== null && isReusable(made)) {
+        prepared.keep(
+          path,
+          question,
+          { route, head: Buffer.from(headOf(made, made.body)), body: made.body },
+          startedAtMs,
+        )
+      }
+      send(reply, made, context?.limits ?? NO_LIMITS)
+      finish()
+      ports.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
+    }
+    const fail = (error: unknown) => {
+      if (!(error instanceof ServiceError)) ports.onFault(error, reply.requestId)
+      answer(problem(error, path, reply.requestId))
+    }
+    try {
+      const method = METHODS[req.getMethod()]
+      const found = table.find(path)
+      if (found === null) throw new ServiceError('not_found', `There is nothing at ${path}.`)
+      const allowed = allowedMethods(found.methods)
+      if (method === 'OPTIONS') return void answer(preflight(allowed))
+      const chosen = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
+      if (chosen === undefined) throw notAllowed(req.getMethod(), path, allowed)
+      route = chosen
+      const ip = () => clientIp(req, res, ports.trustedProxies)
+      const asked = contextOf(req, chosen, found.id, path, reply.requestId, ip)
+      context = asked
+      const proceed = () => {
+        try {
+          const made = run(chosen, asked)
+          if (!(made instanceof Promise)) return answer(made)
+          made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
+        } catch (error) {
+          fail(error)
+        }
+      }
+      if (chosen.method !== 'POST') return void proceed()
+      checkBodyType(chosen, asked.headers.contentType)
+      const bytesMax = chosen.bodyBytesMax ?? BODY_BYTES_MAX
+      if (Number(req.getHeader('content-length')) > bytesMax) throw tooLarge(bytesMax)
+      readBody(res, bytesMax, (body) => {
+        if (body === null) return fail(tooLarge(bytesMax))
+        asked.body = body
+        proceed()
+      })
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  return {
+    handle(res, req) {
+      const startedAtMs = performance.now()
+      const path = req.getUrl()
+      const question = prepared.isOn ? questionOf(req) : null
+      if (question !== null && giveAgain(res, req, path, question, startedAtMs)) return
+      answerAnew(res, req, path, question, startedAtMs)
+    },
+    writeAnswered: () => prepared.writeAnswered(),
+    inFlight: () => inFlight,
+  }
+}
+
+const notAllowed = (method: string, path: string, allowed: string[]) =>
+  new ServiceError(
+    'method_not_allowed',
+    `${method.toUpperCase()} is not allowed at ${path}.`,
+    { allowed },
+    { Allow: allowed.join(', ') },
+  )
+
+const preflight = (allowed: readonly string[]): HttpAnswer => ({
+  status: 204,
+  body: {},
+  headers: {
+    Allow: allowed.join(', '),
+    'Access-Control-Allow-Methods': allowed.join(', '),
+    'Access-Control-Allow-Headers':
+      'Authorization, X-API-Key, Content-Type, Accept, If-None-Match, Cache-Control, Idempotency-Key, X-Request-Id',
+    'Access-Control-Max-Age': '86400',
+  },
+})

@@ -1,0 +1,79 @@
+// In: answers to reads that a route calls reusable. Out: the very bytes, head included, for whoever asks the same within
+// a few milliseconds. A write that was answered ends the reuse of everything made before it, so that whoever was told
+// of a write reads it. Never asks what an answer means. At its maximum everything is forgotten: that costs one making.
+import type { HttpAnswer } from './context.ts'
+import { PREPARED_ANSWERS_MAX, PREPARED_BYTES_MAX, STREAMED_BYTES_MIN } from './limits.ts'
+import type { Route } from './route.ts'
+
+export interface PreparedAnswer {
+  route: Route
+  /** Status line and headers, as the engine's writeStatus takes them. */
+  head: Buffer
+  body: Buffer
+}
+
+interface Kept extends PreparedAnswer {
+  /** Reuse ends here, ms of the monotonic clock. */
+  untilMs: number
+  /** Writes answered when it was made. */
+  writes: number
+}
+
+export class PreparedAnswers {
+  readonly #reuseMs: number
+  readonly #byPath = new Map<string, Map<string, Kept>>()
+  #count = 0
+  #bytes = 0
+  #writes = 0
+
+  /** @param reuseMs how old a reused answer may be; 0: every answer is made anew. */
+  constructor(reuseMs: number) {
+    this.#reuseMs = reuseMs
+  }
+
+  /** True when answers are reused at all. */
+  get isOn(): boolean {
+    return this.#reuseMs > 0
+  }
+
+  /** The answer to `question` at `path` that may be given again at `nowMs`. */
+  find(path: string, question: string, nowMs: number): PreparedAnswer | undefined {
+    const found = this.#byPath.get(path)?.get(question)
+    return found !== undefined && nowMs < found.untilMs && found.writes === this.#writes ? found : undefined
+  }
+
+  /** Keeps what was just made. */
+  keep(path: string, question: string, answer: PreparedAnswer, nowMs: number): void {
+    const { body } = answer
+    if (this.#count >= PREPARED_ANSWERS_MAX || this.#bytes + body.length > PREPARED_BYTES_MAX) this.#clear()
+    let questions = this.#byPath.get(path)
+    if (questions === undefined) {
+      questions = new Map()
+      this.#byPath.set(path, questions)
+    }
+    const replaced = questions.get(question)
+    if (replaced === undefined) this.#count++
+    else this.#bytes -= replaced.body.length
+    this.#bytes += body.length
+    questions.set(question, { ...answer, untilMs: nowMs + this.#reuseMs, writes: this.#writes })
+  }
+
+  /** A write is about to be answered. */
+  writeAnswered(): void {
+    this.#writes++
+  }
+
+  #clear(): void {
+    this.#byPath.clear()
+    this.#count = 0
+    this.#bytes = 0
+  }
+}
+
+/** Whether an answer may be given again: a route says so, and one call sends it. For a larger body making it anew is
+ *  nothing beside sending it. */
+export const isReusable = (answer: HttpAnswer): answer is HttpAnswer & { body: Buffer } =>
+  answer.reusable === true &&
+  answer.status === 200 &&
+  Buffer.isBuffer(answer.body) &&
+  answer.body.length < STREAMED_BYTES_MIN
