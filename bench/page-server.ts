@@ -78,5 +78,6 @@ if (process.argv[2] === 'constant') {
       }
     }, TICK_MS)
   }
+  process.once('SIGINT', () => process.exit())
   console.log(server.port)
 }

@@ -1,7 +1,7 @@
 // In: tokens, their keys and the tabs they belong to. Out: any page of any tab in any order. One ranking for each
 // (tab, sort), kept in order as keys change. Never computes a key.
 import { SORTS, type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { Ranking } from './ranking.ts'
+import { DeferredRanking } from './deferred-ranking.ts'
 
 /** Ranks behind every known key. */
 export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
@@ -11,20 +11,27 @@ const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 export class Rankings {
   #keys: Record<Sort, Float64Array>
   #tabs: Uint8Array
-  #rankings: Record<Tab, Record<Sort, Ranking>>
+  #rankings: Record<Tab, Record<Sort, DeferredRanking>>
+
+  /** The same, by a tab's place in TABS. */
+  #byIndex: Record<Sort, DeferredRanking[]>
 
   /** @param before the tie-breaker: true when token `a` comes before `b` at equal keys. */
   constructor(tokensMax: number, before: (a: number, b: number) => boolean) {
-    const bySort = <Value>(make: () => Value) =>
-      Object.fromEntries(SORTS.map((sort) => [sort, make()])) as Record<Sort, Value>
+    const bySort = <Value>(make: (sort: Sort) => Value) =>
+      Object.fromEntries(SORTS.map((sort) => [sort, make(sort)])) as Record<Sort, Value>
     this.#keys = bySort(() => new Float64Array(tokensMax))
     this.#tabs = new Uint8Array(tokensMax)
-    this.#rankings = Object.fromEntries(
-      TABS.map((tab) => [tab, bySort(() => new Ranking(before))]),
-    ) as Record<Tab, Record<Sort, Ranking>>
+    const ranking = (sort: Sort) =>
+      new DeferredRanking({ capacity: tokensMax, keys: this.#keys[sort], before })
+    this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(ranking)])) as Record<
+      Tab,
+      Record<Sort, DeferredRanking>
+    >
+    this.#byIndex = bySort((sort) => TABS.map((tab) => this.#rankings[tab][sort]))
   }
 
-  of(tab: Tab, sort: Sort): Ranking {
+  of(tab: Tab, sort: Sort): DeferredRanking {
     return this.#rankings[tab][sort]
   }
 
@@ -52,18 +59,18 @@ export class Rankings {
     this.#tabs[slot] ^= tabBit(tab)
     for (const sort of SORTS) {
       const ranking = this.#rankings[tab][sort]
-      if (belongs) ranking.insert(slot, this.#keys[sort][slot])
-      else ranking.remove(slot, this.#keys[sort][slot])
+      if (belongs) ranking.insert(slot)
+      else ranking.remove(slot)
     }
   }
 
   setKey(slot: number, sort: Sort, key: number): void {
     const known = Number.isNaN(key) ? KEY_UNKNOWN : key
-    const old = this.#keys[sort][slot]
-    if (known === old) return
+    if (known === this.#keys[sort][slot]) return
     this.#keys[sort][slot] = known
-    for (const tab of TABS) {
-      if (this.has(slot, tab)) this.#rankings[tab][sort].update(slot, old, known)
+    const tabs = this.#tabs[slot]
+    for (let index = 0; index < TABS.length; index++) {
+      if ((tabs & (1 << index)) !== 0) this.#byIndex[sort][index].changed(slot)
     }
   }
 }

@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
 import { Ranking } from '../../src/market/ranking.ts'
+
+const IDS = 3_000
 
 /** A small generator of its own: thousands of steps from one seed, cheaper than thousands of arbitraries. */
 function random(seed: number): () => number {
@@ -75,6 +78,40 @@ describe('a ranking', () => {
         for (const { expected, read } of kept) expect(read()).toEqual(expected)
       }),
       { numRuns: 8 },
+    )
+  })
+})
+
+describe('a deferred ranking', () => {
+  it('is exact whenever it is read, however many changes wait', () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.constantFrom(1, 50, 1e9), (seed, distinctKeys) => {
+        const next = random(seed)
+        const keys = new Float64Array(IDS)
+        const ranking = new DeferredRanking({ capacity: IDS, keys, before: (a, b) => a < b })
+        const standing = new Map<number, number>()
+        for (let step = 0; step < 12_000; step++) {
+          const id = Math.floor(next() * next() * IDS)
+          if (!standing.has(id)) {
+            keys[id] = Math.floor(next() * distinctKeys)
+            ranking.insert(id)
+            standing.set(id, keys[id])
+          } else if (next() < 0.1) {
+            ranking.remove(id)
+            standing.delete(id)
+          } else {
+            keys[id] = Math.floor(next() * distinctKeys)
+            ranking.changed(id)
+            standing.set(id, keys[id])
+          }
+          if (step % 3_000 === 2_999) {
+            expect(ranking.size).toBe(standing.size)
+            expect([...ranking.slice(0, IDS, true)]).toEqual(sorted(standing))
+            expect(ranking.last()).toBe(sorted(standing).at(-1) ?? -1)
+          }
+        }
+      }),
+      { numRuns: 12 },
     )
   })
 })
