@@ -2,7 +2,6 @@
 // ended, until one works. Never acknowledges rows that are not durable, and has rows taken back that were refused: a
 // worker is always told the highest row number that a caller was told of.
 import type { Clock } from '../lib/clock.ts'
-import { ServiceError } from '../schema/errors.ts'
 import type { EncodedWrite } from './cells.ts'
 import { CLOSE_TIMEOUT_MS, OPEN_TIMEOUT_MS, REOPEN_DELAY_MS } from './limits.ts'
 import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
@@ -25,8 +24,8 @@ export interface Cellar {
   /** False while the store is opened anew or a commit is overdue. */
   readonly writable: boolean
   ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number): Promise<Requests[K]['answer']>
-  /** One transaction; by commit null or why the table refused it. */
-  commit(commits: EncodedWrite[][]): Promise<(Error | null)[]>
+  /** One transaction. */
+  commit(writes: EncodedWrite[]): Promise<void>
   /** Flushes, checkpoints, closes and ends the worker. */
   close(): Promise<void>
 }
@@ -87,11 +86,9 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
     }
   }
 
-  async function commit(commits: EncodedWrite[][]): Promise<(Error | null)[]> {
+  async function commit(writes: EncodedWrite[]): Promise<void> {
     if (link?.overdue) throw unavailable('the disk does not answer')
-    const answer = await ask('commit', { commits }, options.commitTimeoutMs)
-    ackedSeq = answer.ackedSeq
-    return answer.refusals.map((why) => (why === null ? null : new ServiceError('internal', why)))
+    ackedSeq = (await ask('commit', { writes }, options.commitTimeoutMs)).ackedSeq
   }
 
   async function close(): Promise<void> {

@@ -1,4 +1,4 @@
-// In: rows as other rooms give them. Out: their cells in the order of the table's columns, checked. Never talks to
+// In: rows as other rooms give them. Out: each as JSON text with its table's column names, checked. Never talks to
 // DuckDB. A row that does not fit its table is wrong code: it is refused here, before it can spoil a transaction.
 import { assert } from '../lib/assert.ts'
 import {
@@ -12,10 +12,11 @@ import {
   type Write,
 } from '../schema/tables.ts'
 
-/** One checked row: cells by position of the table's columns in schema/tables.ts. */
+/** One checked row as the journal keeps it. */
 export interface EncodedWrite {
   table: TableName
-  cells: Cell[]
+  /** JSON object by column name; what is null is left out. TIMESTAMP is Unix milliseconds. */
+  json: string
 }
 
 /** Filled when the row becomes durable, whatever the caller put there. */
@@ -42,24 +43,28 @@ const NAMES = new Map(
   ]),
 )
 
-function cellOf(write: Write, column: Column): Cell {
-  if (column.name === KNOWN_AT) return null
+function cellOf(write: Write, column: Column): Cell | undefined {
+  if (column.name === KNOWN_AT) return undefined
   const cell = write.row[column.name]
   if (cell === undefined && column.name === 'schema_version') return LAKE_SCHEMA_VERSION
   if (cell === undefined || cell === null) {
     assert(column.nullable, `${write.table}.${column.name} is never null`)
-    return null
+    return undefined
   }
   assert(FITS[column.type](cell), `${write.table}.${column.name} is a ${column.type}`)
   // A client's own clock may count fractions of a millisecond; the lake does not.
-  return column.type === 'TIMESTAMP' ? Math.floor(cell as number) : cell
+  if (column.type === 'TIMESTAMP') return Math.floor(cell as number)
+  // Half a surrogate pair is no text in UTF-8.
+  return typeof cell === 'string' ? cell.toWellFormed() : cell
 }
 
-/** Checks one row against its table; throws where it does not fit. `known_at` stays null until the commit. */
+/** Checks one row against its table; throws where it does not fit. `known_at` is left to the commit. */
 export function encodeWrite(write: Write): EncodedWrite {
   const table: Table | undefined = TABLES[write.table]
   assert(table !== undefined, `the table ${write.table} exists`)
   const names = NAMES.get(write.table)!
   for (const name in write.row) assert(names.has(name), `${write.table} has a column ${name}`)
-  return { table: write.table, cells: table.columns.map((column) => cellOf(write, column)) }
+  const cells: Record<string, Cell | undefined> = {}
+  for (const column of table.columns) cells[column.name] = cellOf(write, column)
+  return { table: write.table, json: JSON.stringify(cells) }
 }

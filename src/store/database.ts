@@ -10,6 +10,7 @@ import { type Serial, serial } from './serial.ts'
 import {
   ALL_TABLES,
   addColumn,
+  CREATE_JOURNAL,
   CREATE_MANIFEST,
   commentOnColumn,
   commentOnTable,
@@ -25,10 +26,10 @@ export interface Lane {
 
 export interface Database {
   writer: Lane
+  /** Moves rows from the journal to their tables. */
+  spreader: Lane
   maintenance: Lane
   reader: Lane
-  /** Names of a table's columns in the order in which the file holds them, `row_seq` included. */
-  storedColumns(table: string): readonly string[]
   close(): Promise<void>
 }
 
@@ -127,26 +128,30 @@ function definitions(table: Table, stored: readonly StoredColumn[] | undefined):
   return [...shape, ...stale.map((column) => commentOnColumn(table, column))]
 }
 
-async function define(connection: DuckDBConnection): Promise<Map<string, string[]>> {
+async function define(connection: DuckDBConnection): Promise<void> {
   const stored = await storedColumns(connection)
   const statements = ALL_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
   await transaction(connection, async () => {
-    await connection.run(CREATE_MANIFEST)
-    for (const statement of statements) await connection.run(statement)
+    for (const statement of [CREATE_MANIFEST, ...CREATE_JOURNAL, ...statements])
+      await connection.run(statement)
   })
-  const now = await storedColumns(connection)
-  return new Map([...now].map(([table, columns]) => [table, columns.map((column) => column.column_name)]))
 }
 
 /** Opens or creates the store of `dataDir`. Rejects with `store_unavailable` when it is locked or cannot be read. */
 export async function openDatabase(dataDir: string): Promise<Database> {
   const instance = await createInstance(dataDir)
-  const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
-  const columns = await define(connections[0])
+  const connections = [
+    await instance.connect(),
+    await instance.connect(),
+    await instance.connect(),
+    await instance.connect(),
+  ] as const
+  await define(connections[0])
   const lanes = [
     lane(connections[0], serial('commits', TASKS_WAITING_MAX)),
     lane(connections[1], serial('maintenance tasks', TASKS_WAITING_MAX)),
     lane(connections[2], serial('look-ups', LOOKUPS_WAITING_MAX)),
+    lane(connections[3], serial('moves from the journal', TASKS_WAITING_MAX)),
   ] as const
 
   async function close(): Promise<void> {
@@ -160,7 +165,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     writer: lanes[0],
     maintenance: lanes[1],
     reader: lanes[2],
-    storedColumns: (table) => columns.get(table) ?? [],
+    spreader: lanes[3],
     close,
   }
 }

@@ -1,4 +1,4 @@
-// In: commits of many callers. Out: batches, one at a time, each answered commit by commit. Holds at most
+// In: commits of many callers. Out: batches, one at a time, each durable or refused as a whole. Holds at most
 // QUEUE_ROWS_MAX rows: beyond that a caller is refused at once. Never splits a commit, never reorders.
 import type { EncodedWrite } from './cells.ts'
 import { BATCH_ROWS_MAX, QUEUE_ROWS_MAX } from './limits.ts'
@@ -11,8 +11,8 @@ export interface Gatherer {
   idle(): Promise<void>
 }
 
-/** Writes one batch; by commit null or the reason of its refusal. A rejection refuses the whole batch. */
-export type Send = (commits: EncodedWrite[][]) => Promise<(Error | null)[]>
+/** Writes one batch. A rejection refuses all of it. */
+export type Send = (writes: EncodedWrite[]) => Promise<void>
 
 interface Waiting {
   writes: EncodedWrite[]
@@ -38,12 +38,8 @@ export function gatherer(send: Send, gatherMs: number): Gatherer {
 
   async function sendBatch(batch: Waiting[]): Promise<void> {
     try {
-      const outcomes = await send(batch.map(({ writes }) => writes))
-      batch.forEach(({ resolve, reject }, index) => {
-        const refusal = outcomes[index]
-        if (refusal === null) resolve()
-        else reject(refusal)
-      })
+      await send(batch.flatMap(({ writes }) => writes))
+      for (const { resolve } of batch) resolve()
     } catch (error) {
       for (const { reject } of batch) reject(error as Error)
     }

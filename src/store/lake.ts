@@ -22,6 +22,7 @@ import type { CrashPoint, LogLine } from './messages.ts'
 import { lakeFolder } from './paths.ts'
 import {
   identifier,
+  JOURNAL,
   LAKE_TABLES,
   type LakeTable,
   lakeColumns,
@@ -278,7 +279,9 @@ export function openLake(database: Database, options: LakeOptions): Lake {
     const first = await nextSeq(connection, table)
     const backlog = await query<{ rows: number }>(
       connection,
-      `SELECT count(*)::DOUBLE AS rows FROM ${identifier(table.name)} WHERE ${inRange({ first, last: ackedSeq })}`,
+      `SELECT (SELECT count(*) FROM ${identifier(table.name)} WHERE ${inRange({ first, last: ackedSeq })})::DOUBLE
+         + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table) AS rows`,
+      { table: table.name },
     )
     return { table: table.name as TableName, ...listed[0], backlog: backlog[0].rows }
   }

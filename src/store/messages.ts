@@ -27,9 +27,8 @@ export interface Requests {
     answer: { recovered: Recovered; ackedSeq: number }
   }
   commit: {
-    ask: { commits: EncodedWrite[][]; nowMs: number; ackedSeq: number }
-    /** By commit: null when durable, else why the table refused it. */
-    answer: { refusals: (string | null)[]; ackedSeq: number }
+    ask: { writes: EncodedWrite[]; nowMs: number; ackedSeq: number }
+    answer: { ackedSeq: number }
   }
   analysis: { ask: { analysisId: string }; answer: Row | null }
   flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }

@@ -3,6 +3,7 @@
 import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api'
 import { type Row, TABLES } from '../schema/tables.ts'
 import { query } from './database.ts'
+import { journalRows } from './journal.ts'
 import {
   COOLDOWNS_RECOVERED_MS,
   IDEMPOTENCY_KEPT_MS,
@@ -10,7 +11,7 @@ import {
   STRIKES_RECOVERED_MS,
   SUBMIT_ATTEMPTS_RECOVERED_MS,
 } from './limits.ts'
-import { identifier, ROW_SEQ, selectList } from './sql.ts'
+import { identifier, literal, ROW_SEQ, selectList } from './sql.ts'
 import type { Recovered } from './types.ts'
 
 const XP_TOTALS = `SELECT agent_id AS "agentId", sum(xp) AS xp,
@@ -70,8 +71,13 @@ async function preparedLookups(connection: DuckDBConnection): Promise<DuckDBPrep
   return prepared
 }
 
-/** A submission by its identity: accepted ones first, then rejected ones; null when there is none. */
+/** A submission by its identity: one that still waits in the journal, an accepted one, a rejected one; or null. */
 export async function findAnalysis(connection: DuckDBConnection, analysisId: string): Promise<Row | null> {
+  const waiting = await journalRows(
+    connection,
+    `table_name IN ('training', 'rejections') AND json_extract_string(json, '$.analysis_id') = ${literal(analysisId)}`,
+  )
+  if (waiting.length > 0) return waiting[0]
   for (const statement of await preparedLookups(connection)) {
     statement.bindVarchar(1, analysisId)
     const found = await (await statement.run()).getRowObjectsJS()

@@ -30,6 +30,16 @@ export const commentOnTable = (table: Table): string =>
 export const commentOnColumn = (table: Table, column: Column): string =>
   `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`
 
+/** Rows that are durable and not in their own tables yet; see journal.ts. */
+export const JOURNAL = 'journal'
+/** Rows that no table took, with the reason. Empty unless the server has a fault. */
+export const JOURNAL_REFUSED = 'journal_refused'
+const JOURNAL_COLUMNS = `${ROW_SEQ} BIGINT NOT NULL, table_name VARCHAR NOT NULL, known_at_ms BIGINT NOT NULL, json VARCHAR NOT NULL`
+export const CREATE_JOURNAL = [
+  `CREATE TABLE IF NOT EXISTS ${JOURNAL} (${JOURNAL_COLUMNS})`,
+  `CREATE TABLE IF NOT EXISTS ${JOURNAL_REFUSED} (${JOURNAL_COLUMNS}, reason VARCHAR NOT NULL)`,
+]
+
 /** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
 export const MANIFEST = 'lake_files'
 export const CREATE_MANIFEST = `CREATE TABLE IF NOT EXISTS ${MANIFEST} (

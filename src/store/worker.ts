@@ -7,7 +7,9 @@ import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type Committer, openCommitter } from './committer.ts'
 import { type Database, isFatalError, isWorldError, openDatabase } from './database.ts'
+import { type Journal, openJournal } from './journal.ts'
 import { type Lake, openLake } from './lake.ts'
+import { JOURNAL_ROWS_SPREAD } from './limits.ts'
 import type {
   CrashPoint,
   FromWorker,
@@ -24,6 +26,7 @@ import { findAnalysis, recover } from './recovery.ts'
 interface Cellar {
   database: Database
   committer: Committer
+  journal: Journal
   lake: Lake
 }
 
@@ -62,30 +65,54 @@ async function catchUp(lake: Lake, ackedSeq: number, nowMs: number): Promise<voi
   }
 }
 
+/** Under load the journal is moved before the next flush, so that a flush never has much to move. */
+let journalRows = 0
+function spreadWhenMany(journal: Journal, ackedSeq: number, addedRows: number): void {
+  journalRows += addedRows
+  if (journalRows < JOURNAL_ROWS_SPREAD) return
+  journalRows = 0
+  journal.spread(ackedSeq).catch((error: unknown) => {
+    if (isWorldError(error)) return fail(error)
+    log({ level: 'error', message: 'the journal cannot be moved', fields: { error: String(error) } })
+  })
+}
+
 const handlers: Handlers = {
   async open({ nowMs, ackedSeq }) {
     mkdirSync(lakeFolder(options.dataDir), { recursive: true })
     const database = await openDatabase(options.dataDir)
     const committer = await openCommitter(database)
     if (ackedSeq !== null) await committer.retract(ackedSeq)
+    const journal = openJournal(database, log)
+    await journal.spread(committer.lastSeq)
     const lake = openLake(database, { dataDir: options.dataDir, reach, log })
-    cellar = { database, committer, lake }
+    cellar = { database, committer, journal, lake }
     await catchUp(lake, committer.lastSeq, nowMs)
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
     return { recovered, ackedSeq: committer.lastSeq }
   },
-  commit: (ask) => opened().committer.commit(ask),
+  async commit(ask) {
+    const { committer, journal } = opened()
+    const ackedSeq = await committer.commit(ask)
+    spreadWhenMany(journal, ask.ackedSeq, ask.writes.length)
+    return { ackedSeq }
+  },
   analysis: ({ analysisId }) =>
     opened().database.reader.run((connection) => findAnalysis(connection, analysisId)),
-  flush: ({ ackedSeq, nowMs }) => opened().lake.flush(ackedSeq, nowMs),
+  async flush({ ackedSeq, nowMs }) {
+    const { journal, lake } = opened()
+    await journal.spread(ackedSeq)
+    return lake.flush(ackedSeq, nowMs)
+  },
   async prune({ nowMs }) {
     await opened().database.maintenance.run((connection) => prune(connection, nowMs))
     return null
   },
   status: async ({ ackedSeq }) => ({ lake: await opened().lake.status(ackedSeq) }),
   async close({ nowMs, ackedSeq }) {
-    const { database, committer, lake } = opened()
+    const { database, committer, journal, lake } = opened()
     await committer.retract(ackedSeq)
+    await journal.spread(ackedSeq)
     await lake.flush(ackedSeq, nowMs).catch((error: unknown) => {
       log({ level: 'error', message: 'the last flush failed', fields: { error: String(error) } })
     })

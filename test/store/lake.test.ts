@@ -170,8 +170,8 @@ test('files of a flush that was cut off before it was listed are taken as they a
   const database = await openDatabase(folder)
   const committer = await openCommitter(database)
   await database.writer.run((connection) => connection.run('DELETE FROM lake_files'))
-  const commits = [submission('an_3').map(encodeWrite)]
-  await committer.commit({ commits, nowMs: NOON_MS, ackedSeq: committer.lastSeq })
+  const writes = submission('an_3').map(encodeWrite)
+  await committer.commit({ writes, nowMs: NOON_MS, ackedSeq: committer.lastSeq })
   await database.close()
   store = await openTestStore(folder)
   expect(await lakeIds()).toEqual(['an_1', 'an_2', 'an_3'])

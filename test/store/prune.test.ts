@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { encodeWrite } from '../../src/store/cells.ts'
 import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase, query } from '../../src/store/database.ts'
+import { openJournal } from '../../src/store/journal.ts'
 import { prune } from '../../src/store/prune.ts'
 import { NOON_MS, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
 
@@ -20,7 +21,8 @@ test('attempts older than ten minutes and answers older than a day are pruned, t
     writeOf('idempotency', { at: NOON_MS - DAY_MS, idempotency_key: 'young' }),
     ...submission('an_1', { submitted_at: NOON_MS - 365 * DAY_MS }).slice(0, 2),
   ]
-  await committer.commit({ commits: [writes.map(encodeWrite)], nowMs: NOON_MS, ackedSeq: 0 })
+  const ackedSeq = await committer.commit({ writes: writes.map(encodeWrite), nowMs: NOON_MS, ackedSeq: 0 })
+  await openJournal(database, () => {}).spread(ackedSeq)
   await database.maintenance.run((connection) => prune(connection, NOON_MS))
   const left = await database.reader.run((connection) =>
     query<{ id: string }>(

@@ -1,0 +1,150 @@
+// In: rows that must be durable now. Out: those rows in one narrow table, which costs a sixth of writing them to their
+// wide ones; and, soon after and away from their callers, each in its own table. A row is in exactly one of the two at
+// any time: it moves in a transaction. Never holds up a commit, never loses a row that its table will not take.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
+import { type EncodedWrite, KNOWN_AT } from './cells.ts'
+import { type Database, isWorldError, query, transaction } from './database.ts'
+import { SPREAD_ROWS_MAX } from './limits.ts'
+import type { LogLine } from './messages.ts'
+import { ALL_TABLES, identifier, JOURNAL, JOURNAL_REFUSED, literal, ROW_SEQ } from './sql.ts'
+
+export interface Journal {
+  /** Moves every row up to `upToSeq` to its table. Those beyond may yet be taken back. */
+  spread(upToSeq: number): Promise<void>
+}
+
+/** Appends rows, numbered from `firstSeq` on; `known_at` is `nowMs` for all of them. */
+export async function appendToJournal(
+  connection: DuckDBConnection,
+  writes: readonly EncodedWrite[],
+  firstSeq: number,
+  nowMs: number,
+): Promise<void> {
+  const appender = await connection.createAppender(JOURNAL)
+  const knownAtMs = BigInt(nowMs)
+  let seq = BigInt(firstSeq)
+  try {
+    for (const { table, json } of writes) {
+      appender.appendBigInt(seq++)
+      appender.appendVarchar(table)
+      appender.appendBigInt(knownAtMs)
+      appender.appendVarchar(json)
+      appender.endRow()
+    }
+    appender.flushSync()
+  } catch (error) {
+    // Without this the appender would try again to write what it holds when it is closed.
+    appender.clear()
+    throw error
+  } finally {
+    appender.closeSync()
+  }
+}
+
+/** The type that JSON is read as: TIMESTAMP is a number there. */
+function jsonType({ type }: Column): string {
+  if (type === 'TIMESTAMP') return '"BIGINT"'
+  return type === 'VARCHAR[]' ? '["VARCHAR"]' : `"${type}"`
+}
+
+function cellSql(column: Column): string {
+  if (column.name === KNOWN_AT) return 'epoch_ms(known_at_ms)'
+  const cell = `cells.${identifier(column.name)}`
+  return column.type === 'TIMESTAMP' ? `epoch_ms(${cell})` : cell
+}
+
+/** Copies the journal's rows of one table into it, by column name: the file's order of columns does not matter. */
+function copySql(table: Table, range: string): string {
+  const names = table.columns.map((column) => identifier(column.name)).join(', ')
+  const spec = `{${table.columns.map((column) => `"${column.name}":${jsonType(column)}`).join(',')}}`
+  return `INSERT INTO ${identifier(table.name)} (${ROW_SEQ}, ${names})
+    SELECT ${ROW_SEQ}, ${table.columns.map(cellSql).join(', ')}
+    FROM (SELECT ${ROW_SEQ}, known_at_ms, from_json(json, ${literal(spec)}) AS cells FROM ${JOURNAL}
+      WHERE table_name = ${literal(table.name)} AND ${range}) ORDER BY ${ROW_SEQ}`
+}
+
+/** Rows of the journal that answer `where`, oldest first, as their tables would hold them. */
+export async function journalRows(connection: DuckDBConnection, where: string): Promise<Row[]> {
+  const rows = await query<{ table_name: keyof typeof TABLES; known_at_ms: number; json: string }>(
+    connection,
+    `SELECT table_name, known_at_ms::DOUBLE AS known_at_ms, json FROM ${JOURNAL} WHERE ${where} ORDER BY ${ROW_SEQ}`,
+  )
+  return rows.map(({ table_name, known_at_ms, json }) => {
+    const cells = JSON.parse(json)
+    const columns: readonly Column[] = TABLES[table_name].columns
+    return Object.fromEntries(
+      columns.map(({ name }) => [name, name === KNOWN_AT ? known_at_ms : (cells[name] ?? null)]),
+    )
+  })
+}
+
+export function openJournal(database: Database, log: (line: LogLine) => void): Journal {
+  /** The last row of the next step; null when nothing waits. */
+  async function stepEnd(connection: DuckDBConnection, upToSeq: number): Promise<number | null> {
+    const rows = await query<{ last: number | null }>(
+      connection,
+      `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${JOURNAL}
+       WHERE ${ROW_SEQ} <= ${upToSeq} ORDER BY ${ROW_SEQ} LIMIT ${SPREAD_ROWS_MAX})`,
+    )
+    return rows[0].last
+  }
+
+  async function move(connection: DuckDBConnection, range: string): Promise<void> {
+    const present = await query<{ name: string }>(
+      connection,
+      `SELECT DISTINCT table_name AS name FROM ${JOURNAL} WHERE ${range}`,
+    )
+    const names = new Set(present.map(({ name }) => name))
+    await transaction(connection, async () => {
+      for (const table of ALL_TABLES) {
+        if (names.has(table.name)) await connection.run(copySql(table, range))
+      }
+      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${range}`)
+    })
+  }
+
+  /** A row that its table will not take is a fault of ours: it is set aside, whole, and told of. */
+  async function setAside(connection: DuckDBConnection, seq: number, reason: string): Promise<void> {
+    log({ level: 'error', message: 'a row fits no table and is set aside', fields: { seq, reason } })
+    await transaction(connection, async () => {
+      await connection.run(
+        `INSERT INTO ${JOURNAL_REFUSED} SELECT *, ${literal(reason)} FROM ${JOURNAL} WHERE ${ROW_SEQ} = ${seq}`,
+      )
+      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${ROW_SEQ} = ${seq}`)
+    })
+  }
+
+  async function moveSingly(connection: DuckDBConnection, range: string): Promise<void> {
+    const rows = await query<{ seq: number }>(
+      connection,
+      `SELECT ${ROW_SEQ}::DOUBLE AS seq FROM ${JOURNAL} WHERE ${range} ORDER BY 1`,
+    )
+    for (const { seq } of rows) {
+      try {
+        await move(connection, `${ROW_SEQ} = ${seq}`)
+      } catch (error) {
+        if (isWorldError(error)) throw error
+        await setAside(connection, seq, error instanceof Error ? error.message : String(error))
+      }
+    }
+  }
+
+  async function spread(upToSeq: number): Promise<void> {
+    await database.spreader.run(async (connection) => {
+      let last = await stepEnd(connection, upToSeq)
+      while (last !== null) {
+        const range = `${ROW_SEQ} <= ${last}`
+        try {
+          await move(connection, range)
+        } catch (error) {
+          if (isWorldError(error)) throw error
+          await moveSingly(connection, range)
+        }
+        last = await stepEnd(connection, upToSeq)
+      }
+    })
+  }
+
+  return { spread }
+}
