@@ -99,6 +99,20 @@ export const SETTINGS = {
     wholeNumber(0, 24 * HOUR_MS),
     'How often new rows go to Parquet, ms; 0: at shutdown only',
   ),
+  lakeTidyMs: setting(
+    'lake-tidy-ms',
+    'LAKE_TIDY_MS',
+    '60000',
+    wholeNumber(0, 24 * HOUR_MS),
+    'How often small Parquet files are merged and replaced ones removed, ms; 0: never',
+  ),
+  lakeGraceMs: setting(
+    'lake-grace-ms',
+    'LAKE_GRACE_MS',
+    '300000',
+    wholeNumber(0, 7 * 24 * HOUR_MS),
+    'How long a replaced Parquet file stays for readers of an older catalog, ms',
+  ),
   tokensMax: setting(
     'tokens-max',
     'TOKENS_MAX',

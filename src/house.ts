@@ -54,7 +54,8 @@ export interface HouseOptions {
 export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
   const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
-  const store = await openStore({ dataDir: config.dataDir, lakeFlushMs: config.lakeFlushMs, clock, log })
+  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs } = config
+  const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, clock, log })
   try {
     return await furnish(config, store, clock, log)
   } catch (error) {

@@ -18,6 +18,8 @@ export interface Table {
   comment: string
   /** Rows are exported to the lake; partitioned by the UTC date of this TIMESTAMP column. Null: stays in the store. */
   lakeDateColumn: string | null
+  /** Where a row may be followed by a newer one of the same key: the key. Readers see the newest by `known_at`. */
+  latestBy?: readonly string[]
   columns: readonly Column[]
 }
 

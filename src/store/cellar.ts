@@ -13,6 +13,7 @@ export interface CellarOptions {
   clock: Clock
   log: StoreLog
   commitTimeoutMs: number
+  lakeGraceMs: number
   crashAt: CrashPoint | null
 }
 
@@ -52,8 +53,8 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   async function start(): Promise<Recovered> {
-    const { dataDir, crashAt } = options
-    const started = startWorker({ dataDir, crashAt }, writeLog, () => onExit(started))
+    const { dataDir, lakeGraceMs, crashAt } = options
+    const started = startWorker({ dataDir, lakeGraceMs, crashAt }, writeLog, () => onExit(started))
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq

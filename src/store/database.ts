@@ -132,7 +132,7 @@ async function define(connection: DuckDBConnection): Promise<void> {
   const stored = await storedColumns(connection)
   const statements = ALL_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
   await transaction(connection, async () => {
-    for (const statement of [CREATE_MANIFEST, ...CREATE_JOURNAL, ...statements])
+    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL, ...statements])
       await connection.run(statement)
   })
 }

@@ -1,7 +1,7 @@
 // In: names and places of the lake's files. Out: files that are whole or not there. Never reads a row.
 // A file is written under a name that no reader's `*.parquet` matches, synced, then renamed, and its folder synced.
 import { mkdirSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
@@ -57,6 +57,13 @@ export async function publish(path: string): Promise<void> {
 }
 
 export const fileBytes = async (path: string): Promise<number> => (await stat(path)).size
+
+/** Gives a file a second name, in the place of whatever bears it. */
+export async function linkFile(path: string, to: string): Promise<void> {
+  await makeFolder(dirname(to))
+  await rm(to, { force: true })
+  await link(path, to)
+}
 
 /** Removes a file that no list names; missing is fine. */
 export const removeFile = (path: string): Promise<void> => rm(path, { force: true })

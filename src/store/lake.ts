@@ -1,13 +1,14 @@
-// In: durable rows of the store. Out: each of them in exactly one Parquet file of the lake, and a list of those files.
+// In: durable rows of the store. Out: each of them in exactly one live Parquet file of the lake, and a list of those files.
 // Never writes a file in place, never lists a file that is not whole, and never writes a range twice: a flush that was
 // cut off anywhere is finished with the same range, so the files it had already published are adopted.
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import pLimit from 'p-limit'
 import type { TableName } from '../schema/tables.ts'
-import { type Database, query, transaction } from './database.ts'
+import { CATALOG_FILE, writeCatalog } from './catalog.ts'
+import { type Database, query } from './database.ts'
 import {
   fileBytes,
-  listTable,
   makeFolder,
   type Part,
   partPath,
@@ -17,9 +18,23 @@ import {
   syncFile,
   temporaryPath,
 } from './lake-files.ts'
-import { FLUSH_ROWS_MAX, LAKE_ROW_GROUP_ROWS } from './limits.ts'
+import { FLUSH_ROWS_MAX, LAKE_ROW_GROUP_ROWS, MERGES_AT_ONCE } from './limits.ts'
+import {
+  exchangeParts,
+  forgetParts,
+  knownPaths,
+  type ListedPart,
+  listParts,
+  liveParts,
+  nextSeq,
+  replacedParts,
+  setBytes,
+} from './manifest.ts'
+import { planMerges } from './merge-plan.ts'
+import { mergeParts } from './merging.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
-import { lakeFolder } from './paths.ts'
+import { lakeFolder, spillFolder } from './paths.ts'
+import { openShelf } from './shelf.ts'
 import {
   identifier,
   JOURNAL,
@@ -43,12 +58,16 @@ export interface Lake {
   settle(nowMs: number): Promise<void>
   /** Writes all rows up to `ackedSeq` that no file holds yet. */
   flush(ackedSeq: number, nowMs: number): Promise<Flushed>
+  /** Merges small files; removes those that were replaced before the grace. `quietMs`: see merge-plan.ts. */
+  tidy(nowMs: number, quietMs: number): Promise<{ merged: number; removed: number }>
   status(ackedSeq: number): Promise<LakeTableStatus[]>
 }
 
 export interface LakeOptions {
   dataDir: string
-  /** Called at each named point of a flush, so that a test can cut it off there. */
+  /** How long a replaced file stays for readers who have begun, ms. */
+  graceMs: number
+  /** Called at each named point, so that a test can cut the work off there. */
   reach(point: CrashPoint): void
   log(line: LogLine): void
 }
@@ -61,20 +80,13 @@ interface WrittenPart extends Part {
 const dateOf = (table: LakeTable): string => `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
 const inRange = ({ first, last }: SeqRange): string => `${ROW_SEQ} BETWEEN ${first} AND ${last}`
 
-/** The first row that no file holds yet: everything before it is in the lake. */
-async function nextSeq(connection: DuckDBConnection, table: LakeTable): Promise<number> {
-  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM ${MANIFEST} WHERE table_name = $table`
-  const rows = await query<{ last: number }>(connection, sql, { table: table.name })
-  return rows[0].last + 1
-}
-
 /** The range that the next round writes, at most FLUSH_ROWS_MAX rows; null when the lake has everything. */
 async function planRange(
   connection: DuckDBConnection,
   table: LakeTable,
   ackedSeq: number,
 ): Promise<SeqRange | null> {
-  const first = await nextSeq(connection, table)
+  const first = await nextSeq(connection, table.name)
   const rows = await query<{ last: number | null }>(
     connection,
     `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${identifier(table.name)}
@@ -115,39 +127,28 @@ async function rowsOfFile(connection: DuckDBConnection, path: string): Promise<n
   }
 }
 
-const manifestRow = (part: WrittenPart, nowMs: number): string =>
-  `(${literal(part.table)}, ${literal(partPath(part))}, DATE '${part.date}', ${part.first}, ${part.last},
-    ${part.rows}, ${part.bytes}, epoch_ms(${nowMs}))`
-
-async function listParts(connection: DuckDBConnection, parts: WrittenPart[], nowMs: number): Promise<void> {
-  const values = parts.map((part) => manifestRow(part, nowMs)).join(', ')
-  await transaction(
-    connection,
-    async () => void (await connection.run(`INSERT INTO ${MANIFEST} VALUES ${values}`)),
-  )
-}
-
-async function listedParts(connection: DuckDBConnection, table: LakeTable): Promise<WrittenPart[]> {
-  return query<WrittenPart>(
-    connection,
-    `SELECT table_name AS "table", strftime(dt, '%Y-%m-%d') AS date, seq_first::DOUBLE AS first,
-       seq_last::DOUBLE AS last, row_count::DOUBLE AS rows, byte_count::DOUBLE AS bytes
-     FROM ${MANIFEST} WHERE table_name = $table ORDER BY seq_first, dt`,
-    { table: table.name },
-  )
-}
-
 /** The lake below `dataDir`, fed from `database`. */
-export function openLake(database: Database, options: LakeOptions): Lake {
+export async function openLake(database: Database, options: LakeOptions): Promise<Lake> {
   const lakeDir = lakeFolder(options.dataDir)
+  const shelf = await openShelf(lakeDir)
   const { reach, log } = options
+  const merges = pLimit(MERGES_AT_ONCE)
   /** Tables whose last flush failed half-way: they are settled before the next one. */
   const unsettled = new Set<string>(LAKE_TABLES.map((table) => table.name))
-  const absolute = (part: Part): string => join(lakeDir, partPath(part))
+  /** The catalog no longer says what the list says. */
+  let catalogIsStale = true
+
+  async function refreshCatalog(connection: DuckDBConnection, nowMs: number, at = reach): Promise<void> {
+    if (!catalogIsStale) return
+    const tables = []
+    for (const table of LAKE_TABLES) tables.push({ table, parts: await liveParts(connection, table.name) })
+    await writeCatalog(tables, nowMs, { lakeDir, pathOf: shelf.pathOf, reach: at })
+    catalogIsStale = false
+  }
 
   async function writePart(connection: DuckDBConnection, table: LakeTable, part: Part): Promise<void> {
-    const path = absolute(part)
-    await makeFolder(join(path, '..'))
+    const path = shelf.pathOf(part)
+    await makeFolder(dirname(path))
     await copyPart(connection, table, part, path)
     reach('flush:copied')
     await syncFile(temporaryPath(path))
@@ -161,22 +162,31 @@ export function openLake(database: Database, options: LakeOptions): Lake {
     const parts: WrittenPart[] = []
     for (const { date, rows } of await rowsByDate(connection, table, range)) {
       const part = { table: table.name, date, ...range }
-      const path = absolute(part)
+      const path = shelf.pathOf(part)
       // Only an unsettled table can have a file of this range already.
       const present = unsettled.has(table.name) && (await rowsOfFile(connection, path)) === rows
       if (!present) await writePart(connection, table, part)
       parts.push({ ...part, rows, bytes: await fileBytes(path) })
     }
     reach('flush:renamed-all')
-    if (parts.length > 0) await listParts(connection, parts, nowMs)
+    if (parts.length > 0) {
+      await listParts(connection, parts, nowMs)
+      catalogIsStale = true
+    }
     reach('flush:listed')
+    await shelf.show(parts)
+    reach('flush:shown')
     return parts
   }
 
   /** A listed file that is gone or broken is written again, where the store still has every row of it. */
-  async function restoreListed(connection: DuckDBConnection, table: LakeTable, listed: WrittenPart[]) {
+  async function restoreListed(
+    connection: DuckDBConnection,
+    table: LakeTable,
+    listed: readonly ListedPart[],
+  ) {
     for (const part of listed) {
-      const path = absolute(part)
+      const path = shelf.pathOf(part)
       if ((await fileBytes(path).catch(() => -1)) === part.bytes) continue
       const stored = (await rowsByDate(connection, table, part)).find(({ date }) => date === part.date)
       if (stored?.rows !== part.rows) {
@@ -189,10 +199,8 @@ export function openLake(database: Database, options: LakeOptions): Lake {
       }
       log({ level: 'warn', message: 'a lake file is missing or damaged; writing it again', fields: { path } })
       await writePart(connection, table, part)
-      const bytes = await fileBytes(path)
-      await connection.run(
-        `UPDATE ${MANIFEST} SET byte_count = ${bytes} WHERE path = ${literal(partPath(part))}`,
-      )
+      await setBytes(connection, part, await fileBytes(path))
+      catalogIsStale = true
     }
   }
 
@@ -203,7 +211,7 @@ export function openLake(database: Database, options: LakeOptions): Lake {
     orphans: Part[],
     nowMs: number,
   ) {
-    const first = await nextSeq(connection, table)
+    const first = await nextSeq(connection, table.name)
     const cutOff = orphans.find((part) => part.first === first)
     const adopted = new Set<string>()
     if (cutOff !== undefined) {
@@ -216,22 +224,23 @@ export function openLake(database: Database, options: LakeOptions): Lake {
         message: 'removing a lake file that no list names',
         fields: { path: partPath(part) },
       })
-      await removeFile(absolute(part))
+      await removeFile(shelf.pathOf(part))
     }
   }
 
   async function settleTable(connection: DuckDBConnection, table: LakeTable, nowMs: number): Promise<void> {
     unsettled.add(table.name)
-    const onDisk = await listTable(lakeDir, table.name)
-    for (const path of onDisk.temporaries) await removeFile(path)
-    for (const path of onDisk.strangers) {
+    const held = await shelf.listing(table.name)
+    const listed = await liveParts(connection, table.name)
+    await restoreListed(connection, table, listed)
+    const known = await knownPaths(connection, table.name)
+    const orphans = held.parts.filter((part) => !known.has(partPath(part)))
+    if (orphans.length > 0) await settleOrphans(connection, table, orphans, nowMs)
+    const shown = await shelf.settle(table.name, await liveParts(connection, table.name))
+    for (const path of new Set([...held.temporaries, ...shown.temporaries])) await removeFile(path)
+    for (const path of new Set([...held.strangers, ...shown.strangers])) {
       log({ level: 'warn', message: 'a file in the lake is not the store’s; left alone', fields: { path } })
     }
-    const listed = await listedParts(connection, table)
-    await restoreListed(connection, table, listed)
-    const known = new Set(listed.map(partPath))
-    const orphans = onDisk.parts.filter((part) => !known.has(partPath(part)))
-    if (orphans.length > 0) await settleOrphans(connection, table, orphans, nowMs)
     unsettled.delete(table.name)
   }
 
@@ -259,6 +268,7 @@ export function openLake(database: Database, options: LakeOptions): Lake {
         total.files += files
         total.rows += rows
       }
+      await refreshCatalog(connection, nowMs)
       return total
     })
   }
@@ -266,17 +276,70 @@ export function openLake(database: Database, options: LakeOptions): Lake {
   async function settle(nowMs: number): Promise<void> {
     await database.maintenance.run(async (connection) => {
       for (const table of LAKE_TABLES) await settleTable(connection, table, nowMs)
+      await removeFile(`${join(lakeDir, CATALOG_FILE)}.tmp`)
+      // At every opening: the folder may have been moved. Not a point where a test would cut the work off.
+      await refreshCatalog(connection, nowMs, () => {})
     })
   }
 
+  /** Merges one group of files: written away from the store's lanes, exchanged on the list in one step. */
+  async function mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
+    reach('merge:planned')
+    const merged = await mergeParts(table, parts, {
+      pathOf: shelf.pathOf,
+      spillDir: spillFolder(options.dataDir),
+      reach,
+    })
+    await database.maintenance.run(async (connection) => {
+      await exchangeParts(connection, parts, [merged], nowMs)
+      catalogIsStale = true
+      reach('merge:listed')
+      await shelf.show([merged])
+      await shelf.hide(parts)
+      reach('merge:shown')
+      await refreshCatalog(connection, nowMs)
+    })
+  }
+
+  async function mergeTable(table: LakeTable, nowMs: number, quietMs: number): Promise<number> {
+    const live = await database.maintenance.run((connection) => liveParts(connection, table.name))
+    const groups = planMerges(live, nowMs - quietMs)
+    await Promise.all(groups.map((parts) => merges(() => mergeGroup(table, parts, nowMs))))
+    return groups.length
+  }
+
+  /** Removes files that were replaced before the grace: whoever began with them has ended. */
+  async function removeReplaced(nowMs: number): Promise<number> {
+    return database.maintenance.run(async (connection) => {
+      const gone = await replacedParts(connection, nowMs - options.graceMs)
+      await shelf.hide(gone)
+      for (const part of gone) await removeFile(shelf.pathOf(part))
+      reach('expire:removed')
+      await forgetParts(connection, gone)
+      reach('expire:forgotten')
+      return gone.length
+    })
+  }
+
+  async function tidy(nowMs: number, quietMs: number) {
+    let merged = 0
+    for (const table of LAKE_TABLES) {
+      // A merge may make its table ready for the next one.
+      let groups = await mergeTable(table, nowMs, quietMs)
+      for (; groups > 0; groups = await mergeTable(table, nowMs, quietMs)) merged += groups
+    }
+    return { merged, removed: await removeReplaced(nowMs) }
+  }
+
   async function tableStatus(connection: DuckDBConnection, table: LakeTable, ackedSeq: number) {
-    const listed = await query<{ files: number; rows: number }>(
+    const listed = await query<{ files: number; rows: number; bytes: number }>(
       connection,
-      `SELECT count(*)::DOUBLE AS files, coalesce(sum(row_count), 0)::DOUBLE AS rows
-       FROM ${MANIFEST} WHERE table_name = $table`,
+      `SELECT count(*)::DOUBLE AS files, coalesce(sum(row_count), 0)::DOUBLE AS rows,
+         coalesce(sum(byte_count), 0)::DOUBLE AS bytes
+       FROM ${MANIFEST} WHERE table_name = $table AND replaced_at IS NULL`,
       { table: table.name },
     )
-    const first = await nextSeq(connection, table)
+    const first = await nextSeq(connection, table.name)
     const backlog = await query<{ rows: number }>(
       connection,
       `SELECT (SELECT count(*) FROM ${identifier(table.name)} WHERE ${inRange({ first, last: ackedSeq })})::DOUBLE
@@ -294,5 +357,5 @@ export function openLake(database: Database, options: LakeOptions): Lake {
     })
   }
 
-  return { settle, flush, status }
+  return { settle, flush, tidy, status }
 }

@@ -48,6 +48,22 @@ export const LAKE_ROW_GROUP_ROWS = 122_880
 /** Rows that one flush sorts and writes at once; a larger backlog takes several rounds. */
 export const FLUSH_ROWS_MAX = 1_000_000
 
+/** Files of up to this many rows are of the lowest tier; eight of one tier are merged into one. */
+export const TIER_ROWS = 2_048
+export const MERGE_FILES_MIN = 8
+/** Rows of the largest file that merging makes. */
+export const MERGED_ROWS_MAX = 2_000_000
+/** A date that got no new file for this long is over: its files are made one. */
+export const DATE_QUIET_MS = 3_600_000
+/** A replaced file stays this long for readers who have begun. */
+export const LAKE_GRACE_MS_DEFAULT = 300_000
+/** Merges under way at once, and what they may use: a database in memory of its own, that spills to disk. */
+export const MERGES_AT_ONCE = 1
+export const MERGE_MEMORY_LIMIT = '384MB'
+export const MERGE_THREADS = 1
+/** One merge; beyond it the round is given up and tried again. */
+export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

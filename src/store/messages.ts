@@ -4,7 +4,7 @@ import type { Row } from '../schema/tables.ts'
 import type { EncodedWrite } from './cells.ts'
 import type { LakeTableStatus, Recovered } from './types.ts'
 
-/** Places in a flush where a test may have the process killed. */
+/** Places in the lake's work where a test may have the process killed. */
 export const CRASH_POINTS = [
   'flush:planned',
   'flush:copied',
@@ -12,11 +12,23 @@ export const CRASH_POINTS = [
   'flush:renamed-first',
   'flush:renamed-all',
   'flush:listed',
+  'flush:shown',
+  'merge:planned',
+  'merge:copied',
+  'merge:published',
+  'merge:listed',
+  'merge:shown',
+  'expire:removed',
+  'expire:forgotten',
+  'catalog:written',
+  'catalog:swapped',
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
 export interface WorkerOptions {
   dataDir: string
+  /** How long a replaced file stays for readers who have begun, ms. */
+  lakeGraceMs: number
   crashAt: CrashPoint | null
 }
 
@@ -32,6 +44,11 @@ export interface Requests {
   }
   analysis: { ask: { analysisId: string }; answer: Row | null }
   flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }
+  /** Merges small files, and removes those replaced long enough ago. */
+  tidy: {
+    ask: { nowMs: number; ackedSeq: number; quietMs: number }
+    answer: { merged: number; removed: number }
+  }
   prune: { ask: { nowMs: number }; answer: null }
   status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[] } }
   close: { ask: { nowMs: number; ackedSeq: number }; answer: null }

@@ -42,9 +42,14 @@ export const CREATE_JOURNAL = [
 
 /** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
 export const MANIFEST = 'lake_files'
-export const CREATE_MANIFEST = `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
-  table_name VARCHAR NOT NULL, path VARCHAR NOT NULL, dt DATE NOT NULL, seq_first BIGINT NOT NULL,
-  seq_last BIGINT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, written_at TIMESTAMP NOT NULL)`
+export const CREATE_MANIFEST = [
+  `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
+    table_name VARCHAR NOT NULL, path VARCHAR NOT NULL, dt DATE NOT NULL, seq_first BIGINT NOT NULL,
+    seq_last BIGINT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, written_at TIMESTAMP NOT NULL)`,
+  // Added since: a file of before has the first schema and is live.
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,
+]
 
 /** Cells as JavaScript wants them: TIMESTAMP as Unix ms, whole numbers as doubles. */
 function readable(column: Column): string {
@@ -60,8 +65,8 @@ export const selectList = (table: Table): string => table.columns.map(readable).
 export const lakeColumns = (table: Table): string =>
   table.columns.map((column) => identifier(column.name)).join(', ')
 
-/** Rows of a lake file: by mint where there is one, then by time; ties by order of commit. */
+/** Rows of a lake file: by mint where there is one, then by time; ties by the rest of the row, so that the order is one. */
 export const lakeOrder = (table: LakeTable): string => {
   const byMint = table.columns.some((column) => column.name === 'mint') ? ['mint'] : []
-  return [...byMint, identifier(table.lakeDateColumn), ROW_SEQ].join(', ')
+  return [...byMint, table.lakeDateColumn, table.columns[0].name].map(identifier).join(', ')
 }

@@ -10,8 +10,11 @@ import { type Gatherer, gatherer } from './gather.ts'
 import {
   COMMIT_ROWS_MAX,
   COMMIT_TIMEOUT_MS,
+  DATE_QUIET_MS,
   FLUSH_TIMEOUT_MS,
   GATHER_MS,
+  HOUSEKEEPING_TIMEOUT_MS,
+  LAKE_GRACE_MS_DEFAULT,
   LOOKUP_TIMEOUT_MS,
   PRUNE_EVERY_MS,
   STATUS_TIMEOUT_MS,
@@ -26,6 +29,12 @@ export interface StoreOptions {
   dataDir: string
   /** How often new rows go to the lake, ms; 0: only on demand and at close. */
   lakeFlushMs: number
+  /** How often small files are merged and replaced ones removed, ms; 0: only on demand. */
+  lakeTidyMs?: number
+  /** How long a replaced file stays for readers who have begun, ms. */
+  lakeGraceMs?: number
+  /** How long a date must have been without a new file before all of its files are made one, ms. */
+  lakeQuietMs?: number
   clock: Clock
   log: StoreLog
   /** How long the first caller of a batch waits for others, ms. */
@@ -69,6 +78,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       clock: options.clock,
       log: options.log,
       commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
+      lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
       crashAt: options.crashAt ?? null,
     })
     return door(cellar, dataDir, options)
@@ -84,10 +94,17 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
   let closed: Promise<void> | null = null
 
   const flushLake = async (): Promise<void> => void (await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS))
+  const tidyLake = () =>
+    cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS)
   const prune = async (): Promise<void> => void (await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS))
   const complain = (what: string) => (error: unknown) => options.log.warn({ error: String(error) }, what)
   const chores: Repeating[] = [
     repeating(flushLake, options.lakeFlushMs, complain('the lake could not be written; trying again')),
+    repeating(
+      async () => void (await tidyLake()),
+      options.lakeTidyMs ?? 0,
+      complain('the lake could not be tidied; trying again'),
+    ),
     repeating(prune, PRUNE_EVERY_MS, complain('old rows could not be pruned; trying again')),
   ]
 
@@ -121,6 +138,7 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     commit,
     analysis: (analysisId) => cellar.ask('analysis', { analysisId }, LOOKUP_TIMEOUT_MS),
     flushLake,
+    tidyLake,
     status,
     close() {
       closed ??= shut()

@@ -25,6 +25,7 @@ export interface LakeTableStatus {
   table: TableName
   files: number
   rows: number
+  bytes: number
   /** Rows durable in the store that no lake file holds yet. */
   backlog: number
 }
@@ -38,6 +39,8 @@ export interface StoreDoor {
   analysis(analysisId: string): Promise<Row | null>
   /** Writes everything not yet in the lake as Parquet. */
   flushLake(): Promise<void>
+  /** Merges small files of the lake and removes those replaced before the grace. */
+  tidyLake(): Promise<{ merged: number; removed: number }>
   status(): Promise<{ healthy: boolean; lake: LakeTableStatus[]; databaseBytes: number }>
   /** Flushes, checkpoints and closes. */
   close(): Promise<void>

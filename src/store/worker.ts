@@ -85,7 +85,8 @@ const handlers: Handlers = {
     if (ackedSeq !== null) await committer.retract(ackedSeq)
     const journal = openJournal(database, log)
     await journal.spread(committer.lastSeq)
-    const lake = openLake(database, { dataDir: options.dataDir, reach, log })
+    const { dataDir, lakeGraceMs } = options
+    const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, reach, log })
     cellar = { database, committer, journal, lake }
     await catchUp(lake, committer.lastSeq, nowMs)
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
@@ -104,6 +105,7 @@ const handlers: Handlers = {
     await journal.spread(ackedSeq)
     return lake.flush(ackedSeq, nowMs)
   },
+  tidy: ({ nowMs, quietMs }) => opened().lake.tidy(nowMs, quietMs),
   async prune({ nowMs }) {
     await opened().database.maintenance.run((connection) => prune(connection, nowMs))
     return null
@@ -149,7 +151,8 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     const code = error instanceof ServiceError ? error.code : 'store_unavailable'
     post({ id, ok: false, code, message })
     // A lake that cannot be written leaves the database as it was: the next flush tries again.
-    if (kind === 'flush' ? isFatalError(error) : isWorldError(error)) await fail(error)
+    const isLake = kind === 'flush' || kind === 'tidy'
+    if (isLake ? isFatalError(error) : isWorldError(error)) await fail(error)
   }
 }
 

@@ -3,6 +3,7 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
 import type { CrashPoint } from '../../src/store/messages.ts'
 import { NOON_MS, openTestStore, submission } from './support.ts'
 
@@ -15,6 +16,8 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const store = await openTestStore(folder, {
   crashAt: crashAt as CrashPoint | undefined,
   lakeFlushMs: mode === 'storm' ? 50 : 0,
+  lakeTidyMs: mode === 'storm' ? 70 : 0,
+  lakeGraceMs: 0,
 })
 
 async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
@@ -48,6 +51,16 @@ async function flush(): Promise<void> {
   await store.flushLake()
 }
 
+/** As many small files as are merged, then the merge and the removal of what it replaced. */
+async function tidy(): Promise<void> {
+  for (let i = 0; i < MERGE_FILES_MIN; i++) {
+    await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS)
+    await store.flushLake()
+  }
+  await store.tidyLake()
+}
+
 if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
 else if (mode === 'flush') await flush()
+else if (mode === 'tidy') await tidy()
 else await onDemand()

@@ -66,6 +66,14 @@ const ids = async (table: string): Promise<string[]> =>
     String(row.id),
   )
 
+const catalogIds = async (): Promise<string[]> =>
+  (
+    await readSql(
+      'SELECT analysis_id AS id FROM lake.training ORDER BY 1',
+      `ATTACH '${join(folder, 'lake', 'catalog.duckdb')}' AS lake (READ_ONLY)`,
+    )
+  ).map((row) => String(row.id))
+
 /** Opens the store once more: every acknowledged id is in the lake once, and the ledger agrees with the examples. */
 async function expectWhole(acknowledged: readonly string[]): Promise<void> {
   const store = await openTestStore(folder)
@@ -74,6 +82,7 @@ async function expectWhole(acknowledged: readonly string[]): Promise<void> {
     expect(new Set(examples).size).toBe(examples.length)
     expect(acknowledged.filter((id) => !examples.includes(id))).toEqual([])
     expect(await ids('xp_ledger')).toEqual(examples)
+    expect(await catalogIds()).toEqual(examples)
     const { xpTotals, coverage } = store.recovered
     expect(xpTotals.reduce((sum, { xp }) => sum + xp, 0)).toBe(examples.length * 17.5)
     expect(coverage.reduce((sum, { count }) => sum + count, 0)).toBe(examples.length)
@@ -100,13 +109,13 @@ test('killed twice amid 200 callers and flushes, the store has each acknowledged
   await expectWhole(acknowledged)
 }, 60_000)
 
-describe('a process that dies in a flush loses nothing and doubles nothing', () => {
+describe('a process that dies while it works on the lake loses nothing and doubles nothing', () => {
   test.each(CRASH_POINTS)(
     'at %s',
     async (point) => {
-      const child = start('flush', point)
+      const child = start(/^(merge|expire)/.test(point) ? 'tidy' : 'flush', point)
       expect((await child.exited).signal).toBe('SIGKILL')
-      expect(child.lines).toHaveLength(6)
+      expect(child.lines.length).toBeGreaterThanOrEqual(6)
       await expectWhole(child.lines)
     },
     30_000,

@@ -190,5 +190,11 @@ test('status tells rows, files and backlog of every lake table, and the size of 
   expect(status.databaseBytes).toBeGreaterThan(0)
   const expected = Object.values(TABLES).filter((table) => table.lakeDateColumn !== null)
   expect(status.lake.map((lake) => lake.table)).toEqual(expected.map((table) => table.name))
-  expect(status.lake[0]).toEqual({ table: 'training', files: 1, rows: 1, backlog: 1 })
+  expect(status.lake[0]).toEqual({
+    table: 'training',
+    files: 1,
+    rows: 1,
+    bytes: expect.any(Number),
+    backlog: 1,
+  })
 })

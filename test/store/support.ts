@@ -64,10 +64,11 @@ export function openTestStore(dataDir: string, options: Partial<StoreOptions> = 
 }
 
 /** Rows of a query in a database of its own, as a reader from outside sees them. */
-export async function readSql(sql: string): Promise<Record<string, unknown>[]> {
+export async function readSql(sql: string, ...before: string[]): Promise<Record<string, unknown>[]> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()
   try {
+    for (const statement of before) await connection.run(statement)
     return (await (await connection.run(sql)).getRowObjectsJS()) as Record<string, unknown>[]
   } finally {
     connection.closeSync()

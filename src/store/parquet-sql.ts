@@ -1,0 +1,38 @@
+// In: tables and paths of their Parquet files, of this schema or an older one. Out: SQL that reads them as one relation of
+// today's columns, in their order and types, NULL where a file is older than a column. Never runs it.
+import { type Column, LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
+import { identifier, type LakeTable, literal } from './sql.ts'
+
+/** A file as its readers need it. */
+export interface ReadableFile {
+  /** Absolute. */
+  path: string
+  schemaVersion: number
+}
+
+const nullOf = (column: Column): string => `NULL::${column.type} AS ${identifier(column.name)}`
+const names = (table: LakeTable): string => table.columns.map(({ name }) => identifier(name)).join(', ')
+
+/** A relation with the table's columns and no row. */
+const emptyRelation = (table: LakeTable): string =>
+  `SELECT ${table.columns.map(nullOf).join(', ')} WHERE false`
+
+/** Only the newest row of each key counts, where a table says so. */
+const newestOnly = ({ latestBy }: LakeTable): string =>
+  latestBy === undefined
+    ? ''
+    : ` QUALIFY row_number() OVER (PARTITION BY ${latestBy.map(identifier).join(', ')} ORDER BY known_at DESC) = 1`
+
+/**
+ * A SELECT over `files`. Where all files have today's schema nothing stands between the reader and them, so filters and
+ * projections reach the Parquet.
+ */
+export function selectFromFiles(table: LakeTable, files: readonly ReadableFile[]): string {
+  if (files.length === 0) return emptyRelation(table)
+  const paths = files.map(({ path }) => literal(path)).join(', ')
+  const isOlder = files.some(({ schemaVersion }) => schemaVersion < LAKE_SCHEMA_VERSION)
+  const options = `hive_partitioning=false${isOlder ? ', union_by_name=true' : ''}`
+  const scan = `read_parquet([${paths}], ${options})`
+  const source = isOlder ? `(SELECT * FROM ${scan} UNION ALL BY NAME ${emptyRelation(table)})` : scan
+  return `SELECT ${names(table)} FROM ${source}${newestOnly(table)}`
+}

@@ -1,0 +1,98 @@
+// In: files of the lake. Out: where each lies, and which of them a reader who lists folders sees. A file lies below
+// `.files`, where the catalog sends its readers; while it is live it has a second name (a hard link) in the folders that
+// `lake/<table>/*/*.parquet` matches. So a file that was replaced is gone from the folders at once, and yet stays for
+// readers who have begun with the catalog. Where the disk has no hard links there is one place, and replaced files
+// stay visible until they are removed. Never decides what is live.
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  fileBytes,
+  type LakeListing,
+  linkFile,
+  listTable,
+  makeFolder,
+  type Part,
+  partPath,
+  removeFile,
+} from './lake-files.ts'
+
+export interface Shelf {
+  /** False where the disk has no hard links. */
+  readonly hasLinks: boolean
+  /** Absolute path of a file. */
+  pathOf(part: Part): string
+  /** Every file of a table that lies here, listed or not. */
+  listing(table: string): Promise<LakeListing>
+  /** Shows live files to those who list folders. */
+  show(parts: readonly Part[]): Promise<void>
+  /** Hides replaced files from them. */
+  hide(parts: readonly Part[]): Promise<void>
+  /** Makes the folders of a table show exactly `live`; what is not ours is left alone. */
+  settle(table: string, live: readonly Part[]): Promise<LakeListing>
+}
+
+const FILES_FOLDER = '.files'
+
+async function canLink(root: string): Promise<boolean> {
+  const probe = join(root, 'probe')
+  try {
+    await makeFolder(root)
+    await writeFile(probe, '')
+    await linkFile(probe, `${probe}.link`)
+    return true
+  } catch {
+    return false
+  } finally {
+    await rm(probe, { force: true })
+    await rm(`${probe}.link`, { force: true })
+  }
+}
+
+const sameFile = async (a: string, b: string): Promise<boolean> =>
+  (await fileBytes(a).catch(() => -1)) === (await fileBytes(b).catch(() => -2))
+
+export async function openShelf(lakeDir: string): Promise<Shelf> {
+  const hasLinks = await canLink(join(lakeDir, FILES_FOLDER))
+  const root = hasLinks ? join(lakeDir, FILES_FOLDER) : lakeDir
+  const pathOf = (part: Part): string => join(root, partPath(part))
+  const shownAt = (part: Part): string => join(lakeDir, partPath(part))
+
+  async function show(parts: readonly Part[]): Promise<void> {
+    if (hasLinks) for (const part of parts) await linkFile(pathOf(part), shownAt(part))
+  }
+
+  async function hide(parts: readonly Part[]): Promise<void> {
+    if (hasLinks) for (const part of parts) await removeFile(shownAt(part))
+  }
+
+  /** A folder written before there was `.files`: its files get their place there. */
+  async function adopt(parts: readonly Part[]): Promise<void> {
+    for (const part of parts) {
+      if ((await fileBytes(pathOf(part)).catch(() => -1)) === -1)
+        await linkFile(shownAt(part), pathOf(part)).catch(() => undefined)
+    }
+  }
+
+  async function settle(table: string, live: readonly Part[]): Promise<LakeListing> {
+    const shown = await listTable(lakeDir, table)
+    if (!hasLinks) return shown
+    const names = new Set(live.map(partPath))
+    await hide(shown.parts.filter((part) => !names.has(partPath(part))))
+    for (const part of live) {
+      if (!(await sameFile(pathOf(part), shownAt(part)))) await show([part])
+    }
+    return shown
+  }
+
+  return {
+    hasLinks,
+    pathOf,
+    async listing(table) {
+      if (hasLinks) await adopt((await listTable(lakeDir, table)).parts)
+      return listTable(root, table)
+    },
+    show,
+    hide,
+    settle,
+  }
+}
