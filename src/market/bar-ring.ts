@@ -1,6 +1,7 @@
 // In: closed bars of one timeframe, token by token, ascending. Out: a token's newest bars, read backwards.
 // One pool of fixed-size chunks serves all tokens: a token takes chunks as it trades, gives its oldest back at its
 // own maximum, and when the pool is empty the market's oldest chunk changes hands. Never folds or aggregates.
+import { assert } from '../lib/assert.ts'
 
 /** Fields of a bar, in the order in which they lie in memory. */
 export const T = 0
@@ -18,7 +19,7 @@ export const BAR_STRIDE = 8
 export const COUNT_UNIT = 67_108_864
 
 export const tradesOf = (counts: number): number => Math.floor(counts / COUNT_UNIT)
-export const buysOf = (counts: number): number => counts % COUNT_UNIT
+export const buysOf = (counts: number): number => counts - Math.floor(counts / COUNT_UNIT) * COUNT_UNIT
 
 const NONE = 0xffffffff
 
@@ -33,7 +34,9 @@ export class BarRing {
   /** All bars, chunk after chunk. A bar's address is its first index here. */
   readonly values: Float64Array
   reclaimedBars = 0
-  #chunkBars: number
+  /** Bars of a chunk are a power of two. */
+  #chunkBits: number
+  #chunkMask: number
   #chunksPerTokenMax: number
   #chunkCount: number
   /** Chunks of one token, both ways. */
@@ -45,17 +48,19 @@ export class BarRing {
   #takenHead = NONE
   #takenTail = NONE
   #owner: Uint32Array
-  #used: Uint16Array
   #free = NONE
   #untouched = 0
+  /** By token: the place after its newest bar, counted in bars from the pool's first; 0 for none. */
+  #end: Uint32Array
   /** By token. */
-  #newest: Uint32Array
   #oldest: Uint32Array
   #chunks: Uint32Array
   #held = 0
 
   constructor({ tokensMax, poolBars, chunkBars, barsPerTokenMax }: BarRingOptions) {
-    this.#chunkBars = chunkBars
+    assert((chunkBars & (chunkBars - 1)) === 0, 'a chunk holds a power of two of bars')
+    this.#chunkBits = Math.log2(chunkBars)
+    this.#chunkMask = chunkBars - 1
     this.#chunkCount = Math.ceil(poolBars / chunkBars)
     this.#chunksPerTokenMax = Math.ceil(barsPerTokenMax / chunkBars) + 1
     // Pages of the pool cost memory only once they are written to.
@@ -66,8 +71,7 @@ export class BarRing {
     this.#takenBefore = links()
     this.#takenAfter = links()
     this.#owner = links()
-    this.#used = new Uint16Array(this.#chunkCount)
-    this.#newest = new Uint32Array(tokensMax).fill(NONE)
+    this.#end = new Uint32Array(tokensMax)
     this.#oldest = new Uint32Array(tokensMax).fill(NONE)
     this.#chunks = new Uint32Array(tokensMax)
   }
@@ -79,30 +83,30 @@ export class BarRing {
 
   /** Room for one more bar of `token`: the address to write it to. */
   push(token: number): number {
-    let chunk = this.#newest[token]
-    if (chunk === NONE || this.#used[chunk] === this.#chunkBars) chunk = this.#grow(token)
+    let end = this.#end[token]
+    // A multiple of the chunk's size: the newest chunk is full, or there is none.
+    if ((end & this.#chunkMask) === 0) end = this.#grow(token) << this.#chunkBits
+    this.#end[token] = end + 1
     this.#held++
-    return (chunk * this.#chunkBars + this.#used[chunk]++) * BAR_STRIDE
+    return end * BAR_STRIDE
   }
 
   /** Calls `visit` with the address of each bar, newest first, until it returns false. */
   backwards(token: number, visit: (address: number) => boolean): void {
-    for (let chunk = this.#newest[token]; chunk !== NONE; chunk = this.#older[chunk]) {
-      const first = chunk * this.#chunkBars * BAR_STRIDE
-      for (
-        let address = first + (this.#used[chunk] - 1) * BAR_STRIDE;
-        address >= first;
-        address -= BAR_STRIDE
-      ) {
+    let end = this.#end[token]
+    while (end !== 0) {
+      const chunk = this.#chunkOf(end)
+      const first = (chunk << this.#chunkBits) * BAR_STRIDE
+      for (let address = (end - 1) * BAR_STRIDE; address >= first; address -= BAR_STRIDE) {
         if (!visit(address)) return
       }
+      end = this.#endOf(this.#older[chunk])
     }
   }
 
   /** Address of the newest bar, or -1. */
   newest(token: number): number {
-    const chunk = this.#newest[token]
-    return chunk === NONE ? -1 : (chunk * this.#chunkBars + this.#used[chunk] - 1) * BAR_STRIDE
+    return this.#end[token] === 0 ? -1 : (this.#end[token] - 1) * BAR_STRIDE
   }
 
   /** Gives all chunks of a token back. */
@@ -113,21 +117,19 @@ export class BarRing {
   #grow(token: number): number {
     if (this.#chunks[token] >= this.#chunksPerTokenMax) this.#release(this.#oldest[token])
     const chunk = this.#take()
+    const previous = this.#end[token] === 0 ? NONE : this.#chunkOf(this.#end[token])
     this.#owner[chunk] = token
-    this.#used[chunk] = 0
-    const previous = this.#newest[token]
     this.#older[chunk] = previous
     this.#newer[chunk] = NONE
     if (previous === NONE) this.#oldest[token] = chunk
     else this.#newer[previous] = chunk
-    this.#newest[token] = chunk
     this.#chunks[token]++
     return chunk
   }
 
   #take(): number {
     if (this.#free === NONE && this.#untouched === this.#chunkCount) {
-      this.reclaimedBars += this.#used[this.#takenHead]
+      this.reclaimedBars += this.#usedOf(this.#takenHead)
       this.#release(this.#takenHead)
     }
     let chunk = this.#free
@@ -145,11 +147,11 @@ export class BarRing {
   #release(chunk: number): void {
     const token = this.#owner[chunk]
     const next = this.#newer[chunk]
+    this.#held -= this.#usedOf(chunk)
     this.#oldest[token] = next
-    if (next === NONE) this.#newest[token] = NONE
+    if (next === NONE) this.#end[token] = 0
     else this.#older[next] = NONE
     this.#chunks[token]--
-    this.#held -= this.#used[chunk]
     const before = this.#takenBefore[chunk]
     const after = this.#takenAfter[chunk]
     if (before === NONE) this.#takenHead = after
@@ -158,5 +160,21 @@ export class BarRing {
     else this.#takenBefore[after] = before
     this.#newer[chunk] = this.#free
     this.#free = chunk
+  }
+
+  /** The chunk whose bars end at `end`. */
+  #chunkOf(end: number): number {
+    return (end - 1) >>> this.#chunkBits
+  }
+
+  /** The end of a full chunk; 0 for none. */
+  #endOf(chunk: number): number {
+    return chunk === NONE ? 0 : (chunk + 1) << this.#chunkBits
+  }
+
+  /** Every chunk of a token is full but its newest. */
+  #usedOf(chunk: number): number {
+    const end = this.#end[this.#owner[chunk]]
+    return this.#chunkOf(end) === chunk ? end - (chunk << this.#chunkBits) : this.#chunkMask + 1
   }
 }

@@ -6,6 +6,7 @@ import { BAR_STRIDE, BarRing, BV, C, COUNT_UNIT, H, L, N, O, T, V } from './bar-
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
   CHUNK_BARS,
+  intervalStart,
   LATE_GRACE_MS,
   POOL_BARS_MIN,
   POOL_BARS_PER_TOKEN,
@@ -88,7 +89,7 @@ export class BarStore {
    * goes back: seconds that ended at or before it are closed.
    */
   add(token: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
-    const second = tsMs - (tsMs % SECOND_MS)
+    const second = intervalStart(tsMs, SECOND_MS)
     if (second > this.#head[token]) {
       if (this.#head[token] !== EMPTY) this.#close(token, watermarkMs)
       else this.#tail[token] = second
@@ -154,7 +155,7 @@ export class BarStore {
       }
     }
     // Nothing between the head and the newcomer is pending; a late trade may move the tail back within the grace.
-    this.#tail[token] = second > head ? Math.max(second, watermarkMs - (watermarkMs % SECOND_MS)) : second
+    this.#tail[token] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
   /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
@@ -162,18 +163,18 @@ export class BarStore {
     const ring = this.#rings[timeframe]
     const address = ring.push(token)
     const values = ring.values
-    for (let field = 0; field < BAR_STRIDE; field++) values[address + field] = source[at + field]
+    copyBar(values, address, source, at)
     if (this.#onClosed !== undefined) this.#onClosed(token, timeframe, values, address)
     if (timeframe + 1 === TIMEFRAME_COUNT) return
     const open = token * OPEN_BLOCK + timeframe * BAR_STRIDE
     const start = values[address + T]
-    const bucket = start - (start % TIMEFRAME_LENGTHS_MS[timeframe + 1])
+    const bucket = intervalStart(start, TIMEFRAME_LENGTHS_MS[timeframe + 1])
     if (this.#open[open + T] === bucket) {
       merge(this.#open, open, values, address)
       return
     }
     if (this.#open[open + T] !== EMPTY) this.#fold(token, timeframe + 1, this.#open, open)
-    for (let field = 0; field < BAR_STRIDE; field++) this.#open[open + field] = values[address + field]
+    copyBar(this.#open, open, values, address)
     this.#open[open + T] = bucket
   }
 
@@ -185,14 +186,14 @@ export class BarStore {
     const length = TIMEFRAME_LENGTHS_MS[timeframe]
     let made = 0
     const put = (source: Float64Array, at: number) => {
-      const bucket = source[at + T] - (source[at + T] % length)
+      const bucket = intervalStart(source[at + T], length)
       const last = (made - 1) * BAR_STRIDE
       if (made > 0 && this.#scratch[last + T] === bucket) {
         merge(this.#scratch, last, source, at)
         return
       }
       const next = made++ * BAR_STRIDE
-      for (let field = 0; field < BAR_STRIDE; field++) this.#scratch[next + field] = source[at + field]
+      copyBar(this.#scratch, next, source, at)
       this.#scratch[next + T] = bucket
     }
     for (let level = timeframe - 1; level >= 0; level--) {
@@ -261,6 +262,18 @@ export class BarStore {
     this.#head[token] = EMPTY
     this.#tail[token] = EMPTY
   }
+}
+
+/** Written out: a loop over so few fields costs as much as they do. */
+function copyBar(target: Float64Array, to: number, source: Float64Array, from: number): void {
+  target[to] = source[from]
+  target[to + O] = source[from + O]
+  target[to + H] = source[from + H]
+  target[to + L] = source[from + L]
+  target[to + C] = source[from + C]
+  target[to + V] = source[from + V]
+  target[to + N] = source[from + N]
+  target[to + BV] = source[from + BV]
 }
 
 /** Adds the later bar at `from` to the one at `to`. */

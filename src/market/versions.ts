@@ -9,7 +9,9 @@ export const VERSION_VALUES = 9
 const ENDED_AT = VERSION_VALUES
 const WINDOW_FROM = VERSION_VALUES + 1
 const STRIDE = VERSION_VALUES + 2
-const SEGMENT_RECORDS = 16_384
+const SEGMENT_BITS = 14
+const SEGMENT_RECORDS = 1 << SEGMENT_BITS
+const SEGMENT_MASK = SEGMENT_RECORDS - 1
 const NONE = -1
 
 interface Segment {
@@ -58,12 +60,12 @@ export class VersionLog {
     if (index === this.#segments.length * SEGMENT_RECORDS) this.#grow(endedAtMs)
     const number = this.#nextNumber++
     const record = number - this.#firstNumber
-    const segment = this.#segments[Math.floor(record / SEGMENT_RECORDS)]
-    const at = (record % SEGMENT_RECORDS) * STRIDE
+    const segment = this.#segments[record >>> SEGMENT_BITS]
+    const at = (record & SEGMENT_MASK) * STRIDE
     for (let field = 0; field < VERSION_VALUES; field++) segment.values[at + field] = values[field]
     segment.values[at + ENDED_AT] = endedAtMs
     segment.values[at + WINDOW_FROM] = windowFromMs
-    segment.previous[record % SEGMENT_RECORDS] = this.#latest[token]
+    segment.previous[record & SEGMENT_MASK] = this.#latest[token]
     this.#latest[token] = number
   }
 
@@ -73,11 +75,11 @@ export class VersionLog {
     let number = this.#latest[token]
     while (number >= this.#firstNumber) {
       const record = number - this.#firstNumber
-      const segment = this.#segments[Math.floor(record / SEGMENT_RECORDS)]
-      const at = (record % SEGMENT_RECORDS) * STRIDE
+      const segment = this.#segments[record >>> SEGMENT_BITS]
+      const at = (record & SEGMENT_MASK) * STRIDE
       if (segment.values[at + ENDED_AT] <= timeMs) return found
       found = { values: segment.values, at, windowFromMs: segment.values[at + WINDOW_FROM] }
-      number = segment.previous[record % SEGMENT_RECORDS]
+      number = segment.previous[record & SEGMENT_MASK]
     }
     // The chain ends here: either the token began with `found`, or what came before ended before the retention.
     return found

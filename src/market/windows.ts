@@ -7,7 +7,7 @@ import { TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
-import { TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from './limits.ts'
+import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from './limits.ts'
 
 export type WindowField =
   | 'volume1m'
@@ -54,13 +54,13 @@ function windowFrom(
   { lengthMs, resolutionMs }: { lengthMs: number; resolutionMs: number },
   nowMs: number,
 ): number {
-  return nowMs - (nowMs % resolutionMs) - lengthMs + resolutionMs
+  return intervalStart(nowMs, resolutionMs) - lengthMs + resolutionMs
 }
 
 /** The 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFrom = (nowMs: number): number => windowFrom(DAY, nowMs)
 /** When the 24-hour window moves next. */
-export const dayMovesAt = (nowMs: number): number => nowMs - (nowMs % DAY.resolutionMs) + DAY.resolutionMs
+export const dayMovesAt = (nowMs: number): number => intervalStart(nowMs, DAY.resolutionMs) + DAY.resolutionMs
 
 export class Windows {
   #bars: BarStore

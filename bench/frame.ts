@@ -1,0 +1,150 @@
+// In: nothing. Out: the words that questions, candidates and the runner share, and the small tools that every question
+// needs. Never measures by itself.
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** What one candidate did in one round. Metrics are per second, microseconds, bytes …, as their names say. */
+export interface Measured {
+  metrics: Record<string, number>
+  /** Of what it computed: work whose result nobody looks at may vanish. */
+  checksum: string
+}
+
+export interface RunOptions {
+  /** A few seconds for the whole benchmark: shows that it runs, not how fast. */
+  small: boolean
+  /** Everything, the largest sizes included. */
+  full: boolean
+}
+
+export type Candidate = (options: RunOptions) => Promise<Measured> | Measured
+
+/** What a measured figure is held against. */
+export interface Comparison {
+  title: string
+  metric: string
+  /** The candidate whose figure it is; `ours` unless said. */
+  of?: string
+  /** Another candidate: the target is a ratio ours / theirs. None: the target is the figure itself. */
+  against?: string
+  /** The metric of the other candidate, where it has another name. */
+  againstMetric?: string
+  unit: string
+  gate?: number
+  stretch?: number
+  better: 'higher' | 'lower'
+  /** Only where everything is measured. */
+  fullOnly?: boolean
+  note?: string
+}
+
+export interface Question {
+  name: string
+  title: string
+  candidates: Record<string, Candidate>
+  /** Candidates measured only where everything is. */
+  fullOnly?: readonly string[]
+  /** Candidates that are installed for the benchmark: left out of the small run, which needs no network. */
+  onDemand?: readonly string[]
+  comparisons: readonly Comparison[]
+  rounds: number
+  /** Run first, in the runner: installs a peer, compiles a limit. What it throws is what the missing candidates say. */
+  prepare?(options: RunOptions): Promise<void> | void
+}
+
+/** mulberry32: small, seeded, good enough for a load; the same in bench/limits/bars.c. */
+export function random(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
+
+export const quantile = (sorted: ArrayLike<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
+
+export const sha = (bytes: string | Uint8Array): string =>
+  createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+
+/** Times `work` once it is warm: `times` runs, or as many as fit in `ms`. @returns microseconds a run. */
+export function microsecondsOf(work: () => void, ms: number): number {
+  for (const until = performance.now() + ms / 3; performance.now() < until; ) work()
+  let runs = 0
+  const started = performance.now()
+  while (performance.now() - started < ms) {
+    work()
+    runs++
+  }
+  return ((performance.now() - started) * 1_000) / runs
+}
+
+const CACHE = join(tmpdir(), 'mintlake-bench')
+
+/** A peer too heavy to be a dependency, installed for the benchmark alone; throws where it cannot be had. */
+export function installed<Module>(name: string, version: string): Module {
+  const prefix = join(CACHE, `${name}@${version}`)
+  const require = createRequire(join(prefix, 'package.json'))
+  if (!existsSync(join(prefix, 'node_modules', name))) {
+    mkdirSync(prefix, { recursive: true })
+    execFileSync(
+      'npm',
+      ['install', '--no-save', '--no-audit', '--no-fund', '--prefix', prefix, `${name}@${version}`],
+      { stdio: 'ignore', timeout: 120_000 },
+    )
+  }
+  return require(name)
+}
+
+/** A limit written in C, compiled for this machine; throws where there is no compiler. */
+export function compiled(source: URL, ...flags: string[]): string {
+  mkdirSync(CACHE, { recursive: true })
+  const target = join(CACHE, `${sha(readFileSync(source))}-${process.arch}`)
+  if (!existsSync(target))
+    execFileSync('cc', ['-O2', '-o', target, source.pathname, '-lm', ...flags], { stdio: 'inherit' })
+  return target
+}
+
+/** Runs a program and reads the JSON on its last line. */
+export function jsonOf<Value>(command: string, args: readonly string[], timeoutMs = 300_000): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let text = ''
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    child.stdout.on('data', (chunk) => {
+      text += chunk
+    })
+    child.on('error', reject)
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      if (code === 0) resolve(JSON.parse(text.trimEnd().split('\n').at(-1)!))
+      else reject(new Error(`${command} ended with ${code}`))
+    })
+  })
+}
+
+const hasTaskset = existsSync('/usr/bin/taskset')
+
+/** A command on one core, where the system can hold it there. */
+export const onCore = (core: 0 | 1, command: string, args: readonly string[]): [string, string[]] =>
+  hasTaskset ? ['taskset', ['-c', `${core}`, command, ...args]] : [command, [...args]]
+
+const CLOCK_TICKS_PER_SECOND = 100
+
+/** CPU seconds of a process so far, from the kernel's own account. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND
+}
+
+export const rssBytes = (pid: number | 'self'): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1_024

@@ -1,0 +1,124 @@
+// In: questions. Out: rows: ours, theirs, their ratio, the target, whether it is met. Candidates take turns, each round in
+// processes of their own; a ratio is taken within a round, and the median over the rounds stands. Never hides a
+// candidate that failed: its row says why.
+import { fileURLToPath } from 'node:url'
+import type { Comparison, Measured, Question, RunOptions } from './frame.ts'
+import { jsonOf, median } from './frame.ts'
+
+export interface Row {
+  question: string
+  title: string
+  unit: string
+  ours: number | null
+  against: string
+  theirs: number | null
+  ratio: number | null
+  gate: number | null
+  stretch: number | null
+  better: 'higher' | 'lower'
+  met: 'stretch' | 'gate' | 'no' | 'not measured' | '-'
+  note: string
+  checksum: string
+}
+
+export interface LoadedQuestion {
+  question: Question
+  file: string
+}
+
+type Round = Map<string, Measured | Error>
+
+const CANDIDATE = fileURLToPath(new URL('candidate.ts', import.meta.url))
+
+async function measureOne(file: string, name: string, options: RunOptions): Promise<Measured | Error> {
+  try {
+    const args = ['--expose-gc', '--no-warnings', CANDIDATE, file, name, JSON.stringify(options)]
+    return await jsonOf<Measured>(process.execPath, args)
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+/** Measures one question. */
+export async function ask(
+  { question, file }: LoadedQuestion,
+  options: RunOptions,
+  progress: (line: string) => void,
+): Promise<Row[]> {
+  let unprepared: Error | null = null
+  try {
+    await question.prepare?.(options)
+  } catch (error) {
+    unprepared = error as Error
+  }
+  const names = Object.keys(question.candidates).filter(
+    (name) =>
+      (options.full || !question.fullOnly?.includes(name)) &&
+      !(options.small && question.onDemand?.includes(name)),
+  )
+  const rounds: Round[] = []
+  for (let round = 0; round < (options.small ? 1 : question.rounds); round++) {
+    const results: Round = new Map()
+    // Each round begins with another candidate, so that none always runs after the same one.
+    for (let turn = 0; turn < names.length; turn++) {
+      const name = names[(turn + round) % names.length]
+      progress(`${question.name}: round ${round + 1} of ${options.small ? 1 : question.rounds}, ${name}`)
+      results.set(name, await measureOne(file, name, options))
+    }
+    rounds.push(results)
+  }
+  return question.comparisons
+    .filter(({ fullOnly, against }) => (options.full || !fullOnly) && (!against || names.includes(against)))
+    .map((comparison) => rowOf(question, comparison, rounds, unprepared))
+}
+
+function rowOf(
+  question: Question,
+  comparison: Comparison,
+  rounds: readonly Round[],
+  unprepared: Error | null,
+): Row {
+  const { metric, of = 'ours', against, againstMetric = metric } = comparison
+  const valuesOf = (name: string, key: string): number[] =>
+    rounds.flatMap((round) => {
+      const measured = round.get(name)
+      return measured === undefined || measured instanceof Error || !(key in measured.metrics)
+        ? []
+        : [measured.metrics[key]]
+    })
+  const ours = valuesOf(of, metric)
+  const theirs = against === undefined ? [] : valuesOf(against, againstMetric)
+  const isMeasured = ours.length > 0 && (against === undefined || theirs.length === ours.length)
+  const ratio =
+    isMeasured && against !== undefined ? median(ours.map((value, round) => value / theirs[round])) : null
+  const failure = [of, against].flatMap((name) => {
+    const failed = name && rounds.map((round) => round.get(name)).find((result) => result instanceof Error)
+    return failed ? [`${name}: ${(failed as Error).message}`] : []
+  })
+  const first = rounds[0]?.get(of)
+  return {
+    question: question.name,
+    title: comparison.title,
+    unit: comparison.unit,
+    ours: ours.length > 0 ? median(ours) : null,
+    against: against ?? '',
+    theirs: theirs.length > 0 ? median(theirs) : null,
+    ratio,
+    gate: comparison.gate ?? null,
+    stretch: comparison.stretch ?? null,
+    better: comparison.better,
+    met: isMeasured ? verdict(comparison, ratio ?? median(ours)) : 'not measured',
+    note: [comparison.note, ...failure, isMeasured ? undefined : unprepared?.message]
+      .filter(Boolean)
+      .join('; '),
+    checksum: first instanceof Error || first === undefined ? '' : first.checksum,
+  }
+}
+
+function verdict({ gate, stretch, better }: Comparison, value: number): Row['met'] {
+  const reaches = (target: number | undefined) =>
+    target !== undefined && (better === 'higher' ? value >= target : value <= target)
+  if (gate === undefined) return '-'
+  if (reaches(stretch)) return 'stretch'
+  return reaches(gate) ? 'gate' : 'no'
+}
