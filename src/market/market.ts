@@ -75,6 +75,7 @@ export class Market implements MarketDoor {
   readonly #recentTrades: RecentTrades
   readonly #pages: PageCache
   readonly #tape: Tape
+  #onChanged: (() => void) | null = null
   readonly #newWindowMs: number
   readonly #analysisCounts = new Map<string, number>()
   #solPriceUsd = Number.NaN
@@ -234,6 +235,23 @@ export class Market implements MarketDoor {
       return true
     })
     return { ndjson: this.#pages.joinWithSeq(slots, this.timeMs), rowCount: slots.size, nextSeq }
+  }
+
+  changedMints(since: number, visit: (mint: string) => void): void {
+    this.#tape.since(since, (slot) => {
+      const words = this.#tokens.texts[slot]
+      if (words !== undefined) visit(words.mint)
+      return true
+    })
+  }
+
+  changedSeq(mint: string): number {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? 0 : this.#changedSeq[slot]
+  }
+
+  watch(onChanged: (() => void) | null): void {
+    this.#onChanged = onChanged
   }
 
   item(mint: string): MarketItem | null {
@@ -462,6 +480,7 @@ export class Market implements MarketDoor {
 
   #changed(slot: number): void {
     this.#changedSeq[slot] = this.#tape.append(slot)
+    this.#onChanged?.()
   }
 
   /** Puts the present version on record, once for each millisecond: it ends now. */

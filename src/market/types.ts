@@ -79,6 +79,12 @@ export interface MarketDoor {
   readonly oldestSince: number
   /** Rows of a tab that changed after `since`, those that left it included; at most `rowsMax` of them. */
   changesSince(since: number, tab: Tab, rowsMax: number): Changes
+  /** Visits the mints whose row changed after `since`, oldest change first, repeats included. */
+  changedMints(since: number, visit: (mint: string) => void): void
+  /** Number of the last change of a token's row; 0 for an unknown mint. */
+  changedSeq(mint: string): number
+  /** Calls back at each change of a row, inside the write: it must not look, only remember. One watcher at most. */
+  watch(onChanged: (() => void) | null): void
   item(mint: string): MarketItem | null
   /** The DataPoint as of now, or null for an unknown mint. */
   datapoint(mint: string): DataPoint | null
