@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
+import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
 
 const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
 const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
@@ -91,6 +92,13 @@ export const SETTINGS = {
     '20',
     wholeNumber(0, 1_000),
     'How old an answer to a read may be that is given again, ms; 0: every one is made anew',
+  ),
+  followFlushMs: setting(
+    'follow-flush-ms',
+    'FOLLOW_FLUSH_MS',
+    `${FOLLOW_FLUSH_MS_DEFAULT}`,
+    wholeNumber(0, 10_000),
+    'How long a change may wait to be sent to followers together with others, ms; 0: not at all',
   ),
   lakeFlushMs: setting(
     'lake-flush-ms',

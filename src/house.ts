@@ -9,7 +9,7 @@ import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
 import { followsRecordedTime, startFeeds } from './feeds.ts'
 import { Cursors } from './http/cursors.ts'
-import { FollowHub } from './http/follow.ts'
+import { FollowHub, type FollowOptions } from './http/follow.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { ReadLimits, readerOf } from './http/readers.ts'
 import type { Route } from './http/route.ts'
@@ -49,6 +49,8 @@ export interface House {
 export interface HouseOptions {
   clock?: Clock
   log?: Log
+  /** Bounds of followers that are otherwise too long to wait for. */
+  follow?: Partial<FollowOptions>
 }
 
 export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
@@ -57,14 +59,20 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs } = config
   const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, clock, log })
   try {
-    return await furnish(config, store, clock, log)
+    return await furnish(config, store, clock, log, options)
   } catch (error) {
     await store.close()
     throw error
   }
 }
 
-async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log): Promise<House> {
+async function furnish(
+  config: Config,
+  store: StoreDoor,
+  clock: Clock,
+  log: Log,
+  options: HouseOptions,
+): Promise<House> {
   const market = new Market({ tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS })
   const recordedTime = followsRecordedTime(config)
   const marketNow = (clockMs: number) => (recordedTime ? market.timeMs : clockMs)
@@ -112,7 +120,8 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
     readersMax: READERS_MAX,
   })
 
-  const hub = new FollowHub(market)
+  const hub = new FollowHub(market, { flushMs: config.followFlushMs, ...options.follow })
+  readStreamMetrics(metrics, hub)
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
     ...agentRoutes({
@@ -133,6 +142,7 @@ async function furnish(config: Config, store: StoreDoor, clock: Clock, log: Log)
   ]
   const server = await startServer(config.host, config.port, {
     routes: [...routes, ...documentRoutes(routes)],
+    streams: { market, hub },
     ingestFrame:
       config.feedKey === ''
         ? null
@@ -231,6 +241,16 @@ async function drained(server: HttpServer): Promise<void> {
   const deadline = Date.now() + DRAIN_MS_MAX
   while (server.inFlight() > 0 && Date.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+}
+
+function readStreamMetrics(metrics: Metrics, hub: FollowHub): void {
+  metrics.read('mintlake_streams', 'Streams that follow, over HTTP and WebSocket', () => hub.size)
+  metrics.read('mintlake_streams_stalled', 'Streams whose socket is full', () => hub.stalled)
+  metrics.read(
+    'mintlake_streams_slow_total',
+    'Streams ended because they were too slow',
+    () => hub.byes.slow_consumer,
+  )
 }
 
 function readMetrics(metrics: Metrics, market: Market): void {

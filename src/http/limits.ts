@@ -29,3 +29,22 @@ export const FRAME_BYTES_MAX = 1024 * 1024
 /** Answers that a feed has not read; beyond it the connection is closed. */
 export const SOCKET_BACKPRESSURE_BYTES_MAX = 1024 * 1024
 export const SOCKET_IDLE_SECONDS_MAX = 120
+/** Followers at once, over HTTP and WebSocket together; one more is 429. */
+export const FOLLOWERS_MAX = 10_000
+/** How long a change may wait for others to be sent with it, unless the settings say otherwise. */
+export const FOLLOW_FLUSH_MS_DEFAULT = 5
+export const FOLLOW_HEARTBEAT_MS = 15_000
+/** A follower whose socket took nothing for this long is too slow: it gets `bye`. */
+export const FOLLOW_STALLED_MS_MAX = 30_000
+/** After this a stream ends with `bye`, so that load can move between servers. */
+export const FOLLOW_AGE_MS_MAX = 3_600_000
+/** Rows in one write to a follower: with the length of a row, what a reader that stops can hold of the server. */
+export const FOLLOW_ROWS_MAX = 128
+/** Writes to one follower in one flush; more wait for the next, so that one who catches up does not hold up the others. */
+export const FOLLOW_WRITES_MAX = 8
+/** Pieces of one channel that followers at different places share; at the maximum all are forgotten. */
+export const FOLLOW_PIECES_MAX = 64
+/** Subscriptions of one WebSocket; one more is refused. */
+export const SUBSCRIPTIONS_MAX = 100
+/** What a client may send in one WebSocket message of the stream; a larger one closes it. */
+export const STREAM_MESSAGE_BYTES_MAX = 16 * 1024

@@ -22,6 +22,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   413: '413 Content Too Large',
   415: '415 Unsupported Media Type',
   422: '422 Unprocessable Content',
+  426: '426 Upgrade Required',
   429: '429 Too Many Requests',
   500: '500 Internal Server Error',
   503: '503 Service Unavailable',
@@ -142,6 +143,12 @@ function stream(reply: Reply, body: Buffer): void {
 function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => void): void {
   const { res } = reply
   let resume: () => void = () => {}
+  let bytes = first
+  let room = true
+  // One closure for all writes of a stream: there may be a thousand a second to each of a hundred streams.
+  const write = () => {
+    room = res.write(bytes)
+  }
   const guarded = (act: () => void) => {
     if (reply.aborted) return
     try {
@@ -154,17 +161,16 @@ function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => v
     resume()
     return true
   })
-  if (first.length > 0) res.write(first)
+  if (first.length > 0) guarded(write)
   stream({
-    write(bytes) {
-      let room = false
-      guarded(() => {
-        room = res.write(bytes)
-      })
+    write(next) {
+      bytes = next
+      room = false
+      guarded(write)
       return room
     },
-    end(bytes) {
-      guarded(() => res.end(bytes))
+    end(last) {
+      guarded(() => res.end(last))
       reply.aborted = true
     },
     onWritable(called) {

@@ -4,8 +4,10 @@ import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_por
 import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
 import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
 import { keyOf } from './request.ts'
+import { type StreamRooms, takeStreamSockets } from './stream-socket.ts'
 
 export interface ServerPorts extends PipelinePorts {
+  streams: StreamRooms
   /** What a held feed connection delivers; null where no feed may push. */
   ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
 }
@@ -51,6 +53,7 @@ function socketPorts(
 export function startServer(host: string, port: number, ports: ServerPorts): Promise<HttpServer> {
   const pipeline = createPipeline(ports)
   const app = App()
+  takeStreamSockets(app, ports.streams, ports)
   if (ports.ingestFrame !== null) takeIngestSockets(app, socketPorts(ports, pipeline, ports.ingestFrame))
   app.any('/*', pipeline.handle)
 

@@ -26,6 +26,7 @@ export const ERRORS = {
   snapshot_stale: { status: 422, title: 'The snapshot is too old' },
   snapshot_in_future: { status: 422, title: 'The snapshot lies in the future' },
   idempotency_mismatch: { status: 422, title: 'The Idempotency-Key was used with another body' },
+  upgrade_required: { status: 426, title: 'This address is a WebSocket' },
   mint_cooldown: { status: 429, title: 'The cooldown of this mint has not passed' },
   submit_rate_limited: { status: 429, title: 'Too many submissions' },
   read_rate_limited: { status: 429, title: 'Too many reads' },

@@ -6,6 +6,7 @@ import { BAR_FILLS, BAR_SHAPES, type Bar, TIMEFRAMES, type Timeframe } from '../
 import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
+import { MarketChannel } from '../channel.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import type { Cursors } from '../cursors.ts'
 import { ARROW_TYPE, barsToArrow, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
@@ -21,6 +22,8 @@ import {
 import { type Format, formatOf } from '../negotiate.ts'
 import { checkedMint, invalidParameter, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
 import type { Route } from '../route.ts'
+import { marketRequest } from '../stream-request.ts'
+import { streamRoute } from '../stream-socket.ts'
 
 const CACHE_ONE_SECOND = 'public, max-age=1'
 const NEWLINE = 10
@@ -69,6 +72,7 @@ export function marketRoutes(rooms: MarketRooms): Route[] {
       summary: 'OHLC bars of a token',
       handle: (context) => bars(market, context),
     },
+    streamRoute,
   ]
 }
 
@@ -93,7 +97,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
   const isFollowed = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
   if (isFollowed === '1' || isFollowed === 'true') {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
-    return follow(market, hub, query, limit.value)
+    return follow(market, hub, query)
   }
   const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
   const etag = weakEtag(`${RUN}-${page.version.toString(36)}-${page.rowCount}`)
@@ -180,22 +184,22 @@ function pageOf(
 }
 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
-function follow(market: MarketDoor, hub: FollowHub, query: URLSearchParams, limit: number): HttpAnswer {
-  const tab = oneOf(query, 'tab', TABS, 'all')
-  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
-  const order = oneOf(query, 'order', ORDERS, 'desc')
-  const since = query.get('since')
-    ? wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-    : null
-  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-  const seq = market.seq
-  const body = since === null ? market.page({ tab, sort, order, limit, offset }).ndjson : Buffer.alloc(0)
+function follow(market: MarketDoor, hub: FollowHub, query: URLSearchParams): HttpAnswer {
+  const request = marketRequest(query, market.tokensMax)
+  const { since } = request
+  hub.admit()
   return {
     status: 200,
-    body,
+    body: Buffer.alloc(0),
     contentType: NDJSON_TYPE,
-    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${seq}`, 'X-Accel-Buffering': 'no' },
-    stream: (writer) => hub.add(writer, tab, since ?? seq),
+    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${market.seq}`, 'X-Accel-Buffering': 'no' },
+    stream: (writer) => {
+      const follower = hub.connect(writer, 'ndjson')
+      const channel = new MarketChannel(market, request.tab)
+      // The line that says where a resumed stream goes on; one that is lost is told so instead.
+      if (since !== null && !channel.isLost({ seq: since })) hub.heartbeat(follower, since)
+      hub.subscribe(follower, channel, since ?? channel.open(request))
+    },
   }
 }
 

@@ -1,0 +1,268 @@
+// In: the market, and where a subscriber stands. Out: the rows that it has not seen: of a tab, of one token, or of one
+// token's bars. What subscribers at the same place are sent is made once, and encoded once for each format. Never keeps
+// a row, nor knows a subscriber.
+import type { MarketDoor } from '../market/types.ts'
+import { TIMEFRAME_MS, type Timeframe } from '../schema/bar.ts'
+import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+import { rowsFrame, type StreamFormat } from './frame.ts'
+import { BARS_LIMIT_MAX, FOLLOW_PIECES_MAX, FOLLOW_ROWS_MAX } from './limits.ts'
+
+/** Where a subscriber stands. */
+export interface Cursor {
+  /** The market's number up to which it has been sent everything. */
+  seq: number
+  /** Of bars: start of the first one that may still change, Unix ms. */
+  barMs: number
+  /** Of bars: the state that it has been sent. */
+  state: string
+}
+
+/** Rows that lead from one cursor to the next, and their bytes in the formats asked for so far. */
+export class Piece {
+  readonly ndjson: Buffer
+  readonly next: Cursor
+  readonly #head: object
+  readonly #frames = new Map<StreamFormat, Buffer>()
+
+  constructor(ndjson: Buffer, next: Cursor, head: object) {
+    this.ndjson = ndjson
+    this.next = next
+    this.#head = head
+  }
+
+  frame(format: StreamFormat): Buffer {
+    if (format === 'ndjson') return this.ndjson
+    let frame = this.#frames.get(format)
+    if (frame === undefined) {
+      frame = rowsFrame(format, this.#head, this.ndjson)
+      this.#frames.set(format, frame)
+    }
+    return frame
+  }
+}
+
+/** The rows that come before any change, a piece at a time: as the reader takes them. */
+export interface Opening {
+  /** The next piece; its `isLast` ends the opening. */
+  next(): { piece: Piece; isLast: boolean }
+}
+
+export interface Channel {
+  readonly name: string
+  /** The token whose changes alone concern it; null for a tab. */
+  readonly mint: string | null
+  /** True when changes after the cursor are no longer known. */
+  isLost(cursor: Pick<Cursor, 'seq'>): boolean
+  /** What changed after the cursor, or a first part of it; null when nothing did. */
+  changes(cursor: Cursor): Piece | null
+  /** Every row, anew. */
+  reopen(): Opening
+  /** True when time alone has changed it: then its subscribers are to be served. */
+  hasMoved(): boolean
+}
+
+export interface MarketRequest {
+  tab: Tab
+  sort: Sort
+  order: Order
+  offset: number
+  limit: number
+}
+
+const opening = (...pieces: Piece[]): Opening => ({
+  next: () => ({ piece: pieces.shift()!, isLast: pieces.length === 0 }),
+})
+
+/** What was made for followers at the same place, while nothing changes. */
+class Pieces {
+  #bySeq = new Map<number, Piece>()
+  #state: number | string = -1
+
+  /** The piece of that place, made when it is not there. `state` tells when all are out of date. */
+  at(state: number | string, place: number, make: () => Piece): Piece {
+    if (state !== this.#state || this.#bySeq.size >= FOLLOW_PIECES_MAX) this.#bySeq.clear()
+    this.#state = state
+    let piece = this.#bySeq.get(place)
+    if (piece === undefined) {
+      piece = make()
+      this.#bySeq.set(place, piece)
+    }
+    return piece
+  }
+}
+
+/** A tab of the market list: every row that changes in it, coalesced to the newest, and one last time a row that left. */
+export class MarketChannel implements Channel {
+  readonly name: string
+  readonly mint = null
+  readonly #market: MarketDoor
+  readonly #tab: Tab
+  readonly #pieces = new Pieces()
+
+  constructor(market: MarketDoor, tab: Tab) {
+    this.name = `market:${tab}`
+    this.#market = market
+    this.#tab = tab
+  }
+
+  /** A number from before the tape, or from another run of the server. */
+  isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
+    return seq < this.#market.oldestSince || seq > this.#market.seq
+  }
+
+  changes({ seq }: Cursor): Piece | null {
+    if (seq === this.#market.seq) return null
+    return this.#pieces.at(this.#market.seq, seq, () => {
+      const { ndjson, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX)
+      return this.#piece('changes', ndjson, nextSeq)
+    })
+  }
+
+  /** The rows of a page, which may be the whole list: its order is frozen, its rows are the newest when they are sent. */
+  open({ tab, sort, order, offset, limit }: MarketRequest): Opening {
+    const { seq } = this.#market
+    if (limit <= FOLLOW_ROWS_MAX) {
+      const page = this.#market.page({ tab, sort, order, offset, limit })
+      return opening(this.#piece('snapshot', page.ndjson, seq, true))
+    }
+    const list = this.#market.freeze(tab, sort)
+    const end = Math.min(list.size, offset + limit)
+    let at = offset
+    return {
+      next: () => {
+        const { ndjson } = list.page(order, at, Math.max(0, Math.min(FOLLOW_ROWS_MAX, end - at)))
+        at += FOLLOW_ROWS_MAX
+        return { piece: this.#piece('snapshot', ndjson, seq, at >= end), isLast: at >= end }
+      },
+    }
+  }
+
+  reopen(): Opening {
+    const limit = Math.max(1, this.#market.stats().tokens)
+    return this.open({ tab: this.#tab, sort: 'hot', order: 'desc', offset: 0, limit })
+  }
+
+  hasMoved(): boolean {
+    return false
+  }
+
+  #piece(event: string, ndjson: Buffer, seq: number, isLast?: boolean): Piece {
+    const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
+    return new Piece(ndjson, { seq, barMs: 0, state: '' }, head)
+  }
+}
+
+const NEWLINE = Buffer.from('\n')
+
+/** One token: its DataPoint, at each change of its row. */
+export class TokenChannel implements Channel {
+  readonly name: string
+  readonly mint: string
+  readonly #market: MarketDoor
+  readonly #pieces = new Pieces()
+
+  constructor(market: MarketDoor, mint: string) {
+    this.name = `token:${mint}`
+    this.mint = mint
+    this.#market = market
+  }
+
+  /** Only the newest DataPoint counts, so no gap is too wide; but a number from another run of the server means nothing. */
+  isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
+    return seq > this.#market.seq
+  }
+
+  changes({ seq }: Cursor): Piece | null {
+    const changedSeq = this.#market.changedSeq(this.mint)
+    if (changedSeq <= seq) return null
+    return this.#pieces.at(changedSeq, 0, () => this.#piece('changes'))
+  }
+
+  reopen(): Opening {
+    return opening(this.#piece('snapshot', true))
+  }
+
+  hasMoved(): boolean {
+    return false
+  }
+
+  #piece(event: string, isLast?: boolean): Piece {
+    const { seq } = this.#market
+    const found = this.#market.datapointJson(this.mint)
+    const ndjson = found === null ? Buffer.alloc(0) : Buffer.concat([found.json, NEWLINE])
+    const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
+    return new Piece(ndjson, { seq, barMs: 0, state: '' }, head)
+  }
+}
+
+/** Bars of the finest timeframe that may be unclosed at once: a token's grace for late trades, and some more. */
+const FORMING_BARS = 16
+
+/** Bars of one token: after the first ones, every bar that changed or closed, and every new one. */
+export class BarsChannel implements Channel {
+  readonly name: string
+  readonly mint: string
+  readonly #market: MarketDoor
+  readonly #tf: Timeframe
+  readonly #pieces = new Pieces()
+  /** When the first bar that was sent unclosed ends: from then on time alone may close it. */
+  #endMs = Number.POSITIVE_INFINITY
+  #seen = { seq: -1, timeMs: -1, state: '' }
+
+  constructor(market: MarketDoor, mint: string, tf: Timeframe) {
+    this.name = `ohlc:${mint}:${tf}`
+    this.mint = mint
+    this.#market = market
+    this.#tf = tf
+  }
+
+  /** Bars are found again by their time, so nothing is lost. */
+  isLost(): boolean {
+    return false
+  }
+
+  changes({ barMs, state }: Cursor): Piece | null {
+    const now = this.#state()
+    if (state === now) return null
+    return this.#pieces.at(now, barMs, () => this.#piece('changes', now, barMs, BARS_LIMIT_MAX))
+  }
+
+  /** The newest bars, from `fromMs` on when that is not null. */
+  open(limit: number, fromMs: number | null): Opening {
+    return opening(this.#piece('snapshot', this.#state(), fromMs, limit, true))
+  }
+
+  reopen(): Opening {
+    return this.open(BARS_LIMIT_MAX, null)
+  }
+
+  hasMoved(): boolean {
+    return this.#market.timeMs >= this.#endMs
+  }
+
+  /** Changes with every trade of the token, and when a bar of it closes. */
+  #state(): string {
+    const { seq, timeMs } = this.#market
+    if (this.#seen.seq !== seq || this.#seen.timeMs !== timeMs) {
+      const forming = this.#bars(FORMING_BARS, null)?.bars.find((bar) => !bar.closed)
+      this.#seen = { seq, timeMs, state: `${this.#market.changedSeq(this.mint)} ${forming?.t}` }
+    }
+    return this.#seen.state
+  }
+
+  #bars(limit: number, fromMs: number | null) {
+    return this.#market.bars({ mint: this.mint, tf: this.#tf, limit, fromMs, toMs: null, fill: 'none' })
+  }
+
+  #piece(event: string, state: string, fromMs: number | null, limit: number, isLast?: boolean): Piece {
+    const { seq } = this.#market
+    const bars = this.#bars(limit, fromMs)?.bars ?? []
+    const newest = bars[bars.length - 1]
+    const forming = bars.find((bar) => !bar.closed)
+    this.#endMs = forming === undefined ? Number.POSITIVE_INFINITY : forming.t + TIMEFRAME_MS[this.#tf]
+    const barMs = forming?.t ?? (newest === undefined ? (fromMs ?? 0) : newest.t + 1)
+    const ndjson = Buffer.from(bars.map((bar) => `${JSON.stringify(bar)}\n`).join(''))
+    const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
+    return new Piece(ndjson, { seq, barMs, state }, head)
+  }
+}
