@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Bench } from 'tinybench'
 
 /** What one candidate did in one round. Metrics are per second, microseconds, bytes …, as their names say. */
 export interface Measured {
@@ -73,19 +74,21 @@ export const median = (values: readonly number[]): number =>
 export const quantile = (sorted: ArrayLike<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
 
-export const sha = (bytes: string | Uint8Array): string =>
+export const sha = (bytes: string | NodeJS.ArrayBufferView): string =>
   createHash('sha256').update(bytes).digest('hex').slice(0, 12)
 
-/** Times `work` once it is warm: `times` runs, or as many as fit in `ms`. @returns microseconds a run. */
-export function microsecondsOf(work: () => void, ms: number): number {
-  for (const until = performance.now() + ms / 3; performance.now() < until; ) work()
-  let runs = 0
-  const started = performance.now()
-  while (performance.now() - started < ms) {
-    work()
-    runs++
-  }
-  return ((performance.now() - started) * 1_000) / runs
+/** Times `work` once it is warm, for `ms`, with tinybench. What it returns is used. @returns the median run, microseconds. */
+export async function microsecondsOf(work: () => unknown, ms: number): Promise<number> {
+  let used: unknown
+  const bench = new Bench({ time: ms, warmupTime: ms / 3 })
+  bench.add('work', () => {
+    used = work()
+  })
+  const [task] = await bench.run()
+  const { result } = task
+  if (result.state !== 'completed') throw new Error(`the work ended as ${result.state}`)
+  if (used === undefined) throw new Error('the work made nothing')
+  return result.latency.p50 * 1_000
 }
 
 const CACHE = join(tmpdir(), 'mintlake-bench')
@@ -110,7 +113,7 @@ export function compiled(source: URL, ...flags: string[]): string {
   mkdirSync(CACHE, { recursive: true })
   const target = join(CACHE, `${sha(readFileSync(source))}-${process.arch}`)
   if (!existsSync(target))
-    execFileSync('cc', ['-O2', '-o', target, source.pathname, '-lm', ...flags], { stdio: 'inherit' })
+    execFileSync('cc', ['-O2', '-Wall', '-o', target, source.pathname, '-lm', ...flags], { stdio: 'inherit' })
   return target
 }
 

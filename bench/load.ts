@@ -1,58 +1,82 @@
-// In: an address, a path, connections, a time (`node bench/load.ts PORT PATH CONNECTIONS SECONDS`). Out: one JSON line:
-// answers counted, bytes, latencies. Keep-alive connections with one request in flight each; complete answers are told
-// by Content-Length. A process of its own, so that the server's figures are the server's.
-import { connect } from 'node:net'
+// In: a server to start and what to ask of it. Out: what it answered, in all and for each CPU second of the server. The
+// server has core 0, the load core 1. What is gated is work per CPU second: it does not depend on how fast the load is.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { compiled, cpuSeconds, jsonOf, type Measured, onCore, type RunOptions, rssBytes } from './frame.ts'
+import type { ServerOptions } from './server.ts'
 
-const [port, path, connections, seconds] = [
-  Number(process.argv[2]),
-  process.argv[3],
-  Number(process.argv[4]),
-  Number(process.argv[5]),
-]
-const REQUEST = Buffer.from(`GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`)
-const HEAD_END = Buffer.from('\r\n\r\n')
-const latenciesMs: number[] = []
-let answers = 0
-let bytes = 0
-const stopAt = performance.now() + seconds * 1_000
+const SERVER = fileURLToPath(new URL('server.ts', import.meta.url))
+const LOAD = new URL('limits/load.c', import.meta.url)
+const START_TIMEOUT_MS = 120_000
 
-function open(): Promise<void> {
+export interface Running {
+  child: ChildProcess
+  pid: number
+  port: number
+}
+
+/** Starts a program that prints its port. */
+export function startProgram(command: string, args: readonly string[]): Promise<Running> {
+  const child = spawn(...onCore(0, command, args), { stdio: ['ignore', 'pipe', 'inherit'] })
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1')
-    let missing = 0
-    let head = Buffer.alloc(0)
-    let sentAt = 0
-    const send = () => {
-      sentAt = performance.now()
-      socket.write(REQUEST)
-    }
-    const complete = () => {
-      answers++
-      latenciesMs.push(performance.now() - sentAt)
-      if (performance.now() < stopAt) send()
-      else socket.end(() => resolve())
-    }
-    socket.on('connect', send)
-    socket.on('error', reject)
-    socket.on('data', (chunk) => {
-      bytes += chunk.length
-      if (missing > 0) {
-        missing -= chunk.length
-      } else {
-        head = head.length === 0 ? chunk : Buffer.concat([head, chunk])
-        const end = head.indexOf(HEAD_END)
-        if (end === -1) return
-        const length = /content-length: (\d+)/i.exec(head.subarray(0, end).toString('latin1'))
-        missing = Number(length?.[1] ?? 0) - (head.length - end - HEAD_END.length)
-        head = Buffer.alloc(0)
-      }
-      if (missing === 0) complete()
+    const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
+    child.stdout!.once('data', (line) => {
+      clearTimeout(timer)
+      resolve({ child, pid: child.pid!, port: Number(line) })
     })
   })
 }
 
-await Promise.all(Array.from({ length: connections }, open))
-latenciesMs.sort((a, b) => a - b)
-const quantile = (share: number) =>
-  latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(share * latenciesMs.length))]
-console.log(JSON.stringify({ answers, bytes, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }))
+export const startServer = (kind: string, options: ServerOptions): Promise<Running> =>
+  startProgram(process.execPath, ['--no-warnings', SERVER, kind, JSON.stringify(options)])
+
+export interface Loaded {
+  answers: number
+  bytes: number
+  p50Ms: number
+  p99Ms: number
+}
+
+const load = (port: number, path: string, connections: number, seconds: number): Promise<Loaded> =>
+  jsonOf(...onCore(1, compiled(LOAD), [`${port}`, path, `${connections}`, `${seconds}`]))
+
+export interface LoadOptions extends RunOptions {
+  connections?: number
+}
+
+/** Loads a running server: once to warm it, once to measure. */
+export async function measureLoad(server: Running, path: string, options: LoadOptions): Promise<Measured> {
+  const connections = options.connections ?? 32
+  await load(server.port, path, connections, options.small ? 0.1 : 1)
+  const before = cpuSeconds(server.pid)
+  const seconds = options.small ? 0.3 : 3
+  const { answers, bytes, p50Ms, p99Ms } = await load(server.port, path, connections, seconds)
+  const cpu = Math.max(0.01, cpuSeconds(server.pid) - before)
+  return {
+    metrics: {
+      perCpuSecond: answers / cpu,
+      perSecond: answers / seconds,
+      p50Ms,
+      p99Ms,
+      cpuShare: cpu / seconds,
+      rssMiB: rssBytes(server.pid) / 1_048_576,
+    },
+    checksum: `${Math.round(bytes / Math.max(1, answers))} bytes each`,
+  }
+}
+
+/** Starts a server, loads it, ends it. */
+export async function loadServer(
+  kind: string,
+  server: ServerOptions,
+  path: string,
+  options: LoadOptions,
+): Promise<Measured> {
+  const running = await startServer(kind, server)
+  try {
+    return await measureLoad(running, path, options)
+  } finally {
+    running.child.kill('SIGTERM')
+  }
+}

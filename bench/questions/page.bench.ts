@@ -1,0 +1,102 @@
+// In: a market of 100 000 tokens with 20 000 trades a second running, half of them on the hundred hottest. Out: pages of 100
+// rows over loopback for each CPU second of the server, against the same HTTP engine answering one ready buffer of the
+// same bytes, and against fastify; any tab, sort and order; deep pages; always fresh ones; a market of 1 000 tokens;
+// and a DataPoint.
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
+import { compiled } from '../frame.ts'
+import { loadServer, measureLoad, startServer } from '../load.ts'
+import type { ServerOptions } from '../server.ts'
+
+const PAGE = '/api/v1/market?format=ndjson&limit=100'
+const HOT = `${PAGE}&tab=all&sort=hot&order=desc`
+const DATAPOINT = `/api/v1/datapoint?mint=${mintOfSymbol('token 7')}`
+const VARIANTS = [
+  `${PAGE}&tab=all&sort=market_cap&order=desc`,
+  `${PAGE}&tab=new&sort=created_timestamp&order=asc`,
+  `${PAGE}&tab=new&sort=hot&order=asc`,
+]
+
+const market = ({ small }: RunOptions, more: Partial<ServerOptions> = {}): ServerOptions => ({
+  tokens: small ? 500 : 100_000,
+  ticksPerSecond: small ? 1_000 : 20_000,
+  pageAgeMs: 20,
+  body: 'page',
+  ...more,
+})
+
+const ours =
+  (path: string, more: Partial<ServerOptions> = {}) =>
+  (options: RunOptions) =>
+    loadServer('mintlake', market(options, more), path, options)
+const peer = (kind: string, body: ServerOptions['body']) => (options: RunOptions) =>
+  loadServer(kind, market(options, { body }), '/', options)
+
+/** The worst of several tabs, sorts and orders. */
+async function anyPage(options: RunOptions): Promise<Measured> {
+  const server = await startServer('mintlake', market(options))
+  try {
+    let worst: Measured | null = null
+    for (const path of VARIANTS) {
+      const measured = await measureLoad(server, path, options)
+      if (worst === null || measured.metrics.perCpuSecond < worst.metrics.perCpuSecond) worst = measured
+    }
+    return worst!
+  } finally {
+    server.child.kill('SIGTERM')
+  }
+}
+
+const comparison = (of: string, against: string, gate: number, stretch: number, title = of): Comparison => ({
+  title,
+  metric: 'perCpuSecond',
+  of,
+  against,
+  unit: 'answers/CPU-s',
+  gate,
+  stretch,
+  better: 'higher',
+})
+
+const CONSTANT = 'same engine, one constant buffer'
+const HELLO = 'same engine, hello'
+
+export const question: Question = {
+  name: 'page',
+  title: 'the market page over loopback',
+  rounds: 3,
+  candidates: {
+    'market page, 20 000 ticks/s': ours(HOT),
+    'market page, worst of other tabs and sorts': anyPage,
+    'market page, always fresh': ours(HOT, { pageAgeMs: 0 }),
+    'market page at offset 50 000': (options) =>
+      ours(`${HOT}&offset=${options.small ? 250 : 50_000}`)(options),
+    'market page, no ticks': ours(HOT, { ticksPerSecond: 0 }),
+    'market page, 1 000 tokens': (options) => ours(HOT, { tokens: options.small ? 200 : 1_000 })(options),
+    [CONSTANT]: peer('uws', 'page'),
+    'fastify, ready buffer': peer('fastify-buffer', 'page'),
+    'fastify, stringify': peer('fastify-stringify', 'page'),
+    DataPoint: ours(DATAPOINT),
+    [HELLO]: peer('uws', 'hello'),
+    'fastify, DataPoint': peer('fastify-stringify', 'datapoint'),
+  },
+  comparisons: [
+    comparison('market page, 20 000 ticks/s', CONSTANT, 0.8, 0.95),
+    comparison('market page, worst of other tabs and sorts', CONSTANT, 0.8, 0.95),
+    comparison('market page, always fresh', CONSTANT, 0.5, 0.75),
+    { ...comparison('market page, no ticks', CONSTANT, 0, 0), gate: undefined, stretch: undefined },
+    comparison('market page, 20 000 ticks/s', 'fastify, ready buffer', 2, 2.5),
+    comparison('market page, 20 000 ticks/s', 'fastify, stringify', 15, 20),
+    comparison('market page at offset 50 000', 'market page, 20 000 ticks/s', 0.5, 0.8),
+    comparison(
+      'market page, 20 000 ticks/s',
+      'market page, 1 000 tokens',
+      0.9,
+      1,
+      'growth: pages, 100 000 tokens',
+    ),
+    comparison('DataPoint', HELLO, 0.6, 0.8),
+    comparison('DataPoint', 'fastify, DataPoint', 3, 4.5),
+  ],
+  prepare: () => void compiled(new URL('../limits/load.c', import.meta.url)),
+}

@@ -1,0 +1,78 @@
+// In: the body of a submission, as agents send it. Out: what checking and judging it costs, beside parsing its JSON.
+// Checking: the schema, with what it would say; judging: the deviation from two versions, the outcome, the XP.
+import { compareSnapshot } from '../../src/analysis/deviation.ts'
+import { validateSubmission } from '../../src/analysis/validate.ts'
+import { outcomeOf, xpBreakdown, xpEarned } from '../../src/analysis/xp.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { type Measured, microsecondsOf, type Question, type RunOptions } from '../frame.ts'
+
+const values = {
+  priceUsd: 0.00123,
+  marketCap: 1_230_000,
+  volume24h: 20_123.5,
+  liquidity: 10_500,
+  holderCount: 200,
+  top10HolderPct: 20.5,
+  buys24h: 101,
+  sells24h: 99,
+  bondingProgress: 40.25,
+}
+const BODY = Buffer.from(
+  JSON.stringify({
+    mint: mintOfSymbol('bench'),
+    sentiment: 'bullish',
+    score: 70,
+    summary: 'Volume rises while the ten largest wallets hold still; the curve is half way. '.repeat(2),
+    quant: {
+      riskLevel: 'medium',
+      riskFactors: ['bonding_curve_risk', 'whale_dominance'],
+      buyPressure: 55,
+      volatilityScore: 40,
+      liquidityDepth: 'moderate',
+      holderConcentration: 'moderate',
+      trendDirection: 'up',
+      volumeProfile: 'rising',
+    },
+    snapshot: { ...values, snapshotAt: 1_772_000_000_000 },
+  }),
+)
+
+const MS = ({ small }: RunOptions) => (small ? 20 : 500)
+
+async function ours(options: RunOptions): Promise<Measured> {
+  const judge = () => {
+    const { submission } = validateSubmission(BODY)
+    const comparison = compareSnapshot(submission.snapshot!, values, values)
+    return xpEarned(xpBreakdown(outcomeOf(comparison.deviationPct), 3))
+  }
+  const wholeUs = await microsecondsOf(judge, MS(options))
+  const { metrics } = await parse(options)
+  return { metrics: { us: wholeUs - metrics.us, wholeUs }, checksum: `${judge()}` }
+}
+
+async function parse(options: RunOptions): Promise<Measured> {
+  const us = await microsecondsOf(() => JSON.parse(BODY.toString('utf8')), MS(options))
+  return { metrics: { us }, checksum: `${BODY.length}` }
+}
+
+export const question: Question = {
+  name: 'submit',
+  title: 'a submission: checked and judged',
+  rounds: 5,
+  candidates: {
+    ours,
+    'JSON.parse of the body': parse,
+  },
+  comparisons: [
+    {
+      title: 'submission: validation and verdict',
+      metric: 'us',
+      against: 'JSON.parse of the body',
+      unit: 'µs',
+      gate: 1.5,
+      stretch: 0.6,
+      better: 'lower',
+      note: 'beyond the parsing itself',
+    },
+  ],
+}
