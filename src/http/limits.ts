@@ -34,8 +34,9 @@ export const FOLLOWERS_MAX = 10_000
 /** How long a change may wait for others to be sent with it, unless the settings say otherwise. */
 export const FOLLOW_FLUSH_MS_DEFAULT = 5
 export const FOLLOW_HEARTBEAT_MS = 15_000
-/** A follower whose socket took nothing for this long is too slow: it gets `bye`. */
-export const FOLLOW_STALLED_MS_MAX = 30_000
+/** A follower whose socket took nothing for this long is too slow: it gets `bye`. Less than the eight seconds after which
+ *  the HTTP engine gives up a response that nobody reads, and cuts it. */
+export const FOLLOW_STALLED_MS_MAX = 5_000
 /** After this a stream ends with `bye`, so that load can move between servers. */
 export const FOLLOW_AGE_MS_MAX = 3_600_000
 /** Rows in one write to a follower: with the length of a row, what a reader that stops can hold of the server. */

@@ -9,12 +9,12 @@ import { BODY_BYTES_MAX } from './limits.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
 import { give, headOf, problem, type Reply, send } from './reply.ts'
 import {
-  authorizationOf,
   checkBodyType,
   clientIp,
   contextOf,
   keyOf,
   questionOf,
+  RequestHead,
   readBody,
   requestIds,
   tooLarge,
@@ -61,6 +61,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   const table = new RouteTable(ports.routes)
   const prepared = new PreparedAnswers(ports.reuseMs)
   const identity = requestIds()
+  const head = new RequestHead()
   let inFlight = 0
 
   /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
@@ -72,23 +73,17 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
 
   /** Gives an answer that was made a moment ago. False when there is none, or a door is shut: then the ordinary way is
    *  gone, which also says why. */
-  function giveAgain(
-    res: HttpResponse,
-    req: HttpRequest,
-    path: string,
-    question: string,
-    startedAtMs: number,
-  ): boolean {
+  function giveAgain(res: HttpResponse, path: string, question: string, startedAtMs: number): boolean {
     const made = prepared.find(path, question, startedAtMs)
     if (made === undefined) return false
-    const reader = { caller: null, ip: () => clientIp(req, res, ports.trustedProxies) }
+    const reader = { caller: null, ip: () => clientIp(res, head.forwardedFor, ports.trustedProxies) }
     let limits: Record<string, string>
     try {
-      limits = passRead(made.route, reader, keyOf(authorizationOf(req)))
+      limits = passRead(made.route, reader, keyOf(head.credentials))
     } catch {
       return false
     }
-    give(res, made.head, identity(req), limits, made.body)
+    give(res, made.head, identity(head.requestId), limits, made.body)
     ports.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
     return true
   }
@@ -119,16 +114,17 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
 
   function answerAnew(
     res: HttpResponse,
-    req: HttpRequest,
+    methodName: string,
     path: string,
+    query: string,
     question: string | null,
     startedAtMs: number,
   ): void {
     const reply: Reply = {
       res,
       aborted: false,
-      headOnly: req.getMethod() === 'head',
-      requestId: identity(req),
+      headOnly: methodName === 'head',
+      requestId: identity(head.requestId),
     }
     let route: Route | undefined
     let context: Context | undefined
@@ -162,16 +158,16 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       answer(problem(error, path, reply.requestId))
     }
     try {
-      const method = METHODS[req.getMethod()]
+      const method = METHODS[methodName]
       const found = table.find(path)
       if (found === null) throw new ServiceError('not_found', `There is nothing at ${path}.`)
-      const allowed = allowedMethods(found.methods)
-      if (method === 'OPTIONS') return void answer(preflight(allowed))
+      if (method === 'OPTIONS') return void answer(preflight(allowedMethods(found.methods)))
       const chosen = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
-      if (chosen === undefined) throw notAllowed(req.getMethod(), path, allowed)
+      if (chosen === undefined) throw notAllowed(methodName, path, allowedMethods(found.methods))
       route = chosen
-      const ip = () => clientIp(req, res, ports.trustedProxies)
-      const asked = contextOf(req, chosen, found.id, path, reply.requestId, ip)
+      const { forwardedFor } = head
+      const ip = () => clientIp(res, forwardedFor, ports.trustedProxies)
+      const asked = contextOf(head, query, chosen, found.id, path, reply.requestId, ip)
       context = asked
       const proceed = () => {
         try {
@@ -185,7 +181,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       if (chosen.method !== 'POST') return void proceed()
       checkBodyType(chosen, asked.headers.contentType)
       const bytesMax = chosen.bodyBytesMax ?? BODY_BYTES_MAX
-      if (Number(req.getHeader('content-length')) > bytesMax) throw tooLarge(bytesMax)
+      if (Number(head.contentLength) > bytesMax) throw tooLarge(bytesMax)
       readBody(res, bytesMax, (body) => {
         if (body === null) return fail(tooLarge(bytesMax))
         asked.body = body
@@ -200,9 +196,12 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     handle(res, req) {
       const startedAtMs = performance.now()
       const path = req.getUrl()
-      const question = prepared.isOn ? questionOf(req) : null
-      if (question !== null && giveAgain(res, req, path, question, startedAtMs)) return
-      answerAnew(res, req, path, question, startedAtMs)
+      const query = req.getQuery() ?? ''
+      const method = req.getMethod()
+      head.read(req)
+      const question = prepared.isOn && method === 'get' ? questionOf(head, query) : null
+      if (question !== null && giveAgain(res, path, question, startedAtMs)) return
+      answerAnew(res, method, path, query, question, startedAtMs)
     },
     writeAnswered: () => prepared.writeAnswered(),
     inFlight: () => inFlight,

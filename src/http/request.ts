@@ -3,21 +3,100 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { randomBytes } from 'node:crypto'
 import { ServiceError } from '../schema/errors.ts'
-import type { Context, Method, RequestHeaders } from './context.ts'
+import type { Context, RequestHeaders } from './context.ts'
 import { QUERY_CHARACTERS_MAX, REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
 import type { Route } from './route.ts'
 
 const REQUEST_ID_PATTERN = new RegExp(`^[\\w.:-]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
 
+/**
+ * The headers that the hall reads. Taken in one pass over those that were sent: asking the engine for each by name costs
+ * a call into it every time, sent or not. One object serves all requests: what is kept must be copied.
+ */
+export class RequestHead {
+  accept = ''
+  acceptEncoding = ''
+  apiKey = ''
+  authorization = ''
+  cacheControl = ''
+  contentLength = ''
+  contentType = ''
+  forwardedFor = ''
+  idempotencyKey = ''
+  ifNoneMatch = ''
+  requestId = ''
+
+  /** Reads the headers of `req`; what it lacks is empty. */
+  read(req: HttpRequest): this {
+    this.accept = ''
+    this.acceptEncoding = ''
+    this.apiKey = ''
+    this.authorization = ''
+    this.cacheControl = ''
+    this.contentLength = ''
+    this.contentType = ''
+    this.forwardedFor = ''
+    this.idempotencyKey = ''
+    this.ifNoneMatch = ''
+    this.requestId = ''
+    req.forEach(this.#take)
+    return this
+  }
+
+  /** `Authorization`, or `X-API-Key` in its form. */
+  get credentials(): string {
+    return this.authorization === '' && this.apiKey !== '' ? `Bearer ${this.apiKey}` : this.authorization
+  }
+
+  /** The first of a name counts. */
+  #take = (name: string, value: string): void => {
+    switch (name) {
+      case 'accept':
+        this.accept ||= value
+        break
+      case 'accept-encoding':
+        this.acceptEncoding ||= value
+        break
+      case 'authorization':
+        this.authorization ||= value
+        break
+      case 'cache-control':
+        this.cacheControl ||= value
+        break
+      case 'content-length':
+        this.contentLength ||= value
+        break
+      case 'content-type':
+        this.contentType ||= value
+        break
+      case 'idempotency-key':
+        this.idempotencyKey ||= value
+        break
+      case 'if-none-match':
+        this.ifNoneMatch ||= value
+        break
+      case 'x-api-key':
+        this.apiKey ||= value
+        break
+      case 'x-forwarded-for':
+        this.forwardedFor ||= value
+        break
+      case 'x-request-id':
+        this.requestId ||= value
+        break
+    }
+  }
+}
+
 export function contextOf(
-  req: HttpRequest,
+  head: RequestHead,
+  query: string,
   route: Route,
   id: string,
   path: string,
   requestId: string,
   ip: () => string,
 ): Context {
-  const query = req.getQuery() ?? ''
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
       'invalid_parameter',
@@ -25,12 +104,12 @@ export function contextOf(
     )
   }
   const headers: RequestHeaders = {
-    accept: req.getHeader('accept'),
-    contentType: req.getHeader('content-type'),
-    ifNoneMatch: req.getHeader('if-none-match'),
-    idempotencyKey: req.getHeader('idempotency-key'),
-    authorization: authorizationOf(req),
-    acceptEncoding: req.getHeader('accept-encoding'),
+    accept: head.accept,
+    contentType: head.contentType,
+    ifNoneMatch: head.ifNoneMatch,
+    idempotencyKey: head.idempotencyKey,
+    authorization: head.credentials,
+    acceptEncoding: head.acceptEncoding,
   }
   return {
     method: route.method,
@@ -39,7 +118,7 @@ export function contextOf(
     query: new URLSearchParams(query),
     headers,
     requestId,
-    ip: kept(route.method, ip),
+    ip: kept(route, ip),
     limits: {},
     caller: null,
     body: NO_BODY,
@@ -48,44 +127,37 @@ export function contextOf(
 
 const NO_BODY = Buffer.alloc(0)
 
-/** A body may come after the engine's request is gone: then the address is read now, else when it is asked for. */
-function kept(method: Method, ip: () => string): () => string {
+/** A body may come after the engine's request is gone: then the address is read now, where the route asks for it. */
+function kept({ method, access }: Route, ip: () => string): () => string {
   if (method === 'GET') return ip
-  const address = ip()
+  const address = access === 'open' || access === 'read' ? ip() : ''
   return () => address
 }
 
-export function authorizationOf(req: HttpRequest): string {
-  const authorization = req.getHeader('authorization')
-  if (authorization !== '') return authorization
-  const apiKey = req.getHeader('x-api-key')
-  return apiKey && `Bearer ${apiKey}`
-}
-
 /**
- * What an answer that was made a moment ago must have been asked to be given again; null where none will do: not a GET,
- * a conditional one, or one whose client insists on an answer of its own.
+ * What an answer that was made a moment ago must have been asked to be given again; null where none will do: a
+ * conditional request, or one whose client insists on an answer of its own.
  */
-export function questionOf(req: HttpRequest): string | null {
-  if (req.getMethod() !== 'get' || req.getHeader('if-none-match') !== '') return null
-  if (FRESH_ONLY.test(req.getHeader('cache-control'))) return null
-  const query = req.getQuery() ?? ''
-  const accept = req.getHeader('accept')
-  const coding = req.getHeader('accept-encoding')
-  return accept === '' && coding === '' ? query : `${query}\n${accept}\n${coding}`
+export function questionOf(
+  { ifNoneMatch, cacheControl, accept, acceptEncoding }: RequestHead,
+  query: string,
+): string | null {
+  if (ifNoneMatch !== '' || (cacheControl !== '' && FRESH_ONLY.test(cacheControl))) return null
+  return accept === '' && acceptEncoding === '' ? query : `${query}\n${accept}\n${acceptEncoding}`
 }
 
 /** RFC 9111, section 5.2.1. */
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
 /** The peer's address; behind a trusted proxy the last address that the proxy itself did not add. */
-export function clientIp(req: HttpRequest, res: HttpResponse, trustedProxies: ReadonlySet<string>): string {
+export function clientIp(
+  res: HttpResponse,
+  forwardedFor: string,
+  trustedProxies: ReadonlySet<string>,
+): string {
   const peer = normalIp(Buffer.from(res.getRemoteAddressAsText()).toString())
   if (!trustedProxies.has(peer)) return peer
-  const forwarded = req
-    .getHeader('x-forwarded-for')
-    .split(',')
-    .map((address) => normalIp(address.trim()))
+  const forwarded = forwardedFor.split(',').map((address) => normalIp(address.trim()))
   return forwarded.findLast((address) => address !== '' && !trustedProxies.has(address)) ?? peer
 }
 
@@ -138,11 +210,8 @@ export function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffe
 }
 
 /** A client's own request id when it is a plain word, else one that no other request of this server bears. */
-export function requestIds(): (req: HttpRequest) => string {
+export function requestIds(): (sent: string) => string {
   const run = randomBytes(6).toString('hex')
   let count = 0
-  return (req) => {
-    const sent = req.getHeader('x-request-id')
-    return REQUEST_ID_PATTERN.test(sent) ? sent : `${run}-${(count++).toString(36)}`
-  }
+  return (sent) => (sent !== '' && REQUEST_ID_PATTERN.test(sent) ? sent : `${run}-${(count++).toString(36)}`)
 }

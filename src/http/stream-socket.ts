@@ -16,7 +16,7 @@ import {
 import { invalidParameter } from './parameters.ts'
 import type { PipelinePorts } from './pipeline.ts'
 import { problem, type Reply, send } from './reply.ts'
-import { authorizationOf, clientIp, keyOf } from './request.ts'
+import { clientIp, keyOf, RequestHead } from './request.ts'
 import type { Route } from './route.ts'
 import { OPERATIONS, readMessage, required, type Topic, topicOf } from './stream-request.ts'
 
@@ -81,11 +81,11 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
         'sec-websocket-extensions',
       ].map((name) => req.getHeader(name))
       try {
-        const authorization = authorizationOf(req)
-        const ip = clientIp(req, res, ports.trustedProxies)
+        const { credentials, forwardedFor } = new RequestHead().read(req)
+        const ip = clientIp(res, forwardedFor, ports.trustedProxies)
         const count = () => {
           ports.admit(streamRoute)
-          const apiKey = keyOf(authorization)
+          const apiKey = keyOf(credentials)
           const caller: Caller | null = apiKey === '' ? null : ports.authenticate(apiKey)
           ports.countRead(caller, () => ip)
         }
