@@ -18,8 +18,18 @@ export interface Table {
   comment: string
   /** Rows are exported to the lake; partitioned by the UTC date of this TIMESTAMP column. Null: stays in the store. */
   lakeDateColumn: string | null
-  /** Where a row may be followed by a newer one of the same key: the key. Readers see the newest by `known_at`. */
+  /** Where a row may be followed by a newer one of the same key: the key. The catalog shows the newest. */
   latestBy?: readonly string[]
+  /** Which is newest: the highest of this column, then of `known_at`. Without it `known_at` alone. */
+  newestBy?: string
+  /** Older rows stay in the files for readers as of a time; only the catalog's view leaves them out. */
+  keepsHistory?: boolean
+  /**
+   * Who makes the rows. Without it a caller commits them and is told when they are durable. `market`: closed bars, in
+   * memory until they are in the lake, so that they never delay a caller; a kill loses the last seconds of them.
+   * `store`: the store itself, from what it has. Rows of both are numbered table by table.
+   */
+  origin?: 'market' | 'store'
   columns: readonly Column[]
 }
 
@@ -102,6 +112,57 @@ const submissionColumns: Column[] = [
 
 const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
 
+/** How far ahead outcomes look, shortest first. */
+export const HORIZONS = {
+  '5m': 300_000,
+  '15m': 900_000,
+  '1h': 3_600_000,
+  '6h': 21_600_000,
+  '24h': 86_400_000,
+} as const
+export type Horizon = keyof typeof HORIZONS
+export const HORIZON_NAMES = Object.keys(HORIZONS) as Horizon[]
+
+/** What an outcome says; the store keeps the same of submissions whose last horizon lies ahead. */
+const outcomeColumns: Column[] = [
+  column('analysis_id', 'VARCHAR', 'The submission, as in training'),
+  column('mint', 'VARCHAR', 'Token, base58'),
+  column('submitted_at', 'TIMESTAMP', 'As in training, UTC: where the horizons begin'),
+  optional(
+    'base_price_usd',
+    'DOUBLE',
+    'Price the returns refer to, USD: price_usd of the training row, else the last close before; NULL where none was known',
+  ),
+  ...HORIZON_NAMES.map((name) =>
+    optional(
+      `fwd_ret_${name}`,
+      'DOUBLE',
+      `Price ${name} after submitted_at over base_price_usd, less 1: the close of the last 1m bar that ended after submitted_at and by then, or the base where no such bar is. NULL: not yet (see labelled_to), or no base`,
+    ),
+  ),
+  optional(
+    'fwd_max_drawdown_24h',
+    'DOUBLE',
+    'Deepest fall within 24h from a high that came before it, as a fraction of that high, -1 to 0, over the base and the closes of the 1m bars that ended in it. NULL as above',
+  ),
+  optional(
+    'dead_24h',
+    'BOOLEAN',
+    'No trade in the last 6 of the 24 hours, or a price 24h after of at most 1 % of the base. NULL: not yet',
+  ),
+  optional('fwd_trades_24h', 'BIGINT', 'Trades in the 1m bars that ended in the 24 hours; NULL: not yet'),
+  optional(
+    'fwd_last_trade_24h',
+    'TIMESTAMP',
+    'Start of the last 1m bar that ended in the 24 hours, UTC; NULL: not yet, or no trade',
+  ),
+  optional(
+    'watched_minutes_24h',
+    'INTEGER',
+    'Minutes of the 24 hours in which any token of the market traded: far fewer than 1440 say that the server did not watch all the time, and that a dead token may only have gone unseen. NULL: not yet',
+  ),
+]
+
 export const TABLES = {
   training: {
     name: 'training',
@@ -133,6 +194,85 @@ export const TABLES = {
       optional('note', 'VARCHAR', 'The operator’s word, for other kinds'),
       schemaVersion,
     ],
+  },
+  bars: {
+    name: 'bars',
+    comment:
+      'One closed OHLC bar of a token, of every timeframe from 1m up. A bar is written once: what closes again after a restart is left out',
+    lakeDateColumn: 't',
+    origin: 'market',
+    columns: [
+      column('mint', 'VARCHAR', 'Token, base58'),
+      column('tf', 'VARCHAR', 'Timeframe: 1m, 5m, 15m, 1h, 4h or 1d'),
+      column('t', 'TIMESTAMP', 'Inclusive start, UTC; intervals without a trade have no bar'),
+      column('o', 'DOUBLE', 'First price, USD'),
+      column('h', 'DOUBLE', 'Highest price, USD'),
+      column('l', 'DOUBLE', 'Lowest price, USD'),
+      column('c', 'DOUBLE', 'Last price, USD'),
+      column('v', 'DOUBLE', 'Volume, USD'),
+      column('n', 'BIGINT', 'Trades'),
+      column('buy_v', 'DOUBLE', 'Volume of the buys among them, USD'),
+      column('buys', 'BIGINT', 'Buys among them'),
+      column('closed_at', 'TIMESTAMP', 'Market time at which the bar was known to be closed, UTC'),
+      column(
+        'watched_since',
+        'TIMESTAMP',
+        'Market time since which this run of the server had watched, UTC: a bar that starts before it may lack trades',
+      ),
+      column('known_at', 'TIMESTAMP', 'When the row reached the store, UTC'),
+      schemaVersion,
+    ],
+  },
+  tokens: {
+    name: 'tokens',
+    comment:
+      'One version of what a token says of itself; the latest by mint is in force. A token known by its trades alone has none',
+    lakeDateColumn: 'updated_at',
+    latestBy: ['mint'],
+    keepsHistory: true,
+    columns: [
+      column('mint', 'VARCHAR', 'Token, base58'),
+      column('name', 'VARCHAR', 'As its creator wrote it, as the rest of the texts'),
+      column('symbol', 'VARCHAR', 'Ticker'),
+      optional('description', 'VARCHAR', 'Text'),
+      optional('image_uri', 'VARCHAR', 'Address'),
+      optional('creator', 'VARCHAR', 'Wallet'),
+      optional('website', 'VARCHAR', 'Address'),
+      optional('twitter', 'VARCHAR', 'Handle or address'),
+      optional('telegram', 'VARCHAR', 'Address'),
+      optional('total_supply', 'DOUBLE', 'UI tokens'),
+      optional('created_at', 'TIMESTAMP', 'When the token was created, UTC'),
+      column('graduated', 'BOOLEAN', 'The bonding curve is complete'),
+      column('updated_at', 'TIMESTAMP', 'Market time of this version, UTC'),
+      column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
+      schemaVersion,
+    ],
+  },
+  outcomes: {
+    name: 'outcomes',
+    comment:
+      'What became of the price after an accepted submission. A row for each horizon that has passed; the latest by analysis_id holds all labels so far, and a label never changes',
+    lakeDateColumn: 'submitted_at',
+    latestBy: ['analysis_id'],
+    newestBy: 'label_available_at',
+    origin: 'store',
+    columns: [
+      ...outcomeColumns,
+      column('labelled_to', 'VARCHAR', 'Longest horizon labelled so far: 5m, 15m, 1h, 6h or 24h'),
+      column(
+        'label_available_at',
+        'TIMESTAMP',
+        'submitted_at, that horizon, and 60 s for its bars to close, UTC: no label of the row is knowable before',
+      ),
+      column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
+      schemaVersion,
+    ],
+  },
+  outcomes_open: {
+    name: 'outcomes_open',
+    comment: 'An accepted submission whose last horizon lies ahead, with its labels so far',
+    lakeDateColumn: null,
+    columns: [...outcomeColumns, column('horizons_done', 'INTEGER', 'How many horizons are labelled')],
   },
   agents: {
     name: 'agents',

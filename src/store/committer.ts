@@ -24,11 +24,20 @@ export interface Committer {
   readonly lastSeq: number
 }
 
-const NUMBERED_TABLES = [...ALL_TABLES.map((table) => table.name), JOURNAL, JOURNAL_REFUSED]
+/** Tables whose rows callers wait for share one row of numbers. */
+const NUMBERED_TABLES = [
+  ...ALL_TABLES.filter(({ origin }) => origin === undefined).map((table) => table.name),
+  JOURNAL,
+  JOURNAL_REFUSED,
+]
+const SHARED_NUMBERS = NUMBERED_TABLES.map((name) => `'${name}'`).join(', ')
 
 async function highestSeq(connection: DuckDBConnection): Promise<number> {
   const tables = NUMBERED_TABLES.map((name) => `SELECT max(${ROW_SEQ}) AS seq FROM ${identifier(name)}`)
-  const all = [...tables, `SELECT max(seq_last) FROM ${MANIFEST}`].join(' UNION ALL ')
+  const all = [
+    ...tables,
+    `SELECT max(seq_last) FROM ${MANIFEST} WHERE table_name IN (${SHARED_NUMBERS})`,
+  ].join(' UNION ALL ')
   const rows = await query<{ seq: number }>(
     connection,
     `SELECT coalesce(max(seq), 0)::DOUBLE AS seq FROM (${all})`,

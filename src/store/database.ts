@@ -15,6 +15,7 @@ import {
   commentOnColumn,
   commentOnTable,
   createTable,
+  MARKET_DATABASE,
 } from './sql.ts'
 
 /** One connection and the queue before it. */
@@ -130,11 +131,18 @@ function definitions(table: Table, stored: readonly StoredColumn[] | undefined):
 
 async function define(connection: DuckDBConnection): Promise<void> {
   const stored = await storedColumns(connection)
-  const statements = ALL_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
+  const kept = ALL_TABLES.filter(({ origin }) => origin !== 'market')
+  const statements = kept.flatMap((table) => definitions(table, stored.get(table.name)))
   await transaction(connection, async () => {
     for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL, ...statements])
       await connection.run(statement)
   })
+}
+
+/** Tables of market data, in memory. */
+async function defineMarketData(connection: DuckDBConnection): Promise<void> {
+  await connection.run(`ATTACH ':memory:' AS ${MARKET_DATABASE}`)
+  for (const table of ALL_TABLES) if (table.origin === 'market') await connection.run(createTable(table))
 }
 
 /** Opens or creates the store of `dataDir`. Rejects with `store_unavailable` when it is locked or cannot be read. */
@@ -147,6 +155,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     await instance.connect(),
   ] as const
   await define(connections[0])
+  await defineMarketData(connections[0])
   const lanes = [
     lane(connections[0], serial('commits', TASKS_WAITING_MAX)),
     lane(connections[1], serial('maintenance tasks', TASKS_WAITING_MAX)),

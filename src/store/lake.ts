@@ -45,6 +45,7 @@ import {
   literal,
   MANIFEST,
   ROW_SEQ,
+  relation,
 } from './sql.ts'
 import type { LakeTableStatus } from './types.ts'
 
@@ -78,6 +79,9 @@ interface WrittenPart extends Part {
 }
 
 const dateOf = (table: LakeTable): string => `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
+/** Rows beyond `ackedSeq` may yet be taken back, where a caller waits for them; the others are there to stay. */
+const lastOf = ({ origin }: LakeTable, ackedSeq: number): number =>
+  origin === undefined ? ackedSeq : Number.MAX_SAFE_INTEGER
 const inRange = ({ first, last }: SeqRange): string => `${ROW_SEQ} BETWEEN ${first} AND ${last}`
 
 /** The range that the next round writes, at most FLUSH_ROWS_MAX rows; null when the lake has everything. */
@@ -89,8 +93,8 @@ async function planRange(
   const first = await nextSeq(connection, table.name)
   const rows = await query<{ last: number | null }>(
     connection,
-    `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${identifier(table.name)}
-     WHERE ${inRange({ first, last: ackedSeq })} ORDER BY ${ROW_SEQ} LIMIT ${FLUSH_ROWS_MAX})`,
+    `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${relation(table)}
+     WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })} ORDER BY ${ROW_SEQ} LIMIT ${FLUSH_ROWS_MAX})`,
   )
   return rows[0].last === null ? null : { first, last: rows[0].last }
 }
@@ -100,7 +104,7 @@ async function rowsByDate(connection: DuckDBConnection, table: LakeTable, range:
   return query<{ date: string; rows: number }>(
     connection,
     `SELECT strftime(${dateOf(table)}, '%Y-%m-%d') AS date, count(*)::DOUBLE AS rows
-     FROM ${identifier(table.name)} WHERE ${inRange(range)} GROUP BY 1 ORDER BY 1`,
+     FROM ${relation(table)} WHERE ${inRange(range)} GROUP BY 1 ORDER BY 1`,
   )
 }
 
@@ -111,7 +115,7 @@ async function copyPart(
   path: string,
 ): Promise<void> {
   await connection.run(
-    `COPY (SELECT ${lakeColumns(table)} FROM ${identifier(table.name)}
+    `COPY (SELECT ${lakeColumns(table)} FROM ${relation(table)}
      WHERE ${inRange(part)} AND ${dateOf(table)} = DATE '${part.date}' ORDER BY ${lakeOrder(table)})
      TO ${literal(temporaryPath(path))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
   )
@@ -342,7 +346,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     const first = await nextSeq(connection, table.name)
     const backlog = await query<{ rows: number }>(
       connection,
-      `SELECT (SELECT count(*) FROM ${identifier(table.name)} WHERE ${inRange({ first, last: ackedSeq })})::DOUBLE
+      `SELECT (SELECT count(*) FROM ${relation(table)} WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })})::DOUBLE
          + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table) AS rows`,
       { table: table.name },
     )

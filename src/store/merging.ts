@@ -17,7 +17,7 @@ import {
 import { LAKE_ROW_GROUP_ROWS, MERGE_MEMORY_LIMIT, MERGE_THREADS } from './limits.ts'
 import type { ListedPart } from './manifest.ts'
 import type { CrashPoint } from './messages.ts'
-import { selectFromFiles } from './parquet-sql.ts'
+import { selectEveryRow, selectFromFiles } from './parquet-sql.ts'
 import { type LakeTable, lakeOrder, literal } from './sql.ts'
 
 export interface Merged extends Part {
@@ -30,6 +30,10 @@ export interface MergeOptions {
   spillDir: string
   reach(point: CrashPoint): void
 }
+
+/** Rows that a newer one follows need not be written again, unless readers want them. */
+const drops = ({ latestBy, keepsHistory }: LakeTable): boolean =>
+  latestBy !== undefined && keepsHistory !== true
 
 /** Merges `parts` into one published file. */
 export async function mergeParts(
@@ -48,7 +52,7 @@ export async function mergeParts(
   await makeFolder(dirname(path))
   const rows = await copySorted(table, parts, pathOf, temporaryPath(path), spillDir)
   const expected = parts.reduce((sum, part) => sum + part.rows, 0)
-  if (table.latestBy === undefined && rows !== expected) {
+  if (!drops(table) && rows !== expected) {
     await removeFile(temporaryPath(path))
     throw new Error(`merging ${parts.length} files of ${table.name} made ${rows} rows of ${expected}`)
   }
@@ -80,7 +84,7 @@ async function copySorted(
     try {
       const copied = await query<{ Count: bigint }>(
         connection,
-        `COPY (${selectFromFiles(table, files)} ORDER BY ${lakeOrder(table)}) TO ${literal(target)}
+        `COPY (${drops(table) ? selectFromFiles(table, files) : selectEveryRow(table, files)} ORDER BY ${lakeOrder(table)}) TO ${literal(target)}
          (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
       )
       return Number(copied[0].Count)

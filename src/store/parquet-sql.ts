@@ -18,21 +18,27 @@ const emptyRelation = (table: LakeTable): string =>
   `SELECT ${table.columns.map(nullOf).join(', ')} WHERE false`
 
 /** Only the newest row of each key counts, where a table says so. */
-const newestOnly = ({ latestBy }: LakeTable): string =>
-  latestBy === undefined
-    ? ''
-    : ` QUALIFY row_number() OVER (PARTITION BY ${latestBy.map(identifier).join(', ')} ORDER BY known_at DESC) = 1`
+function newestOnly({ latestBy, newestBy }: LakeTable): string {
+  if (latestBy === undefined) return ''
+  const order = [...(newestBy === undefined ? [] : [newestBy]), 'known_at']
+  const newestFirst = order.map((name) => `${identifier(name)} DESC`).join(', ')
+  return ` QUALIFY row_number() OVER (PARTITION BY ${latestBy.map(identifier).join(', ')} ORDER BY ${newestFirst}) = 1`
+}
 
 /**
  * A SELECT over `files`. Where all files have today's schema nothing stands between the reader and them, so filters and
  * projections reach the Parquet.
  */
-export function selectFromFiles(table: LakeTable, files: readonly ReadableFile[]): string {
+export const selectFromFiles = (table: LakeTable, files: readonly ReadableFile[]): string =>
+  selectEveryRow(table, files) + (files.length === 0 ? '' : newestOnly(table))
+
+/** The same with every row that the files hold, those that a newer one follows included. */
+export function selectEveryRow(table: LakeTable, files: readonly ReadableFile[]): string {
   if (files.length === 0) return emptyRelation(table)
   const paths = files.map(({ path }) => literal(path)).join(', ')
   const isOlder = files.some(({ schemaVersion }) => schemaVersion < LAKE_SCHEMA_VERSION)
   const options = `hive_partitioning=false${isOlder ? ', union_by_name=true' : ''}`
   const scan = `read_parquet([${paths}], ${options})`
   const source = isOlder ? `(SELECT * FROM ${scan} UNION ALL BY NAME ${emptyRelation(table)})` : scan
-  return `SELECT ${names(table)} FROM ${source}${newestOnly(table)}`
+  return `SELECT ${names(table)} FROM ${source}`
 }

@@ -14,11 +14,17 @@ export const LAKE_TABLES: readonly LakeTable[] = ALL_TABLES.filter(
   (table): table is LakeTable => table.lakeDateColumn !== null,
 )
 
+/** Market data waits for the lake in a database in memory, beside the store's file: it delays no commit. */
+export const MARKET_DATABASE = 'market_data'
+/** Where the rows of a table are that no file may hold yet. */
+export const relation = (table: Table): string =>
+  table.origin === 'market' ? `${MARKET_DATABASE}.${identifier(table.name)}` : identifier(table.name)
+
 const definition = (column: Column): string =>
   `${identifier(column.name)} ${column.type}${column.nullable ? '' : ' NOT NULL'}`
 
 export const createTable = (table: Table): string =>
-  `CREATE TABLE ${identifier(table.name)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
+  `CREATE TABLE ${relation(table)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
 
 /** A column that an older store lacks: NULL in its rows. */
 export const addColumn = (table: Table, column: Column): string =>
