@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   market: [],
   analysis: [],
   store: [],
+  cli: ['store', 'config.ts'],
   http: ['analysis', 'market/types.ts', 'store/types.ts'],
 }
 const OWN_ENGINE: Readonly<Record<string, string>> = { 'uWebSockets.js': 'http', '@duckdb/node-api': 'store' }

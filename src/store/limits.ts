@@ -64,6 +64,24 @@ export const MERGE_THREADS = 1
 /** One merge; beyond it the round is given up and tried again. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 
+/**
+ * Row numbers, counted back from the youngest, whose rows stay in the store's own tables for look-ups though the lake
+ * has them too: some 16 000 submissions.
+ */
+export const KEPT_SEQS_DEFAULT = 65_536
+/** Rows that one transaction takes out of the store's tables, and transactions of one round. */
+export const THIN_ROWS_STEP = 8_192
+export const THIN_STEPS_MAX = 32
+/** A look-up in the lake is begun anew when a file is replaced under it, this often. */
+export const ARCHIVE_ATTEMPTS = 3
+
+/** Readers of the lake: each its own small database in memory, that spills to disk. */
+export const READER_MEMORY_LIMIT = '512MB'
+export const READER_SPILL_MAX = '16GB'
+export const READER_THREADS = 2
+/** A reader whose catalog names files that are gone opens the newer one, so often. */
+export const LAKE_REOPENINGS_MAX = 3
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

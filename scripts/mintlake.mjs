@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+// In: the command line of `mintlake`. Out: the command carried out, on the Node that the package brings, whatever the host
+// has. Plain JavaScript of an older day: it must run on a Node that cannot run the rest.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const NEEDED_MAJOR = '22'
+const require = createRequire(import.meta.url)
+
+/** The Node among the dependencies; null where they are not installed, or without their install scripts. */
+function bundledNode() {
+  try {
+    const manifest = require.resolve('node/package.json')
+    const { bin, version } = require(manifest)
+    const path = join(dirname(manifest), bin.node)
+    return version.split('.')[0] === NEEDED_MAJOR && existsSync(path) ? path : null
+  } catch {
+    return null
+  }
+}
+
+/** Runs this same file on that Node. A terminal sends its Ctrl-C to both of us; other signals come here alone. */
+function runOn(node) {
+  const child = spawn(node, ['--no-warnings', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  })
+  const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
+  process.on('SIGINT', () => {
+    if (!hasTerminal) child.kill('SIGINT')
+  })
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  child.on('exit', (code, signal) => process.exit(code === null ? 128 + constants.signals[signal] : code))
+}
+
+async function run() {
+  if (process.argv[2] === 'serve') {
+    process.argv.splice(2, 1)
+    await import('./start.mjs')
+    return
+  }
+  await import('./check-runtime.mjs')
+  await import('../src/cli/program.ts')
+}
+
+const isRight = process.versions.node.split('.')[0] === NEEDED_MAJOR
+const node = isRight ? null : bundledNode()
+if (node === null) await run()
+else runOn(node)

@@ -1,0 +1,158 @@
+// In: what a command takes, as data; words of a command line. Out: typed values, or a sentence on what is wrong with what
+// was meant; and the text of --help, from the same data. Never runs a command.
+import { parseArgs } from 'node:util'
+import { closest } from 'fastest-levenshtein'
+import type { Terminal } from './terminal.ts'
+
+/** What stands after `--name`. */
+export interface Option {
+  /** What the value is, in capitals; without it the option is a switch. */
+  value?: string
+  otherwise?: string
+  isRequired?: true
+  allowed?: readonly string[]
+  description: string
+}
+
+export interface Operand {
+  name: string
+  description: string
+}
+
+export type Values = Readonly<Record<string, string>>
+
+export interface Command {
+  /** One or two words. */
+  name: string
+  summary: string
+  operands: readonly Operand[]
+  options: Readonly<Record<string, Option>>
+  /** Further lines of its help. */
+  notes?: readonly string[]
+  /** Resolves with the exit code. A switch that was set is 'true'. */
+  run(values: Values, terminal: Terminal): Promise<number>
+}
+
+export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 130 } as const
+
+/** The command line is wrong: the message is for people. */
+export class UsageError extends Error {}
+
+const SWITCH_HELP: Option = { description: 'This text' }
+const optionsOf = (command: Command): Record<string, Option> => ({ ...command.options, help: SWITCH_HELP })
+
+/** Splits the words of a command line into a command and what is left; null when it names none. */
+export function findCommand(
+  commands: readonly Command[],
+  args: readonly string[],
+): { command: Command; rest: readonly string[] } | null {
+  for (const words of [2, 1]) {
+    const command = commands.find(({ name }) => name === args.slice(0, words).join(' '))
+    if (command !== undefined) return { command, rest: args.slice(words) }
+  }
+  return null
+}
+
+/** What to say of a command line that names no command. */
+export function unknownCommand(commands: readonly Command[], args: readonly string[]): UsageError {
+  const words = args.filter((arg) => !arg.startsWith('-')).slice(0, 2)
+  const names = commands.map(({ name }) => name)
+  const group = names.filter((name) => name.startsWith(`${words[0]} `))
+  if (group.length > 0 && words.length === 1)
+    return new UsageError(`mintlake ${words[0]} needs one of: ${group.join(', ')}`)
+  const sent = words.join(' ')
+  const known = [...names, ...names.map((name) => name.split(' ')[0])]
+  return new UsageError(`there is no command "${sent}"; did you mean "${closest(sent, known)}"?`)
+}
+
+function wrongFlag(command: Command, args: readonly string[]): UsageError | null {
+  const names = Object.keys(optionsOf(command))
+  const sent = args.find((arg) => /^--\w/.test(arg) && !names.includes(arg.slice(2).split('=')[0]))
+  if (sent === undefined) return null
+  const flag = sent.split('=')[0]
+  return new UsageError(
+    `${flag} is no flag of mintlake ${command.name}; did you mean --${closest(flag.slice(2), names)}?`,
+  )
+}
+
+function checkValue(name: string, option: Option, value: string | undefined): string {
+  if (value === undefined) {
+    if (option.isRequired) throw new UsageError(`--${name} ${option.value} is missing`)
+    return option.otherwise ?? ''
+  }
+  if (option.allowed === undefined || option.allowed.includes(value)) return value
+  throw new UsageError(
+    `--${name}: "${value}" is not one of ${option.allowed.join(', ')}; did you mean ${closest(value, [...option.allowed])}?`,
+  )
+}
+
+function parse(command: Command, args: readonly string[]) {
+  const options = Object.fromEntries(
+    Object.entries(optionsOf(command)).map(([name, { value }]) => [
+      name,
+      { type: value === undefined ? ('boolean' as const) : ('string' as const) },
+    ]),
+  )
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true })
+  } catch (error) {
+    throw wrongFlag(command, args) ?? new UsageError((error as Error).message.split('.')[0])
+  }
+}
+
+/** The values of a command line; null when it asks for help. @throws UsageError */
+export function readValues(command: Command, args: readonly string[]): Values | null {
+  const { values, positionals } = parse(command, args)
+  if (values.help) return null
+  const { operands } = command
+  if (positionals.length > operands.length)
+    throw new UsageError(`mintlake ${command.name} takes no "${positionals[operands.length]}"`)
+  const missing = operands[positionals.length]
+  if (missing !== undefined) throw new UsageError(`${missing.name} is missing: ${missing.description}`)
+  const read: Record<string, string> = {}
+  for (const [index, { name }] of operands.entries()) read[name] = positionals[index]
+  for (const [name, option] of Object.entries(command.options)) {
+    const value = values[name]
+    read[name] = typeof value === 'boolean' ? String(value) : checkValue(name, option, value)
+  }
+  return read
+}
+
+const columns = (rows: readonly (readonly [string, string])[]): string => {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
+}
+
+function optionRow([name, { value, otherwise, isRequired, allowed, description }]: [string, Option]): [
+  string,
+  string,
+] {
+  const words = allowed === undefined ? '' : ` (${allowed.join(', ')})`
+  const standard = otherwise ? ` [${otherwise}]` : isRequired ? ' [required]' : ''
+  return [`--${name}${value === undefined ? '' : ` ${value}`}`, `${description}${words}${standard}`]
+}
+
+/** The help of one command. */
+export function usageOf(command: Command): string {
+  const operands = command.operands.map(({ name }) => ` ${name}`).join('')
+  const rows: [string, string][] = [
+    ...command.operands.map(({ name, description }): [string, string] => [name, description]),
+    ...Object.entries(optionsOf(command)).map(optionRow),
+  ]
+  const notes = command.notes === undefined ? '' : `\n\n${command.notes.join('\n')}`
+  return `${command.summary}\n\nmintlake ${command.name}${operands} [flags]\n\n${columns(rows)}${notes}`
+}
+
+/** The help of them all. */
+export function usageOfAll(commands: readonly Command[]): string {
+  const rows = commands.map(({ name, operands, summary }): [string, string] => [
+    [name, ...operands.map((operand) => operand.name)].join(' '),
+    summary,
+  ])
+  return `mintlake: a streaming market-data engine with an embedded analytics store
+
+${columns(rows)}
+
+mintlake COMMAND --help tells its flags. Exit codes: 0 done, 1 failed, 2 the command line is wrong, 124 timed out,
+130 interrupted.`
+}

@@ -1,0 +1,30 @@
+// In: values of a command line. Out: what several commands ask of them alike. Never reads a file.
+import { SETTINGS } from '../config.ts'
+import { type Option, UsageError, type Values } from './command.ts'
+import type { Terminal } from './terminal.ts'
+
+export const DATA_DIR: Option = {
+  value: 'FOLDER',
+  description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.otherwise}]`,
+}
+
+/** The data folder: a flag over the environment over the standard, as the server has it. */
+export const dataDirOf = (values: Values, { env }: Terminal): string =>
+  values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.otherwise
+
+export function wholeNumber(values: Values, name: string, min: number): number {
+  const value = values[name]
+  if (/^\d{1,15}$/.test(value) && Number(value) >= min) return Number(value)
+  throw new UsageError(`--${name}: "${value}" is not a whole number of ${min} or more`)
+}
+
+/** Of a flag that says a moment: a date (UTC midnight) or an ISO 8601 time, as Unix ms; null when it is absent. */
+export function moment(values: Values, name: string): number | null {
+  const value = values[name]
+  if (value === '') return null
+  const isIso = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(value)
+  const hasZone = value.length > 10 && !/(Z|[+-]\d{2}:\d{2})$/.test(value)
+  const ms = isIso ? Date.parse(hasZone ? `${value.replace(' ', 'T')}Z` : value) : Number.NaN
+  if (Number.isFinite(ms)) return ms
+  throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
+}

@@ -1,0 +1,66 @@
+// In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
+// scripts/mintlake.mjs does.
+import { ConfigError } from '../config.ts'
+import { ServiceError } from '../schema/errors.ts'
+import {
+  type Command,
+  EXIT,
+  findCommand,
+  readValues,
+  UsageError,
+  unknownCommand,
+  usageOf,
+  usageOfAll,
+} from './command.ts'
+import { sqlCommand } from './sql.ts'
+import { Stopped } from './stop.ts'
+import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
+
+/** Listed with the others; the program's own start carries it out before this file is read. */
+const serve: Command = {
+  name: 'serve',
+  summary: 'Start the server, as npm start does',
+  operands: [],
+  options: {},
+  run: async () => EXIT.usage,
+}
+
+export const COMMANDS: readonly Command[] = [serve, sqlCommand]
+
+/** What to say of a failure, and the exit code. */
+function failure(error: unknown): { message: string; code: number } {
+  if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
+  if (error instanceof UsageError || error instanceof ConfigError)
+    return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
+  if (error instanceof ServiceError) return { message, code: EXIT.failed }
+  return { message: error instanceof Error ? (error.stack ?? message) : message, code: EXIT.failed }
+}
+
+async function carryOut(args: readonly string[], terminal: Terminal): Promise<number> {
+  const asked = args[0] === 'help' ? [...args.slice(1), '--help'] : args
+  const found = findCommand(COMMANDS, asked)
+  if (found === null) {
+    if (asked.length > 0 && !asked[0].startsWith('-')) throw unknownCommand(COMMANDS, asked)
+    const isHelp = asked.length === 0 || asked[0] === '--help' || asked[0] === '-h'
+    if (!isHelp) throw new UsageError(`${asked[0]} is no flag of mintlake`)
+    await write(terminal.stdout, `${usageOfAll(COMMANDS)}\n`)
+    return EXIT.done
+  }
+  const values = readValues(found.command, found.rest)
+  if (values !== null) return found.command.run(values, terminal)
+  await write(terminal.stdout, `${usageOf(found.command)}\n`)
+  return EXIT.done
+}
+
+/** Carries out a command line; resolves with the exit code. */
+export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    return await carryOut(args, terminal)
+  } catch (error) {
+    const { message, code } = failure(error)
+    if (message !== '') terminal.stderr.write(`mintlake: ${message}\n`)
+    return code
+  }
+}

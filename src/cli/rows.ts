@@ -1,0 +1,99 @@
+// In: rows, a batch at a time. Out: a table for people, or CSV, JSON or lines of JSON for programs, written as they come.
+// Never holds more than a batch; a table holds as many rows as it shows.
+import type { Writable } from 'node:stream'
+import Table from 'cli-table3'
+import type { LakeAnswer } from '../store/lake-reader.ts'
+import type { Plain } from '../store/plain-value.ts'
+import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
+import { write } from './terminal.ts'
+
+export const ROW_FORMATS = ['table', 'csv', 'json', 'jsonl'] as const
+export type RowFormat = (typeof ROW_FORMATS)[number]
+
+/** Text of one value: NULL is empty where `nothing` is. */
+const textOf = (value: Plain, nothing: string): string =>
+  value === null ? nothing : typeof value === 'object' ? JSON.stringify(value) : String(value)
+
+/** A field of RFC 4180. An empty text is quoted: unquoted it is NULL. */
+function csvField(value: Plain): string {
+  if (value === null) return ''
+  const text = textOf(value, '')
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+const csvLine = (row: readonly Plain[]): string => `${row.map(csvField).join(',')}\n`
+
+function jsonObject(names: readonly string[], row: readonly Plain[]): string {
+  return `{${names.map((name, index) => `${JSON.stringify(name)}:${JSON.stringify(row[index])}`).join(',')}}`
+}
+
+/** Control characters of data would be commands to a terminal. */
+const shownCell = (value: Plain): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is meant
+  textOf(value, 'NULL').replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, ' ')
+
+function cut(text: string): string {
+  const points = [...text]
+  return points.length <= TABLE_CELL_CHARACTERS_MAX
+    ? text
+    : `${points.slice(0, TABLE_CELL_CHARACTERS_MAX - 1).join('')}…`
+}
+
+/** A table of rows at hand. */
+export function tableText(
+  columns: readonly { name: string; isNumber: boolean }[],
+  rows: readonly (readonly Plain[])[],
+  isCut = true,
+): string {
+  const table = new Table({
+    head: columns.map(({ name }) => name),
+    colAligns: columns.map(({ isNumber }) => (isNumber ? 'right' : 'left')),
+    style: { head: [], border: [], compact: true },
+  })
+  for (const row of rows) table.push(row.map((value) => (isCut ? cut(shownCell(value)) : shownCell(value))))
+  return `${table.toString()}\n`
+}
+
+const NUMBER = /^(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|U\w+INT|FLOAT|DOUBLE|DECIMAL.*)$/
+
+async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+  const rows: Plain[][] = []
+  for await (const batch of batches) {
+    rows.push(...batch)
+    if (rows.length > TABLE_ROWS_MAX) break
+  }
+  const shown = rows.slice(0, TABLE_ROWS_MAX)
+  // A plan is drawn by DuckDB itself.
+  if (columns[0]?.name === 'explain_key')
+    return void (await write(out, `${rows.map((row) => textOf(row[1], '')).join('\n')}\n`))
+  const described = columns.map(({ name, type }) => ({ name, isNumber: NUMBER.test(type) }))
+  await write(out, tableText(described, shown))
+  const more = rows.length > TABLE_ROWS_MAX
+  const count = shown.length === 1 ? '1 row' : `${shown.length} rows`
+  await write(out, more ? `the first ${count}; --format csv, json or jsonl gives all\n` : `${count}\n`)
+}
+
+async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+  const names = columns.map(({ name }) => name)
+  let before = '[\n'
+  for await (const batch of batches) {
+    if (batch.length === 0) continue
+    await write(out, before + batch.map((row) => jsonObject(names, row)).join(',\n'))
+    before = ',\n'
+  }
+  await write(out, before === '[\n' ? '[]\n' : '\n]\n')
+}
+
+/** Writes an answer. The first byte is written when the first rows are there. */
+export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writable): Promise<void> {
+  if (format === 'table') return writeTable(answer, out)
+  if (format === 'json') return writeJson(answer, out)
+  const names = answer.columns.map(({ name }) => name)
+  let head = format === 'csv' ? csvLine(names) : ''
+  for await (const batch of answer.batches) {
+    const lines = batch.map((row) => (format === 'csv' ? csvLine(row) : `${jsonObject(names, row)}\n`))
+    await write(out, head + lines.join(''))
+    head = ''
+  }
+  if (head !== '') await write(out, head)
+}

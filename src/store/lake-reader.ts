@@ -1,0 +1,177 @@
+// In: the data folder. Out: SQL over the lake's catalog for people, in a database of its own: read-only, no file but the
+// lake's, nothing loaded, while the server writes. Never waits for the server, never takes a lock that it wants.
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type DuckDBConnection, DuckDBInstance, type DuckDBResult, StatementType } from '@duckdb/node-api'
+import { ServiceError } from '../schema/errors.ts'
+import { CATALOG_FILE } from './catalog.ts'
+import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
+import { lakeFolder } from './paths.ts'
+import { type Plain, plainRows } from './plain-value.ts'
+import { literal } from './sql.ts'
+
+export interface LakeReaderOptions {
+  dataDir: string
+  memoryLimit?: string
+  threads?: number
+}
+
+/** What a query answers, row by row: memory holds a few thousand rows at a time. */
+export interface LakeAnswer {
+  columns: { name: string; type: string }[]
+  batches: AsyncGenerator<Plain[][]>
+}
+
+export interface LakeReader {
+  readonly connection: DuckDBConnection
+  /** SQL of a person: reads only. Rejects with `invalid_parameter` when it is wrong or would write. */
+  query(sql: string): Promise<LakeAnswer>
+  /** Ends what is running; it rejects. */
+  interrupt(): void
+  close(): void
+}
+
+/** A query was ended by `interrupt`. */
+export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.test(messageOf(error))
+
+/** Files that the catalog named are gone: it is older than the grace. Opened anew, it names others. */
+export const isOutdated = (error: unknown): boolean =>
+  /No files found that match|Cannot open file|No such file/i.test(messageOf(error))
+
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/^Failed to extract statements: /, '')
+const refuse = (sentence: string): ServiceError => new ServiceError('invalid_parameter', sentence)
+
+/** Where readers find the lake: the one place that knows. */
+export function catalogPath(dataDir: string): string {
+  const path = join(lakeFolder(dataDir), CATALOG_FILE)
+  if (existsSync(path)) return realpathSync(path)
+  throw new ServiceError(
+    'not_found',
+    `there is no lake in ${dataDir}: ${path} is missing. The server makes it when it starts`,
+  )
+}
+
+async function attach(
+  connection: DuckDBConnection,
+  { dataDir }: LakeReaderOptions,
+  spillDir: string,
+): Promise<void> {
+  const path = catalogPath(dataDir)
+  await connection.run(`SET temp_directory = ${literal(spillDir)}`)
+  await connection.run(`SET max_temp_directory_size = '${READER_SPILL_MAX}'`)
+  await connection.run(`SET TimeZone = 'UTC'`)
+  await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
+  await connection.run('USE lake')
+  await connection.run(`SET allowed_directories = [${literal(`${realpathSync(lakeFolder(dataDir))}/`)}]`)
+  await connection.run('SET enable_external_access = false')
+  await connection.run('SET lock_configuration = true')
+}
+
+/** Opens the lake for reading. Rejects with `not_found` when there is none, `store_unavailable` when it cannot be read. */
+export async function openLakeReader(options: LakeReaderOptions): Promise<LakeReader> {
+  catalogPath(options.dataDir)
+  const spillDir = mkdtempSync(join(tmpdir(), 'mintlake-reader-'))
+  const removeSpill = () => rmSync(spillDir, { recursive: true, force: true })
+  try {
+    const instance = await DuckDBInstance.create(':memory:', {
+      threads: String(options.threads ?? READER_THREADS),
+      memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      allow_community_extensions: 'false',
+    })
+    const connection = await instance.connect()
+    const close = () => {
+      connection.closeSync()
+      instance.closeSync()
+      removeSpill()
+    }
+    try {
+      await attach(connection, options, spillDir)
+    } catch (error) {
+      close()
+      throw error
+    }
+    return {
+      connection,
+      query: (sql) => query(connection, sql),
+      interrupt: () => connection.interrupt(),
+      close,
+    }
+  } catch (error) {
+    removeSpill()
+    if (error instanceof ServiceError) throw error
+    throw new ServiceError('store_unavailable', `the lake cannot be read: ${messageOf(error)}`)
+  }
+}
+
+/**
+ * Runs `work` with a reader that is closed afterwards. Where the catalog was swapped and the files it named are gone
+ * before the work was done, it is done again over the new one: `work` must bear that.
+ */
+export async function withLake<T>(
+  options: LakeReaderOptions,
+  work: (reader: LakeReader) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    const reader = await openLakeReader(options)
+    try {
+      return await work(reader)
+    } catch (error) {
+      if (!isOutdated(error) || attempt >= LAKE_REOPENINGS_MAX) throw error
+    } finally {
+      reader.close()
+    }
+  }
+}
+
+/** Statements that cannot reach a file: the catalog is attached read-only and the configuration is locked. */
+const HARMLESS: ReadonlySet<StatementType> = new Set([
+  StatementType.SELECT,
+  StatementType.SET,
+  StatementType.CREATE,
+])
+/** Space, comments and semicolons: DuckDB finds no statement in these, and says so badly. */
+const NOTHING = /^(\s|;|--[^\n]*(\n|$)|\/\*[\s\S]*?\*\/)*$/
+const EXPLAIN = /^\s*EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?/i
+
+/** `EXPLAIN ANALYZE` runs what it explains: that must be harmless too. */
+async function checkExplained(connection: DuckDBConnection, sql: string): Promise<void> {
+  const explained = sql.replace(EXPLAIN, '')
+  if (explained === sql) throw refuse('EXPLAIN must stand at the beginning')
+  const statements = await connection.extractStatements(explained)
+  const { statementType } = await statements.prepare(0)
+  if (statements.count !== 1 || statementType !== StatementType.SELECT)
+    throw refuse('only queries can be explained here')
+}
+
+async function query(connection: DuckDBConnection, sql: string): Promise<LakeAnswer> {
+  try {
+    const result = await start(connection, sql)
+    const columns = result
+      .deduplicatedColumnNames()
+      .map((name, index) => ({ name, type: String(result.columnType(index)) }))
+    return { columns, batches: plainRows(result) }
+  } catch (error) {
+    if (error instanceof ServiceError || isOutdated(error) || isInterrupted(error)) throw error
+    throw refuse(messageOf(error))
+  }
+}
+
+/** Runs every statement; the last one's rows are the answer. */
+async function start(connection: DuckDBConnection, sql: string): Promise<DuckDBResult> {
+  if (NOTHING.test(sql)) throw refuse('there is no query')
+  const statements = await connection.extractStatements(sql)
+  for (let index = 0; ; index++) {
+    const prepared = await statements.prepare(index)
+    if (prepared.statementType === StatementType.EXPLAIN) await checkExplained(connection, sql)
+    else if (!HARMLESS.has(prepared.statementType))
+      throw refuse(
+        `${StatementType[prepared.statementType] ?? 'this'} statements are refused: the lake is read-only`,
+      )
+    if (index === statements.count - 1) return prepared.stream()
+    await prepared.run()
+  }
+}
