@@ -13,6 +13,8 @@ export interface Measured {
   metrics: Record<string, number>
   /** Of what it computed: work whose result nobody looks at may vanish. */
   checksum: string
+  /** Values that every candidate that gives a sample must give alike: whoever computes something else is not compared. */
+  sample?: number[]
 }
 
 export interface RunOptions {
@@ -38,8 +40,6 @@ export interface Comparison {
   gate?: number
   stretch?: number
   better: 'higher' | 'lower'
-  /** Only where everything is measured. */
-  fullOnly?: boolean
   note?: string
 }
 
@@ -51,6 +51,8 @@ export interface Question {
   fullOnly?: readonly string[]
   /** Candidates that are installed for the benchmark: left out of the small run, which needs no network. */
   onDemand?: readonly string[]
+  /** Candidates that are another one but for a parameter: left out of the small run too. */
+  variants?: readonly string[]
   comparisons: readonly Comparison[]
   rounds: number
   /** Run first, in the runner: installs a peer, compiles a limit. What it throws is what the missing candidates say. */

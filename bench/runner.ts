@@ -33,7 +33,8 @@ const CANDIDATE = fileURLToPath(new URL('candidate.ts', import.meta.url))
 async function measureOne(file: string, name: string, options: RunOptions): Promise<Measured | Error> {
   try {
     const args = ['--expose-gc', '--no-warnings', CANDIDATE, file, name, JSON.stringify(options)]
-    return await jsonOf<Measured>(process.execPath, args)
+    const measured = await jsonOf<Measured | { error: string }>(process.execPath, args)
+    return 'error' in measured ? new Error(measured.error) : measured
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }
@@ -51,25 +52,44 @@ export async function ask(
   } catch (error) {
     unprepared = error as Error
   }
-  const names = Object.keys(question.candidates).filter(
-    (name) =>
-      (options.full || !question.fullOnly?.includes(name)) &&
-      !(options.small && question.onDemand?.includes(name)),
-  )
+  const names = namesOf(question, options)
   const rounds: Round[] = []
   for (let round = 0; round < (options.small ? 1 : question.rounds); round++) {
     const results: Round = new Map()
     // Each round begins with another candidate, so that none always runs after the same one.
     for (let turn = 0; turn < names.length; turn++) {
       const name = names[(turn + round) % names.length]
+      const failed = rounds.map((earlier) => earlier.get(name)).find((result) => result instanceof Error)
       progress(`${question.name}: round ${round + 1} of ${options.small ? 1 : question.rounds}, ${name}`)
-      results.set(name, await measureOne(file, name, options))
+      results.set(name, failed ?? (await measureOne(file, name, options)))
     }
     rounds.push(results)
   }
   return question.comparisons
-    .filter(({ fullOnly, against }) => (options.full || !fullOnly) && (!against || names.includes(against)))
+    .filter(({ of = 'ours', against }) => names.includes(of) && (!against || names.includes(against)))
     .map((comparison) => rowOf(question, comparison, rounds, unprepared))
+}
+
+function namesOf(question: Question, options: RunOptions): string[] {
+  return Object.keys(question.candidates).filter(
+    (name) =>
+      (options.full || !question.fullOnly?.includes(name)) &&
+      !(options.small && (question.onDemand?.includes(name) || question.variants?.includes(name))),
+  )
+}
+
+/** Sums in another order differ in their last bits. */
+const SAMPLE_TOLERANCE = 1e-9
+
+/** Where two samples differ, in words; null where they agree, or where one of them has none. */
+export function difference(ours: Measured, theirs: Measured): string | null {
+  const [a, b] = [ours.sample, theirs.sample]
+  if (a === undefined || b === undefined) return null
+  if (a.length !== b.length) return `a sample of ${a.length} values, theirs has ${b.length}`
+  const at = a.findIndex(
+    (value, index) => !(Math.abs(value - b[index]) <= SAMPLE_TOLERANCE * Math.abs(value)),
+  )
+  return at === -1 ? null : `value ${at} of the sample is ${a[at]}, theirs ${b[at]}`
 }
 
 function rowOf(
@@ -88,7 +108,14 @@ function rowOf(
     })
   const ours = valuesOf(of, metric)
   const theirs = against === undefined ? [] : valuesOf(against, againstMetric)
-  const isMeasured = ours.length > 0 && (against === undefined || theirs.length === ours.length)
+  const differing = rounds.flatMap((round) => {
+    const [a, b] = [round.get(of), round.get(against ?? of)]
+    return a === undefined || b === undefined || a instanceof Error || b instanceof Error
+      ? []
+      : (difference(a, b) ?? [])
+  })
+  const isMeasured =
+    ours.length > 0 && (against === undefined || theirs.length === ours.length) && differing.length === 0
   const ratio =
     isMeasured && against !== undefined ? median(ours.map((value, round) => value / theirs[round])) : null
   const failure = [of, against].flatMap((name) => {
@@ -108,7 +135,7 @@ function rowOf(
     stretch: comparison.stretch ?? null,
     better: comparison.better,
     met: isMeasured ? verdict(comparison, ratio ?? median(ours)) : 'not measured',
-    note: [comparison.note, ...failure, isMeasured ? undefined : unprepared?.message]
+    note: [comparison.note, ...failure, differing[0], isMeasured ? undefined : unprepared?.message]
       .filter(Boolean)
       .join('; '),
     checksum: first instanceof Error || first === undefined ? '' : first.checksum,

@@ -76,7 +76,6 @@ export const question: Question = {
       against: '1 000 tokens',
       unit: 'µs',
       better: 'lower',
-      fullOnly: true,
     },
   ],
 }

@@ -65,6 +65,14 @@ export const question: Question = {
   name: 'page',
   title: 'the market page over loopback',
   rounds: 3,
+  variants: [
+    'market page, worst of other tabs and sorts',
+    'market page, no ticks',
+    'market page, 1 000 tokens',
+    'fastify, ready buffer',
+    HELLO,
+    'fastify, DataPoint',
+  ],
   candidates: {
     'market page, 20 000 ticks/s': ours(HOT),
     'market page, worst of other tabs and sorts': anyPage,

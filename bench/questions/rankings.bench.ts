@@ -138,7 +138,6 @@ export const question: Question = {
       gate: 3,
       stretch: 2,
       better: 'lower',
-      fullOnly: true,
     },
   ],
 }

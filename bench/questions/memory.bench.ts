@@ -1,0 +1,70 @@
+// In: 100 000 tokens and a day of trades, popularity-skewed. Out: what the engine holds for them: bars of nine timeframes,
+// windows, five minutes of versions, twelve rankings, the tape; and whether more trades make it grow.
+import { Market } from '../../src/market/market.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { type Measured, type Question, type RunOptions, random, rssBytes, sha } from '../frame.ts'
+
+const DAY_MS = 86_400_000
+const START_MS = 1_772_000_000_000
+const GIBIBYTE = 2 ** 30
+
+function rss(): number {
+  globalThis.gc?.()
+  return rssBytes('self')
+}
+
+function run({ small, full }: RunOptions): Measured {
+  const tokens = small ? 500 : 100_000
+  const trades = small ? 10_000 : full ? 8_000_000 : 2_000_000
+  const next = random(1)
+  const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
+  const price = new Float64Array(tokens).fill(1e-5)
+  const before = rss()
+  const market = new Market({ tokensMax: tokens })
+  for (const [index, mint] of mints.entries())
+    market.apply(
+      { type: 'token', mint, ts: START_MS, name: `Token ${index}`, symbol: `T${index}`, totalSupply: 1e9 },
+      START_MS,
+    )
+  let half = 0
+  for (let count = 0; count < trades; count++) {
+    // Popularity falls off as a power law: the hottest hundredth takes about half of the trades.
+    const token = Math.floor(tokens * next() ** 5)
+    price[token] *= 1 + (next() - 0.5) / 50
+    const ts = START_MS + Math.floor((count / trades) * DAY_MS)
+    market.apply(
+      {
+        type: 'trade',
+        mint: mints[token],
+        ts,
+        side: next() < 0.5 ? 'buy' : 'sell',
+        tokenAmount: 1e4,
+        priceUsd: price[token],
+      },
+      ts,
+    )
+    if (count === trades >> 1) half = rss()
+  }
+  const after = rss()
+  const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 1_000, offset: 0 })
+  return {
+    metrics: {
+      rssGiB: after / GIBIBYTE,
+      kilobytesPerToken: (after - before) / 1_000 / tokens,
+      secondHalf: after / half,
+    },
+    checksum: sha(page.ndjson),
+  }
+}
+
+export const question: Question = {
+  name: 'memory',
+  title: 'memory, 100 000 tokens, a day of trades',
+  rounds: 1,
+  candidates: { ours: run },
+  comparisons: [
+    { title: 'memory: RSS', metric: 'rssGiB', unit: 'GiB', gate: 2, stretch: 1, better: 'lower' },
+    { title: 'memory: each token', metric: 'kilobytesPerToken', unit: 'kB', better: 'lower' },
+    { title: 'memory: after the day / after half of it', metric: 'secondHalf', unit: '×', better: 'lower' },
+  ],
+}
