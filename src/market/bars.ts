@@ -31,8 +31,10 @@ const EMPTY = 0
 export interface BarsOptions {
   tokensMax: number
   barsPerTokenMax?: number
-  /** Called with every closed bar of a timeframe, in order: where the lake gets them. The array is reused. */
+  /** Called once with every closed bar of `closedFrom` or coarser: where the lake gets them. The array is reused. */
   onClosed?: (token: number, timeframe: number, values: Float64Array, address: number) => void
+  /** Index of the finest timeframe that `onClosed` hears of. */
+  closedFrom?: number
 }
 
 export interface WindowSum {
@@ -49,12 +51,16 @@ export class BarStore {
   #head: Float64Array
   /** Start of the oldest second that may be pending, by token. */
   #tail: Float64Array
-  #onClosed: BarsOptions['onClosed']
+  #onClosed: NonNullable<BarsOptions['onClosed']>
+  #closedFrom: number
+  /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
+  #handedOutTo: Float64Array
   /** Where readers fold the open partials of one timeframe: at most one each, and the pending seconds. */
   #scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
   #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
-  constructor({ tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed }: BarsOptions) {
+  constructor(options: BarsOptions) {
+    const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed, closedFrom = 0 } = options
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
         new BarRing({
@@ -68,7 +74,9 @@ export class BarStore {
     this.#open = new Float64Array(tokensMax * OPEN_BLOCK)
     this.#head = new Float64Array(tokensMax)
     this.#tail = new Float64Array(tokensMax)
-    this.#onClosed = onClosed
+    this.#onClosed = onClosed ?? (() => {})
+    this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
+    this.#handedOutTo = new Float64Array(onClosed === undefined ? 0 : tokensMax)
   }
 
   get held(): number {
@@ -158,13 +166,39 @@ export class BarStore {
     this.#tail[token] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
+  #handOut(token: number, timeframe: number, values: Float64Array, at: number): void {
+    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#handedOutTo[token])
+      this.#onClosed(token, timeframe, values, at)
+  }
+
+  /**
+   * Hands out bars that ended at or before the watermark, though no later trade has folded them yet: a token that
+   * fell silent has its last bars known too. Changes nothing that readers see.
+   */
+  handOutEnded(token: number, watermarkMs: number): void {
+    if (this.#head[token] === EMPTY) return
+    const fromMs = this.#handedOutTo[token]
+    for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
+      const length = TIMEFRAME_LENGTHS_MS[timeframe]
+      // No interval ended since the last time, or the newest trade was handed out with an earlier one.
+      if (intervalStart(watermarkMs, length) <= fromMs) continue
+      if (intervalStart(this.#head[token], length) + length <= fromMs) continue
+      const made = this.#foldOpen(token, timeframe)
+      for (let index = 0; index < made; index++) {
+        const at = index * BAR_STRIDE
+        if (this.#scratch[at + T] + length <= watermarkMs) this.#handOut(token, timeframe, this.#scratch, at)
+      }
+    }
+    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#handedOutTo[token] = watermarkMs
+  }
+
   /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
   #fold(token: number, timeframe: number, source: Float64Array, at: number): void {
     const ring = this.#rings[timeframe]
     const address = ring.push(token)
     const values = ring.values
     copyBar(values, address, source, at)
-    if (this.#onClosed !== undefined) this.#onClosed(token, timeframe, values, address)
+    if (timeframe >= this.#closedFrom) this.#handOut(token, timeframe, values, address)
     if (timeframe + 1 === TIMEFRAME_COUNT) return
     const open = token * OPEN_BLOCK + timeframe * BAR_STRIDE
     const start = values[address + T]
@@ -261,6 +295,7 @@ export class BarStore {
     this.#open.fill(0, token * OPEN_BLOCK, (token + 1) * OPEN_BLOCK)
     this.#head[token] = EMPTY
     this.#tail[token] = EMPTY
+    if (this.#handedOutTo.length > 0) this.#handedOutTo[token] = 0
   }
 }
 

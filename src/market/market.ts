@@ -1,6 +1,7 @@
 // In: market events, one after another, and the passing of time. Out: pages, DataPoints, versions and bars.
 // The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
 // Never reads a clock, a file, the environment or a random number.
+import { TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
 import type {
   EventRejection,
@@ -14,7 +15,7 @@ import type {
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
 import { readBars } from './bar-query.ts'
-import { BarStore, type BarsOptions } from './bars.ts'
+import { BarStore } from './bars.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
 import {
@@ -54,14 +55,15 @@ export interface MarketOptions {
   barsPerTokenMax?: number
   versionsMax?: number
   tapeEntriesMax?: number
-  /** See BarsOptions. */
-  onBarClosed?: (
-    mint: string,
-    ...bar: Parameters<NonNullable<BarsOptions['onClosed']>> extends [number, ...infer Rest] ? Rest : never
-  ) => void
+  /** Called once with every closed bar of a minute or longer, inside the write: it must not look, only take. */
+  onBarClosed?: BarListener
 }
 
+/** `values` hold the bar at `address` (see bar-ring.ts), during the call only. */
+export type BarListener = (mint: string, timeframe: number, values: Float64Array, address: number) => void
+
 const SECOND_MS = 1_000
+const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
 export class Market implements MarketDoor {
   timeMs = 0
@@ -76,6 +78,10 @@ export class Market implements MarketDoor {
   readonly #pages: PageCache
   readonly #tape: Tape
   #onChanged: (() => void) | null = null
+  /** Where the next call of `handOutBars` goes on, when this round of all tokens began, and what the last one reached. */
+  #handOutSlot = 0
+  #handOutFromMs = 0
+  #barsHandedOutToMs = 0
   readonly #newWindowMs: number
   readonly #analysisCounts = new Map<string, number>()
   #solPriceUsd = Number.NaN
@@ -102,7 +108,11 @@ export class Market implements MarketDoor {
     this.#bars = new BarStore({
       tokensMax,
       barsPerTokenMax: options.barsPerTokenMax,
-      onClosed: onBarClosed && ((slot, ...bar) => onBarClosed(this.#tokens.texts[slot]!.mint, ...bar)),
+      onClosed:
+        onBarClosed &&
+        ((slot, timeframe, values, address) =>
+          onBarClosed(this.#tokens.texts[slot]!.mint, timeframe, values, address)),
+      closedFrom: MINUTE_INDEX,
     })
     this.#windows = new Windows(this.#bars, tokensMax)
     this.#versions = new VersionLog({
@@ -304,6 +314,21 @@ export class Market implements MarketDoor {
     return slot === -1 ? null : readBars(this.#bars, slot, query, this.#watermarkOf(slot))
   }
 
+  handOutBars(tokensMax: number): void {
+    const { texts } = this.#tokens
+    if (this.#handOutSlot === 0) this.#handOutFromMs = this.timeMs
+    const end = Math.min(texts.length, this.#handOutSlot + tokensMax)
+    for (let slot = this.#handOutSlot; slot < end; slot++) {
+      if (texts[slot] !== undefined) this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
+    }
+    this.#handOutSlot = end === texts.length ? 0 : end
+    if (this.#handOutSlot === 0) this.#barsHandedOutToMs = this.#handOutFromMs - SILENCE_MS - LATE_GRACE_MS
+  }
+
+  get barsHandedOutToMs(): number {
+    return this.#barsHandedOutToMs
+  }
+
   stats(): MarketStats {
     return {
       ...this.#counters,
@@ -462,6 +487,7 @@ export class Market implements MarketDoor {
 
   #evict(slot: number): void {
     this.#rankings.remove(slot)
+    this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
     this.#bars.clear(slot)
     this.#windows.clear(slot)
     this.#versions.clear(slot)

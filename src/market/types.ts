@@ -96,6 +96,10 @@ export interface MarketDoor {
    *  before the versions held (five minutes at least). */
   asOf(mint: string, timeMs: number): SnapshotValues | null
   bars(query: BarsQuery): Bars | null
+  /** Hands out the closed bars of up to `tokensMax` tokens that are silent; the next call goes on with others. */
+  handOutBars(tokensMax: number): void
+  /** All bars that ended by this time have been handed out: those of tokens whose trades arrive in time. */
+  readonly barsHandedOutToMs: number
   stats(): MarketStats
 }
 
