@@ -1,0 +1,128 @@
+// In: any trades, and calls of handOutBars anywhere between them. Out: proof that each closed bar of a minute or longer
+// is handed out once, whole, however late its token's next trade comes.
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bar-ring.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
+import { Market } from '../../src/market/market.ts'
+import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+
+const MINTS = ['one', 'two', 'three'].map(mintOfSymbol)
+const START_MS = 1_772_000_000_000
+const BARS_MAX = 1_000
+
+const step = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: 0, max: 2_000 }) },
+  { weight: 4, arbitrary: fc.integer({ min: 0, max: 90_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(300_000, 3_600_000, 21_600_000, 86_400_000) },
+)
+const action = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('trade' as const),
+      step,
+      mint: fc.constantFrom(...MINTS),
+      lateMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 8_000 }), fc.constant(100_000)),
+      price: fc.constantFrom(0.5, 1, 2, 3),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('sweep' as const),
+      step,
+      tokens: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+)
+
+type HandedOut = Bar & { key: string; buys: number; buyVolume: number }
+
+function watched() {
+  const handedOut: HandedOut[] = []
+  const market = new Market({
+    tokensMax: 8,
+    barsPerTokenMax: BARS_MAX,
+    onBarClosed(mint, timeframe, values, at) {
+      const bar = {
+        t: values[at + T],
+        o: values[at + O],
+        h: values[at + H],
+        l: values[at + L],
+        c: values[at + C],
+      }
+      const counts = { v: values[at + V], n: tradesOf(values[at + N]), closed: true }
+      const buys = { buys: buysOf(values[at + N]), buyVolume: values[at + BV] }
+      handedOut.push({ key: `${mint} ${TIMEFRAMES[timeframe]} ${bar.t}`, ...bar, ...counts, ...buys })
+    },
+  })
+  return { market, handedOut }
+}
+
+it('every closed bar of a minute or longer is handed out once, as readers see it', () => {
+  fc.assert(
+    fc.property(fc.array(action, { maxLength: 40 }), (actions) => {
+      const { market, handedOut } = watched()
+      let nowMs = START_MS
+      for (const each of actions) {
+        nowMs += each.step
+        market.advanceTo(nowMs)
+        if (each.kind === 'sweep') market.handOutBars(each.tokens)
+        else {
+          const { mint, price: priceUsd, lateMs } = each
+          const trade = {
+            type: 'trade',
+            mint,
+            ts: nowMs - lateMs,
+            side: 'buy',
+            tokenAmount: 2,
+            priceUsd,
+          } as const
+          market.apply(trade, nowMs)
+        }
+      }
+      // The first call ends a round under way, the second is one of all tokens.
+      for (let round = 0; round < 2; round++) market.handOutBars(MINTS.length)
+      expect(market.barsHandedOutToMs).toBe(market.timeMs - SILENCE_MS - LATE_GRACE_MS)
+      const expected = MINTS.flatMap((mint) =>
+        TIMEFRAMES.filter((tf) => TIMEFRAME_MS[tf] >= 60_000).flatMap((tf) => {
+          const found = market.bars({ mint, tf, limit: BARS_MAX, fromMs: null, toMs: null, fill: 'none' })
+          return (found?.bars ?? [])
+            .filter(({ closed }) => closed)
+            .map((bar) => ({ key: `${mint} ${tf} ${bar.t}`, ...bar, buys: bar.n, buyVolume: bar.v }))
+        }),
+      )
+      const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
+      expect(handedOut.sort(byKey)).toEqual(expected.sort(byKey))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+it('a silent token’s last bars are handed out once the market’s time has passed their end', () => {
+  const { market, handedOut } = watched()
+  const ts = START_MS - (START_MS % 60_000)
+  market.apply({ type: 'trade', mint: MINTS[0], ts, side: 'sell', tokenAmount: 2, priceUsd: 3 }, ts)
+  market.advanceTo(ts + 60_000 + LATE_GRACE_MS - 1)
+  market.handOutBars(8)
+  expect(handedOut).toEqual([])
+  market.advanceTo(ts + 60_000 + LATE_GRACE_MS)
+  market.handOutBars(8)
+  expect(handedOut).toMatchObject([{ key: `${MINTS[0]} 1m ${ts}`, c: 3, v: 6, n: 1, buys: 0, buyVolume: 0 }])
+  expect(market.barsHandedOutToMs).toBe(ts + 60_000 - SILENCE_MS)
+})
+
+it('a token that gives way to another has its ended bars handed out first', () => {
+  const { market, handedOut } = watched()
+  const ts = START_MS - (START_MS % 60_000)
+  for (let i = 0; i < 9; i++) {
+    const mint = mintOfSymbol(`t${i}`)
+    market.apply(
+      { type: 'trade', mint, ts: ts + i * 60_000, side: 'buy', tokenAmount: 1, priceUsd: 1 },
+      ts + i * 60_000,
+    )
+  }
+  expect(handedOut.map(({ key }) => key)).toContain(`${mintOfSymbol('t0')} 1m ${ts}`)
+})
