@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../lib/assert.ts'
 import { TABLES } from '../schema/tables.ts'
-import type { EncodedWrite } from './cells.ts'
+import { type EncodedWrite, KNOWN_AT } from './cells.ts'
 import { type Database, query, transaction } from './database.ts'
 import { appendToJournal } from './journal.ts'
 import { ALL_TABLES, identifier, JOURNAL, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
@@ -25,11 +25,8 @@ export interface Committer {
 }
 
 /** Tables whose rows callers wait for share one row of numbers. */
-const NUMBERED_TABLES = [
-  ...ALL_TABLES.filter(({ origin }) => origin === undefined).map((table) => table.name),
-  JOURNAL,
-  JOURNAL_REFUSED,
-]
+const CALLERS_TABLES = ALL_TABLES.filter(({ origin }) => origin === undefined)
+const NUMBERED_TABLES = [...CALLERS_TABLES.map((table) => table.name), JOURNAL, JOURNAL_REFUSED]
 const SHARED_NUMBERS = NUMBERED_TABLES.map((name) => `'${name}'`).join(', ')
 
 async function highestSeq(connection: DuckDBConnection): Promise<number> {
@@ -45,6 +42,21 @@ async function highestSeq(connection: DuckDBConnection): Promise<number> {
   return rows[0].seq
 }
 
+/** The youngest `known_at` that any of those rows can have. */
+async function latestKnownAt(connection: DuckDBConnection): Promise<number> {
+  const stamped = CALLERS_TABLES.filter(({ columns }) => columns.some(({ name }) => name === KNOWN_AT))
+  const all = [
+    ...stamped.map(({ name }) => `SELECT max(${KNOWN_AT}) AS latest FROM ${identifier(name)}`),
+    `SELECT epoch_ms(max(known_at_ms)) FROM ${JOURNAL}`,
+    `SELECT max(written_at) FROM ${MANIFEST} WHERE table_name IN (${SHARED_NUMBERS})`,
+  ].join(' UNION ALL ')
+  const rows = await query<{ ms: number }>(
+    connection,
+    `SELECT coalesce(epoch_ms(max(latest)), 0)::DOUBLE AS ms FROM (${all})`,
+  )
+  return rows[0].ms
+}
+
 const deleteBeyond = async (connection: DuckDBConnection, ackedSeq: number): Promise<void> => {
   for (const name of NUMBERED_TABLES) {
     await connection.run(`DELETE FROM ${identifier(name)} WHERE ${ROW_SEQ} > ${ackedSeq}`)
@@ -54,6 +66,7 @@ const deleteBeyond = async (connection: DuckDBConnection, ackedSeq: number): Pro
 /** The writer of `database`. One at a time: the store's only source of row numbers. */
 export async function openCommitter(database: Database): Promise<Committer> {
   let lastSeq = await database.writer.run(highestSeq)
+  let lastKnownAtMs = await database.writer.run(latestKnownAt)
 
   async function takeBack(connection: DuckDBConnection, ackedSeq: number): Promise<void> {
     if (lastSeq <= ackedSeq) return
@@ -65,7 +78,11 @@ export async function openCommitter(database: Database): Promise<Committer> {
     commit: ({ writes, nowMs, ackedSeq }) =>
       database.writer.run(async (connection) => {
         await takeBack(connection, ackedSeq)
-        await transaction(connection, () => appendToJournal(connection, writes, lastSeq + 1, nowMs))
+        // Each commit is younger than the one before, even where the clock is set back: whoever has read all rows up to
+        // one `known_at` goes on from there and misses none.
+        const knownAtMs = Math.max(nowMs, lastKnownAtMs + 1)
+        await transaction(connection, () => appendToJournal(connection, writes, lastSeq + 1, knownAtMs))
+        lastKnownAtMs = knownAtMs
         lastSeq += writes.length
         return lastSeq
       }),
