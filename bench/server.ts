@@ -21,6 +21,9 @@ export interface ServerOptions {
   body: 'page' | 'datapoint' | 'hello'
 }
 
+/** What a server must do before it may end. */
+let stop = async (): Promise<void> => {}
+
 const HOT_TOKENS = 100
 const TICK_EVERY_MS = 5
 const [kind, json] = process.argv.slice(2)
@@ -102,6 +105,7 @@ async function mintlake(): Promise<number> {
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
   )
+  stop = house.stop
   await house.ready
   fill(house.market)
   if (options.ticksPerSecond > 0) runTicks(house.market)
@@ -142,5 +146,5 @@ const KINDS: Record<string, () => Promise<number>> = {
   'fastify-stringify': () => fastifyWith(true),
 }
 
-process.once('SIGTERM', () => process.exit(0))
+process.once('SIGTERM', () => void stop().then(() => process.exit(0)))
 console.log(await KINDS[kind]())

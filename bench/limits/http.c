@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 typedef struct { int fd; long at; } connection;
 
 int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN);
   long body = argc > 1 ? atol(argv[1]) : 36000;
   char *answer = malloc(body + 256);
   long size = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %ld\r\n\r\n", body);
@@ -50,6 +52,7 @@ int main(int argc, char **argv) {
         if (sent < 0) break;
         c->at += sent;
       }
+      if (c->at < size && errno != EAGAIN) { close(c->fd); free(c); continue; }
       event = (struct epoll_event){.events = c->at < size ? EPOLLOUT : EPOLLIN, .data.ptr = c};
       epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event);
     }
