@@ -14,6 +14,7 @@ export interface CellarOptions {
   log: StoreLog
   commitTimeoutMs: number
   lakeGraceMs: number
+  keptSeqs: number
   crashAt: CrashPoint | null
 }
 
@@ -53,8 +54,8 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   async function start(): Promise<Recovered> {
-    const { dataDir, lakeGraceMs, crashAt } = options
-    const started = startWorker({ dataDir, lakeGraceMs, crashAt }, writeLog, () => onExit(started))
+    const { dataDir, lakeGraceMs, keptSeqs, crashAt } = options
+    const started = startWorker({ dataDir, lakeGraceMs, keptSeqs, crashAt }, writeLog, () => onExit(started))
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq

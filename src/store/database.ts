@@ -17,6 +17,7 @@ import {
   createTable,
   MARKET_DATABASE,
 } from './sql.ts'
+import { CREATE_SUMMARIES } from './summaries.ts'
 
 /** One connection and the queue before it. */
 export interface Lane {
@@ -31,6 +32,8 @@ export interface Database {
   spreader: Lane
   maintenance: Lane
   reader: Lane
+  /** Looks for old rows in the lake's files. */
+  archive: Lane
   close(): Promise<void>
 }
 
@@ -134,7 +137,7 @@ async function define(connection: DuckDBConnection): Promise<void> {
   const kept = ALL_TABLES.filter(({ origin }) => origin !== 'market')
   const statements = kept.flatMap((table) => definitions(table, stored.get(table.name)))
   await transaction(connection, async () => {
-    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL, ...statements])
+    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL, ...CREATE_SUMMARIES, ...statements])
       await connection.run(statement)
   })
 }
@@ -153,6 +156,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     await instance.connect(),
     await instance.connect(),
     await instance.connect(),
+    await instance.connect(),
   ] as const
   await define(connections[0])
   await defineMarketData(connections[0])
@@ -161,6 +165,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     lane(connections[1], serial('maintenance tasks', TASKS_WAITING_MAX)),
     lane(connections[2], serial('look-ups', LOOKUPS_WAITING_MAX)),
     lane(connections[3], serial('moves from the journal', TASKS_WAITING_MAX)),
+    lane(connections[4], serial('look-ups in the lake', LOOKUPS_WAITING_MAX)),
   ] as const
 
   async function close(): Promise<void> {
@@ -175,6 +180,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     maintenance: lanes[1],
     reader: lanes[2],
     spreader: lanes[3],
+    archive: lanes[4],
     close,
   }
 }

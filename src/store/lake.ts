@@ -55,6 +55,8 @@ export interface Flushed {
 }
 
 export interface Lake {
+  /** Absolute path of a file on the list. */
+  pathOf(part: Part): string
   /** Finishes or removes what a crash left. Before the first flush. */
   settle(nowMs: number): Promise<void>
   /** Writes all rows up to `ackedSeq` that no file holds yet. */
@@ -361,5 +363,5 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     })
   }
 
-  return { settle, flush, tidy, status }
+  return { pathOf: shelf.pathOf, settle, flush, tidy, status }
 }

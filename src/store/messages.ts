@@ -22,6 +22,9 @@ export const CRASH_POINTS = [
   'expire:forgotten',
   'catalog:written',
   'catalog:swapped',
+  'thin:folded',
+  'thin:deleted',
+  'thin:done',
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
@@ -29,6 +32,8 @@ export interface WorkerOptions {
   dataDir: string
   /** How long a replaced file stays for readers who have begun, ms. */
   lakeGraceMs: number
+  /** Row numbers, counted back from the youngest, that stay in the store's tables though the lake has them. */
+  keptSeqs: number
   crashAt: CrashPoint | null
 }
 

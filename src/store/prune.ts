@@ -2,6 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { transaction } from './database.ts'
 import { IDEMPOTENCY_KEPT_MS, SUBMIT_ATTEMPTS_KEPT_MS } from './limits.ts'
+import { pruneSummaries } from './summaries.ts'
 
 const KEPT_MS = { submit_attempts: SUBMIT_ATTEMPTS_KEPT_MS, idempotency: IDEMPOTENCY_KEPT_MS } as const
 
@@ -11,5 +12,6 @@ export async function prune(connection: DuckDBConnection, nowMs: number): Promis
     for (const [table, keptMs] of Object.entries(KEPT_MS)) {
       await connection.run(`DELETE FROM ${table} WHERE "at" < epoch_ms(${nowMs - keptMs})`)
     }
+    for (const statement of pruneSummaries(nowMs)) await connection.run(statement)
   })
 }

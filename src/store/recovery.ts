@@ -4,34 +4,14 @@ import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api
 import { type Row, TABLES } from '../schema/tables.ts'
 import { query } from './database.ts'
 import { journalRows } from './journal.ts'
-import {
-  COOLDOWNS_RECOVERED_MS,
-  IDEMPOTENCY_KEPT_MS,
-  IDEMPOTENCY_RECOVERED_MAX,
-  STRIKES_RECOVERED_MS,
-  SUBMIT_ATTEMPTS_RECOVERED_MS,
-} from './limits.ts'
+import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_RECOVERED_MAX, SUBMIT_ATTEMPTS_RECOVERED_MS } from './limits.ts'
 import { identifier, literal, ROW_SEQ, selectList } from './sql.ts'
+import { COVERAGE, cooldowns, strikes, XP_TOTALS } from './summaries.ts'
 import type { Recovered } from './types.ts'
-
-const XP_TOTALS = `SELECT agent_id AS "agentId", sum(xp) AS xp,
-  count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses FROM xp_ledger GROUP BY 1 ORDER BY 1`
-
-const COVERAGE = `SELECT mint, count(*)::DOUBLE AS count, arg_max(sentiment, ${ROW_SEQ}) AS "lastSentiment",
-  arg_max(score, ${ROW_SEQ}) AS "lastScore" FROM training GROUP BY 1 ORDER BY 1`
 
 /** `at` is a word of SQL: column names are always quoted. */
 const AT = identifier('at')
 const since = (column: string, ms: number): string => `${identifier(column)} > epoch_ms(${ms})`
-
-const cooldowns = (nowMs: number): string => `SELECT agent_id AS "agentId", mint,
-  epoch_ms(max(submitted_at))::DOUBLE AS "atMs" FROM training
-  WHERE ${since('submitted_at', nowMs - COOLDOWNS_RECOVERED_MS)} GROUP BY ALL ORDER BY 3`
-
-const strikes = (
-  nowMs: number,
-): string => `SELECT agent_id AS "agentId", epoch_ms(submitted_at)::DOUBLE AS "atMs"
-  FROM rejections WHERE ${since('submitted_at', nowMs - STRIKES_RECOVERED_MS)} ORDER BY submitted_at, ${ROW_SEQ}`
 
 /** The youngest remembered answers, oldest first. */
 const idempotency = (nowMs: number): string => `SELECT ${selectList(TABLES.idempotency)} FROM (

@@ -14,6 +14,7 @@ import {
   FLUSH_TIMEOUT_MS,
   GATHER_MS,
   HOUSEKEEPING_TIMEOUT_MS,
+  KEPT_SEQS_DEFAULT,
   LAKE_GRACE_MS_DEFAULT,
   LOOKUP_TIMEOUT_MS,
   PRUNE_EVERY_MS,
@@ -33,6 +34,8 @@ export interface StoreOptions {
   lakeTidyMs?: number
   /** How long a replaced file stays for readers who have begun, ms. */
   lakeGraceMs?: number
+  /** Row numbers, counted back from the youngest, whose rows stay in the store though the lake has them too. */
+  keptSeqs?: number
   /** How long a date must have been without a new file before all of its files are made one, ms. */
   lakeQuietMs?: number
   clock: Clock
@@ -79,6 +82,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       log: options.log,
       commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
       lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
+      keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
       crashAt: options.crashAt ?? null,
     })
     return door(cellar, dataDir, options)

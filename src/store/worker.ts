@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { type Archive, openArchive } from './archive.ts'
 import { type Committer, openCommitter } from './committer.ts'
 import { type Database, isFatalError, isWorldError, openDatabase } from './database.ts'
 import { type Journal, openJournal } from './journal.ts'
@@ -22,8 +23,10 @@ import type {
 import { lakeFolder } from './paths.ts'
 import { prune } from './prune.ts'
 import { findAnalysis, recover } from './recovery.ts'
+import { thin } from './thinning.ts'
 
 interface Cellar {
+  archive: Archive
   database: Database
   committer: Committer
   journal: Journal
@@ -87,7 +90,8 @@ const handlers: Handlers = {
     await journal.spread(committer.lastSeq)
     const { dataDir, lakeGraceMs } = options
     const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, reach, log })
-    cellar = { database, committer, journal, lake }
+    const archive = openArchive(database.archive, lake.pathOf)
+    cellar = { archive, database, committer, journal, lake }
     await catchUp(lake, committer.lastSeq, nowMs)
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
     return { recovered, ackedSeq: committer.lastSeq }
@@ -98,12 +102,19 @@ const handlers: Handlers = {
     spreadWhenMany(journal, ask.ackedSeq, ask.writes.length)
     return { ackedSeq }
   },
-  analysis: ({ analysisId }) =>
-    opened().database.reader.run((connection) => findAnalysis(connection, analysisId)),
+  async analysis({ analysisId }) {
+    const { archive, database } = opened()
+    const stored = await database.reader.run((connection) => findAnalysis(connection, analysisId))
+    return stored ?? archive.find(analysisId)
+  },
   async flush({ ackedSeq, nowMs }) {
-    const { journal, lake } = opened()
+    const { database, journal, lake } = opened()
     await journal.spread(ackedSeq)
-    return lake.flush(ackedSeq, nowMs)
+    const flushed = await lake.flush(ackedSeq, nowMs)
+    await database.maintenance.run((connection) =>
+      thin(connection, ackedSeq, nowMs, { keptSeqs: options.keptSeqs, reach }),
+    )
+    return flushed
   },
   tidy: ({ nowMs, quietMs }) => opened().lake.tidy(nowMs, quietMs),
   async prune({ nowMs }) {

@@ -18,6 +18,7 @@ const store = await openTestStore(folder, {
   lakeFlushMs: mode === 'storm' ? 50 : 0,
   lakeTidyMs: mode === 'storm' ? 70 : 0,
   lakeGraceMs: 0,
+  keptSeqs: mode === 'storm' ? 500 : 0,
 })
 
 async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
