@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Row, Write } from '../schema/tables.ts'
+import { AGENT_TYPES, type AgentType } from '../schema/vocabulary.ts'
 import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './keys.ts'
 import {
   AGENTS_MAX,
@@ -20,6 +21,8 @@ import { fieldError } from './validate.ts'
 const DAY_MS = 86_400_000
 const text = (lengthMax: number) => z.string().trim().max(lengthMax)
 const registerSchema = z.object({ name: text(64).min(1), description: text(500).nullish() })
+/** What the operator may say besides. */
+const operatorSchema = registerSchema.extend({ type: z.enum(AGENT_TYPES).default('agent') })
 const profileSchema = z.object({
   name: text(64).min(1).optional(),
   description: text(500).nullish(),
@@ -168,11 +171,11 @@ export function createAgents({
     return { text, write: { table: 'agent_keys', row }, apply: () => addKey(record, key) }
   }
 
-  const keyAnswer = (status: number, key: string, more: Record<string, unknown> = {}): Answer => ({
-    status,
+  const keyAnswer = (key: string, type: AgentType, more: Record<string, unknown> = {}): Answer => ({
+    status: 201,
     body: {
       ok: true,
-      data: { key, type: 'agent', rateLimit: SUBMIT_RATE_MAX, ...more },
+      data: { key, type, rateLimit: SUBMIT_RATE_MAX, ...more },
       important: 'Store this key now: it is shown once, and only its hash is kept.',
     },
     headers: { 'Cache-Control': 'no-store' },
@@ -193,13 +196,15 @@ export function createAgents({
     async register(body, byOperator = false) {
       if (!(registrationOpen || byOperator) || records.size >= AGENTS_MAX)
         throw new ServiceError('registration_closed', 'Registration is closed: ask the operator for a key.')
-      const { name, description } = parse(registerSchema, body)
+      const { name, description, type } = byOperator
+        ? parse(operatorSchema, body)
+        : { ...parse(registerSchema, body), type: 'agent' as const }
       const nowMs = clock.now()
       const agent: Agent = {
         agentId: `ag_${ulid(nowMs)}`,
         name,
         description: description ?? null,
-        type: 'agent',
+        type,
         createdAtMs: nowMs,
       }
       const record: AgentRecord = { agent, keys: [], profile: null, bannedUntilMs: 0, suspendedAtMs: [] }
@@ -214,7 +219,7 @@ export function createAgents({
       await ledger.commit([{ table: 'agents', row }, key.write])
       records.set(agent.agentId, record)
       key.apply()
-      return keyAnswer(201, key.text, { agentId: agent.agentId })
+      return keyAnswer(key.text, type, { agentId: agent.agentId })
     },
 
     async rotate({ agent, keyHash }) {
@@ -234,7 +239,7 @@ export function createAgents({
       await ledger.commit([key.write, eventRow(agent.agentId, 'key_expires', nowMs, expiry)])
       key.apply()
       applyEvent(record, 'key_expires', nowMs, expiry)
-      return keyAnswer(201, key.text, { oldKeyExpiresAt: expiry.atMs })
+      return keyAnswer(key.text, agent.type, { oldKeyExpiresAt: expiry.atMs })
     },
 
     async revoke({ agent, keyHash }) {

@@ -2,6 +2,7 @@
 // Never holds state. The ports are shaped so that the engine and the store fit them as they are.
 import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
 import type { Row, Write } from '../schema/tables.ts'
+import type { AgentType } from '../schema/vocabulary.ts'
 
 /** What the judge must know of the market. The engine fits. */
 export interface Facts {
@@ -21,7 +22,7 @@ export interface Agent {
   agentId: string
   name: string
   description: string | null
-  type: 'agent' | 'researcher'
+  type: AgentType
   createdAtMs: number
 }
 
@@ -67,8 +68,8 @@ export interface AgentStatus extends Agent {
 export interface Agents {
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(key: string): Caller
-  /** Body of unknown shape → 201 with the key, shown this once. Throws validation_failed; registration_closed unless
-   *  the operator asks. */
+  /** Body of unknown shape → 201 with the key, shown this once. The operator may say a type. Throws validation_failed;
+   *  registration_closed unless the operator asks. */
   register(body: Record<string, unknown>, byOperator?: boolean): Promise<Answer>
   rotate(caller: Caller): Promise<Answer>
   revoke(caller: Caller): Promise<Answer>

@@ -10,6 +10,7 @@ export const ERRORS = {
   invalid_key: { status: 401, title: 'The API key is not known' },
   revoked_key: { status: 401, title: 'The API key was revoked' },
   agent_banned: { status: 403, title: 'The agent is suspended or banned' },
+  key_not_allowed: { status: 403, title: 'The key does not allow this' },
   registration_closed: { status: 403, title: 'Registration is closed' },
   not_found: { status: 404, title: 'No such resource' },
   token_not_found: { status: 404, title: 'No DataPoint is known for this mint' },

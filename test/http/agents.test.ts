@@ -175,6 +175,26 @@ describe('the operator', () => {
     expectProblem(await post('/api/v1/admin/ban', {}, ADMIN_KEY), 'validation_failed', '/agentId')
   })
 
+  it('makes researchers, which nobody makes of himself', async () => {
+    const made = await post('/api/v1/admin/keys', { name: 'Rosalind', type: 'researcher' }, ADMIN_KEY)
+    expect(made.status, made.text).toBe(201)
+    expect(made.body.data.type).toBe('researcher')
+    const rotated = await post('/api/v1/keys/rotate', undefined, made.body.data.key)
+    expect(rotated.body.data.type).toBe('researcher')
+    const typeOf = async (agentId: string) =>
+      (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data.find(
+        (agent: { agentId: string }) => agent.agentId === agentId,
+      ).type
+    expect(await typeOf(made.body.data.agentId)).toBe('researcher')
+    const mere = await post('/api/v1/keys/register', { name: 'Mallory', type: 'researcher' })
+    expect(mere.body.data.type).toBe('agent')
+    const wrong = await post('/api/v1/admin/keys', { name: 'x', type: 'reseacher' }, ADMIN_KEY)
+    expectProblem(wrong, 'validation_failed', '/type')
+    expect(wrong.body.errors[0].suggestion).toBe('researcher')
+    house = await house.restart()
+    expect(await typeOf(made.body.data.agentId)).toBe('researcher')
+  })
+
   it('makes keys while registration is closed, and revokes one by its prefix or all of an agent', async () => {
     house = await house.restart({ registration: 'closed' })
     expectProblem(await post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')

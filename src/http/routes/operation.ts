@@ -88,7 +88,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
     admin(
       'POST',
       '/api/v1/admin/keys',
-      'Make an agent and its key, registration open or not: {name, description?}',
+      'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
       (context) => agents.register(jsonObject(context), true),
     ),
     admin(
