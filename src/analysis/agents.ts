@@ -64,6 +64,8 @@ export interface AgentOptions {
   ledger: Ledger
   clock: Clock
   randomBytes: RandomBytes
+  /** Of new identities; without it the machine’s own. Uniform in [0, 1). */
+  random?: () => number
   registrationOpen: boolean
 }
 
@@ -75,6 +77,7 @@ export function createAgents({
   ledger,
   clock,
   randomBytes,
+  random,
   registrationOpen,
 }: AgentOptions): AgentBook {
   const records = new Map<string, AgentRecord>()
@@ -201,7 +204,7 @@ export function createAgents({
         : { ...parse(registerSchema, body), type: 'agent' as const }
       const nowMs = clock.now()
       const agent: Agent = {
-        agentId: `ag_${ulid(nowMs)}`,
+        agentId: `ag_${ulid(nowMs, random)}`,
         name,
         description: description ?? null,
         type,

@@ -44,6 +44,8 @@ export interface DeskOptions {
   ledger: Ledger
   agents: AgentBook
   clock: Clock
+  /** Of new identities; without it the machine’s own. Uniform in [0, 1). */
+  random?: () => number
   /** Time of the market when the clock says `clockMs`: they differ only in a replay of old data. */
   marketNow(clockMs: number): number
   recovered: StandingStart & {
@@ -87,7 +89,7 @@ export function createDesk(options: DeskOptions): Desk {
   const idempotency = new Idempotency()
   const standing = new Standing(recovered)
   const strikes = new Map<string, number[]>()
-  const nextId = monotonicFactory()
+  const nextId = monotonicFactory(options.random)
   let inFlight = 0
 
   for (const row of recovered.submitAttempts) rate.take(row.agent_id as string, row.at as number)

@@ -1,0 +1,230 @@
+// In: a DataPoint and random numbers. Out: what a scripted agent of the sample thinks of the token. The agents differ in
+// skill on purpose, so that the dataset's questions have answers. Never submits, never looks at the future.
+import type { MoodName } from '../../src/feed/simulator/mood.ts'
+import type { Random } from '../../src/feed/simulator/random.ts'
+import type { DataPoint } from '../../src/schema/datapoint.ts'
+import type { Quant, SubmittedSnapshot } from '../../src/schema/submission.ts'
+import type { RiskFactor, Sentiment } from '../../src/schema/vocabulary.ts'
+
+export interface Seen {
+  datapoint: DataPoint
+  /** What the simulator knows and no DataPoint shows: for the yardstick alone. */
+  mood: MoodName
+  random: Random
+}
+
+export interface Opinion {
+  sentiment: Sentiment
+  score: number
+  reason: string
+}
+
+export interface Strategy {
+  name: string
+  description: string
+  /** Mean time between two submissions, minutes. */
+  everyMinutes: number
+  /** Share of the tokens it looks at that it picks from the popular ones. */
+  popularShare: number
+  /** Longest time from reading to submitting, seconds. */
+  dawdlesSeconds: number
+  think(seen: Seen): Opinion
+  /** Names risks by what it sees, or by chance. */
+  looksAtRisks: boolean
+  /** What becomes of the numbers it read before it sends them; without it they go as they are. */
+  tamper?(snapshot: SubmittedSnapshot, random: Random): SubmittedSnapshot
+}
+
+const clamp = (value: number): number => Math.round(Math.min(100, Math.max(0, value)))
+const opinion = (lean: number, reason: string, neutralWithin = 0.08): Opinion => ({
+  sentiment: Math.abs(lean) <= neutralWithin ? 'neutral' : lean > 0 ? 'bullish' : 'bearish',
+  score: clamp(50 + 50 * Math.min(1, Math.abs(lean)) * (Math.abs(lean) <= neutralWithin ? -1 : 1)),
+  reason,
+})
+
+/** Buys against sells of the last day, -1 to 1; few trades say little. */
+function flow({ buys24h, sells24h }: DataPoint): number {
+  const trades = (buys24h ?? 0) + (sells24h ?? 0)
+  return trades === 0 ? 0 : ((buys24h ?? 0) - (sells24h ?? 0)) / (trades + 8)
+}
+
+/** Change of the last hour, squashed into -1 to 1. */
+const momentum = ({ priceChange1h }: DataPoint): number => Math.tanh((priceChange1h ?? 0) / 40)
+
+const MOOD_LEAN: Readonly<Record<MoodName, number>> = {
+  pump: 0.8,
+  fresh: 0.35,
+  calm: 0.02,
+  fade: -0.6,
+  rug: -1,
+  dead: -0.15,
+}
+
+export const STRATEGIES: readonly Strategy[] = [
+  {
+    name: 'insider',
+    description: 'Knows the simulator’s hidden mood of each token: what skill looks like at its best',
+    everyMinutes: 18,
+    popularShare: 0.7,
+    dawdlesSeconds: 5,
+    looksAtRisks: true,
+    think: ({ mood, random }) =>
+      opinion(
+        MOOD_LEAN[mood] + 0.15 * random.normal(),
+        'What I know of this token outweighs what its chart says',
+      ),
+  },
+  {
+    name: 'flow',
+    description: 'Follows buys against sells, and the last hour a little',
+    everyMinutes: 14,
+    popularShare: 0.7,
+    dawdlesSeconds: 10,
+    looksAtRisks: true,
+    think: ({ datapoint }) =>
+      opinion(
+        1.6 * flow(datapoint) + 0.3 * momentum(datapoint),
+        'Buyers against sellers over the day decide for me',
+      ),
+  },
+  {
+    name: 'momentum',
+    description: 'Believes that what rose in the last hour goes on rising',
+    everyMinutes: 16,
+    popularShare: 0.8,
+    dawdlesSeconds: 20,
+    looksAtRisks: true,
+    think: ({ datapoint }) =>
+      opinion(1.2 * momentum(datapoint), 'The last hour sets the direction of the next ones'),
+  },
+  {
+    name: 'contrarian',
+    description: 'Believes that what rose in the last hour falls back',
+    everyMinutes: 20,
+    popularShare: 0.8,
+    dawdlesSeconds: 20,
+    looksAtRisks: true,
+    think: ({ datapoint }) =>
+      opinion(-1.2 * momentum(datapoint), 'What ran away in an hour comes back in the next ones'),
+  },
+  {
+    name: 'cheerleader',
+    description: 'Bullish whatever it sees, with high scores',
+    everyMinutes: 15,
+    popularShare: 0.9,
+    dawdlesSeconds: 30,
+    looksAtRisks: false,
+    think: ({ random }) =>
+      opinion(0.5 + 0.4 * random.next(), 'This one goes to the moon, the community is strong'),
+  },
+  {
+    name: 'coin',
+    description: 'Throws a coin, and dice for the score',
+    everyMinutes: 15,
+    popularShare: 0.5,
+    dawdlesSeconds: 30,
+    looksAtRisks: false,
+    think: ({ random }) =>
+      opinion(random.between(-1, 1), 'The signs point both ways and I had to decide all the same'),
+  },
+  {
+    name: 'sloppy',
+    description: 'As flow, but sends numbers that are old or rounded: often unvalidated, at times rejected',
+    everyMinutes: 25,
+    popularShare: 0.7,
+    dawdlesSeconds: 240,
+    looksAtRisks: true,
+    think: ({ datapoint }) =>
+      opinion(1.6 * flow(datapoint), 'Roughly speaking the buyers and sellers decide for me'),
+    tamper: (snapshot, random) => ({
+      ...snapshot,
+      priceUsd: (snapshot.priceUsd ?? 0) * random.lognormal(1, 0.14),
+      marketCap: (snapshot.marketCap ?? 0) * random.lognormal(1, 0.14),
+    }),
+  },
+  {
+    name: 'fabricator',
+    description: 'Invents its numbers when it has none at hand: rejected, suspended, back again',
+    everyMinutes: 60,
+    popularShare: 0.3,
+    dawdlesSeconds: 60,
+    looksAtRisks: false,
+    think: ({ random }) =>
+      opinion(random.between(-0.2, 1), 'My own model of the holders is decisive for this verdict'),
+    tamper: (snapshot, random) =>
+      random.chance(0.4)
+        ? { ...snapshot, holderCount: Math.round((snapshot.holderCount ?? 0) * random.between(2, 6)) + 40 }
+        : snapshot,
+  },
+]
+
+const GUESSED_FACTORS: readonly RiskFactor[] = [
+  'strong_community',
+  'organic_volume',
+  'active_development',
+  'locked_liquidity',
+  'honeypot_risk',
+  'wash_trading',
+  'copy_token',
+  'no_liquidity_lock',
+]
+
+/** Risks that the numbers of a DataPoint bear out. */
+function evidentFactors(datapoint: DataPoint): RiskFactor[] {
+  const { top10HolderPct, liquidity, holderCount, volume1h, volume24h, bondingProgress } = datapoint
+  const { buys24h, sells24h, unique_wallet_24h: wallets, creatorHolding } = datapoint
+  const found: [boolean, RiskFactor][] = [
+    [(top10HolderPct ?? 0) > 70, 'whale_dominance'],
+    [(top10HolderPct ?? 0) > 50, 'high_concentration'],
+    [(top10HolderPct ?? 100) < 30, 'healthy_distribution'],
+    [(liquidity ?? 0) < 1_500, 'low_liquidity'],
+    [(bondingProgress ?? 100) < 100, 'bonding_curve_risk'],
+    [(creatorHolding ?? 0) > 10, 'dev_wallet_active'],
+    [(holderCount ?? 0) < 25, 'single_holder_majority'],
+    [volume1h === 0, 'dead_volume'],
+    [(volume24h ?? 0) > 5_000 && (wallets ?? 0) > 40, 'organic_volume'],
+    [(sells24h ?? 0) > 1.5 * (buys24h ?? 0), 'rapid_sell_off'],
+    [(wallets ?? 0) < 12, 'low_unique_wallets'],
+    [datapoint.has_freeze_authority === true, 'freeze_authority'],
+    [datapoint.has_mint_authority === true, 'mint_authority'],
+    [datapoint.is_mutable_metadata === true, 'mutable_metadata'],
+    [datapoint.website === null, 'no_website'],
+    [datapoint.twitter === null && datapoint.telegram === null, 'no_social_presence'],
+  ]
+  const factors = found.filter(([isThere]) => isThere).map(([, factor]) => factor)
+  return factors.length === 0 ? ['organic_volume'] : factors.slice(0, 8)
+}
+
+function riskFactors(strategy: Strategy, { datapoint, random }: Seen): RiskFactor[] {
+  if (strategy.looksAtRisks) return evidentFactors(datapoint)
+  return Array.from({ length: 1 + random.below(3) }, () => random.pick(GUESSED_FACTORS))
+}
+
+/** The eight judgements that go with an opinion. */
+export function quantOf(strategy: Strategy, seen: Seen, lean: number): Quant {
+  const { datapoint } = seen
+  const { liquidity, top10HolderPct, volume1h, volume24h, priceChange1h, priceChange24h } = datapoint
+  const perHour = (volume24h ?? 0) / 24
+  const heat = perHour === 0 ? 0 : (volume1h ?? 0) / perHour
+  const top10 = top10HolderPct ?? 100
+  const factors = [...new Set(riskFactors(strategy, seen))]
+  return {
+    riskLevel: top10 > 80 ? 'critical' : top10 > 60 ? 'high' : top10 > 35 ? 'medium' : 'low',
+    riskFactors: factors,
+    buyPressure: clamp(50 + 50 * (strategy.looksAtRisks ? flow(datapoint) : lean)),
+    volatilityScore: clamp(Math.abs(priceChange1h ?? 0) + Math.abs(priceChange24h ?? 0) / 4),
+    liquidityDepth:
+      (liquidity ?? 0) > 20_000
+        ? 'deep'
+        : (liquidity ?? 0) > 4_000
+          ? 'moderate'
+          : (liquidity ?? 0) > 500
+            ? 'shallow'
+            : 'dry',
+    holderConcentration:
+      top10 > 80 ? 'whale_dominated' : top10 > 55 ? 'concentrated' : top10 > 30 ? 'moderate' : 'distributed',
+    trendDirection: lean > 0.1 ? 'up' : lean < -0.1 ? 'down' : 'sideways',
+    volumeProfile:
+      heat > 3 ? 'surging' : heat > 1.3 ? 'rising' : heat > 0.6 ? 'stable' : heat > 0 ? 'declining' : 'dead',
+  }
+}
