@@ -38,6 +38,9 @@ export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 
 /** The command line is wrong: the message is for people. */
 export class UsageError extends Error {}
 
+/** What was asked cannot be done: the message is for people. */
+export class Failure extends Error {}
+
 const SWITCH_HELP: Option = { description: 'This text' }
 const optionsOf = (command: Command): Record<string, Option> => ({ ...command.options, help: SWITCH_HELP })
 

@@ -1,31 +1,42 @@
 // In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
 // scripts/mintlake.mjs does.
-import { ConfigError } from '../config.ts'
+import { ConfigError, SETTINGS } from '../config.ts'
 import { ServiceError } from '../schema/errors.ts'
 import {
   type Command,
   EXIT,
+  Failure,
   findCommand,
+  type Option,
   readValues,
   UsageError,
   unknownCommand,
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { OPERATOR_COMMANDS } from './operator.ts'
 import { sqlCommand } from './sql.ts'
 import { Stopped } from './stop.ts'
 import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
+
+/** The server's own settings, as flags of `serve`. */
+const serverOptions = (): Record<string, Option> =>
+  Object.fromEntries(
+    Object.values(SETTINGS).flatMap(({ flag, env, otherwise, description }) =>
+      flag === null ? [] : [[flag, { value: 'VALUE', otherwise, description: `${description}; ${env}` }]],
+    ),
+  )
 
 /** Listed with the others; the program's own start carries it out before this file is read. */
 const serve: Command = {
   name: 'serve',
   summary: 'Start the server, as npm start does',
   operands: [],
-  options: {},
+  options: serverOptions(),
   run: async () => EXIT.usage,
 }
 
-export const COMMANDS: readonly Command[] = [serve, sqlCommand]
+export const COMMANDS: readonly Command[] = [serve, sqlCommand, ...OPERATOR_COMMANDS]
 
 /** What to say of a failure, and the exit code. */
 function failure(error: unknown): { message: string; code: number } {
@@ -34,7 +45,7 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
-  if (error instanceof ServiceError) return { message, code: EXIT.failed }
+  if (error instanceof ServiceError || error instanceof Failure) return { message, code: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? message) : message, code: EXIT.failed }
 }
 

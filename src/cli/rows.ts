@@ -97,3 +97,20 @@ export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writ
   }
   if (head !== '') await write(out, head)
 }
+
+/** Writes rows at hand, by column name. What is null is blank in a table. */
+export async function writeObjects<Name extends string>(
+  columns: readonly Name[],
+  rows: readonly Readonly<Record<Name, string | number | null>>[],
+  format: RowFormat,
+  out: Writable,
+): Promise<void> {
+  const isNumber = (name: Name): boolean => rows.some((row) => typeof row[name] === 'number')
+  const described = columns.map((name) => ({ name, type: isNumber(name) ? 'DOUBLE' : 'VARCHAR' }))
+  const nothing = format === 'table' ? '' : null
+  const values = rows.map((row) => columns.map((name) => row[name] ?? nothing))
+  const batches = (async function* () {
+    yield values
+  })()
+  await writeRows({ columns: described, batches }, format, out)
+}

@@ -1,0 +1,144 @@
+// In: the operator's commands, over a real server. Out: proof that each does what it says, and refuses what it should.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../src/cli/main.ts'
+import { ADMIN_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { type CommandResult, runCommand } from '../support/terminal.ts'
+
+let house: TestHouse
+
+beforeAll(async () => {
+  house = await openHouse({ registration: 'closed' })
+})
+afterAll(() => house.remove())
+
+const mintlake = (...args: string[]): Promise<CommandResult> =>
+  runCommand([...args, '--url', house.url], { MINTLAKE_ADMIN_KEY: ADMIN_KEY })
+
+async function makeAgent(name: string): Promise<{ agent: string; key: string }> {
+  const { code, out, err } = await mintlake('keys', 'make', name, '--description', 'a test')
+  expect(code).toBe(0)
+  const agent = /agent (ag_\w+);/.exec(err)?.[1] ?? ''
+  return { agent, key: out.trim() }
+}
+
+/** Status of a request that needs a key. */
+const profileStatus = async (key: string): Promise<number> =>
+  (await house.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status
+
+const rowsOf = async (...args: string[]): Promise<Record<string, unknown>[]> =>
+  JSON.parse((await mintlake(...args, '--format', 'json')).out)
+
+test('a key is made while registration is closed, listed by its first characters, and ended', async () => {
+  const { agent, key } = await makeAgent('scout')
+  expect(key).toMatch(/^ps_[a-z0-9]{48}$/)
+  expect(await profileStatus(key)).toBe(200)
+  const mine = (await rowsOf('keys', 'list')).filter((row) => row.agent === agent)
+  expect(mine).toMatchObject([{ name: 'scout', ends: null }])
+  expect(key.startsWith(String(mine[0].key).replace(/\W+$/, ''))).toBe(true)
+  expect((await mintlake('keys', 'list')).out).not.toContain(key)
+  expect(await mintlake('keys', 'revoke', agent, '--key', String(mine[0].key))).toMatchObject({
+    code: 0,
+    out: '1 key revoked\n',
+  })
+  expect(await profileStatus(key)).toBe(401)
+  expect(await mintlake('keys', 'revoke', agent)).toMatchObject({
+    code: 1,
+    err: `mintlake: ${agent} has no key in force\n`,
+  })
+})
+
+test('a ban is seen in the list until it is lifted', async () => {
+  const { agent } = await makeAgent('loud')
+  const banned = async () => (await rowsOf('agents', 'list')).find((row) => row.agent === agent)?.banned
+  expect(await banned()).toBeNull()
+  await mintlake('agents', 'ban', agent, '--until', '2100-01-31', '--reason', 'noise')
+  expect(await banned()).toBe('until 2100-01-31T00:00:00.000Z')
+  expect((await mintlake('agents', 'ban', agent)).out).toBe(`${agent} is banned for good\n`)
+  expect(await banned()).toBe('for good')
+  expect((await mintlake('agents', 'list')).out).toMatch(new RegExp(`${agent}.*loud.*for good`))
+  expect((await mintlake('agents', 'unban', agent)).code).toBe(0)
+  expect(await banned()).toBeNull()
+})
+
+test('points are awarded, and stand on the leaderboard', async () => {
+  const { agent } = await makeAgent('helper')
+  const award = await mintlake(
+    'xp',
+    'award',
+    agent,
+    '--kind',
+    'trade',
+    '--times',
+    '3',
+    '--note',
+    'three swaps',
+  )
+  expect(award).toMatchObject({ code: 0, out: `${agent} earned 30 XP and has 30\n` })
+  const board = await house.client.get('/api/v1/agents/leaderboard')
+  expect(board.body.leaderboard).toContainEqual(expect.objectContaining({ agentId: agent, xp: 30 }))
+})
+
+describe('what is wrong is said in one sentence', () => {
+  test.each([
+    [['keys', 'revoke', 'ag_nobody'], 1, 'mintlake: There is no agent ag_nobody.\n'],
+    [['xp', 'award', 'ag_nobody', '--kind', 'chat'], 1, 'mintlake: There is no agent ag_nobody.\n'],
+    [['xp', 'award', 'ag_1', '--kind', 'trades'], 2, 'did you mean trade?'],
+    [['xp', 'award', 'ag_1', '--kind', 'trade', '--times', 'many'], 2, 'is not a whole number'],
+    [['xp', 'award', 'ag_1'], 2, '--kind KIND is missing'],
+    [['agents', 'ban'], 2, 'AGENT is missing'],
+    [['agents', 'ban', 'ag_1', '--untill', '2100-01-01'], 2, 'did you mean --until?'],
+    [['agents', 'ban', 'ag_1', '--until', 'tomorrow'], 2, 'is no date'],
+    [['agent', 'lst'], 2, 'did you mean "agents list"?'],
+  ])('%j', async (args, code, sentence) => {
+    const result = await mintlake(...args)
+    expect(result.out).toBe('')
+    expect(result.err).toContain(sentence)
+    expect(result.code).toBe(code)
+  })
+
+  test('a missing or wrong key of the operator, and a server that is not there', async () => {
+    const without = await runCommand(['agents', 'list', '--url', house.url])
+    expect(without).toMatchObject({ code: 2, err: expect.stringContaining('MINTLAKE_ADMIN_KEY is not set') })
+    const wrong = await runCommand(['agents', 'list', '--url', house.url], { MINTLAKE_ADMIN_KEY: 'guess' })
+    expect(wrong).toMatchObject({ code: 1, err: 'mintlake: The admin key is wrong.\n' })
+    const nobody = await runCommand(['agents', 'list', '--url', 'http://127.0.0.1:9'], {
+      MINTLAKE_ADMIN_KEY: ADMIN_KEY,
+    })
+    expect(nobody).toMatchObject({ code: 1, err: expect.stringContaining('no server answers at') })
+    const strange = await runCommand(['agents', 'list', '--url', 'ftp://host'], { MINTLAKE_ADMIN_KEY: 'k' })
+    expect(strange.code).toBe(2)
+  })
+
+  test('the key goes to no other address, whatever a server says', async () => {
+    let seen = 0
+    const other = createServer((_request, response) => {
+      seen++
+      response.writeHead(302, { Location: `${house.url}/api/v1/admin/agents` }).end()
+    })
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as AddressInfo
+    const result = await runCommand(['agents', 'list', '--url', `http://127.0.0.1:${port}`], {
+      MINTLAKE_ADMIN_KEY: ADMIN_KEY,
+    })
+    other.close()
+    expect(seen).toBe(1)
+    expect(result).toMatchObject({ code: 1, out: '' })
+  })
+})
+
+test('without --url the server is looked for where its own settings say', async () => {
+  const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_PORT: String(house.port), MINTLAKE_HOST: '0.0.0.0' }
+  expect((await runCommand(['agents', 'list'], env)).code).toBe(0)
+})
+
+test('every command tells its flags, and the list of them all names each', async () => {
+  const all = (await runCommand(['--help'])).out
+  for (const { name, options } of COMMANDS) {
+    expect(all).toContain(`  ${name}`)
+    const { code, out } = await runCommand(['help', ...name.split(' ')])
+    expect(code).toBe(0)
+    for (const flag of Object.keys(options)) expect(out).toContain(`--${flag}`)
+  }
+})

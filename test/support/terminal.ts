@@ -1,0 +1,38 @@
+// In: words of a command line. Out: what the command wrote, and its exit code, without a process. Never asserts.
+import { Readable, Writable } from 'node:stream'
+import { main } from '../../src/cli/main.ts'
+
+export interface CommandResult {
+  code: number
+  out: string
+  err: string
+}
+
+function collector(): { stream: Writable; text(): string } {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      chunks.push(Buffer.from(chunk))
+      done()
+    },
+  })
+  return { stream, text: () => Buffer.concat(chunks).toString() }
+}
+
+/** Runs `mintlake <args>` in this process. */
+export async function runCommand(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = '',
+): Promise<CommandResult> {
+  const [out, err] = [collector(), collector()]
+  const code = await main(args, {
+    stdin: Readable.from([Buffer.from(input)]),
+    stdout: out.stream,
+    stderr: err.stream,
+    env,
+    isWatched: false,
+    onInterrupt: () => () => {},
+  })
+  return { code, out: out.text(), err: err.text() }
+}
