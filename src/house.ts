@@ -14,6 +14,7 @@ import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.t
 import { ReadLimits, readerOf } from './http/readers.ts'
 import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
+import { barRoute } from './http/routes/bars.ts'
 import { documentRoutes } from './http/routes/documents.ts'
 import { marketRoutes } from './http/routes/market.ts'
 import { operationRoutes } from './http/routes/operation.ts'
@@ -124,6 +125,7 @@ async function furnish(
   readStreamMetrics(metrics, hub)
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
+    barRoute(market),
     ...agentRoutes({
       agents,
       desk,

@@ -109,6 +109,12 @@ export class BarRing {
     return this.#end[token] === 0 ? -1 : (this.#end[token] - 1) * BAR_STRIDE
   }
 
+  /** Address of the oldest bar, or -1. */
+  oldest(token: number): number {
+    const chunk = this.#oldest[token]
+    return chunk === NONE ? -1 : (chunk << this.#chunkBits) * BAR_STRIDE
+  }
+
   /** Gives all chunks of a token back. */
   clear(token: number): void {
     while (this.#oldest[token] !== NONE) this.#release(this.#oldest[token])

@@ -44,6 +44,7 @@ export interface WindowSum {
 }
 
 export class BarStore {
+  readonly barsPerTokenMax: number
   #rings: BarRing[]
   #pending: Float64Array
   #open: Float64Array
@@ -55,8 +56,10 @@ export class BarStore {
   #closedFrom: number
   /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
   #handedOutTo: Float64Array
+  /** By token: how often its bars were forgotten, so that who keeps something made of them can tell. */
+  #generations: Uint32Array
   /** Where readers fold the open partials of one timeframe: at most one each, and the pending seconds. */
-  #scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
+  readonly scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
   #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarsOptions) {
@@ -74,9 +77,11 @@ export class BarStore {
     this.#open = new Float64Array(tokensMax * OPEN_BLOCK)
     this.#head = new Float64Array(tokensMax)
     this.#tail = new Float64Array(tokensMax)
+    this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
     this.#handedOutTo = new Float64Array(onClosed === undefined ? 0 : tokensMax)
+    this.barsPerTokenMax = barsPerTokenMax
   }
 
   get held(): number {
@@ -183,10 +188,10 @@ export class BarStore {
       // No interval ended since the last time, or the newest trade was handed out with an earlier one.
       if (intervalStart(watermarkMs, length) <= fromMs) continue
       if (intervalStart(this.#head[token], length) + length <= fromMs) continue
-      const made = this.#foldOpen(token, timeframe)
+      const made = this.foldOpen(token, timeframe)
       for (let index = 0; index < made; index++) {
         const at = index * BAR_STRIDE
-        if (this.#scratch[at + T] + length <= watermarkMs) this.#handOut(token, timeframe, this.#scratch, at)
+        if (this.scratch[at + T] + length <= watermarkMs) this.#handOut(token, timeframe, this.scratch, at)
       }
     }
     if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#handedOutTo[token] = watermarkMs
@@ -212,23 +217,34 @@ export class BarStore {
     this.#open[open + T] = bucket
   }
 
+  /** The settled bars of a timeframe: closed for good. */
+  ring(timeframe: number): BarRing {
+    return this.#rings[timeframe]
+  }
+
+  /** Another number after every `clear` of the token. */
+  generation(token: number): number {
+    return this.#generations[token]
+  }
+
   /**
-   * Folds what is open of a token into bars of `timeframe`, ascending, in the scratch.
-   * @returns how many bars it made; read them with `scratch`.
+   * Folds what is not settled of a token into bars of `timeframe`, ascending, in the scratch. They follow those of the
+   * ring, and are valid until the next call.
+   * @returns how many bars it made; read them in `scratch`.
    */
-  #foldOpen(token: number, timeframe: number): number {
+  foldOpen(token: number, timeframe: number): number {
     const length = TIMEFRAME_LENGTHS_MS[timeframe]
     let made = 0
     const put = (source: Float64Array, at: number) => {
       const bucket = intervalStart(source[at + T], length)
       const last = (made - 1) * BAR_STRIDE
-      if (made > 0 && this.#scratch[last + T] === bucket) {
-        merge(this.#scratch, last, source, at)
+      if (made > 0 && this.scratch[last + T] === bucket) {
+        merge(this.scratch, last, source, at)
         return
       }
       const next = made++ * BAR_STRIDE
-      copyBar(this.#scratch, next, source, at)
-      this.#scratch[next + T] = bucket
+      copyBar(this.scratch, next, source, at)
+      this.scratch[next + T] = bucket
     }
     for (let level = timeframe - 1; level >= 0; level--) {
       const open = token * OPEN_BLOCK + level * BAR_STRIDE
@@ -252,8 +268,8 @@ export class BarStore {
    * The values are valid during the call only.
    */
   backwards(token: number, timeframe: number, visit: (values: Float64Array, at: number) => boolean): void {
-    for (let index = this.#foldOpen(token, timeframe) - 1; index >= 0; index--) {
-      if (!visit(this.#scratch, index * BAR_STRIDE)) return
+    for (let index = this.foldOpen(token, timeframe) - 1; index >= 0; index--) {
+      if (!visit(this.scratch, index * BAR_STRIDE)) return
     }
     const ring = this.#rings[timeframe]
     ring.backwards(token, (address) => visit(ring.values, address))
@@ -296,6 +312,7 @@ export class BarStore {
     this.#head[token] = EMPTY
     this.#tail[token] = EMPTY
     if (this.#handedOutTo.length > 0) this.#handedOutTo[token] = 0
+    this.#generations[token]++
   }
 }
 

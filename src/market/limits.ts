@@ -19,6 +19,16 @@ export const VERSIONS_MAX_DEFAULT = 8_388_608
 /** Closed bars held per token and timeframe; at the maximum its oldest go. Above the API's limit of 1000. */
 export const BARS_PER_TOKEN_MAX_DEFAULT = 1_024
 
+/** Bars in one answer of the engine; asking it for more is a fault of the caller's. The API's own limit is far lower. */
+export const BARS_ANSWERED_MAX = 1_000_000
+
+/** Text of closed bars kept for those who ask again, all series together; at the maximum the series asked for longest
+ *  ago is forgotten, which costs its making when it is asked for again. */
+export const BAR_TEXT_BYTES_MAX = 32 * 1024 * 1024
+
+/** Rows of a series whose text is made at first; more when more are asked for. */
+export const BAR_TEXT_ROWS_MIN = 128
+
 /** Closed bars of one timeframe held for the whole market, per token of the maximum: when the pool is full, the
  *  market's oldest chunk of that timeframe gives way, whoever owns it. */
 export const POOL_BARS_PER_TOKEN: Readonly<Record<Timeframe, number>> = {

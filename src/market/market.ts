@@ -14,7 +14,8 @@ import type {
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { readBars } from './bar-query.ts'
+import { readBars, readColumns } from './bar-query.ts'
+import { BarTexts } from './bar-text.ts'
 import { BarStore } from './bars.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
@@ -35,14 +36,17 @@ import { DataPointText } from './render.ts'
 import { Tape } from './tape.ts'
 import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, TokenTable, type TokenText } from './tokens.ts'
 import type {
+  BarColumns,
   Bars,
   BarsQuery,
+  BarsText,
   Changes,
   FrozenList,
   MarketDoor,
   MarketStats,
   Page,
   PageQuery,
+  TextForm,
 } from './types.ts'
 import { VersionLog } from './versions.ts'
 import { toSnapshot, Views } from './views.ts'
@@ -69,6 +73,7 @@ export class Market implements MarketDoor {
   timeMs = 0
   readonly #tokens: TokenTable
   readonly #bars: BarStore
+  readonly #barTexts: BarTexts
   readonly #windows: Windows
   readonly #versions: VersionLog
   readonly #rankings: Rankings
@@ -114,6 +119,7 @@ export class Market implements MarketDoor {
           onBarClosed(this.#tokens.texts[slot]!.mint, timeframe, values, address)),
       closedFrom: MINUTE_INDEX,
     })
+    this.#barTexts = new BarTexts(this.#bars)
     this.#windows = new Windows(this.#bars, tokensMax)
     this.#versions = new VersionLog({
       tokensMax,
@@ -312,6 +318,16 @@ export class Market implements MarketDoor {
   bars(query: BarsQuery): Bars | null {
     const slot = this.#tokens.slotOf(query.mint)
     return slot === -1 ? null : readBars(this.#bars, slot, query, this.#watermarkOf(slot))
+  }
+
+  barColumns(query: BarsQuery): BarColumns | null {
+    const slot = this.#tokens.slotOf(query.mint)
+    return slot === -1 ? null : readColumns(this.#bars, slot, query, this.#watermarkOf(slot))
+  }
+
+  barsText(query: BarsQuery, form: TextForm): BarsText | null {
+    const slot = this.#tokens.slotOf(query.mint)
+    return slot === -1 ? null : this.#barTexts.read(slot, query, this.#watermarkOf(slot), form)
   }
 
   handOutBars(tokensMax: number): void {

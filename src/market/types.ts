@@ -1,5 +1,5 @@
 // In: nothing. Out: the words of the engine's door: what may be asked of it and what it answers. Never holds state.
-import type { Bar, BarFill, Timeframe } from '../schema/bar.ts'
+import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
@@ -43,6 +43,39 @@ export interface Bars {
   /** Empty intervals between the first and the last bar returned (before filling). */
   gaps: number
   /** Changes whenever the answer may have changed. */
+  version: string
+}
+
+/** The same, column by column: the shape of Arrow. */
+export interface BarColumns {
+  rowCount: number
+  t: Float64Array
+  o: Float64Array
+  h: Float64Array
+  l: Float64Array
+  c: Float64Array
+  v: Float64Array
+  n: Int32Array
+  /** 1 for closed bars. */
+  closed: Uint8Array
+  gaps: number
+  version: string
+}
+
+/** How a reader wants the text of bars; the separator stands after each. */
+export interface TextForm {
+  shape: BarShape
+  separator: ',' | '\n'
+}
+
+/** The same as JSON objects, with one separator after each, the last one too. */
+export interface BarsText {
+  /** Bars that never change. A view of memory that the next call may write to: copied at once. */
+  settled: Buffer
+  /** The bars after them. */
+  open: string
+  rowCount: number
+  gaps: number
   version: string
 }
 
@@ -96,6 +129,8 @@ export interface MarketDoor {
    *  before the versions held (five minutes at least). */
   asOf(mint: string, timeMs: number): SnapshotValues | null
   bars(query: BarsQuery): Bars | null
+  barColumns(query: BarsQuery): BarColumns | null
+  barsText(query: BarsQuery, form: TextForm): BarsText | null
   /** Hands out the closed bars of up to `tokensMax` tokens that are silent; the next call goes on with others. */
   handOutBars(tokensMax: number): void
   /** All bars that ended by this time have been handed out: those of tokens whose trades arrive in time. */

@@ -31,4 +31,5 @@ export const barSchema = z.object({
 export type Bar = z.infer<typeof barSchema>
 export const BAR_FILLS = ['none', 'prev'] as const
 export const BAR_SHAPES = ['short', 'long'] as const
+export type BarShape = (typeof BAR_SHAPES)[number]
 export type BarFill = (typeof BAR_FILLS)[number]

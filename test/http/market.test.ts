@@ -321,6 +321,27 @@ describe('bars', () => {
     expectProblem(await get(`/api/v1/ohlc?mint=${mint}&from=yesterday`), 'invalid_parameter', '/from')
   })
 
+  it('are the same rows as JSON and as lines, and no byte more than JSON.stringify writes', async () => {
+    for (const query of ['', '&limit=2', '&fill=prev', '&shape=long', '&shape=long&fill=prev', '&to=1']) {
+      const json = await get(`/api/v1/ohlc?mint=${mint}${query}`)
+      const lines = await get(`/api/v1/ohlc?mint=${mint}${query}&format=ndjson`)
+      expect(json.text).toBe(JSON.stringify(json.body))
+      expect(lines.text).toBe(json.body.data.map((bar: object) => `${JSON.stringify(bar)}\n`).join(''))
+      for (const { headers } of [json, lines])
+        expect(headers.get('x-result-count')).toBe(`${json.body.data.length}`)
+    }
+  })
+
+  it('have an ETag that holds until a trade', async () => {
+    for (const format of ['json', 'ndjson', 'msgpack', 'arrow']) {
+      const path = `/api/v1/ohlc?mint=${mint}&format=${format}`
+      const etag = (await get(path)).headers.get('etag')!
+      expect((await get(path, { 'If-None-Match': etag })).status).toBe(304)
+      await house.client.push(trade(4, 5, { ts: baseMs + 4 * MINUTE_MS + 6_000, tokenAmount: 1e-6 }))
+      expect((await get(path, { 'If-None-Match': etag })).status).toBe(200)
+    }
+  })
+
   it('of a known mint without trades are none, of an unknown one an error', async () => {
     const quiet = newMint()
     await house.client.push({ type: 'token', mint: quiet, ts: nowMs, name: 'Quiet', symbol: 'Q' })

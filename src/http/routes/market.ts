@@ -1,38 +1,27 @@
-// In: reads of the market list, of a token's DataPoint and of its bars. Out: their bytes, as the engine made them:
+// In: reads of the market list and of a token's DataPoint. Out: their bytes, as the engine made them:
 // a row of the JSON answer is the same text as a line of the NDJSON answer. Never stringifies a row.
-import { randomBytes } from 'node:crypto'
 import type { MarketDoor, Page } from '../../market/types.ts'
-import { BAR_FILLS, BAR_SHAPES, type Bar, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import { MarketChannel } from '../channel.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import type { Cursors } from '../cursors.ts'
-import { ARROW_TYPE, barsToArrow, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
-import { isFresh, notModified, weakEtag } from '../etag.ts'
+import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
+import { isFresh, notModified, versionEtag } from '../etag.ts'
 import type { FollowHub } from '../follow.ts'
-import {
-  BARS_LIMIT_DEFAULT,
-  BARS_LIMIT_MAX,
-  BATCH_MINTS_MAX,
-  MARKET_LIMIT_DEFAULT,
-  MARKET_LIMIT_MAX_JSON,
-} from '../limits.ts'
+import { BATCH_MINTS_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from '../limits.ts'
 import { type Format, formatOf } from '../negotiate.ts'
-import { checkedMint, invalidParameter, mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
+import { checkedMint, invalidParameter, mintOf, oneOf, wholeNumber } from '../parameters.ts'
 import type { Route } from '../route.ts'
 import { marketRequest } from '../stream-request.ts'
 import { streamRoute } from '../stream-socket.ts'
 
-const CACHE_ONE_SECOND = 'public, max-age=1'
+export const CACHE_ONE_SECOND = 'public, max-age=1'
 const NEWLINE = 10
 const COMMA = 44
 const OPEN_BRACKET = 91
 const CLOSE_BRACKET = 93
-
-/** Versions count from zero in every run of the server: this keeps an ETag of another run from matching. */
-const RUN = randomBytes(4).toString('hex')
 
 /** What the routes of the market need. */
 export interface MarketRooms {
@@ -65,13 +54,6 @@ export function marketRoutes(rooms: MarketRooms): Route[] {
       summary: 'Up to ten DataPoints',
       handle: (context) => batch(market, context),
     },
-    {
-      method: 'GET',
-      path: '/api/v1/ohlc',
-      access: 'read',
-      summary: 'OHLC bars of a token',
-      handle: (context) => bars(market, context),
-    },
     streamRoute,
   ]
 }
@@ -100,7 +82,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     return follow(market, hub, query)
   }
   const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
-  const etag = weakEtag(`${RUN}-${page.version.toString(36)}-${page.rowCount}`)
+  const etag = versionEtag(`${page.version.toString(36)}-${page.rowCount}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
@@ -224,7 +206,7 @@ function jsonOf({ ndjson }: Page, meta: object): Buffer {
   return body
 }
 
-const unknownToken = (mint: string) =>
+export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
 function datapoint(market: MarketDoor, context: Context): HttpAnswer {
@@ -232,7 +214,7 @@ function datapoint(market: MarketDoor, context: Context): HttpAnswer {
   const mint = mintOf(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
-  const etag = weakEtag(`${RUN}-${found.version}`)
+  const etag = versionEtag(`${found.version}`)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (isFresh(context, etag)) return notModified(headers)
   return {
@@ -265,49 +247,3 @@ function batch(market: MarketDoor, { body }: Context): HttpAnswer {
     body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },
   }
 }
-
-function bars(market: MarketDoor, context: Context): HttpAnswer {
-  const { query } = context
-  const format = formatOf(context, LIST_FORMATS)
-  const mint = mintOf(query)
-  const tf = oneOf(query, 'tf', TIMEFRAMES, '1m') as Timeframe
-  const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
-  const fill = oneOf(query, 'fill', BAR_FILLS, 'none')
-  const shape = oneOf(query, 'shape', BAR_SHAPES, 'short')
-  const fromMs = time(query, 'from')
-  const toMs = time(query, 'to')
-  const answer = market.bars({ mint, tf, limit: limit.value, fill, fromMs, toMs })
-  if (answer === null) throw unknownToken(mint)
-  const etag = weakEtag(`${RUN}-${answer.version}-${answer.bars.length}-${fill}`)
-  const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND, 'X-Result-Count': `${answer.bars.length}` }
-  if (isFresh(context, etag)) return notModified(headers)
-  const data = shape === 'long' ? answer.bars.map(longBar) : answer.bars
-  if (format === 'ndjson') {
-    const lines = data.map((bar) => `${JSON.stringify(bar)}\n`).join('')
-    return { status: 200, body: Buffer.from(lines), contentType: NDJSON_TYPE, headers }
-  }
-  if (format === 'arrow')
-    return { status: 200, body: barsToArrow(answer.bars), contentType: ARROW_TYPE, headers }
-  const meta = {
-    mint,
-    tf,
-    limit: limit.value,
-    fill,
-    gaps: answer.gaps,
-    ...(limit.clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
-  }
-  if (format === 'msgpack')
-    return { status: 200, body: toMsgpack({ ok: true, data, meta }), contentType: MSGPACK_TYPE, headers }
-  return { status: 200, body: { ok: true, data, meta }, headers }
-}
-
-const longBar = ({ t, o, h, l, c, v, n, closed }: Bar) => ({
-  timestamp: t,
-  open: o,
-  high: h,
-  low: l,
-  close: c,
-  volume: v,
-  trades: n,
-  closed,
-})

@@ -1,0 +1,126 @@
+// In: reads of a token's bars. Out: their bytes, made from the engine's text or columns: a row of the JSON answer is the
+// same text as a line of the NDJSON answer. Never makes an object of a bar where the format does without.
+import type { BarColumns, BarsQuery, BarsText, MarketDoor, TextForm } from '../../market/types.ts'
+import { BAR_FILLS, BAR_SHAPES, type Bar, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { ARROW_TYPE, barsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
+import { isFresh, notModified, versionEtag } from '../etag.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
+import { type Format, formatOf } from '../negotiate.ts'
+import { mintOf, oneOf, time, wholeNumber } from '../parameters.ts'
+import type { Route } from '../route.ts'
+import { CACHE_ONE_SECOND, unknownToken } from './market.ts'
+
+const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+
+export const barRoute = (market: MarketDoor): Route => ({
+  method: 'GET',
+  path: '/api/v1/ohlc',
+  access: 'read',
+  summary: 'OHLC bars of a token',
+  handle: (context) => bars(market, context),
+})
+
+/** What a request asks for. */
+interface Asked {
+  query: BarsQuery
+  shape: BarShape
+  format: Format
+  clamped: boolean
+}
+
+function askedIn(context: Context): Asked {
+  const { query } = context
+  const format = formatOf(context, BAR_FORMATS)
+  const mint = mintOf(query)
+  const tf = oneOf(query, 'tf', TIMEFRAMES, '1m')
+  const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
+  const fill = oneOf(query, 'fill', BAR_FILLS, 'none')
+  const shape = oneOf(query, 'shape', BAR_SHAPES, 'short')
+  const fromMs = time(query, 'from')
+  const toMs = time(query, 'to')
+  return {
+    query: { mint, tf, limit: limit.value, fill, fromMs, toMs },
+    shape,
+    format,
+    clamped: limit.clamped,
+  }
+}
+
+function bars(market: MarketDoor, context: Context): HttpAnswer {
+  const asked = askedIn(context)
+  const { format } = asked
+  return format === 'json' || format === 'ndjson'
+    ? textAnswer(market, context, asked)
+    : columnsAnswer(market, context, asked)
+}
+
+function textAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAnswer {
+  const { format, query, shape } = asked
+  const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
+  const text = market.barsText(query, form)
+  if (text === null) throw unknownToken(query.mint)
+  const headers = headersOf(text, asked)
+  if (isFresh(context, headers.ETag)) return notModified(headers)
+  const [body, contentType] =
+    format === 'json'
+      ? [barsJson(text, metaOf(asked, text.gaps)), JSON_TYPE]
+      : [joined('', text, '', 0), NDJSON_TYPE]
+  return { status: 200, body, contentType, headers, reusable: true }
+}
+
+function columnsAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAnswer {
+  const answer = market.bars(asked.query)
+  if (answer === null) throw unknownToken(asked.query.mint)
+  const headers = headersOf({ version: answer.version, rowCount: answer.bars.length }, asked)
+  if (isFresh(context, headers.ETag)) return notModified(headers)
+  if (asked.format === 'arrow')
+    return { status: 200, body: barsToArrow(answer.bars), contentType: ARROW_TYPE, headers, reusable: true }
+  const data = asked.shape === 'long' ? answer.bars.map(longBar) : answer.bars
+  const body = toMsgpack({ ok: true, data, meta: metaOf(asked, answer.gaps) })
+  return { status: 200, body, contentType: MSGPACK_TYPE, headers, reusable: true }
+}
+
+function headersOf({ version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>, { query }: Asked) {
+  return {
+    ETag: versionEtag(`${version}-${rowCount}-${query.fill}`),
+    'Cache-Control': CACHE_ONE_SECOND,
+    'X-Result-Count': `${rowCount}`,
+  }
+}
+
+const metaOf = ({ query, clamped }: Asked, gaps: number) => ({
+  mint: query.mint,
+  tf: query.tf,
+  limit: query.limit,
+  fill: query.fill,
+  gaps,
+  ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
+})
+
+/** `{ok,data,meta}` around the rows; the comma after the last one is left out. */
+function barsJson(text: BarsText, meta: object): Buffer {
+  return joined('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
+}
+
+/** Texts and rows in one buffer, without the last `cut` bytes of the rows. All of it is ASCII. */
+function joined(before: string, { settled, open }: BarsText, after: string, cut: number): Buffer {
+  const rowsEnd = before.length + settled.length + open.length - cut
+  const body = Buffer.allocUnsafe(rowsEnd + after.length + cut)
+  body.write(before, 'latin1')
+  settled.copy(body, before.length)
+  body.write(open, before.length + settled.length, 'latin1')
+  body.write(after, rowsEnd, 'latin1')
+  return body.subarray(0, rowsEnd + after.length)
+}
+
+const longBar = ({ t, o, h, l, c, v, n, closed }: Bar) => ({
+  timestamp: t,
+  open: o,
+  high: h,
+  low: l,
+  close: c,
+  volume: v,
+  trades: n,
+  closed,
+})

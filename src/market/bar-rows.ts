@@ -1,0 +1,162 @@
+// In: bars of one series, column by column, in order. Out: their JSON text in one slab, and where each row lies in it.
+// Holds the newest rows up to its size; the oldest give way. Never asks whether a bar may still change.
+import type { BarShape } from '../schema/bar.ts'
+import type { BarColumns, TextForm } from './types.ts'
+
+const NAMES: Readonly<Record<BarShape, readonly string[]>> = {
+  short: ['t', 'o', 'h', 'l', 'c', 'v', 'n'],
+  long: ['timestamp', 'open', 'high', 'low', 'close', 'volume', 'trades'],
+}
+/** Where rows give way, it is this share of the size at once: moving the others is not free. */
+const SLACK = 1.25
+/** A row of seven full-length numbers is about this long; slabs begin with room for as many. */
+const ROW_BYTES_USUAL = 160
+
+/** Any finite number as JSON.stringify writes it; others are null there. */
+const numberText = (value: number): string => (Number.isFinite(value) ? `${value}` : 'null')
+
+/**
+ * Appends the rows to a text, calling `onRow` with its length after each. A bar often repeats a price: the close before
+ * it, or within itself. Making a double's text is what this costs, so a repeated one is made once.
+ */
+export function rowsText(
+  { rowCount, t, o, h, l, c, v, n, closed }: BarColumns,
+  { shape, separator }: TextForm,
+  onRow?: (row: number, length: number) => void,
+): string {
+  const [time, open, high, low, close, volume, trades] = NAMES[shape].map((name) => `,"${name}":`)
+  const start = `{${time.slice(1)}`
+  const ends = [`,"closed":false}${separator}`, `,"closed":true}${separator}`]
+  let text = ''
+  let closeText = ''
+  for (let row = 0; row < rowCount; row++) {
+    const openText = row > 0 && o[row] === c[row - 1] ? closeText : numberText(o[row])
+    closeText = c[row] === o[row] ? openText : numberText(c[row])
+    const highText = h[row] === o[row] ? openText : h[row] === c[row] ? closeText : numberText(h[row])
+    const lowText = l[row] === o[row] ? openText : l[row] === c[row] ? closeText : numberText(l[row])
+    text += start + numberText(t[row]) + open + openText + high + highText + low + lowText
+    text += close + closeText + volume + numberText(v[row]) + trades + numberText(n[row]) + ends[closed[row]]
+    onRow?.(row, text.length)
+  }
+  return text
+}
+
+/** Rows `first` to before `end`. */
+export interface RowSpan {
+  first: number
+  end: number
+}
+
+export class BarRows {
+  /** Changed by whoever fills the series, and asked by it: rows of another generation are no longer true. */
+  readonly generation: number
+  /** Rows that it holds at least, once there are so many. */
+  readonly rowsMin: number
+  readonly #form: TextForm
+  readonly #times: Float64Array
+  /** By row: where its text ends. */
+  readonly #ends: Uint32Array
+  /** By row: rows with trades so far, itself included. Counts on when rows give way. */
+  readonly #traded: Uint32Array
+  #slab = Buffer.alloc(0)
+  #count = 0
+
+  constructor(generation: number, rowsMin: number, form: TextForm) {
+    const size = Math.ceil(rowsMin * SLACK)
+    this.generation = generation
+    this.rowsMin = rowsMin
+    this.#form = form
+    this.#times = new Float64Array(size)
+    this.#ends = new Uint32Array(size)
+    this.#traded = new Uint32Array(size)
+  }
+
+  get bytes(): number {
+    return this.#slab.length + this.#times.byteLength + this.#ends.byteLength + this.#traded.byteLength
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** Start of a row, Unix ms. */
+  timeOf(row: number): number {
+    return this.#times[row]
+  }
+
+  /** Adds rows that follow those held, at most `rowsMin` of them. */
+  append(columns: BarColumns): void {
+    const { rowCount, t, n } = columns
+    if (this.#count + rowCount > this.#times.length) this.#drop(this.#count + rowCount - this.rowsMin)
+    const first = this.#count
+    const start = this.#endOf(first)
+    let traded = first === 0 ? 0 : this.#traded[first - 1]
+    const text = rowsText(columns, this.#form, (row, length) => {
+      if (n[row] > 0) traded++
+      this.#times[first + row] = t[row]
+      this.#ends[first + row] = start + length
+      this.#traded[first + row] = traded
+    })
+    this.#reserve(start + text.length)
+    this.#slab.write(text, start, 'latin1')
+    this.#count += rowCount
+  }
+
+  clear(): void {
+    this.#count = 0
+  }
+
+  /** The last `limit` rows that start within the bounds, both inclusive. */
+  within(fromMs: number, toMs: number, limit: number): RowSpan {
+    const end = this.#lowerBound(toMs, true)
+    return { first: Math.max(Math.min(end, this.#lowerBound(fromMs, false)), end - limit), end }
+  }
+
+  /** Text of these rows, a separator after each. A view: valid until the next change. */
+  text({ first, end }: RowSpan): Buffer {
+    return this.#slab.subarray(this.#endOf(first), this.#endOf(end))
+  }
+
+  tradedIn({ first, end }: RowSpan): number {
+    if (first === end) return 0
+    return this.#traded[end - 1] - (first === 0 ? 0 : this.#traded[first - 1])
+  }
+
+  /** Where the text of the rows before `row` ends. */
+  #endOf(row: number): number {
+    return row === 0 ? 0 : this.#ends[row - 1]
+  }
+
+  /** The first row that starts at or after `timeMs`, or after it when `after`. */
+  #lowerBound(timeMs: number, after: boolean): number {
+    let low = 0
+    let high = this.#count
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#times[middle] < timeMs || (after && this.#times[middle] === timeMs)) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** Forgets the oldest rows. */
+  #drop(rows: number): void {
+    const dropped = Math.min(rows, this.#count)
+    const bytes = this.#endOf(dropped)
+    const traded = this.#traded[dropped - 1]
+    this.#slab.copyWithin(0, bytes, this.#endOf(this.#count))
+    this.#count -= dropped
+    this.#times.copyWithin(0, dropped)
+    for (let row = 0; row < this.#count; row++) {
+      this.#ends[row] = this.#ends[row + dropped] - bytes
+      this.#traded[row] = this.#traded[row + dropped] - traded
+    }
+  }
+
+  #reserve(bytes: number): void {
+    if (bytes <= this.#slab.length) return
+    const grown = Buffer.allocUnsafeSlow(Math.max(Math.ceil(bytes * SLACK), this.rowsMin * ROW_BYTES_USUAL))
+    this.#slab.copy(grown)
+    this.#slab = grown
+  }
+}
