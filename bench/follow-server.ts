@@ -1,6 +1,6 @@
 // In: which server to be, and how many tokens (`node bench/follow-server.ts KIND TOKENS FLUSH_MS`). Out: that server: its
-// port, and the port of its feed. `mintlake` is the whole house without limits, fed over its WebSocket; `node-http` is
-// what a user would write with node:http alone: rows stringified once, written to every follower.
+// port, the port of its feed, and the bytes of a row. `mintlake` is the whole house without limits, fed over its
+// WebSocket; `node-http` is what a user would write with node:http alone: rows stringified once, written to every follower.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
@@ -13,7 +13,11 @@ import { Market } from '../src/market/market.ts'
 import type { MarketItem } from '../src/schema/market-item.ts'
 import { mintOfSymbol } from '../src/schema/mint.ts'
 
+/** What a server must do before it may end. */
+let stop = async (): Promise<void> => {}
 const [kind, tokens, flushMs] = process.argv.slice(2)
+const rowBytes = (market: Market): number =>
+  market.page({ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 1 }).ndjson.length
 const mints = Array.from({ length: Number(tokens) }, (_, index) => mintOfSymbol(`token ${index}`))
 
 function fill(market: Market): void {
@@ -23,7 +27,7 @@ function fill(market: Market): void {
       { type: 'token', mint, ts, name: `Token ${index}`, symbol: `T${index}`, totalSupply: 1e9 },
       ts,
     )
-    market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1e9 }, ts)
+    market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }, ts)
   }
 }
 
@@ -34,14 +38,15 @@ async function mintlake(): Promise<number[]> {
     readConfig(
       [
         ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--quiet', 'true'],
-        ...['--read-limit-anonymous', '0', '--follow-flush-ms', flushMs],
+        ...['--read-limit-anonymous', '0', '--follow-flush-ms', flushMs, '--tokens-max', tokens],
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
   )
+  stop = house.stop
   await house.ready
   fill(house.market)
-  return [house.port, house.port]
+  return [house.port, house.port, rowBytes(house.market)]
 }
 
 async function nodeHttp(): Promise<number[]> {
@@ -78,8 +83,8 @@ async function nodeHttp(): Promise<number[]> {
   })
   const listen = (one: typeof server | typeof feed): Promise<number> =>
     new Promise((resolve) => one.listen(0, '127.0.0.1', () => resolve((one.address() as AddressInfo).port)))
-  return [await listen(server), await listen(feed)]
+  return [await listen(server), await listen(feed), rowBytes(market)]
 }
 
-process.once('SIGTERM', () => process.exit(0))
+process.once('SIGTERM', () => void stop().then(() => process.exit(0)))
 console.log((await (kind === 'mintlake' ? mintlake() : nodeHttp())).join(' '))

@@ -13,9 +13,11 @@ export interface Running {
   child: ChildProcess
   pid: number
   port: number
+  /** Whatever else it printed behind its port. */
+  more: number[]
 }
 
-/** Starts a program that prints its port. */
+/** Starts a program that prints its port, and more numbers where there is more to say. */
 export function startProgram(command: string, args: readonly string[]): Promise<Running> {
   const child = spawn(...onCore(0, command, args), { stdio: ['ignore', 'pipe', 'inherit'] })
   return new Promise((resolve, reject) => {
@@ -23,7 +25,8 @@ export function startProgram(command: string, args: readonly string[]): Promise<
     child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
     child.stdout!.once('data', (line) => {
       clearTimeout(timer)
-      resolve({ child, pid: child.pid!, port: Number(line) })
+      const [port, ...more] = String(line).split(' ').map(Number)
+      resolve({ child, pid: child.pid!, port, more })
     })
   })
 }

@@ -77,14 +77,20 @@ static void take_frames(void) {
 
 static void broadcast(void) {
   for (int i = 0; i < follower_count; i++)
-    if (!send_all(followers[i], out, out_bytes)) { close(followers[i]); followers[i--] = followers[--follower_count]; }
+    if (out_bytes > 0) send_all(followers[i], out, out_bytes);
   out_bytes = 0;
+}
+
+static void forget(int fd) {
+  for (int i = 0; i < follower_count; i++)
+    if (followers[i] == fd) followers[i] = followers[--follower_count];
+  close(fd);
 }
 
 static void greet(int fd) {
   char request[8192];
   long got = read(fd, request, sizeof request - 1);
-  if (got <= 0) { close(fd); return; }
+  if (got <= 0) { forget(fd); return; }
   request[got] = 0;
   if (strcasestr(request, "\r\nupgrade: websocket")) {
     feed = fd;

@@ -1,9 +1,10 @@
 // A feed and its followers over loopback, in one thread of one process, so that both read the same clock: it pushes RATE
-// trades a second in batches of a millisecond, each priced with the microsecond at which it was sent, over connections
-// that it holds, and reads every stream, looking for the price in each row. Prints latencies, rows, and the server's CPU
-// seconds meanwhile. In C, so that it is not slower than the servers it measures.
+// trades a second in batches of a millisecond, each priced with the microsecond at which it was sent, no token twice
+// within MINTS trades, over connections that it holds, and reads every stream, looking for the price in each row. Prints
+// latencies, rows sent and seen, and the CPU seconds of the server and its own. In C, so that it is not slower than the
+// servers it measures.
 // Usage: followers FEED FEED_PORT FOLLOW_PORT PATH FOLLOWERS RATE SECONDS MINTS_FILE SERVER_PID ROW_BYTES
-// FEED: `ws` NDJSON frames to the address of the push; `lines` the same NDJSON over TCP; `rows` whole rows over TCP.
+// FEED: `ws` NDJSON frames to the address of the push; `lines` the same NDJSON over TCP. ROW_BYTES: what a row has at least.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,15 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MINT_MAX = 48, MINTS_MAX = 100000, READ_BYTES = 1 << 18, CARRY = 48, BUCKET_US = 10, BUCKETS = 1 << 20 };
+enum { MINT_MAX = 48, MINTS_MAX = 100000, READ_BYTES = 1 << 18, CARRY = 48, BUCKET_US = 10, BUCKETS = 1 << 20, BATCH_MAX = 200 };
+/** How long rows that are still on their way are waited for. */
+static const double LATE_US = 10e6;
 typedef struct { int fd; int carried; char carry[CARRY]; } stream;
 
 static char mints[MINTS_MAX][MINT_MAX];
-static int mint_count;
-static long histogram[BUCKETS], rows_seen;
+static int mint_count, row_bytes;
+static long histogram[BUCKETS], rows_sent, rows_seen;
 static char frame[1 << 20], buffer[READ_BYTES + CARRY + 1];
 static double measure_from_us, measure_until_us;
 static const char PRICE[] = "\"priceUsd\":";
@@ -86,7 +90,10 @@ static void take(stream *s, double now) {
       break;
     }
     at = found + sizeof PRICE - 1;
-    double sent = strtod(at, &at);
+    double sent = 0;
+    for (; *at >= '0' && *at <= '9'; at++) sent = sent * 10 + (*at - '0');
+    // The next price is a row away: most of a row need not be searched.
+    if (at + row_bytes / 2 < end) at += row_bytes / 2;
     if (sent < measure_from_us || sent >= measure_until_us) continue;
     long bucket = (now - sent) / BUCKET_US;
     histogram[bucket < 0 ? 0 : bucket < BUCKETS ? bucket : BUCKETS - 1]++;
@@ -96,20 +103,13 @@ static void take(stream *s, double now) {
   memcpy(s->carry, at, s->carried);
 }
 
-/** Writes one trade; as a row it is as long as the rows of the others. */
-static int trade(char *to, const char *mint, double us, int row_bytes) {
-  if (row_bytes == 0)
-    return sprintf(to, "{\"type\":\"trade\",\"mint\":\"%s\",\"ts\":%ld000,\"side\":\"buy\",\"tokenAmount\":1,\"priceUsd\":%.0f}\n",
-                   mint, (long)time(0), us);
-  int size = sprintf(to, "{\"mint\":\"%s\",\"priceUsd\":%.0f,\"rest\":\"", mint, us);
-  memset(to + size, 'x', row_bytes - size - 3);
-  memcpy(to + row_bytes - 3, "\"}\n", 3);
-  return row_bytes;
-}
-
-static void push(int fd, int is_ws, int from, int count, int row_bytes) {
+static void push(int fd, int is_ws, long from, int count) {
   char *at = frame + 16;
-  for (int i = 0; i < count; i++) at += trade(at, mints[(from + i) % mint_count], now_us(), row_bytes);
+  double us = now_us();
+  for (int i = 0; i < count; i++)
+    at += sprintf(at, "{\"type\":\"trade\",\"mint\":\"%s\",\"ts\":%ld000,\"side\":\"buy\",\"tokenAmount\":1,\"priceUsd\":%.0f}\n",
+                  mints[(from + i) % mint_count], (long)time(0), us);
+  if (us >= measure_from_us && us < measure_until_us) rows_sent += count;
   long size = at - frame - 16;
   if (!is_ws) { send_all(fd, frame + 16, size); return; }
   // A masked text frame whose mask is zero (RFC 6455, section 5.2).
@@ -118,6 +118,12 @@ static void push(int fd, int is_ws, int from, int count, int row_bytes) {
   else { head[1] = (char)(0x80 | 126); head[2] = size >> 8; head[3] = size & 255; memset(head + 4, 0, 4); }
   head[0] = (char)0x81;
   send_all(fd, head, frame + 16 + size - head);
+}
+
+static double own_cpu(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static double quantile(double share) {
@@ -130,7 +136,8 @@ int main(int argc, char **argv) {
   if (argc < 11) { fprintf(stderr, "usage: see the source\n"); return 2; }
   int is_ws = !strcmp(argv[1], "ws"), feed_port = atoi(argv[2]), follow_port = atoi(argv[3]), followers = atoi(argv[5]);
   double rate = atof(argv[6]), seconds = atof(argv[7]);
-  int pid = atoi(argv[9]), row_bytes = strcmp(argv[1], "rows") ? 0 : atoi(argv[10]);
+  int pid = atoi(argv[9]);
+  row_bytes = atoi(argv[10]);
   load_mints(argv[8]);
   int epoll = epoll_create1(0);
   stream *streams = calloc(followers + 1, sizeof(stream));
@@ -158,18 +165,17 @@ int main(int argc, char **argv) {
   double start = now_us(), warm_us = seconds * 1e6 / 3;
   measure_from_us = start + warm_us;
   measure_until_us = measure_from_us + seconds * 1e6;
-  double cpu_before = 0, cpu_after = 0;
-  long sent = 0, sent_measured = 0;
+  double cpu_before = 0, cpu_after = 0, own_before = 0, own_after = 0;
+  long sent = 0;
   for (;;) {
     double now = now_us();
-    if (!cpu_before && now >= measure_from_us) cpu_before = cpu_seconds(pid);
-    if (!cpu_after && now >= measure_until_us) cpu_after = cpu_seconds(pid);
-    if (now > measure_until_us + 3e5) break;
+    if (!cpu_before && now >= measure_from_us) { cpu_before = cpu_seconds(pid); own_before = own_cpu(); }
+    if (!cpu_after && now >= measure_until_us) { cpu_after = cpu_seconds(pid); own_after = own_cpu(); }
+    if (now >= measure_until_us && (rows_seen >= rows_sent * followers || now > measure_until_us + LATE_US)) break;
     long due = (long)((now - start) / 1e3) * rate / 1e3;
     if (due > sent && now < measure_until_us) {
-      int count = due - sent > 200 ? 200 : due - sent;
-      push(feed, is_ws, sent % mint_count, count, row_bytes);
-      if (now >= measure_from_us) sent_measured += count;
+      int count = due - sent > BATCH_MAX ? BATCH_MAX : due - sent;
+      push(feed, is_ws, sent, count);
       sent += count;
     }
     double next_us = start + ((long)((now - start) / 1e3) + 1) * 1e3 - now_us();
@@ -181,7 +187,7 @@ int main(int argc, char **argv) {
       take(s, now);
     }
   }
-  printf("{\"p50Ms\":%g,\"p99Ms\":%g,\"p999Ms\":%g,\"rows\":%ld,\"sent\":%ld,\"cpuSeconds\":%g}\n", quantile(.5), quantile(.99),
-         quantile(.999), rows_seen, sent_measured, cpu_after - cpu_before);
+  printf("{\"p50Ms\":%g,\"p99Ms\":%g,\"p999Ms\":%g,\"rows\":%ld,\"sent\":%ld,\"cpuSeconds\":%g,\"loadCpuSeconds\":%g}\n", quantile(.5),
+         quantile(.99), quantile(.999), rows_seen, rows_sent, cpu_after - cpu_before, own_after - own_before);
   return 0;
 }

@@ -1,0 +1,141 @@
+// In: 10 000 trades a second, no token twice within a second, and a hundred followers of the whole market. Out: how long a
+// trade takes until its row is with each follower, and what that costs the server: through the whole house, fed over its
+// push, against node:http writing the same rows, and against C that copies each price into a ready row. A candidate
+// that does not deliver every row to everybody has failed.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Market } from '../../src/market/market.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
+import { compiled, jsonOf, onCore } from '../frame.ts'
+import { type Running, startProgram } from '../load.ts'
+
+const SERVER = fileURLToPath(new URL('../follow-server.ts', import.meta.url))
+const LOAD = new URL('../limits/followers.c', import.meta.url)
+const LIMIT = new URL('../limits/broadcast.c', import.meta.url)
+const PATH = '/api/v1/market?follow=1&format=ndjson&limit=1'
+const COALESCED_MS = 20
+
+const sizes = ({ small }: RunOptions) =>
+  small
+    ? { tokens: 2_000, followers: 10, rate: 500, seconds: 0.3 }
+    : { tokens: 10_000, followers: 100, rate: 10_000, seconds: 3 }
+
+interface Followed {
+  p50Ms: number
+  p99Ms: number
+  p999Ms: number
+  rows: number
+  sent: number
+  cpuSeconds: number
+  loadCpuSeconds: number
+}
+
+/** Feeds a running server and reads what its followers are sent. */
+async function measure(
+  { port, pid, more: [feedPort, rowBytes] }: Running,
+  feed: 'ws' | 'lines',
+  options: RunOptions,
+): Promise<Measured> {
+  const { tokens, followers, rate, seconds } = sizes(options)
+  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  try {
+    const file = join(folder, 'mints')
+    writeFileSync(
+      file,
+      Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`)).join('\n'),
+    )
+    const load = [feed, feedPort, port, PATH, followers, rate, seconds, file, pid, rowBytes].map(String)
+    const followed = await jsonOf<Followed>(...onCore(1, compiled(LOAD), load), 60_000)
+    const { p50Ms, p99Ms, p999Ms, rows, sent, cpuSeconds, loadCpuSeconds } = followed
+    // A machine that stood still for a second has old rows sent twice; none may be missing.
+    if (rows < sent * followers)
+      throw new Error(`${rows} rows were delivered of ${sent} trades to ${followers} followers`)
+    const cpuShare = Math.max(0.01, cpuSeconds) / seconds
+    return {
+      metrics: { p50Ms, p99Ms, p999Ms, cpuShare, loadCpuShare: loadCpuSeconds / seconds },
+      checksum: `${rows} rows`,
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const served =
+  (kind: string, feed: 'ws' | 'lines', flushMs = 0) =>
+  async (options: RunOptions): Promise<Measured> => {
+    const args = ['--no-warnings', SERVER, kind, `${sizes(options).tokens}`, `${flushMs}`]
+    const server = await startProgram(process.execPath, args)
+    try {
+      return await measure(server, feed, options)
+    } finally {
+      server.child.kill('SIGTERM')
+    }
+  }
+
+async function coalesced(options: RunOptions): Promise<Measured> {
+  const { metrics, checksum } = await served('mintlake', 'ws', COALESCED_MS)(options)
+  return { metrics: { ...metrics, beyondMs: Math.max(0.01, metrics.p99Ms - COALESCED_MS) }, checksum }
+}
+
+/** Bytes of a row of the market here. */
+function rowBytes(): number {
+  const market = new Market({ tokensMax: 1 })
+  const [ts, mint] = [Date.now(), mintOfSymbol('token 1000')]
+  market.apply({ type: 'token', mint, ts, name: 'Token 1000', symbol: 'T1000', totalSupply: 1e9 }, ts)
+  market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1e9 }, ts)
+  return market.page({ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 1 }).ndjson.length
+}
+
+async function limit(options: RunOptions): Promise<Measured> {
+  const bytes = rowBytes()
+  const server = await startProgram(compiled(LIMIT), [`${bytes}`])
+  try {
+    return await measure({ ...server, more: [server.port, bytes] }, 'ws', options)
+  } finally {
+    server.child.kill('SIGTERM')
+  }
+}
+
+const C = 'C broadcast'
+const NODE = 'node:http'
+const comparison = (
+  metric: string,
+  against: string,
+  unit: string,
+  gate?: number,
+  stretch?: number,
+): Comparison => ({ title: `follow, ${metric}`, metric, against, unit, gate, stretch, better: 'lower' })
+
+export const question: Question = {
+  name: 'follow',
+  title: 'a hundred followers of 10 000 trades a second',
+  rounds: 3,
+  candidates: {
+    ours: served('mintlake', 'ws'),
+    [`ours, coalesced at ${COALESCED_MS} ms`]: coalesced,
+    [NODE]: served('node-http', 'lines'),
+    [C]: limit,
+  },
+  comparisons: [
+    { ...comparison('p50Ms', C, 'ms', 2, 1.2), title: 'follow, 100 clients × 10 000 ticks/s: p50' },
+    { ...comparison('p99Ms', C, 'ms', 4, 1.5), title: 'follow: p99' },
+    { ...comparison('cpuShare', NODE, 'cores', 0.75, 0.55), title: 'follow: CPU' },
+    { ...comparison('p99Ms', NODE, 'ms'), title: 'follow: p99' },
+    {
+      title: `follow, coalesced at ${COALESCED_MS} ms: p99 beyond it`,
+      metric: 'beyondMs',
+      of: `ours, coalesced at ${COALESCED_MS} ms`,
+      unit: 'ms',
+      gate: 10,
+      stretch: 2,
+      better: 'lower',
+    },
+  ],
+  prepare: () => {
+    compiled(LIMIT)
+    compiled(LOAD)
+  },
+}
