@@ -1,5 +1,5 @@
-// In: rows and bars as plain values. Out: msgpack, and Arrow IPC streams with one schema for each kind, whatever the
-// rows hold. Never JSON: that comes from the engine as bytes.
+// In: rows of the market as plain values. Out: msgpack, and Arrow IPC streams of one schema, whatever the rows hold.
+// Never JSON: that comes from the engine as bytes.
 import {
   Bool,
   type DataType,
@@ -17,7 +17,6 @@ import {
   Utf8,
 } from 'apache-arrow'
 import { Packr } from 'msgpackr'
-import { type Bar, barSchema } from '../schema/bar.ts'
 import { type MarketItem, marketItemSchema } from '../schema/market-item.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
@@ -28,9 +27,9 @@ const packr = new Packr({ useRecords: false, variableMapSize: true })
 
 export const toMsgpack = (value: unknown): Buffer => Buffer.from(packr.pack(value))
 
-const TIMES = new Set(['t', 'created_timestamp', 'last_trade_timestamp'])
-const COUNTS = new Set(['n', 'analysis_count', 'holder_count'])
-const FLAGS = new Set(['closed', 'is_currently_live', 'complete'])
+const TIMES = new Set(['created_timestamp', 'last_trade_timestamp'])
+const COUNTS = new Set(['analysis_count', 'holder_count'])
+const FLAGS = new Set(['is_currently_live', 'complete'])
 const TEXTS = new Set([
   'mint',
   'name',
@@ -55,10 +54,8 @@ function schemaOf(names: readonly string[]): Schema {
 }
 
 const ITEM_SCHEMA = schemaOf(Object.keys(marketItemSchema.shape))
-const BAR_SCHEMA = schemaOf(Object.keys(barSchema.shape))
 
 export const itemsToArrow = (items: readonly MarketItem[]): Buffer => toArrow(ITEM_SCHEMA, items)
-export const barsToArrow = (bars: readonly Bar[]): Buffer => toArrow(BAR_SCHEMA, bars)
 
 function toArrow(schema: Schema, rows: readonly object[]): Buffer {
   const children = schema.fields.map((field) => {

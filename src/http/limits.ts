@@ -20,6 +20,9 @@ export const MARKET_LIMIT_DEFAULT = 50
 export const MARKET_LIMIT_MAX_JSON = 500
 export const BARS_LIMIT_DEFAULT = 100
 export const BARS_LIMIT_MAX = 1_000
+/** Arrow streams of bars whose frame is kept, one for each count of rows and shape, about 2 KB each; at the maximum all
+ *  are forgotten, which costs one making each. */
+export const ARROW_TEMPLATES_MAX = 2_048
 export const BATCH_MINTS_MAX = 10
 export const BOARD_LIMIT_DEFAULT = 50
 export const BOARD_LIMIT_MAX = 200

@@ -1,12 +1,8 @@
 // In: bars of one series, column by column, in order. Out: their JSON text in one slab, and where each row lies in it.
 // Holds the newest rows up to its size; the oldest give way. Never asks whether a bar may still change.
-import type { BarShape } from '../schema/bar.ts'
+import { BAR_NAMES } from '../schema/bar.ts'
 import type { BarColumns, TextForm } from './types.ts'
 
-const NAMES: Readonly<Record<BarShape, readonly string[]>> = {
-  short: ['t', 'o', 'h', 'l', 'c', 'v', 'n'],
-  long: ['timestamp', 'open', 'high', 'low', 'close', 'volume', 'trades'],
-}
 /** Where rows give way, it is this share of the size at once: moving the others is not free. */
 const SLACK = 1.25
 /** A row of seven full-length numbers is about this long; slabs begin with room for as many. */
@@ -24,7 +20,7 @@ export function rowsText(
   { shape, separator }: TextForm,
   onRow?: (row: number, length: number) => void,
 ): string {
-  const [time, open, high, low, close, volume, trades] = NAMES[shape].map((name) => `,"${name}":`)
+  const [time, open, high, low, close, volume, trades] = BAR_NAMES[shape].map((name) => `,"${name}":`)
   const start = `{${time.slice(1)}`
   const ends = [`,"closed":false}${separator}`, `,"closed":true}${separator}`]
   let text = ''

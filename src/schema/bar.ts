@@ -32,4 +32,9 @@ export type Bar = z.infer<typeof barSchema>
 export const BAR_FILLS = ['none', 'prev'] as const
 export const BAR_SHAPES = ['short', 'long'] as const
 export type BarShape = (typeof BAR_SHAPES)[number]
+/** What each shape calls the fields of a bar, in their order. */
+export const BAR_NAMES: Readonly<Record<BarShape, readonly string[]>> = {
+  short: Object.keys(barSchema.shape),
+  long: ['timestamp', 'open', 'high', 'low', 'close', 'volume', 'trades', 'closed'],
+}
 export type BarFill = (typeof BAR_FILLS)[number]

@@ -1,9 +1,11 @@
 // In: reads of a token's bars. Out: their bytes, made from the engine's text or columns: a row of the JSON answer is the
 // same text as a line of the NDJSON answer. Never makes an object of a bar where the format does without.
 import type { BarColumns, BarsQuery, BarsText, MarketDoor, TextForm } from '../../market/types.ts'
-import { BAR_FILLS, BAR_SHAPES, type Bar, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { barsToArrow } from '../bar-arrow.ts'
+import { barsToMsgpack } from '../bar-msgpack.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
-import { ARROW_TYPE, barsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
+import { ARROW_TYPE, MSGPACK_TYPE } from '../encode.ts'
 import { isFresh, notModified, versionEtag } from '../etag.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
 import { type Format, formatOf } from '../negotiate.ts'
@@ -70,15 +72,16 @@ function textAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAns
 }
 
 function columnsAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAnswer {
-  const answer = market.bars(asked.query)
-  if (answer === null) throw unknownToken(asked.query.mint)
-  const headers = headersOf({ version: answer.version, rowCount: answer.bars.length }, asked)
+  const { format, query, shape } = asked
+  const columns = market.barColumns(query)
+  if (columns === null) throw unknownToken(query.mint)
+  const headers = headersOf(columns, asked)
   if (isFresh(context, headers.ETag)) return notModified(headers)
-  if (asked.format === 'arrow')
-    return { status: 200, body: barsToArrow(answer.bars), contentType: ARROW_TYPE, headers, reusable: true }
-  const data = asked.shape === 'long' ? answer.bars.map(longBar) : answer.bars
-  const body = toMsgpack({ ok: true, data, meta: metaOf(asked, answer.gaps) })
-  return { status: 200, body, contentType: MSGPACK_TYPE, headers, reusable: true }
+  const [body, contentType] =
+    format === 'arrow'
+      ? [barsToArrow(columns, shape), ARROW_TYPE]
+      : [barsToMsgpack(columns, shape, metaOf(asked, columns.gaps)), MSGPACK_TYPE]
+  return { status: 200, body, contentType, headers, reusable: true }
 }
 
 function headersOf({ version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>, { query }: Asked) {
@@ -113,14 +116,3 @@ function joined(before: string, { settled, open }: BarsText, after: string, cut:
   body.write(after, rowsEnd, 'latin1')
   return body.subarray(0, rowsEnd + after.length)
 }
-
-const longBar = ({ t, o, h, l, c, v, n, closed }: Bar) => ({
-  timestamp: t,
-  open: o,
-  high: h,
-  low: l,
-  close: c,
-  volume: v,
-  trades: n,
-  closed,
-})
