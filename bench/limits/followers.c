@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static double now_us(void) {
 static int connect_to(int port) {
   int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct timeval patience = {.tv_sec = 10};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (connect(fd, (struct sockaddr *)&address, sizeof address)) { perror("connect"); exit(1); }
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   return fd;
@@ -106,9 +109,12 @@ static void take(stream *s, double now) {
 static void push(int fd, int is_ws, long from, int count) {
   char *at = frame + 16;
   double us = now_us();
+  struct timespec wall;
+  clock_gettime(CLOCK_REALTIME, &wall);
+  long ms = wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
   for (int i = 0; i < count; i++)
-    at += sprintf(at, "{\"type\":\"trade\",\"mint\":\"%s\",\"ts\":%ld000,\"side\":\"buy\",\"tokenAmount\":1,\"priceUsd\":%.0f}\n",
-                  mints[(from + i) % mint_count], (long)time(0), us);
+    at += sprintf(at, "{\"type\":\"trade\",\"mint\":\"%s\",\"ts\":%ld,\"side\":\"buy\",\"tokenAmount\":1,\"priceUsd\":%.0f}\n",
+                  mints[(from + i) % mint_count], ms, us);
   if (us >= measure_from_us && us < measure_until_us) rows_sent += count;
   long size = at - frame - 16;
   if (!is_ws) { send_all(fd, frame + 16, size); return; }
@@ -146,6 +152,8 @@ int main(int argc, char **argv) {
   for (int i = 0; i < followers; i++) {
     streams[i].fd = connect_to(follow_port);
     send_all(streams[i].fd, request, request_bytes);
+    // Whoever is not yet answered does not yet follow.
+    if (recv(streams[i].fd, buffer, 1, MSG_PEEK) <= 0) { fprintf(stderr, "a stream is not answered\n"); return 1; }
     fcntl(streams[i].fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &streams[i]};
     epoll_ctl(epoll, EPOLL_CTL_ADD, streams[i].fd, &event);

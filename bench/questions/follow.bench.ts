@@ -99,6 +99,7 @@ async function limit(options: RunOptions): Promise<Measured> {
   }
 }
 
+const COALESCED = `ours, coalesced at ${COALESCED_MS} ms`
 const C = 'C broadcast'
 const NODE = 'node:http'
 const comparison = (
@@ -113,9 +114,10 @@ export const question: Question = {
   name: 'follow',
   title: 'a hundred followers of 10 000 trades a second',
   rounds: 3,
+  variants: [COALESCED],
   candidates: {
     ours: served('mintlake', 'ws'),
-    [`ours, coalesced at ${COALESCED_MS} ms`]: coalesced,
+    [COALESCED]: coalesced,
     [NODE]: served('node-http', 'lines'),
     [C]: limit,
   },
@@ -127,7 +129,7 @@ export const question: Question = {
     {
       title: `follow, coalesced at ${COALESCED_MS} ms: p99 beyond it`,
       metric: 'beyondMs',
-      of: `ours, coalesced at ${COALESCED_MS} ms`,
+      of: COALESCED,
       unit: 'ms',
       gate: 10,
       stretch: 2,
