@@ -142,7 +142,7 @@ export function createDesk(options: DeskOptions): Desk {
   /** Judges, writes and answers. Whatever uses rate is durable before it is answered, errors included. */
   async function settle(
     caller: Caller,
-    body: Uint8Array,
+    body: Buffer,
     attempt: Write,
     nowMs: number,
     idempotencyKey: string | null,
@@ -205,7 +205,7 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   /** JSON, schema, mint, cooldown, age, deviation: throws, or reserves and says what to write. */
-  function judge(caller: Caller, body: Uint8Array, nowMs: number): Verdict {
+  function judge(caller: Caller, body: Buffer, nowMs: number): Verdict {
     const { agentId } = caller.agent
     const { submission, ignored } = validateSubmission(body)
     const { mint } = submission

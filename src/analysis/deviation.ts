@@ -48,21 +48,54 @@ export function fieldDeviationPct(field: SnapshotField, sent: number, cached: nu
   return Math.min(percent, Number.MAX_VALUE)
 }
 
-/** Compares every field that the client sent and the cache knows. */
-export function deviationOf(sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): Deviation {
-  const result: Deviation = { deviationPct: 0, worstField: null, deviations: {} }
-  for (const field of SNAPSHOT_FIELDS) {
+/** The distance from one version of the DataPoint. */
+interface Distance {
+  /** By field, in the specification's order; -1 where nothing was compared. */
+  readonly percents: Float64Array
+  worst: number
+}
+
+const NOTHING = -1
+const FIELD_COUNT = SNAPSHOT_FIELDS.length
+const newDistance = (): Distance => ({ percents: new Float64Array(FIELD_COUNT), worst: NOTHING })
+/** Written anew by each comparison. */
+const fromCurrent = newDistance()
+const fromAsOf = newDistance()
+
+function measure(distance: Distance, sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): void {
+  const { percents } = distance
+  let worst = NOTHING
+  for (let at = 0; at < FIELD_COUNT; at++) {
+    const field = SNAPSHOT_FIELDS[at]
     const sentValue = sent[field]
     const cachedValue = cached[field]
-    if (sentValue == null || cachedValue == null) continue
-    const percent = fieldDeviationPct(field, sentValue, cachedValue)
-    result.deviations[field] = percent
-    if (result.worstField === null || percent > result.deviationPct) {
-      result.deviationPct = percent
-      result.worstField = field
+    if (sentValue == null || cachedValue == null) {
+      percents[at] = NOTHING
+      continue
     }
+    percents[at] = fieldDeviationPct(field, sentValue, cachedValue)
+    if (worst === NOTHING || percents[at] > percents[worst]) worst = at
   }
-  return result
+  distance.worst = worst
+}
+
+function comparisonOf(
+  { percents, worst }: Distance,
+  compared: SnapshotValues,
+  version: Comparison['version'],
+): Comparison {
+  const deviations: Deviation['deviations'] = {}
+  for (let at = 0; at < FIELD_COUNT; at++) {
+    if (percents[at] !== NOTHING) deviations[SNAPSHOT_FIELDS[at]] = percents[at]
+  }
+  const isEmpty = worst === NOTHING
+  return {
+    deviationPct: isEmpty ? 0 : percents[worst],
+    worstField: isEmpty ? null : SNAPSHOT_FIELDS[worst],
+    deviations,
+    compared,
+    version,
+  }
 }
 
 /**
@@ -75,11 +108,17 @@ export function compareSnapshot(
   asOf: SnapshotValues | null,
   current: SnapshotValues,
 ): Comparison {
-  const now: Comparison = { ...deviationOf(sent, current), compared: current, version: 'current' }
-  if (asOf === null) return now
-  const then: Comparison = { ...deviationOf(sent, asOf), compared: asOf, version: 'asOf' }
-  if ((then.worstField === null) !== (now.worstField === null)) return then.worstField === null ? now : then
-  return now.deviationPct < then.deviationPct ? now : then
+  measure(fromCurrent, sent, current)
+  if (asOf === null) return comparisonOf(fromCurrent, current, 'current')
+  measure(fromAsOf, sent, asOf)
+  return isNearer(fromCurrent, fromAsOf)
+    ? comparisonOf(fromCurrent, current, 'current')
+    : comparisonOf(fromAsOf, asOf, 'asOf')
+}
+
+function isNearer(one: Distance, other: Distance): boolean {
+  if (one.worst === NOTHING || other.worst === NOTHING) return one.worst > other.worst
+  return one.percents[one.worst] < other.percents[other.worst]
 }
 
 /** True when the DataPoint holds nothing at all to compare with. */

@@ -41,7 +41,7 @@ export interface Answer {
 
 export interface SubmitRequest {
   /** The raw body, at most 64 KiB. */
-  body: Uint8Array
+  body: Buffer
   /** The Idempotency-Key header, or null. */
   idempotencyKey: string | null
 }

@@ -1,5 +1,6 @@
 // In: the raw bytes of a submission. Out: a typed submission and the names of fields it had no business to send, or
 // the one error shape with a pointer to each fault that a program can repair. Never knows the market.
+import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import { type FieldError, ServiceError } from '../schema/errors.ts'
@@ -13,12 +14,12 @@ export interface ValidSubmission {
   ignored: string[]
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+const BYTE_ORDER_MARK = 0xfeff
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** Bytes to a submission; throws `invalid_json`, `validation_failed` or `invalid_mint`. */
-export function validateSubmission(body: Uint8Array): ValidSubmission {
+export function validateSubmission(body: Buffer): ValidSubmission {
   const parsed = parseJson(body)
   const factors = (parsed as { quant?: { riskFactors?: unknown } } | null)?.quant?.riskFactors
   if (Array.isArray(factors) && factors.length > RISK_FACTORS_SENT_MAX) {
@@ -32,28 +33,43 @@ export function validateSubmission(body: Uint8Array): ValidSubmission {
   }
   const result = submissionSchema.safeParse(parsed)
   if (!result.success) throw invalid(result.error.issues.map((issue) => fieldError(issue, parsed)))
-  const sent = parsed as Record<string, unknown>
-  const ignored = ENRICHED_FIELDS.flatMap((field) => [
-    ...(field in sent ? [field] : []),
-    ...(isRecord(sent.snapshot) && field in sent.snapshot ? [`snapshot.${field}`] : []),
-  ])
-  return { submission: result.data, ignored }
+  const submission = result.data
+  return { submission, ignored: enrichedIn(parsed as Submission, submission) }
 }
 
-function parseJson(body: Uint8Array): unknown {
-  let text: string
-  try {
-    text = decoder.decode(body)
-  } catch {
-    throw new ServiceError('invalid_json', 'The body is not UTF-8.')
-  }
-  if (depthOf(body) > JSON_DEPTH_MAX)
+/** What the schema knows nothing of it leaves out: where nothing was left out, nothing was enriched. */
+function enrichedIn(sent: Submission, taken: Submission): string[] {
+  const ignored: string[] = []
+  if (countKeys(sent) > countKeys(taken)) ignored.push(...ENRICHED_FIELDS.filter((field) => field in sent))
+  const { snapshot } = sent
+  if (snapshot && countKeys(snapshot) > countKeys(taken.snapshot!))
+    ignored.push(...ENRICHED_FIELDS.filter((field) => field in snapshot).map((field) => `snapshot.${field}`))
+  return ignored
+}
+
+const countKeys = (value: object): number => Object.keys(value).length
+
+function parseJson(body: Buffer): unknown {
+  if (!isUtf8(body)) throw new ServiceError('invalid_json', 'The body is not UTF-8.')
+  const decoded = body.toString('utf8')
+  const text = decoded.charCodeAt(0) === BYTE_ORDER_MARK ? decoded.slice(1) : decoded
+  if (opensMoreThan(text, JSON_DEPTH_MAX) && depthOf(body) > JSON_DEPTH_MAX)
     throw new ServiceError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
   try {
     return JSON.parse(text)
   } catch {
     throw new ServiceError('invalid_json', 'The body is not valid JSON.')
   }
+}
+
+/** Whether there are more opening brackets than `max`: what has fewer is not nested deeper, and is found in no time. */
+function opensMoreThan(text: string, max: number): boolean {
+  let count = 0
+  for (const bracket of ['{', '['])
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
+      if (++count > max) return true
+    }
+  return false
 }
 
 /** Deepest nesting of arrays and objects, by a scan of the bytes: cheaper and safer than parsing first. */

@@ -18,20 +18,43 @@ export const SUMMARY_CODE_POINTS_MAX = 2_000
 export const RISK_FACTORS_MIN = 1
 export const RISK_FACTORS_MAX = 8
 
+/**
+ * How many code points `text` has, as far as the bounds ask: a text of so many UTF-16 units has at most as many and at
+ * least half as many, so most texts need no counting.
+ */
 const codePoints = (text: string): number => {
+  const units = text.length
+  if (units < SUMMARY_CODE_POINTS_MIN || units > 2 * SUMMARY_CODE_POINTS_MAX) return units
+  if (units >= 2 * SUMMARY_CODE_POINTS_MIN && units <= SUMMARY_CODE_POINTS_MAX) return units
   let count = 0
   for (const _ of text) count++
   return count
+}
+
+function lengthFault(count: number): { message: string; params: { code: string } } | null {
+  if (count < SUMMARY_CODE_POINTS_MIN)
+    return {
+      message: `must be at least ${SUMMARY_CODE_POINTS_MIN} characters`,
+      params: { code: 'too_small' },
+    }
+  if (count > SUMMARY_CODE_POINTS_MAX)
+    return { message: `must be at most ${SUMMARY_CODE_POINTS_MAX} characters`, params: { code: 'too_big' } }
+  return null
+}
+
+/** Without duplicates; the same array when there are none, as nearly always. */
+const distinct = <T>(items: T[]): T[] => {
+  for (let at = 1; at < items.length; at++) {
+    if (items.indexOf(items[at]) < at) return [...new Set(items)]
+  }
+  return items
 }
 
 const percent = z.number().min(0).max(100)
 
 export const quantSchema = z.object({
   riskLevel: z.enum(RISK_LEVELS),
-  riskFactors: z
-    .array(z.enum(RISK_FACTORS))
-    .transform((factors) => [...new Set(factors)])
-    .pipe(z.array(z.enum(RISK_FACTORS)).min(RISK_FACTORS_MIN).max(RISK_FACTORS_MAX)),
+  riskFactors: z.array(z.enum(RISK_FACTORS)).overwrite(distinct).min(RISK_FACTORS_MIN).max(RISK_FACTORS_MAX),
   buyPressure: percent,
   volatilityScore: percent,
   liquidityDepth: z.enum(LIQUIDITY_DEPTHS),
@@ -59,14 +82,10 @@ export const submissionSchema = z.object({
   score: percent,
   summary: z
     .string()
-    .transform((text) => text.trim())
-    .refine((text) => codePoints(text) >= SUMMARY_CODE_POINTS_MIN, {
-      error: `must be at least ${SUMMARY_CODE_POINTS_MIN} characters`,
-      params: { code: 'too_small' },
-    })
-    .refine((text) => codePoints(text) <= SUMMARY_CODE_POINTS_MAX, {
-      error: `must be at most ${SUMMARY_CODE_POINTS_MAX} characters`,
-      params: { code: 'too_big' },
+    .trim()
+    .check(({ value, issues }) => {
+      const fault = lengthFault(codePoints(value))
+      if (fault !== null) issues.push({ code: 'custom', input: value, ...fault })
     }),
   snapshot: snapshotSchema.nullish(),
   quant: quantSchema,

@@ -1,9 +1,11 @@
+import { base58 } from '@scure/base'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { compareSnapshot, deviationOf } from '../../src/analysis/deviation.ts'
+import { compareSnapshot } from '../../src/analysis/deviation.ts'
 import { isKey, makeKey } from '../../src/analysis/keys.ts'
 import { createRateLimiter } from '../../src/analysis/rate-limit.ts'
 import { SNAPSHOT_FIELDS, type SnapshotValues } from '../../src/schema/datapoint.ts'
+import { isMint } from '../../src/schema/mint.ts'
 
 const value = fc.oneof(
   fc.constantFrom(0, 1, 0.5, 4.5e-9, 100, 1e9),
@@ -33,7 +35,7 @@ describe('for any snapshots', () => {
   it('the deviation is the contract’s formula, and its worst field bears it', () => {
     fc.assert(
       fc.property(snapshot(fc.option(value)), snapshot(fc.option(value)), (sent, cached) => {
-        const { deviationPct, worstField, deviations } = deviationOf(sent, cached)
+        const { deviationPct, worstField, deviations } = compareSnapshot(sent, null, cached)
         expect(near(deviationPct, naive(sent, cached))).toBe(true)
         if (worstField !== null) expect(deviations[worstField]).toBe(deviationPct)
       }),
@@ -83,5 +85,33 @@ it('a key is known by its checksum: any one changed character is noticed', () =>
       },
     ),
     { numRuns: 200 },
+  )
+})
+
+it('a mint is what decodes to 32 bytes, up to the last digit', () => {
+  const length = fc.oneof(
+    { weight: 3, arbitrary: fc.constant(32) },
+    { weight: 1, arbitrary: fc.integer({ min: 30, max: 34 }) },
+  )
+  const byte = fc.oneof(
+    { weight: 4, arbitrary: fc.nat(255) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 1, 255) },
+  )
+  const bytes = length.chain((count) =>
+    fc.oneof(
+      fc.array(byte, { minLength: count, maxLength: count }),
+      fc
+        .constantFrom(0, 1, 255)
+        .chain((first) => fc.constantFrom(0, 255).map((rest) => [first, ...Array(count - 1).fill(rest)])),
+    ),
+  )
+  fc.assert(
+    fc.property(bytes, fc.constantFrom('', '0', 'O', 'l', '1', 'z'), (decoded, more) => {
+      const text = base58.encode(Uint8Array.from(decoded)) + more
+      const isOne =
+        more === '' ? decoded.length === 32 : /[1z]/.test(more) && base58.decode(text).length === 32
+      expect(isMint(text)).toBe(isOne)
+    }),
+    { numRuns: 500 },
   )
 })

@@ -60,8 +60,8 @@ describe('a commit', () => {
       known_at: 1,
     })
     await opened.commit([{ table: 'training', row }])
-    // known_at is the moment of the commit, whatever the caller said.
-    expect(await opened.analysis('an_1')).toEqual({ ...row, known_at: NOON_MS })
+    // known_at is the moment of the commit, whatever the caller said, and later than that of the commit before.
+    expect(await opened.analysis('an_1')).toEqual({ ...row, known_at: NOON_MS + 1 })
     expect(await opened.analysis("' OR true --")).toBeNull()
     await opened.commit([writeOf('rejections', { analysis_id: 'an_bad', strikes: 2 })])
     expect((await opened.analysis('an_bad'))?.strikes).toBe(2)
