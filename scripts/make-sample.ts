@@ -1,17 +1,88 @@
-// In: nothing. Out: data/samples/v1, the frozen sample of the lake (`node scripts/make-sample.ts`).
-import { mkdtempSync } from 'node:fs'
+// In: nothing. Out: data/samples/v1, the sample of the lake: files, checksums, views, who the agents were
+// (`node scripts/make-sample.ts`). The same code gives the same bytes. Frozen with the first release of a schema version:
+// from then on it is read, never made again.
+import { createHash } from 'node:crypto'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runSample } from './sample/run.ts'
+import { selectFromFiles } from '../src/store/parquet-sql.ts'
+import { lakeFolder } from '../src/store/paths.ts'
+import { identifier, LAKE_TABLES } from '../src/store/sql.ts'
+import { SAMPLE_FOLDER } from './sample/lake.ts'
+import { type RunOptions, type RunReport, runSample } from './sample/run.ts'
 
-const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-sample-'))
-const report = await runSample({
-  dataDir,
+const OPTIONS: Omit<RunOptions, 'dataDir'> = {
   seed: 20_251_103,
   startMs: Date.UTC(2025, 10, 3, 6),
-  hours: 40,
-  agentHours: 28,
+  hours: 48,
+  agentHours: 46,
   tokens: 60,
   tradesPerSecond: 0.08,
-})
-console.log(dataDir, report.answers)
+}
+
+/** Parquet files below a folder, relative to it, in order. */
+const parquetIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet') && !name.startsWith('.'))
+    .sort()
+
+function copyFiles(lakeDir: string): void {
+  for (const name of parquetIn(lakeDir)) cpSync(join(lakeDir, name), join(SAMPLE_FOLDER, name))
+}
+
+/** For `sha256sum --check`, in the sample's folder. */
+function checksums(): string {
+  const lines = parquetIn(SAMPLE_FOLDER).map((name) => {
+    const hash = createHash('sha256').update(readFileSync(join(SAMPLE_FOLDER, name)))
+    return `${hash.digest('hex')}  ${name}\n`
+  })
+  return lines.join('')
+}
+
+/** The views of the catalog, over the sample, for a DuckDB that runs in the repository's root. */
+function views(): string {
+  const head = '-- The tables of the lake over the frozen sample: run DuckDB in the root of the repository.\n'
+  const lines = LAKE_TABLES.map((table) => {
+    const path = `data/samples/v1/${table.name}/*/*.parquet`
+    return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, [{ path, schemaVersion: 1 }])};\n`
+  })
+  return head + lines.join('')
+}
+
+function readme({ agents }: RunReport): string {
+  const rows = agents.map(
+    ({ agentId, strategy }) => `| \`${agentId}\` | ${strategy.name} | ${strategy.description} |`,
+  )
+  const { seed, startMs, hours, agentHours, tokens, tradesPerSecond } = OPTIONS
+  return `# Sample of the lake, schema version 1
+
+Frozen: read by a test for ever, never written again. All of it is **made up**: the engine, the desk and the store are the
+real ones, the market is the simulator’s (seed ${seed}, ${tokens} tokens, ${tradesPerSecond} trades a second for ${hours} hours from
+${new Date(startMs).toISOString()}, after a day of coarse history), and scripted agents submitted for ${agentHours} hours. Time is the
+market’s; how long a row took to be durable was drawn, not measured. Made by \`node scripts/make-sample.ts\`.
+
+- \`<table>/dt=YYYY-MM-DD/part-*.parquet\`: the lake, as a server writes it; described in [../../README.md](../../README.md)
+- \`views.sql\`: the tables as views, for DuckDB in the repository’s root
+- \`SHA256SUMS\`: \`sha256sum --check SHA256SUMS\`
+
+The agents, which know more or less and say what they like:
+
+| Agent | Name | What it does |
+| --- | --- | --- |
+${rows.join('\n')}
+`
+}
+
+const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-sample-'))
+try {
+  const report = await runSample({ dataDir, ...OPTIONS })
+  rmSync(SAMPLE_FOLDER, { recursive: true, force: true })
+  mkdirSync(SAMPLE_FOLDER, { recursive: true })
+  copyFiles(lakeFolder(dataDir))
+  writeFileSync(join(SAMPLE_FOLDER, 'SHA256SUMS'), checksums())
+  writeFileSync(join(SAMPLE_FOLDER, 'views.sql'), views())
+  writeFileSync(join(SAMPLE_FOLDER, 'README.md'), readme(report))
+  console.log(report.answers)
+} finally {
+  rmSync(dataDir, { recursive: true, force: true })
+}

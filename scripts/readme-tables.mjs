@@ -26,6 +26,28 @@ const ACCESS = {
   admin: 'admin key',
 }
 
+const columnsOf = (columns) =>
+  table(
+    ['Column', 'Type', 'Null', 'Meaning'],
+    columns.map(({ name, type, nullable, comment }) => [code(name), type, nullable ? 'yes' : 'no', comment]),
+  )
+
+/** The tables of the lake; what one has in common with another is said once. */
+function lakeTables() {
+  const tables = Object.values(TABLES).filter(({ lakeDateColumn }) => lakeDateColumn !== null)
+  return tables
+    .map(({ name, comment, lakeDateColumn, columns }) => {
+      const base = tables.find(
+        (other) => other.name !== name && other.columns.every((column) => columns.includes(column)),
+      )
+      const own = columns.filter((column) => base === undefined || !base.columns.includes(column))
+      const shared =
+        base === undefined ? '' : ` All columns of \`${base.name}\`, and \`schema_version\` last; besides:`
+      return `### ${name}\n\n${comment}. By date of \`${lakeDateColumn}\`.${shared}\n\n${columnsOf(own)}`
+    })
+    .join('\n\n')
+}
+
 /** Every table of README, by the name of its marker. */
 export function readmeTables() {
   const routes = [...marketRoutes({}), ...agentRoutes({}), ...operationRoutes({})]
@@ -62,21 +84,7 @@ export function readmeTables() {
           .map(([name, value]) => [room, code(name), value]),
       ),
     ),
-    lake: Object.values(TABLES)
-      .filter(({ lakeDateColumn }) => lakeDateColumn !== null)
-      .map(
-        ({ name, comment, columns }) =>
-          `**${name}**: ${comment}.\n\n${table(
-            ['Column', 'Type', 'Null', 'Meaning'],
-            columns.map((column) => [
-              code(column.name),
-              column.type,
-              column.nullable ? 'yes' : 'no',
-              column.comment,
-            ]),
-          )}`,
-      )
-      .join('\n\n'),
+    lake: lakeTables(),
   }
 }
 

@@ -120,7 +120,9 @@ class Run {
       onAccepted: (mint, count) =>
         market.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }, this.nowMs),
     })
-    for (const strategy of STRATEGIES) {
+    for (const strategy of STRATEGIES.flatMap((one) =>
+      Array.from({ length: one.accounts ?? 1 }, () => one),
+    )) {
       const { body } = await agents.register({ name: strategy.name, description: strategy.description })
       const { key, agentId } = body.data as { key: string; agentId: string }
       this.report.agents.push({ agentId, strategy })

@@ -24,6 +24,8 @@ export interface Strategy {
   description: string
   /** Mean time between two submissions, minutes. */
   everyMinutes: number
+  /** Accounts that one and the same agent registered; 1 where nothing is said. */
+  accounts?: number
   /** Share of the tokens it looks at that it picks from the popular ones. */
   popularShare: number
   /** Longest time from reading to submitting, seconds. */
@@ -138,21 +140,23 @@ export const STRATEGIES: readonly Strategy[] = [
       opinion(1.6 * flow(datapoint), 'Roughly speaking the buyers and sellers decide for me'),
     tamper: (snapshot, random) => ({
       ...snapshot,
-      priceUsd: (snapshot.priceUsd ?? 0) * random.lognormal(1, 0.14),
-      marketCap: (snapshot.marketCap ?? 0) * random.lognormal(1, 0.14),
+      priceUsd: (snapshot.priceUsd ?? 0) * random.lognormal(1, 0.16),
+      marketCap: (snapshot.marketCap ?? 0) * random.lognormal(1, 0.16),
     }),
   },
   {
     name: 'fabricator',
-    description: 'Invents its numbers when it has none at hand: rejected, suspended, back again',
-    everyMinutes: 60,
+    description:
+      'Three accounts of one; invents its numbers when it has none at hand: rejected, suspended, back again',
+    everyMinutes: 50,
+    accounts: 3,
     popularShare: 0.3,
     dawdlesSeconds: 60,
     looksAtRisks: false,
     think: ({ random }) =>
       opinion(random.between(-0.2, 1), 'My own model of the holders is decisive for this verdict'),
     tamper: (snapshot, random) =>
-      random.chance(0.4)
+      random.chance(0.15)
         ? { ...snapshot, holderCount: Math.round((snapshot.holderCount ?? 0) * random.between(2, 6)) + 40 }
         : snapshot,
   },
