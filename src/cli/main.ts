@@ -14,6 +14,7 @@ import {
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { exportCommand } from './export.ts'
 import { OPERATOR_COMMANDS } from './operator.ts'
 import { sqlCommand } from './sql.ts'
 import { Stopped } from './stop.ts'
@@ -36,7 +37,7 @@ const serve: Command = {
   run: async () => EXIT.usage,
 }
 
-export const COMMANDS: readonly Command[] = [serve, sqlCommand, ...OPERATOR_COMMANDS]
+export const COMMANDS: readonly Command[] = [serve, sqlCommand, exportCommand, ...OPERATOR_COMMANDS]
 
 /** What to say of a failure, and the exit code. */
 function failure(error: unknown): { message: string; code: number } {

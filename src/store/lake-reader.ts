@@ -15,6 +15,11 @@ export interface LakeReaderOptions {
   dataDir: string
   memoryLimit?: string
   threads?: number
+  /** The one file besides the lake's that a COPY may write; it need not be there. */
+  target?: string
+  /** Where a folder for what does not fit in memory is made, and how much it may take. */
+  spillParent?: string
+  spillMax?: string
 }
 
 /** What a query answers, row by row: memory holds a few thousand rows at a time. */
@@ -55,16 +60,21 @@ export function catalogPath(dataDir: string): string {
 
 async function attach(
   connection: DuckDBConnection,
-  { dataDir }: LakeReaderOptions,
+  { dataDir, target, spillMax }: LakeReaderOptions,
   spillDir: string,
 ): Promise<void> {
   const path = catalogPath(dataDir)
   await connection.run(`SET temp_directory = ${literal(spillDir)}`)
-  await connection.run(`SET max_temp_directory_size = '${READER_SPILL_MAX}'`)
+  await connection.run(`SET max_temp_directory_size = '${spillMax ?? READER_SPILL_MAX}'`)
   await connection.run(`SET TimeZone = 'UTC'`)
   await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
   await connection.run('USE lake')
   await connection.run(`SET allowed_directories = [${literal(`${realpathSync(lakeFolder(dataDir))}/`)}]`)
+  if (target !== undefined) {
+    await connection.run(`SET allowed_paths = [${literal(target)}]`)
+    await connection.run('SET enable_progress_bar = true')
+    await connection.run('SET enable_progress_bar_print = false')
+  }
   await connection.run('SET enable_external_access = false')
   await connection.run('SET lock_configuration = true')
 }
@@ -72,7 +82,7 @@ async function attach(
 /** Opens the lake for reading. Rejects with `not_found` when there is none, `store_unavailable` when it cannot be read. */
 export async function openLakeReader(options: LakeReaderOptions): Promise<LakeReader> {
   catalogPath(options.dataDir)
-  const spillDir = mkdtempSync(join(tmpdir(), 'mintlake-reader-'))
+  const spillDir = mkdtempSync(join(options.spillParent ?? tmpdir(), 'mintlake-reader-'))
   const removeSpill = () => rmSync(spillDir, { recursive: true, force: true })
   try {
     const instance = await DuckDBInstance.create(':memory:', {

@@ -82,6 +82,9 @@ export const READER_THREADS = 2
 /** A reader whose catalog names files that are gone opens the newer one, so often. */
 export const LAKE_REOPENINGS_MAX = 3
 
+/** Text of the place from where an export goes on. */
+export const EXPORT_PLACE_CHARACTERS_MAX = 128
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

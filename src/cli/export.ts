@@ -1,0 +1,235 @@
+// In: a table of the lake, a span of time, a format. Out: its rows as one file, whole or not there at all, or on the
+// standard output as they come. Reads the lake's catalog alone, while the server writes. Never holds the table.
+import { createWriteStream } from 'node:fs'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { ServiceError } from '../schema/errors.ts'
+import type { TableName } from '../schema/tables.ts'
+import { arrowExtract, progressOf as copied, parquetExtract, rowsExtract } from '../store/extract.ts'
+import {
+  isInterrupted,
+  isOutdated,
+  type LakeAnswer,
+  type LakeReader,
+  withLake,
+} from '../store/lake-reader.ts'
+import { countRows, LAKE_TABLE_NAMES, type Selection } from '../store/selection.ts'
+import { type Command, EXIT, UsageError, type Values } from './command.ts'
+import { DATA_DIR, dataDirOf, moment } from './common.ts'
+import { PROGRESS_MS } from './limits.ts'
+import { type Progress, progressOf } from './progress.ts'
+import { writeRows } from './rows.ts'
+import { Stop } from './stop.ts'
+import { type Terminal, write } from './terminal.ts'
+
+const FORMATS = ['parquet', 'csv', 'jsonl', 'arrow'] as const
+type Format = (typeof FORMATS)[number]
+
+const STDOUT = '-'
+
+/** One export under way. */
+interface Task {
+  selection: Selection
+  format: Format
+  stop: Stop
+  terminal: Terminal
+  /** Something was written. */
+  isBegun: boolean
+}
+
+/** Counts rows as they pass; ends them once the work shall end. */
+function counted({ columns, batches }: LakeAnswer, task: Task, progress: Progress): LakeAnswer {
+  async function* pass() {
+    let done = 0
+    for await (const batch of batches) {
+      task.stop.check()
+      yield batch
+      task.isBegun = true
+      done += batch.length
+      progress.set(done)
+    }
+  }
+  return { columns, batches: pass() }
+}
+
+/** Writes the rows to a stream, piece by piece, as fast as it takes them. */
+async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
+  const { selection, format, stop } = task
+  if (format !== 'arrow') {
+    const answer = await rowsExtract(reader, selection)
+    return writeRows(counted(answer, task, progress), format === 'csv' ? 'csv' : 'jsonl', out)
+  }
+  let done = 0
+  for await (const { bytes, rows } of arrowExtract(reader, selection)) {
+    stop.check()
+    task.isBegun = true
+    await write(out, bytes)
+    done += rows
+    progress.set(done)
+  }
+}
+
+/** DuckDB writes Parquet by itself and says how far it is. */
+async function copy(
+  reader: LakeReader,
+  { selection }: Task,
+  path: string,
+  total: number,
+  progress: Progress,
+) {
+  const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
+  try {
+    await parquetExtract(reader, selection, path)
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function fill(
+  reader: LakeReader,
+  task: Task,
+  path: string,
+  total: number,
+  progress: Progress,
+): Promise<void> {
+  if (task.format === 'parquet') return copy(reader, task, path, total, progress)
+  const file = createWriteStream(path)
+  try {
+    await stream(reader, task, file, progress)
+    file.end()
+    await finished(file)
+  } catch (error) {
+    file.destroy()
+    throw file.errored ?? error
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Everything that a reader does, with progress. @returns the rows. */
+async function withProgress(
+  reader: LakeReader,
+  { selection, stop, terminal }: Task,
+  work: (total: number, progress: Progress) => Promise<void>,
+): Promise<number> {
+  stop.check()
+  stop.act = () => reader.interrupt()
+  const total = await countRows(reader.connection, selection)
+  stop.check()
+  const progress = progressOf(total, terminal)
+  try {
+    await work(total, progress)
+  } finally {
+    progress.end()
+  }
+  stop.check()
+  return total
+}
+
+/** The file appears under its name once it is whole and on the disk; whatever else happens leaves nothing. */
+async function toFile(dataDir: string, task: Task, out: string): Promise<number> {
+  const path = resolve(out)
+  const temporary = `${path}.${process.pid}.tmp`
+  try {
+    const rows = await withLake({ dataDir, target: temporary }, (reader) =>
+      withProgress(reader, task, (total, progress) => fill(reader, task, temporary, total, progress)),
+    )
+    await sync(temporary)
+    task.stop.check()
+    await rename(temporary, path)
+    await sync(dirname(path))
+    return rows
+  } finally {
+    await rm(temporary, { force: true })
+  }
+}
+
+/** What is written cannot be taken back: a catalog that is too old by then ends it. */
+async function toStdout(dataDir: string, task: Task): Promise<number> {
+  const { stdout } = task.terminal
+  return withLake({ dataDir }, async (reader) => {
+    try {
+      return await withProgress(reader, task, (_, progress) => stream(reader, task, stdout, progress))
+    } catch (error) {
+      throw task.isBegun && isOutdated(error) ? replaced() : error
+    }
+  })
+}
+
+const replaced = () =>
+  new ServiceError(
+    'store_unavailable',
+    'files of the lake were replaced while they were read; try again, or raise --lake-grace-ms of the server',
+  )
+
+async function checkOut(out: string, format: Format): Promise<void> {
+  if (out === STDOUT) {
+    if (format === 'parquet')
+      throw new UsageError('--out -: Parquet needs a file; csv, jsonl and arrow can stream')
+    return
+  }
+  const folder = await stat(dirname(resolve(out))).catch(() => null)
+  if (folder?.isDirectory() !== true)
+    throw new UsageError(`--out: there is no folder ${dirname(resolve(out))}`)
+  const there = await stat(out).catch(() => null)
+  if (there?.isDirectory()) throw new UsageError(`--out: ${out} is a folder`)
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const { out } = values
+  const format = values.format as Format
+  const selection: Selection = {
+    table: values.table as TableName,
+    fromMs: moment(values, 'from'),
+    toMs: moment(values, 'to'),
+  }
+  await checkOut(out, format)
+  const dataDir = dataDirOf(values, terminal)
+  const stop = new Stop(terminal)
+  try {
+    const task = { selection, format, stop, terminal, isBegun: false }
+    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out))
+    const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
+    terminal.stderr.write(`mintlake: ${rows} rows of ${selection.table}${where}\n`)
+    return EXIT.done
+  } catch (error) {
+    if (isInterrupted(error)) stop.check()
+    throw error
+  } finally {
+    stop.end()
+  }
+}
+
+export const exportCommand: Command = {
+  name: 'export',
+  summary: 'Write a table of the lake to one file, while the server runs',
+  operands: [],
+  options: {
+    table: {
+      value: 'TABLE',
+      otherwise: 'training',
+      allowed: LAKE_TABLE_NAMES,
+      description: 'What to export',
+    },
+    from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
+    to: { value: 'TIME', description: 'Rows before this time' },
+    format: { value: 'FORMAT', otherwise: 'parquet', allowed: FORMATS, description: 'Format of the file' },
+    out: { value: 'FILE', isRequired: true, description: 'The file; - is the standard output' },
+    'data-dir': DATA_DIR,
+  },
+  notes: [
+    'mintlake export --table training --from 2026-01-01 --out training.parquet',
+    'mintlake export --format jsonl --out - | jq .score',
+    'Times are those of the column that the table is filed by; the file appears once it is whole.',
+  ],
+  run,
+}

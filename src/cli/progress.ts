@@ -1,0 +1,46 @@
+// In: how many rows there are, and how many are done. Out: a bar for who watches, a plain line now and then for who does
+// not. Never writes to the standard output.
+import { Presets, SingleBar } from 'cli-progress'
+import { PROGRESS_LINE_MS, PROGRESS_MS } from './limits.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface Progress {
+  /** From the beginning. */
+  set(done: number): void
+  /** The line it took is given back. */
+  end(): void
+}
+
+const FORMAT = '{bar} {percentage}% | {value}/{total} rows | {eta_formatted} left'
+
+function bar(total: number, { stderr }: Terminal): Progress {
+  const options = {
+    format: FORMAT,
+    stream: stderr as NodeJS.WritableStream,
+    clearOnComplete: true,
+    hideCursor: true,
+  }
+  const shown = new SingleBar(
+    { ...options, fps: 1_000 / PROGRESS_MS, etaBuffer: 50, emptyOnZero: true },
+    Presets.shades_classic,
+  )
+  shown.start(total, 0)
+  return { set: (done) => shown.update(Math.min(total, done)), end: () => shown.stop() }
+}
+
+function lines(total: number, { stderr }: Terminal, now: () => number): Progress {
+  let saidAtMs = now()
+  return {
+    set(done) {
+      if (now() - saidAtMs < PROGRESS_LINE_MS) return
+      saidAtMs = now()
+      const percent = total === 0 ? 100 : Math.floor((100 * Math.min(total, done)) / total)
+      stderr.write(`mintlake: ${Math.min(total, done)} of ${total} rows, ${percent} %\n`)
+    },
+    end() {},
+  }
+}
+
+/** Progress towards `total` rows. */
+export const progressOf = (total: number, terminal: Terminal, now = () => performance.now()): Progress =>
+  terminal.isWatched ? bar(total, terminal) : lines(total, terminal, now)

@@ -1,0 +1,79 @@
+// In: rows as DuckDB hands them over, and the columns of their table. Out: an Arrow IPC stream: its schema, a record batch
+// for each of DuckDB's chunks, its end. Never holds more than one chunk.
+import {
+  type DuckDBDataChunk,
+  DuckDBListValue,
+  DuckDBTimestampValue,
+  type DuckDBValue,
+} from '@duckdb/node-api'
+import {
+  Bool,
+  type Builder,
+  type DataType,
+  Field,
+  Float64,
+  Int32,
+  Int64,
+  List,
+  makeBuilder,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  TimestampMicrosecond,
+  tableToIPC,
+  Utf8,
+} from 'apache-arrow'
+import type { Column, ColumnType } from '../schema/tables.ts'
+
+const TYPES: Readonly<Record<ColumnType, () => DataType>> = {
+  VARCHAR: () => new Utf8(),
+  DOUBLE: () => new Float64(),
+  BIGINT: () => new Int64(),
+  INTEGER: () => new Int32(),
+  BOOLEAN: () => new Bool(),
+  TIMESTAMP: () => new TimestampMicrosecond(),
+  'VARCHAR[]': () => new List(new Field('item', new Utf8(), true)),
+}
+
+/** The end of a stream: a continuation marker and no length. */
+const END_BYTES = 8
+const END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
+
+function arrowValue(value: DuckDBValue): unknown {
+  if (value instanceof DuckDBTimestampValue) return value.micros
+  if (value instanceof DuckDBListValue) return value.items
+  return value
+}
+
+export interface ArrowRows {
+  readonly head: Buffer
+  batch(chunk: DuckDBDataChunk): Buffer
+  readonly end: Buffer
+}
+
+/** An encoder for one stream. Comments of the columns go with their fields. */
+export function arrowRows(columns: readonly Column[]): ArrowRows {
+  const schema = new Schema(
+    columns.map(
+      ({ name, type, nullable, comment }) =>
+        new Field(name, TYPES[type](), nullable, new Map([['comment', comment]])),
+    ),
+  )
+  const builders: Builder[] = schema.fields.map(({ type }) => makeBuilder({ type, nullValues: [null] }))
+  const empty = Buffer.from(tableToIPC(new Table(schema), 'stream'))
+  const head = empty.subarray(0, empty.length - END_BYTES)
+
+  function batch(chunk: DuckDBDataChunk): Buffer {
+    const children = builders.map((builder, index) => {
+      chunk.visitColumnValues(index, (value) => builder.append(arrowValue(value) as never))
+      return builder.flush()
+    })
+    const data = makeData({ type: new Struct(schema.fields), length: chunk.rowCount, nullCount: 0, children })
+    const stream = tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream')
+    // A stream of its own says the schema anew and ends: what is between is the batch.
+    return Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength).subarray(head.length, -END_BYTES)
+  }
+  return { head, batch, end: END }
+}
