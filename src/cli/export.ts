@@ -96,6 +96,8 @@ async function fill(
 ): Promise<void> {
   if (task.format === 'parquet') return copy(reader, task, path, total, progress)
   const file = createWriteStream(path)
+  // Whoever writes is told; what was under way when the file was given up is of no interest.
+  file.on('error', () => {})
   try {
     await stream(reader, task, file, progress)
     file.end()

@@ -42,7 +42,8 @@ const END_BYTES = 8
 const END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
 function arrowValue(value: DuckDBValue): unknown {
-  if (value instanceof DuckDBTimestampValue) return value.micros
+  // The builder takes milliseconds; the lake's times are whole ones.
+  if (value instanceof DuckDBTimestampValue) return Number(value.micros / 1_000n)
   if (value instanceof DuckDBListValue) return value.items
   return value
 }

@@ -1,0 +1,197 @@
+// The command that writes a table of the lake to a file: what it writes is what the catalog says, whatever the format.
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough, type Writable } from 'node:stream'
+import { tableFromIPC } from 'apache-arrow'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EXIT } from '../../src/cli/command.ts'
+import { main } from '../../src/cli/main.ts'
+import { TABLES } from '../../src/schema/tables.ts'
+import type { StoreDoor } from '../../src/store/types.ts'
+import {
+  NOON_MS,
+  openTestStore,
+  readSql,
+  removeFolder,
+  submission,
+  temporaryFolder,
+} from '../store/support.ts'
+
+const ROWS = 5_000
+const HOUR_MS = 3_600_000
+const DAY = '2025-06-01'
+
+let dataDir: string
+let out: string
+let store: StoreDoor
+
+/** Rows with everything that a format may stumble over. */
+const rowsOf = (from: number, count: number) =>
+  Array.from({ length: count }, (_, index) => {
+    const n = from + index
+    return submission(`an_${String(n).padStart(6, '0')}`, {
+      mint: `mint-${n % 17}`,
+      submitted_at: NOON_MS + (n % 6) * HOUR_MS,
+      summary: n % 3 === 0 ? `a "quoted", line\nof, text — ${n} 😀` : `plain ${n}`,
+      risk_factors: n % 5 === 0 ? ['a', 'b,"c"', "d'e"] : ['whale_dominance'],
+      price_usd: n % 7 === 0 ? null : 4.5e-9 * n,
+      unique_wallet_24h: n % 11 === 0 ? null : n,
+      has_mint_authority: n % 2 === 0 ? null : n % 3 === 0,
+    })
+  }).flat()
+
+beforeAll(async () => {
+  dataDir = temporaryFolder()
+  out = temporaryFolder()
+  store = await openTestStore(dataDir)
+  for (let from = 0; from < ROWS; from += 1_000) await store.commit(rowsOf(from, 1_000))
+  await store.flushLake()
+})
+afterAll(async () => {
+  await store.close()
+  for (const folder of [dataDir, out]) removeFolder(folder)
+})
+
+/** Runs the command in this process, the store's server beside it still open. */
+async function mintlake(
+  args: string[],
+  stdout: Writable = new PassThrough(),
+  onInterrupt?: (act: () => void) => void,
+) {
+  const stderr = new PassThrough()
+  const code = await main(['export', '--data-dir', dataDir, ...args], {
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    env: {},
+    isWatched: false,
+    onInterrupt: (act) => {
+      onInterrupt?.(act)
+      return () => {}
+    },
+  })
+  return { code, said: String(stderr.read() ?? '') }
+}
+
+const catalog = (sql: string) =>
+  readSql(sql, `ATTACH '${join(dataDir, 'lake', 'catalog.duckdb')}' AS lake (READ_ONLY)`, 'USE lake')
+const types = `{${TABLES.training.columns.map(({ name, type }) => `${name}: '${type}'`).join(', ')}}`
+const readers: Record<string, (path: string) => string> = {
+  parquet: (path) => `read_parquet('${path}')`,
+  csv: (path) => `read_csv('${path}', columns = ${types}, header = true)`,
+  jsonl: (path) => `read_json('${path}', columns = ${types}, format = 'newline_delimited')`,
+}
+
+describe.each(Object.keys(readers))('as %s', (format) => {
+  it('the file holds exactly the rows of the catalog, every column of them', async () => {
+    const path = join(out, `all.${format}`)
+    const { code, said } = await mintlake(['--format', format, '--out', path])
+    expect(said).toMatch(new RegExp(`^mintlake: ${ROWS} rows of training, \\d+ bytes in `))
+    expect(code).toBe(EXIT.done)
+    const [differences] = await catalog(
+      `SELECT (SELECT count(*) FROM ${readers[format](path)})::INTEGER AS rows,
+         (SELECT count(*) FROM (FROM training EXCEPT ALL FROM ${readers[format](path)}))::INTEGER AS missing`,
+    )
+    expect(differences).toEqual({ rows: ROWS, missing: 0 })
+  })
+
+  it('a span of time holds its first moment and not its last', async () => {
+    const path = join(out, `span.${format}`)
+    await mintlake(['--format', format, '--from', `${DAY}T13:00:00Z`, '--to', `${DAY}T15:00Z`, '--out', path])
+    const [span] = await catalog(
+      `SELECT count(*)::INTEGER AS rows, min(submitted_at) = TIMESTAMP '${DAY} 13:00:00' AS first,
+         max(submitted_at) = TIMESTAMP '${DAY} 14:00:00' AS last FROM ${readers[format](path)}`,
+    )
+    expect(span).toEqual({ rows: Math.ceil(ROWS / 6) + Math.floor(ROWS / 6), first: true, last: true })
+  })
+})
+
+/** Cells of Arrow and of DuckDB in one form. */
+const plain = (value: unknown): unknown => {
+  if (typeof value === 'bigint') return Number(value)
+  if (value instanceof Date) return value.getTime()
+  if (typeof value === 'object' && value !== null && 'toArray' in value)
+    return [...(value as unknown as Iterable<unknown>)]
+  return value
+}
+const byId = (a: Record<string, unknown>, b: Record<string, unknown>) =>
+  String(a.analysis_id).localeCompare(String(b.analysis_id))
+
+describe('as arrow', () => {
+  it('the file is an IPC stream of the same rows, with the types and comments of the columns', async () => {
+    const path = join(out, 'all.arrow')
+    expect((await mintlake(['--format', 'arrow', '--out', path])).said).toContain(`${ROWS} rows`)
+    const table = tableFromIPC(readFileSync(path))
+    expect(table.numRows).toBe(ROWS)
+    expect(table.schema.fields.map(({ name }) => name)).toEqual(
+      TABLES.training.columns.map(({ name }) => name),
+    )
+    expect(table.schema.fields[0].metadata.get('comment')).toBe(TABLES.training.columns[0].comment)
+    const rows = [...table].map((row) =>
+      Object.fromEntries(Object.entries(row.toJSON()).map(([name, value]) => [name, plain(value)])),
+    )
+    const expected = (await catalog('FROM training')).map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])),
+    )
+    expect(rows.sort(byId)).toEqual(expected.sort(byId))
+  })
+
+  it('without a row it is a stream all the same', async () => {
+    const path = join(out, 'none.arrow')
+    await mintlake(['--format', 'arrow', '--from', '2030-01-01', '--out', path])
+    expect(tableFromIPC(readFileSync(path)).numRows).toBe(0)
+    expect(tableFromIPC(readFileSync(path)).schema.fields).toHaveLength(TABLES.training.columns.length)
+  })
+})
+
+describe('the standard output', () => {
+  it('takes rows as they come, and nothing else', async () => {
+    const stdout = new PassThrough({ highWaterMark: 1 << 26 })
+    const { code } = await mintlake(['--format', 'jsonl', '--out', '-'], stdout)
+    expect(code).toBe(EXIT.done)
+    const lines = String(stdout.read()).trimEnd().split('\n')
+    expect(lines).toHaveLength(ROWS)
+    expect(JSON.parse(lines[0])).toHaveProperty('analysis_id')
+  })
+
+  it('is not for Parquet', async () => {
+    const { code, said } = await mintlake(['--out', '-'])
+    expect(code).toBe(EXIT.usage)
+    expect(said).toContain('Parquet needs a file')
+  })
+})
+
+describe('a file', () => {
+  it.each(['parquet', 'csv', 'arrow'])(
+    'of %s that was interrupted leaves nothing, and the older one as it was',
+    async (format) => {
+      const folder = join(out, `interrupted-${format}`)
+      mkdirSync(folder)
+      const path = join(folder, 'training')
+      writeFileSync(path, 'older')
+      const { code, said } = await mintlake(['--format', format, '--out', path], undefined, (act) =>
+        setImmediate(act),
+      )
+      expect(said).toBe('mintlake: interrupted\n')
+      expect(code).toBe(EXIT.interrupted)
+      expect(readdirSync(folder)).toEqual(['training'])
+      expect(readFileSync(path, 'utf8')).toBe('older')
+    },
+  )
+
+  it('that cannot be written is an error, and leaves nothing', async () => {
+    const { code, said } = await mintlake(['--out', join(out, 'nowhere', 'training.parquet')])
+    expect(code).toBe(EXIT.usage)
+    expect(said).toContain('there is no folder')
+  })
+
+  it('of another table has the newest row of each key', async () => {
+    const path = join(out, 'xp.parquet')
+    await mintlake(['--table', 'xp_ledger', '--out', path])
+    const [sums] = await readSql(
+      `SELECT count(*)::INTEGER AS rows, sum(xp) AS xp FROM read_parquet('${path}')`,
+    )
+    expect(sums).toEqual({ rows: ROWS, xp: ROWS * 17.5 })
+    expect(statSync(path).size).toBeGreaterThan(0)
+  })
+})
