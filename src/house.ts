@@ -23,6 +23,7 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { Market } from './market/market.ts'
+import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
 import { openStore } from './store/store.ts'
 import type { StoreDoor } from './store/types.ts'
@@ -74,7 +75,13 @@ async function furnish(
   log: Log,
   options: HouseOptions,
 ): Promise<House> {
-  const market = new Market({ tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS })
+  const records = createRecords(store.bars, log)
+  const market = new Market({
+    tokensMax: config.tokensMax,
+    newWindowMs: config.newHours * HOUR_MS,
+    onBarClosed: records.onBarClosed,
+  })
+  records.of(market)
   const recordedTime = followsRecordedTime(config)
   const marketNow = (clockMs: number) => (recordedTime ? market.timeMs : clockMs)
   if (!recordedTime) market.advanceTo(clock.now())
@@ -108,6 +115,7 @@ async function furnish(
   let phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
+  readRecordMetrics(metrics, store.bars)
   const reads = new ReadLimits({
     policy: 'read',
     code: 'read_rate_limited',
@@ -163,6 +171,7 @@ async function furnish(
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 
+  records.start()
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(clock.now()), TICK_MS)
   const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
     if (phase === 'warming_up') phase = 'ready'
@@ -175,6 +184,7 @@ async function furnish(
     phase = 'draining'
     await Promise.all(feeds.map((feed) => feed.stop()))
     if (timer !== null) clearInterval(timer)
+    records.stop()
     server.stopListening()
     hub.close('draining')
     await drained(server)

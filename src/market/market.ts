@@ -71,6 +71,8 @@ const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
 export class Market implements MarketDoor {
   timeMs = 0
+  /** Market time at which this market began to watch. */
+  sinceMs = 0
   readonly #tokens: TokenTable
   readonly #bars: BarStore
   readonly #barTexts: BarTexts
@@ -205,6 +207,7 @@ export class Market implements MarketDoor {
 
   advanceTo(timeMs: number): void {
     if (timeMs <= this.timeMs) return
+    if (this.timeMs === 0) this.sinceMs = timeMs
     this.timeMs = timeMs
     const newest = this.#rankings.of('new', 'created_timestamp')
     for (let slot = newest.last(); slot !== -1 && !this.#isNew(slot); slot = newest.last()) {

@@ -85,6 +85,20 @@ export const LAKE_REOPENINGS_MAX = 3
 /** Text of the place from where an export goes on. */
 export const EXPORT_PLACE_CHARACTERS_MAX = 128
 
+/** Closed bars on their way to the worker: those of one message, and those that wait; beyond it they are dropped. */
+export const BARS_BATCH_ROWS = 8_192
+export const BARS_WAITING_MAX = 524_288
+/** How often waiting bars are sent. */
+export const BARS_SEND_EVERY_MS = 250
+export const BARS_TIMEOUT_MS = 30_000
+/** Bars that the worker holds for the lake: from the first number on it flushes at once, at the second it takes no more. */
+export const BARS_FLUSH_ROWS = 131_072
+export const BARS_HELD_MAX = 524_288
+/** Bars appended between two looks at what else the worker is asked. */
+export const BARS_CHUNK_ROWS = 1_024
+/** Tokens whose last bar is remembered, so that none is written twice; of others the lake is asked. */
+export const BAR_MARKS_MAX = 262_144
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000
@@ -100,4 +114,5 @@ export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 assert(COMMIT_ROWS_MAX <= BATCH_ROWS_MAX, 'one commit must fit one transaction')
 assert(BATCH_ROWS_MAX <= QUEUE_ROWS_MAX, 'a batch must fit the queue')
 assert(SUBMIT_ATTEMPTS_RECOVERED_MS < SUBMIT_ATTEMPTS_KEPT_MS, 'attempts must outlive their recovery')
+assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')
 assert(TRADE_BATCH_ROWS <= TRADE_BATCH_ROWS_MAX, 'the usual batch must be allowed')

@@ -4,10 +4,13 @@ import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Write } from '../schema/tables.ts'
+import { openBarLane } from './bar-lane.ts'
 import { type Cellar, openCellar } from './cellar.ts'
 import { encodeWrite } from './cells.ts'
 import { type Gatherer, gatherer } from './gather.ts'
 import {
+  BARS_FLUSH_ROWS,
+  BARS_TIMEOUT_MS,
   COMMIT_ROWS_MAX,
   COMMIT_TIMEOUT_MS,
   DATE_QUIET_MS,
@@ -100,6 +103,14 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
   const flushLake = async (): Promise<void> => void (await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS))
   const tidyLake = () =>
     cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS)
+  const bars = openBarLane({
+    log: options.log,
+    async send(delivery) {
+      const { taken, held } = await cellar.ask('bars', delivery, BARS_TIMEOUT_MS)
+      if (held >= BARS_FLUSH_ROWS) void flushForBars()
+      return taken
+    },
+  })
   const prune = async (): Promise<void> => void (await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS))
   const complain = (what: string) => (error: unknown) => options.log.warn({ error: String(error) }, what)
   const chores: Repeating[] = [
@@ -111,6 +122,15 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     ),
     repeating(prune, PRUNE_EVERY_MS, complain('old rows could not be pruned; trying again')),
   ]
+
+  /** Bars may come faster than the lake is written: they must not pile up in memory. */
+  let isFlushing = false
+  async function flushForBars(): Promise<void> {
+    if (isFlushing) return
+    isFlushing = true
+    await flushLake().catch(complain('the lake could not be written; trying again'))
+    isFlushing = false
+  }
 
   async function commit(writes: readonly Write[]): Promise<void> {
     assert(writes.length <= COMMIT_ROWS_MAX, `a commit has at most ${COMMIT_ROWS_MAX} rows`)
@@ -132,6 +152,7 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
 
   async function shut(): Promise<void> {
     for (const chore of chores) chore.stop()
+    await bars.close()
     await queue.idle()
     await cellar.close()
     openFolders.delete(dataDir)
@@ -140,6 +161,7 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
   return {
     recovered: cellar.recovered,
     commit,
+    bars,
     analysis: (analysisId) => cellar.ask('analysis', { analysisId }, LOOKUP_TIMEOUT_MS),
     flushLake,
     tidyLake,

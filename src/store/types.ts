@@ -1,5 +1,6 @@
 // In: nothing. Out: the words of the store's door. Never holds state.
 import type { Row, TableName, Write } from '../schema/tables.ts'
+import type { ClosedBar } from './bar-batch.ts'
 
 /** What the house must know again after a restart, as rows of the append-only tables. */
 export interface Recovered {
@@ -30,6 +31,19 @@ export interface LakeTableStatus {
   backlog: number
 }
 
+/** Where closed bars go. Nobody waits for them: a kill loses those of the last seconds, between two flushes. */
+export interface BarDoor {
+  /** Takes a bar; beyond the bound it is dropped and counted. A bar that comes again is written once. */
+  add(bar: ClosedBar): void
+  /** Market time since which this run has watched: a bar that starts before it may lack trades. */
+  watchedSince(timeMs: number): void
+  /** All bars that ended by this time have been added. */
+  completeTo(timeMs: number): void
+  /** Hands the worker what waits now. */
+  flush(): Promise<void>
+  stats(): { waiting: number; dropped: number }
+}
+
 /** The cellar. Every promise rejects with ServiceError `store_unavailable` when the disk or DuckDB refuses. */
 export interface StoreDoor {
   readonly recovered: Recovered
@@ -37,6 +51,7 @@ export interface StoreDoor {
   commit(writes: readonly Write[]): Promise<void>
   /** One accepted or rejected submission by its identity, as the row stored; null when there is none. */
   analysis(analysisId: string): Promise<Row | null>
+  readonly bars: BarDoor
   /** Writes everything not yet in the lake as Parquet. */
   flushLake(): Promise<void>
   /** Merges small files of the lake and removes those replaced before the grace. */

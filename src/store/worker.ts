@@ -6,6 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type Archive, openArchive } from './archive.ts'
+import { type Bars, openBars } from './bars.ts'
 import { type Committer, openCommitter } from './committer.ts'
 import { type Database, isFatalError, isWorldError, openDatabase } from './database.ts'
 import { type Journal, openJournal } from './journal.ts'
@@ -27,6 +28,7 @@ import { thin } from './thinning.ts'
 
 interface Cellar {
   archive: Archive
+  bars: Bars
   database: Database
   committer: Committer
   journal: Journal
@@ -91,8 +93,9 @@ const handlers: Handlers = {
     const { dataDir, lakeGraceMs } = options
     const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, reach, log })
     const archive = openArchive(database.archive, lake.pathOf)
-    cellar = { archive, database, committer, journal, lake }
     await catchUp(lake, committer.lastSeq, nowMs)
+    const bars = await openBars(database, lake.pathOf)
+    cellar = { archive, bars, database, committer, journal, lake }
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
     return { recovered, ackedSeq: committer.lastSeq }
   },
@@ -107,10 +110,16 @@ const handlers: Handlers = {
     const stored = await database.reader.run((connection) => findAnalysis(connection, analysisId))
     return stored ?? archive.find(analysisId)
   },
+  async bars({ completeToMs, ...delivery }) {
+    const { bars } = opened()
+    return { taken: bars.take(delivery), held: bars.held }
+  },
   async flush({ ackedSeq, nowMs }) {
-    const { database, journal, lake } = opened()
+    const { bars, database, journal, lake } = opened()
     await journal.spread(ackedSeq)
+    await bars.stage(nowMs)
     const flushed = await lake.flush(ackedSeq, nowMs)
+    await bars.release()
     await database.maintenance.run((connection) =>
       thin(connection, ackedSeq, nowMs, { keptSeqs: options.keptSeqs, reach }),
     )
@@ -123,9 +132,10 @@ const handlers: Handlers = {
   },
   status: async ({ ackedSeq }) => ({ lake: await opened().lake.status(ackedSeq) }),
   async close({ nowMs, ackedSeq }) {
-    const { database, committer, journal, lake } = opened()
+    const { bars, database, committer, journal, lake } = opened()
     await committer.retract(ackedSeq)
     await journal.spread(ackedSeq)
+    await bars.stage(nowMs)
     await lake.flush(ackedSeq, nowMs).catch((error: unknown) => {
       log({ level: 'error', message: 'the last flush failed', fields: { error: String(error) } })
     })

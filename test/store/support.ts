@@ -11,6 +11,7 @@ import {
   type TableName,
   type Write,
 } from '../../src/schema/tables.ts'
+import type { ClosedBar } from '../../src/store/bar-batch.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 
@@ -58,6 +59,23 @@ export function submission(id: string, over: Row = {}): Write[] {
     writeOf('submit_attempts', { agent_id: agent, at }),
   ]
 }
+
+/** A closed bar as the market tells it, and what the test says over it. */
+export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
+  mint: 'mint-1',
+  tf: '1m',
+  t: NOON_MS,
+  o: 1,
+  h: 4,
+  l: 0.5,
+  c: 2,
+  v: 30,
+  n: 3,
+  buyV: 20,
+  buys: 2,
+  closedAtMs: NOON_MS + 65_000,
+  ...over,
+})
 
 export function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<StoreDoor> {
   return openStore({ dataDir, lakeFlushMs: 0, clock: { now: () => NOON_MS }, log: quietLog, ...options })

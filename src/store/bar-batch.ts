@@ -1,0 +1,94 @@
+// In: closed bars, one by one. Out: batches of them as columns-to-be: texts beside one array of numbers, cheap to hand to
+// another thread. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
+import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from './limits.ts'
+
+/** The numbers of one bar, in the order in which they lie in a batch. */
+export const BAR_NUMBERS = ['t', 'o', 'h', 'l', 'c', 'v', 'n', 'buy_v', 'buys', 'closed_at'] as const
+export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
+
+/** A closed bar as the market tells it; times are Unix ms. */
+export interface ClosedBar {
+  mint: string
+  tf: string
+  t: number
+  o: number
+  h: number
+  l: number
+  c: number
+  v: number
+  n: number
+  buyV: number
+  buys: number
+  /** Market time at which it was known to be closed. */
+  closedAtMs: number
+}
+
+/** Bars on their way to the lake, in order. */
+export interface BarBatch {
+  mints: string[]
+  timeframes: string[]
+  /** BAR_NUMBER_COUNT numbers for each bar. */
+  numbers: Float64Array
+}
+
+const newBatch = (): BarBatch => ({
+  mints: [],
+  timeframes: [],
+  numbers: new Float64Array(BARS_BATCH_ROWS * BAR_NUMBER_COUNT),
+})
+
+export class BarBuffer {
+  /** Bars that found no room. */
+  dropped = 0
+  waiting = 0
+  /** Oldest first; only the last one has room. */
+  #batches: BarBatch[] = []
+
+  add(bar: ClosedBar): void {
+    if (this.waiting >= BARS_WAITING_MAX) {
+      this.dropped++
+      return
+    }
+    let batch = this.#batches.at(-1)
+    if (batch === undefined || batch.mints.length === BARS_BATCH_ROWS) {
+      batch = newBatch()
+      this.#batches.push(batch)
+    }
+    write(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar)
+    batch.mints.push(bar.mint)
+    batch.timeframes.push(bar.tf)
+    this.waiting++
+  }
+
+  /** The oldest bars; they still count as waiting until `sent`. */
+  take(): BarBatch | null {
+    const batch = this.#batches.shift()
+    if (batch === undefined) return null
+    return { ...batch, numbers: batch.numbers.slice(0, batch.mints.length * BAR_NUMBER_COUNT) }
+  }
+
+  /** A batch that was taken has arrived. */
+  sent(batch: BarBatch): void {
+    this.waiting -= batch.mints.length
+  }
+
+  /** A batch that was taken did not arrive: it is the next one again, and gets no more bars. */
+  giveBack(batch: BarBatch): void {
+    if (this.#batches.length === 0) this.#batches.push(newBatch())
+    this.#batches.unshift(batch)
+  }
+}
+
+/** In the order of BAR_NUMBERS. Written out: this runs inside the market's write. */
+function write(numbers: Float64Array, at: number, bar: ClosedBar): void {
+  numbers[at] = bar.t
+  numbers[at + 1] = bar.o
+  numbers[at + 2] = bar.h
+  numbers[at + 3] = bar.l
+  numbers[at + 4] = bar.c
+  numbers[at + 5] = bar.v
+  numbers[at + 6] = bar.n
+  numbers[at + 7] = bar.buyV
+  numbers[at + 8] = bar.buys
+  numbers[at + 9] = bar.closedAtMs
+}

@@ -1,0 +1,90 @@
+// In: closed bars, as the market closes them. Out: batches of them sent to the worker, one at a time. The one who adds a
+// bar never waits: what the worker cannot take stays here up to a bound, then bars are dropped, counted and told of.
+import { BarBuffer, type ClosedBar } from './bar-batch.ts'
+import type { BarDelivery } from './bars.ts'
+import { BARS_SEND_EVERY_MS } from './limits.ts'
+import { repeating } from './repeating.ts'
+import type { BarDoor, StoreLog } from './types.ts'
+
+export interface BarLane extends BarDoor {
+  /** Sends what waits, and stops. */
+  close(): Promise<void>
+}
+
+export interface BarLaneOptions {
+  /** Hands a batch to the worker, with the market's word on how far it is complete. False: no room just now. */
+  send(delivery: BarDelivery & { completeToMs: number }): Promise<boolean>
+  log: StoreLog
+}
+
+export function openBarLane({ send, log }: BarLaneOptions): BarLane {
+  const buffer = new BarBuffer()
+  let watchedSinceMs = 0
+  let completeToMs = 0
+  let sentToMs = 0
+  let droppedTold = 0
+  let sending: Promise<void> | null = null
+
+  /** Sends all that waits now. What is added meanwhile comes with the next turn. */
+  async function sendAll(): Promise<void> {
+    const toMs = completeToMs
+    let left = buffer.waiting
+    while (left > 0 || toMs > sentToMs) {
+      const batch = buffer.take() ?? { mints: [], timeframes: [], numbers: new Float64Array(0) }
+      left -= batch.mints.length
+      // Only the last batch makes the bars up to that time complete.
+      const isLast = left <= 0
+      const arrived = await deliver(batch, isLast ? toMs : sentToMs)
+      if (!arrived) return
+      if (isLast) sentToMs = Math.max(sentToMs, toMs)
+    }
+  }
+
+  async function deliver(batch: BarDelivery['batch'], toMs: number): Promise<boolean> {
+    let arrived = false
+    try {
+      arrived = await send({ batch, watchedSinceMs, completeToMs: toMs })
+    } finally {
+      if (arrived) buffer.sent(batch)
+      else if (batch.mints.length > 0) buffer.giveBack(batch)
+    }
+    return arrived
+  }
+
+  function tellDropped(): void {
+    if (buffer.dropped === droppedTold) return
+    log.warn({ bars: buffer.dropped - droppedTold }, 'closed bars were dropped: the store does not keep up')
+    droppedTold = buffer.dropped
+  }
+
+  function flush(): Promise<void> {
+    sending ??= sendAll().finally(() => {
+      sending = null
+      tellDropped()
+    })
+    return sending
+  }
+
+  const chore = repeating(flush, BARS_SEND_EVERY_MS, (error) =>
+    log.warn({ error: String(error) }, 'closed bars could not be handed to the store; trying again'),
+  )
+
+  return {
+    add: (bar: ClosedBar) => buffer.add(bar),
+    watchedSince(timeMs) {
+      watchedSinceMs = timeMs
+    },
+    completeTo(timeMs) {
+      completeToMs = Math.max(completeToMs, timeMs)
+    },
+    flush,
+    stats: () => ({ waiting: buffer.waiting, dropped: buffer.dropped }),
+    async close() {
+      chore.stop()
+      // One turn may be under way that does not know the last bars.
+      for (let turn = 0; turn < 2; turn++) {
+        await flush().catch((error: unknown) => log.warn({ error: String(error) }, 'the last bars are lost'))
+      }
+    },
+  }
+}

@@ -1,0 +1,211 @@
+// In: batches of closed bars. Out: those that the lake does not have yet, as rows of the table in memory that the lake is
+// written from; and the table empty again once they are in files. Works on the maintenance connection and in small
+// steps: a commit never waits for it. Never writes a bar twice, never holds more than BARS_HELD_MAX of them.
+import {
+  DOUBLE,
+  type DuckDBAppender,
+  type DuckDBConnection,
+  DuckDBDataChunk,
+  type DuckDBDoubleVector,
+  type DuckDBVarCharVector,
+  VARCHAR,
+} from '@duckdb/node-api'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../schema/tables.ts'
+import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
+import { BarMarks } from './bar-marks.ts'
+import { type Database, query } from './database.ts'
+import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from './limits.ts'
+import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
+import { selectEveryRow } from './parquet-sql.ts'
+import { createTable, identifier, MARKET_DATABASE, ROW_SEQ, relation } from './sql.ts'
+
+/** Bars as the worker is handed them. */
+export interface BarDelivery {
+  batch: BarBatch
+  /** Market time since which this run has watched. */
+  watchedSinceMs: number
+}
+
+export interface Bars {
+  /** Takes bars. False: there is no room, and nothing was taken. */
+  take(delivery: BarDelivery): boolean
+  /** Bars that are in no file yet. */
+  readonly held: number
+  /** Makes rows of what was taken. */
+  stage(nowMs: number): Promise<void>
+  /** Forgets rows that the lake has. */
+  release(): Promise<void>
+}
+
+const TABLE = TABLES.bars
+const STAGED = `${MARKET_DATABASE}.bars_staged`
+const STAGED_NUMBERS = [...BAR_NUMBERS, 'watched_since', 'doubtful']
+const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR, tf VARCHAR,
+  ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
+const CHUNK_TYPES = [VARCHAR, VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
+
+interface Pending extends BarDelivery {
+  /** By bar of the batch: 1 where the lake must be asked. */
+  doubtful: Uint8Array
+  /** Bars of the batch that count, by index. */
+  kept: Uint32Array
+}
+
+/** A cell of the table from the staged row. */
+function cellSql({ name, type }: (typeof TABLE.columns)[number], nowMs: number): string {
+  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  if (name === 'schema_version') return String(LAKE_SCHEMA_VERSION)
+  if (type === 'TIMESTAMP') return `epoch_ms(${name}::BIGINT)`
+  return type === 'BIGINT' ? `${name}::BIGINT` : name
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Start of the youngest bar that any file holds, Unix ms; 0 for none. */
+async function youngestInLake(
+  connection: DuckDBConnection,
+  pathOf: (part: ListedPart) => string,
+): Promise<number> {
+  const parts = await liveParts(connection, TABLE.name)
+  const newest = parts.filter(({ date }) => date === parts.at(-1)!.date)
+  const files = newest.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+  const rows = await query<{ ms: number }>(
+    connection,
+    `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectEveryRow(TABLE, files)})`,
+  )
+  return rows[0].ms
+}
+
+/** Writes the bars `from` to `to` of what is kept. */
+function appendChunk(appender: DuckDBAppender, pending: Pending, from: number, to: number): void {
+  const { batch, kept, doubtful, watchedSinceMs } = pending
+  const chunk = DuckDBDataChunk.create(CHUNK_TYPES, to - from)
+  const mints = chunk.getColumnVector(0) as DuckDBVarCharVector
+  const timeframes = chunk.getColumnVector(1) as DuckDBVarCharVector
+  const numbers = STAGED_NUMBERS.map((_, index) => chunk.getColumnVector(index + 2) as DuckDBDoubleVector)
+  for (let row = 0; row < to - from; row++) {
+    const bar = kept[from + row]
+    mints.setItem(row, batch.mints[bar])
+    timeframes.setItem(row, batch.timeframes[bar])
+    for (let index = 0; index < BAR_NUMBER_COUNT; index++)
+      numbers[index].setItem(row, batch.numbers[bar * BAR_NUMBER_COUNT + index])
+    numbers[BAR_NUMBER_COUNT].setItem(row, watchedSinceMs)
+    numbers[BAR_NUMBER_COUNT + 1].setItem(row, doubtful[bar])
+  }
+  for (const vector of [mints, timeframes, ...numbers]) vector.flush()
+  appender.appendDataChunk(chunk)
+}
+
+/** The bars on their way into `database`'s lake. */
+export async function openBars(database: Database, pathOf: (part: ListedPart) => string): Promise<Bars> {
+  const { earlierToMs, firstSeq } = await database.maintenance.run(async (connection) => {
+    await connection.run(CREATE_STAGED)
+    return {
+      earlierToMs: await youngestInLake(connection, pathOf),
+      firstSeq: await nextSeq(connection, TABLE.name),
+    }
+  })
+  const marks = new BarMarks(earlierToMs)
+  let pending: Pending[] = []
+  let pendingBars = 0
+  let stagedBars = 0
+  let next = firstSeq
+
+  function take({ batch, watchedSinceMs }: BarDelivery): boolean {
+    const count = batch.mints.length
+    if (pendingBars + stagedBars + count > BARS_HELD_MAX) return false
+    const doubtful = new Uint8Array(count)
+    const kept = new Uint32Array(count)
+    let keptCount = 0
+    for (let bar = 0; bar < count; bar++) {
+      const freshness = marks.note(
+        batch.mints[bar],
+        batch.timeframes[bar],
+        batch.numbers[bar * BAR_NUMBER_COUNT],
+      )
+      if (freshness === 'again') continue
+      doubtful[bar] = freshness === 'doubtful' ? 1 : 0
+      kept[keptCount++] = bar
+    }
+    pending.push({ batch, watchedSinceMs, doubtful, kept: kept.subarray(0, keptCount) })
+    pendingBars += keptCount
+    return true
+  }
+
+  async function append(connection: DuckDBConnection, batches: readonly Pending[]): Promise<void> {
+    const appender = await connection.createAppender('bars_staged', 'main', MARKET_DATABASE)
+    try {
+      for (const each of batches) {
+        for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
+          appendChunk(appender, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
+          await nextTurn()
+        }
+      }
+      appender.flushSync()
+    } finally {
+      appender.clear()
+      appender.closeSync()
+    }
+  }
+
+  /** Condition on a staged bar: no file and no row in memory has it. */
+  async function isMissing(connection: DuckDBConnection): Promise<string> {
+    const dates = await query<{ date: string }>(
+      connection,
+      `SELECT DISTINCT strftime(epoch_ms(t::BIGINT), '%Y-%m-%d') AS date FROM ${STAGED} WHERE doubtful = 1`,
+    )
+    const wanted = new Set(dates.map(({ date }) => date))
+    const parts = wanted.size === 0 ? [] : await liveParts(connection, TABLE.name)
+    const files = parts
+      .filter(({ date }) => wanted.has(date))
+      .map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+    const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
+    if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectEveryRow(TABLE, files)})`)
+    return `doubtful = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
+      WHERE known.mint = staged.mint AND known.tf = staged.tf AND known.t = epoch_ms(staged.t::BIGINT))`
+  }
+
+  async function stage(nowMs: number): Promise<void> {
+    await database.maintenance.run(async (connection) => {
+      const batches = pending
+      const count = pendingBars
+      if (count === 0) return
+      await connection.run(CREATE_STAGED)
+      await append(connection, batches)
+      const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
+      const cells = TABLE.columns.map((column) => cellSql(column, nowMs)).join(', ')
+      await connection.run(
+        `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${names})
+         SELECT ${next - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
+         WHERE ${await isMissing(connection)}`,
+      )
+      next += count
+      pending = pending.slice(batches.length)
+      pendingBars -= count
+      stagedBars += count
+      await connection.run(CREATE_STAGED)
+    })
+  }
+
+  async function release(): Promise<void> {
+    if (stagedBars === 0) return
+    await database.maintenance.run(async (connection) => {
+      const first = await nextSeq(connection, TABLE.name)
+      const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
+      const [{ rows }] = await query<{ rows: number }>(connection, sql)
+      // A new table gives the memory back, deleted rows do not.
+      if (rows === 0) await connection.run(createTable(TABLE).replace('CREATE', 'CREATE OR REPLACE'))
+      else await connection.run(`DELETE FROM ${relation(TABLE)} WHERE ${ROW_SEQ} < ${first}`)
+      stagedBars = rows
+    })
+  }
+
+  return {
+    take,
+    get held() {
+      return pendingBars + stagedBars
+    },
+    stage,
+    release,
+  }
+}
