@@ -6,7 +6,7 @@ import { TABLES } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
 import { type Database, query, transaction } from './database.ts'
 import { appendToJournal } from './journal.ts'
-import { ALL_TABLES, identifier, JOURNAL, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
+import { ALL_TABLES, identifier, JOURNAL, JOURNAL_MARK, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
 
 export interface CommitRequest {
   writes: EncodedWrite[]
@@ -26,13 +26,14 @@ export interface Committer {
 
 /** Tables whose rows callers wait for share one row of numbers. */
 const CALLERS_TABLES = ALL_TABLES.filter(({ origin }) => origin === undefined)
-const NUMBERED_TABLES = [...CALLERS_TABLES.map((table) => table.name), JOURNAL, JOURNAL_REFUSED]
+const NUMBERED_TABLES = [...CALLERS_TABLES.map((table) => table.name), JOURNAL_MARK, JOURNAL_REFUSED]
 const SHARED_NUMBERS = NUMBERED_TABLES.map((name) => `'${name}'`).join(', ')
 
 async function highestSeq(connection: DuckDBConnection): Promise<number> {
   const tables = NUMBERED_TABLES.map((name) => `SELECT max(${ROW_SEQ}) AS seq FROM ${identifier(name)}`)
   const all = [
     ...tables,
+    `SELECT max(${ROW_SEQ}) FROM ${JOURNAL}`,
     `SELECT max(seq_last) FROM ${MANIFEST} WHERE table_name IN (${SHARED_NUMBERS})`,
   ].join(' UNION ALL ')
   const rows = await query<{ seq: number }>(
@@ -57,12 +58,6 @@ async function latestKnownAt(connection: DuckDBConnection): Promise<number> {
   return rows[0].ms
 }
 
-const deleteBeyond = async (connection: DuckDBConnection, ackedSeq: number): Promise<void> => {
-  for (const name of NUMBERED_TABLES) {
-    await connection.run(`DELETE FROM ${identifier(name)} WHERE ${ROW_SEQ} > ${ackedSeq}`)
-  }
-}
-
 /** The writer of `database`. One at a time: the store's only source of row numbers. */
 export async function openCommitter(database: Database): Promise<Committer> {
   let lastSeq = await database.writer.run(highestSeq)
@@ -70,7 +65,8 @@ export async function openCommitter(database: Database): Promise<Committer> {
 
   async function takeBack(connection: DuckDBConnection, ackedSeq: number): Promise<void> {
     if (lastSeq <= ackedSeq) return
-    await transaction(connection, () => deleteBeyond(connection, ackedSeq))
+    // Only rows whose callers were answered leave the journal.
+    await connection.run(`DELETE FROM ${JOURNAL} WHERE ${ROW_SEQ} > ${ackedSeq}`)
     lastSeq = ackedSeq
   }
 

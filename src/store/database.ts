@@ -4,17 +4,26 @@ import { mkdirSync } from 'node:fs'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { ServiceError } from '../schema/errors.ts'
 import type { Table } from '../schema/tables.ts'
-import { DUCKDB_MEMORY_LIMIT, DUCKDB_THREADS, LOOKUPS_WAITING_MAX, TASKS_WAITING_MAX } from './limits.ts'
-import { databasePath, spillFolder } from './paths.ts'
+import {
+  CHECKPOINT_FORCED,
+  DUCKDB_MEMORY_LIMIT,
+  DUCKDB_THREADS,
+  LOOKUPS_WAITING_MAX,
+  TASKS_WAITING_MAX,
+} from './limits.ts'
+import { databasePath, journalPath, spillFolder } from './paths.ts'
 import { type Serial, serial } from './serial.ts'
 import {
   ALL_TABLES,
   addColumn,
   CREATE_JOURNAL,
+  CREATE_JOURNAL_MARK,
   CREATE_MANIFEST,
   commentOnColumn,
   commentOnTable,
   createTable,
+  JOURNAL_DATABASE,
+  literal,
   MARKET_DATABASE,
 } from './sql.ts'
 import { CREATE_SUMMARIES } from './summaries.ts'
@@ -27,6 +36,7 @@ export interface Lane {
 }
 
 export interface Database {
+  readonly dataDir: string
   writer: Lane
   /** Moves rows from the journal to their tables. */
   spreader: Lane
@@ -88,6 +98,8 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
       threads: String(DUCKDB_THREADS),
       memory_limit: DUCKDB_MEMORY_LIMIT,
       temp_directory: spillFolder(dataDir),
+      // A commit that finds the log this long writes a checkpoint itself: journal.ts does so before, beside the commits.
+      checkpoint_threshold: CHECKPOINT_FORCED,
       // Everything needed is built in; nothing is ever fetched or loaded at run time.
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
@@ -137,9 +149,20 @@ async function define(connection: DuckDBConnection): Promise<void> {
   const kept = ALL_TABLES.filter(({ origin }) => origin !== 'market')
   const statements = kept.flatMap((table) => definitions(table, stored.get(table.name)))
   await transaction(connection, async () => {
-    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL, ...CREATE_SUMMARIES, ...statements])
+    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL_MARK, ...CREATE_SUMMARIES, ...statements])
       await connection.run(statement)
   })
+}
+
+/** The journal's own file, beside the tables'. */
+async function defineJournal(connection: DuckDBConnection, dataDir: string): Promise<void> {
+  const path = journalPath(dataDir)
+  try {
+    await connection.run(`ATTACH ${literal(path)} AS ${JOURNAL_DATABASE}`)
+    await connection.run(CREATE_JOURNAL)
+  } catch (error) {
+    throw new ServiceError('store_unavailable', `the journal ${path} cannot be opened: ${messageOf(error)}`)
+  }
 }
 
 /** Tables of market data, in memory. */
@@ -159,6 +182,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     await instance.connect(),
   ] as const
   await define(connections[0])
+  await defineJournal(connections[0], dataDir)
   await defineMarketData(connections[0])
   const lanes = [
     lane(connections[0], serial('commits', TASKS_WAITING_MAX)),
@@ -176,6 +200,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   }
 
   return {
+    dataDir,
     writer: lanes[0],
     maintenance: lanes[1],
     reader: lanes[2],

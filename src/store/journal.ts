@@ -1,16 +1,28 @@
 // In: rows that must be durable now. Out: those rows in one narrow table, which costs a sixth of writing them to their
-// wide ones; and, soon after and away from their callers, each in its own table. A row is in exactly one of the two at
-// any time: it moves in a transaction. Never holds up a commit, never loses a row that its table will not take.
+// wide ones; and, soon after and away from their callers, each in its own table. The journal is a database file of its
+// own: a commit waits for nothing that is done to the tables. What was moved is told by a mark that the tables' file
+// keeps in the same transaction: rows up to it count no more. Never loses a row that its table will not take.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
+import { checkpointLongLogs } from './checkpoint.ts'
 import { type Database, isWorldError, query, transaction } from './database.ts'
 import { SPREAD_ROWS_MAX } from './limits.ts'
-import type { LogLine } from './messages.ts'
-import { ALL_TABLES, identifier, JOURNAL, JOURNAL_REFUSED, literal, ROW_SEQ } from './sql.ts'
+import type { CrashPoint, LogLine } from './messages.ts'
+import {
+  ALL_TABLES,
+  identifier,
+  JOURNAL,
+  JOURNAL_DATABASE,
+  JOURNAL_MARK,
+  JOURNAL_REFUSED,
+  JOURNAL_TABLE,
+  literal,
+  ROW_SEQ,
+} from './sql.ts'
 
 export interface Journal {
-  /** Moves every row up to `upToSeq` to its table. Those beyond may yet be taken back. */
+  /** Moves every row up to `upToSeq` to its table, and writes logs that have grown long into their files. */
   spread(upToSeq: number): Promise<void>
 }
 
@@ -21,7 +33,7 @@ export async function appendToJournal(
   firstSeq: number,
   nowMs: number,
 ): Promise<void> {
-  const appender = await connection.createAppender(JOURNAL)
+  const appender = await connection.createAppender(JOURNAL_TABLE, null, JOURNAL_DATABASE)
   const knownAtMs = BigInt(nowMs)
   let seq = BigInt(firstSeq)
   try {
@@ -79,18 +91,30 @@ export async function journalRows(connection: DuckDBConnection, where: string): 
   })
 }
 
-export function openJournal(database: Database, log: (line: LogLine) => void): Journal {
-  /** The last row of the next step; null when nothing waits. */
-  async function stepEnd(connection: DuckDBConnection, upToSeq: number): Promise<number | null> {
-    const rows = await query<{ last: number | null }>(
-      connection,
-      `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${JOURNAL}
-       WHERE ${ROW_SEQ} <= ${upToSeq} ORDER BY ${ROW_SEQ} LIMIT ${SPREAD_ROWS_MAX})`,
-    )
-    return rows[0].last
-  }
+const readMark = async (connection: DuckDBConnection): Promise<number> =>
+  (await query<{ seq: number }>(connection, `SELECT ${ROW_SEQ}::DOUBLE AS seq FROM ${JOURNAL_MARK}`))[0].seq
 
-  async function move(connection: DuckDBConnection, range: string): Promise<void> {
+const setMark = (connection: DuckDBConnection, seq: number) =>
+  connection.run(`UPDATE ${JOURNAL_MARK} SET ${ROW_SEQ} = ${seq}`)
+
+/** The last row of the next step after `mark`; null when nothing waits. */
+async function stepEnd(connection: DuckDBConnection, mark: number, upToSeq: number): Promise<number | null> {
+  const rows = await query<{ last: number | null }>(
+    connection,
+    `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${JOURNAL}
+     WHERE ${ROW_SEQ} > ${mark} AND ${ROW_SEQ} <= ${upToSeq} ORDER BY ${ROW_SEQ} LIMIT ${SPREAD_ROWS_MAX})`,
+  )
+  return rows[0].last
+}
+
+export interface JournalOptions {
+  log(line: LogLine): void
+  reach(point: CrashPoint): void
+}
+
+export function openJournal(database: Database, { log, reach }: JournalOptions): Journal {
+  /** Copies the rows after the mark up to `last`, and sets the mark there. */
+  async function move(connection: DuckDBConnection, range: string, last: number): Promise<void> {
     const present = await query<{ name: string }>(
       connection,
       `SELECT DISTINCT table_name AS name FROM ${JOURNAL} WHERE ${range}`,
@@ -100,8 +124,10 @@ export function openJournal(database: Database, log: (line: LogLine) => void): J
       for (const table of ALL_TABLES) {
         if (names.has(table.name)) await connection.run(copySql(table, range))
       }
-      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${range}`)
+      await setMark(connection, last)
+      reach('spread:copied')
     })
+    reach('spread:marked')
   }
 
   /** A row that its table will not take is a fault of ours: it is set aside, whole, and told of. */
@@ -111,7 +137,7 @@ export function openJournal(database: Database, log: (line: LogLine) => void): J
       await connection.run(
         `INSERT INTO ${JOURNAL_REFUSED} SELECT *, ${literal(reason)} FROM ${JOURNAL} WHERE ${ROW_SEQ} = ${seq}`,
       )
-      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${ROW_SEQ} = ${seq}`)
+      await setMark(connection, seq)
     })
   }
 
@@ -122,7 +148,7 @@ export function openJournal(database: Database, log: (line: LogLine) => void): J
     )
     for (const { seq } of rows) {
       try {
-        await move(connection, `${ROW_SEQ} = ${seq}`)
+        await move(connection, `${ROW_SEQ} = ${seq}`, seq)
       } catch (error) {
         if (isWorldError(error)) throw error
         await setAside(connection, seq, error instanceof Error ? error.message : String(error))
@@ -130,19 +156,27 @@ export function openJournal(database: Database, log: (line: LogLine) => void): J
     }
   }
 
+  async function moveStep(connection: DuckDBConnection, mark: number, last: number): Promise<void> {
+    const range = `${ROW_SEQ} > ${mark} AND ${ROW_SEQ} <= ${last}`
+    try {
+      await move(connection, range, last)
+    } catch (error) {
+      if (isWorldError(error)) throw error
+      await moveSingly(connection, range)
+    }
+  }
+
   async function spread(upToSeq: number): Promise<void> {
     await database.spreader.run(async (connection) => {
-      let last = await stepEnd(connection, upToSeq)
+      let mark = await readMark(connection)
+      let last = await stepEnd(connection, mark, upToSeq)
       while (last !== null) {
-        const range = `${ROW_SEQ} <= ${last}`
-        try {
-          await move(connection, range)
-        } catch (error) {
-          if (isWorldError(error)) throw error
-          await moveSingly(connection, range)
-        }
-        last = await stepEnd(connection, upToSeq)
+        await moveStep(connection, mark, last)
+        mark = last
+        last = await stepEnd(connection, mark, upToSeq)
       }
+      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${ROW_SEQ} <= ${mark}`)
+      await checkpointLongLogs(connection, database.dataDir)
     })
   }
 

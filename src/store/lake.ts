@@ -38,6 +38,7 @@ import { openShelf } from './shelf.ts'
 import {
   identifier,
   JOURNAL,
+  JOURNAL_MARK,
   LAKE_TABLES,
   type LakeTable,
   lakeColumns,
@@ -349,7 +350,8 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     const backlog = await query<{ rows: number }>(
       connection,
       `SELECT (SELECT count(*) FROM ${relation(table)} WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })})::DOUBLE
-         + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table) AS rows`,
+         + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table
+           AND ${ROW_SEQ} > (SELECT ${ROW_SEQ} FROM ${JOURNAL_MARK})) AS rows`,
       { table: table.name },
     )
     return { table: table.name as TableName, ...listed[0], backlog: backlog[0].rows }

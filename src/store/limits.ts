@@ -7,10 +7,13 @@ export const GATHER_MS = 2
 export const BATCH_ROWS_MAX = 8_192
 /** Rows of one `commit` call: they cannot be split over transactions. */
 export const COMMIT_ROWS_MAX = 8_192
-/** Rows that one step moves from the journal to their tables: bounds how long a commit may wait for its end. */
+/** Rows that one step moves from the journal to their tables: bounds its memory. */
 export const SPREAD_ROWS_MAX = 2_048
 /** Rows in the journal from which on they are moved without waiting for the next flush. */
 export const JOURNAL_ROWS_SPREAD = 16_384
+/** A log this long is written into its database file; beyond the second the next commit does so itself, and waits. */
+export const CHECKPOINT_LOG_BYTES = 16 * 1024 * 1024
+export const CHECKPOINT_FORCED = '512MB'
 /** Rows waiting for a transaction; beyond it `commit` answers `store_unavailable`. */
 export const QUEUE_ROWS_MAX = 65_536
 /** Look-ups waiting for the reading connection; beyond it `store_unavailable`. */

@@ -23,6 +23,8 @@ export const CRASH_POINTS = [
   'expire:forgotten',
   'catalog:written',
   'catalog:swapped',
+  'spread:copied',
+  'spread:marked',
   'thin:folded',
   'thin:deleted',
   'thin:done',

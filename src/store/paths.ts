@@ -3,6 +3,9 @@ import { join } from 'node:path'
 
 export const databasePath = (dataDir: string): string => join(dataDir, 'mintlake.duckdb')
 export const databaseLogPath = (dataDir: string): string => `${databasePath(dataDir)}.wal`
+/** Rows that are not in their tables yet; see journal.ts. */
+export const journalPath = (dataDir: string): string => join(dataDir, 'journal.duckdb')
+export const journalLogPath = (dataDir: string): string => `${journalPath(dataDir)}.wal`
 /** Where DuckDB spills what does not fit in memory. */
 export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')

@@ -36,14 +36,21 @@ export const commentOnTable = (table: Table): string =>
 export const commentOnColumn = (table: Table, column: Column): string =>
   `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`
 
+/** The journal has a file of its own, so that no commit waits for a checkpoint, or a transaction, of the tables. */
+export const JOURNAL_DATABASE = 'journal_data'
+export const JOURNAL_TABLE = 'journal'
 /** Rows that are durable and not in their own tables yet; see journal.ts. */
-export const JOURNAL = 'journal'
+export const JOURNAL = `${JOURNAL_DATABASE}.${JOURNAL_TABLE}`
+/** In the tables' file: one row, the number of the last row that has moved there. */
+export const JOURNAL_MARK = 'journal_mark'
 /** Rows that no table took, with the reason. Empty unless the server has a fault. */
 export const JOURNAL_REFUSED = 'journal_refused'
 const JOURNAL_COLUMNS = `${ROW_SEQ} BIGINT NOT NULL, table_name VARCHAR NOT NULL, known_at_ms BIGINT NOT NULL, json VARCHAR NOT NULL`
-export const CREATE_JOURNAL = [
-  `CREATE TABLE IF NOT EXISTS ${JOURNAL} (${JOURNAL_COLUMNS})`,
+export const CREATE_JOURNAL = `CREATE TABLE IF NOT EXISTS ${JOURNAL} (${JOURNAL_COLUMNS})`
+export const CREATE_JOURNAL_MARK = [
   `CREATE TABLE IF NOT EXISTS ${JOURNAL_REFUSED} (${JOURNAL_COLUMNS}, reason VARCHAR NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS ${JOURNAL_MARK} (${ROW_SEQ} BIGINT NOT NULL)`,
+  `INSERT INTO ${JOURNAL_MARK} SELECT 0 WHERE NOT EXISTS (FROM ${JOURNAL_MARK})`,
 ]
 
 /** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */

@@ -24,7 +24,7 @@ import {
   STATUS_TIMEOUT_MS,
 } from './limits.ts'
 import type { CrashPoint } from './messages.ts'
-import { databaseLogPath, databasePath } from './paths.ts'
+import { databaseLogPath, databasePath, journalLogPath, journalPath } from './paths.ts'
 import { type Repeating, repeating } from './repeating.ts'
 import type { LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
 import { unavailable } from './worker-link.ts'
@@ -146,7 +146,8 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     } catch {
       // Health is asked for when things go wrong: the last figures stand, and `healthy` says how far to trust them.
     }
-    const databaseBytes = sizeOf(databasePath(dataDir)) + sizeOf(databaseLogPath(dataDir))
+    const paths = [databasePath, databaseLogPath, journalPath, journalLogPath].map((path) => path(dataDir))
+    const databaseBytes = paths.reduce((bytes, path) => bytes + sizeOf(path), 0)
     return { healthy: cellar.writable, lake: lastLake, databaseBytes }
   }
 

@@ -88,7 +88,7 @@ const handlers: Handlers = {
     const database = await openDatabase(options.dataDir)
     const committer = await openCommitter(database)
     if (ackedSeq !== null) await committer.retract(ackedSeq)
-    const journal = openJournal(database, log)
+    const journal = openJournal(database, { log, reach })
     await journal.spread(committer.lastSeq)
     const { dataDir, lakeGraceMs } = options
     const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, reach, log })

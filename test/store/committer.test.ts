@@ -19,7 +19,7 @@ beforeEach(async () => {
   database = await openDatabase(folder)
   committer = await openCommitter(database)
   logged = []
-  journal = openJournal(database, ({ message }) => void logged.push(message))
+  journal = openJournal(database, { log: ({ message }) => void logged.push(message), reach: () => {} })
 })
 afterEach(async () => {
   await database.close()
@@ -48,11 +48,11 @@ test('a row that no table takes is set aside, whole, and its neighbours are move
   const writes = [...encoded(submission('an_1')), ...poisonous('an_2'), ...encoded(submission('an_3'))]
   const ackedSeq = await committer.commit({ writes, nowMs: NOON_MS, ackedSeq: 0 })
   expect(ackedSeq).toBe(9)
-  expect(await ids('journal', 'table_name')).toHaveLength(9)
+  expect(await ids('journal_data.journal', 'table_name')).toHaveLength(9)
   await journal.spread(ackedSeq)
   expect(await ids('training', 'analysis_id')).toEqual(['an_1', 'an_2', 'an_3'])
   expect(await ids('xp_ledger', 'analysis_id')).toEqual(['an_1', 'an_3'])
-  expect(await ids('journal', 'table_name')).toEqual([])
+  expect(await ids('journal_data.journal', 'table_name')).toEqual([])
   expect(await ids('journal_refused', 'json')).toEqual([writes[4].json])
   expect(logged).toEqual(['a row fits no table and is set aside'])
 })
@@ -116,7 +116,7 @@ test('an older store gets the columns that it lacks, NULL in its rows, and takes
     nowMs: NOON_MS,
     ackedSeq: 1,
   })
-  await openJournal(database, () => {}).spread(ackedSeq)
+  await openJournal(database, { log: () => {}, reach: () => {} }).spread(ackedSeq)
   expect(await ids('xp_ledger', 'note')).toEqual([null, 'text'])
 })
 

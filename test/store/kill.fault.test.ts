@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CRASH_POINTS } from '../../src/store/messages.ts'
-import { databaseLogPath } from '../../src/store/paths.ts'
+import { journalLogPath } from '../../src/store/paths.ts'
 import { lakeGlob, openTestStore, readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const CHILD = fileURLToPath(new URL('./committer.child.ts', import.meta.url))
@@ -169,7 +169,7 @@ test.skipIf(!canLimitFiles())(
     }
     await child.until((lines) => lines.includes('ready'))
     await send()
-    limitFiles(child, statSync(databaseLogPath(folder)).size + 5_000)
+    limitFiles(child, statSync(journalLogPath(folder)).size + 5_000)
     expect(await sendUntil((line) => line.startsWith('refused'))).toMatch(/ store_unavailable$/)
     expect(await send()).toMatch(/^refused .* store_unavailable$/)
     limitFiles(child, 'unlimited')

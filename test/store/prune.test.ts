@@ -22,7 +22,7 @@ test('attempts older than ten minutes and answers older than a day are pruned, t
     ...submission('an_1', { submitted_at: NOON_MS - 365 * DAY_MS }).slice(0, 2),
   ]
   const ackedSeq = await committer.commit({ writes: writes.map(encodeWrite), nowMs: NOON_MS, ackedSeq: 0 })
-  await openJournal(database, () => {}).spread(ackedSeq)
+  await openJournal(database, { log: () => {}, reach: () => {} }).spread(ackedSeq)
   await database.maintenance.run((connection) => prune(connection, NOON_MS))
   const left = await database.reader.run((connection) =>
     query<{ id: string }>(
