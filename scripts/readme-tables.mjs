@@ -7,6 +7,7 @@ import * as feed from '../src/feed/limits.ts'
 import * as http from '../src/http/limits.ts'
 import { agentRoutes } from '../src/http/routes/agents.ts'
 import { documentRoutes } from '../src/http/routes/documents.ts'
+import { exportRoutes } from '../src/http/routes/export.ts'
 import { marketRoutes } from '../src/http/routes/market.ts'
 import { operationRoutes } from '../src/http/routes/operation.ts'
 import * as market from '../src/market/limits.ts'
@@ -22,6 +23,7 @@ const ACCESS = {
   open: 'open',
   read: 'open, counted',
   agent: 'agent key',
+  researcher: 'researcher key',
   feed: 'feed key',
   admin: 'admin key',
 }
@@ -50,7 +52,7 @@ function lakeTables() {
 
 /** Every table of README, by the name of its marker. */
 export function readmeTables() {
-  const routes = [...marketRoutes({}), ...agentRoutes({}), ...operationRoutes({})]
+  const routes = [...marketRoutes({}), ...agentRoutes({}), ...exportRoutes({}), ...operationRoutes({})]
   const limits = { http, analysis, market, feed, store }
   return {
     endpoints: table(

@@ -18,4 +18,8 @@ if (process.env.npm_lifecycle_event === 'start') {
 // The HTTP engine's own bound on request line and headers, 4 KiB unless told: cookies and proxies' headers pass that.
 process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
 
+// DuckDB's calls take the threads of Node's pool, four unless told, each for as long as it runs: commits must find one free
+// beside the store's other connections (journal, flush, look-up, merge), exports, and Node's own files and names.
+process.env.UV_THREADPOOL_SIZE ??= '16'
+
 await import('../src/main.ts')

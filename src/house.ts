@@ -4,6 +4,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { createAgents } from './analysis/agents.ts'
 import { createDesk } from './analysis/desk.ts'
 import { STRIKE_RULES } from './analysis/strikes.ts'
+import type { Agents, Caller } from './analysis/types.ts'
 import type { Config } from './config.ts'
 import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
@@ -16,6 +17,7 @@ import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { barRoute } from './http/routes/bars.ts'
 import { documentRoutes } from './http/routes/documents.ts'
+import { exportRoutes } from './http/routes/export.ts'
 import { marketRoutes } from './http/routes/market.ts'
 import { operationRoutes } from './http/routes/operation.ts'
 import { type HttpServer, startServer } from './http/server.ts'
@@ -25,6 +27,7 @@ import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
+import { type Exporter, openExporter } from './store/exporter.ts'
 import { openStore } from './store/store.ts'
 import type { StoreDoor } from './store/types.ts'
 
@@ -61,7 +64,8 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs } = config
   const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, clock, log })
   try {
-    return await furnish(config, store, clock, log, options)
+    const exporter = openExporter({ dataDir, log })
+    return await furnish(config, store, exporter, clock, log, options)
   } catch (error) {
     await store.close()
     throw error
@@ -71,6 +75,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
 async function furnish(
   config: Config,
   store: StoreDoor,
+  exporter: Exporter,
   clock: Clock,
   log: Log,
   options: HouseOptions,
@@ -131,6 +136,7 @@ async function furnish(
 
   const hub = new FollowHub(market, { flushMs: config.followFlushMs, ...options.follow })
   readStreamMetrics(metrics, hub)
+  metrics.read('mintlake_exports', 'Exports under way', () => exporter.running)
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
     barRoute(market),
@@ -139,6 +145,7 @@ async function furnish(
       desk,
       countRegistration: (ip) => registrations.count(ip, config.registerLimit, clock.now()),
     }),
+    ...exportRoutes({ exports: exporter }),
     ...operationRoutes({
       agents,
       desk,
@@ -166,6 +173,7 @@ async function furnish(
     admit: (route) => admit(route, phase),
     checkOperator: (access, key) =>
       checkOperator(access === 'feed' ? config.feedKey : config.adminKey, key, access),
+    admitResearcher: (key) => admitResearcher(config.adminKey, key, agents),
     trustedProxies: new Set(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
@@ -187,7 +195,7 @@ async function furnish(
     records.stop()
     server.stopListening()
     hub.close('draining')
-    await drained(server)
+    await Promise.all([drained(server), exporter.close()])
     server.close()
     await store.close()
   }
@@ -244,9 +252,21 @@ function checkOperator(expected: string, sent: string, access: 'feed' | 'admin')
     throw new ServiceError('not_found', `This server has no ${access} key: the endpoint is off.`)
   const headers = { 'WWW-Authenticate': 'Bearer' }
   if (sent === '') throw new ServiceError('missing_key', `The ${access} key is required.`, {}, headers)
-  const [a, b] = [Buffer.from(expected), Buffer.from(sent)]
-  if (a.length !== b.length || !timingSafeEqual(a, b))
+  if (!isSame(expected, sent))
     throw new ServiceError('invalid_key', `The ${access} key is wrong.`, {}, headers)
+}
+
+function isSame(expected: string, sent: string): boolean {
+  const [a, b] = [Buffer.from(expected), Buffer.from(sent)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** A researcher's key, or the operator's: then nobody in particular asks. */
+function admitResearcher(adminKey: string, sent: string, agents: Agents): Caller | null {
+  if (adminKey !== '' && isSame(adminKey, sent)) return null
+  const caller = agents.authenticate(sent)
+  if (caller.agent.type === 'researcher') return caller
+  throw new ServiceError('key_not_allowed', 'This needs the key of a researcher: ask the operator for one.')
 }
 
 async function drained(server: HttpServer): Promise<void> {

@@ -30,6 +30,15 @@ export interface Context {
   /** The agent asking, when a key was sent; routes that need one are only reached with it. */
   caller: Caller | null
   body: Buffer
+  /** Has `act` called when the client goes before it has its answer. */
+  onGone(act: () => void): void
+}
+
+/** The body of an answer that stays open. */
+export interface BodyWriter extends StreamWriter {
+  end(last: Buffer): void
+  /** Ends the connection: a body that is cut must not look whole. */
+  fail(): void
 }
 
 export interface HttpAnswer {
@@ -41,7 +50,9 @@ export interface HttpAnswer {
   /** The same question may get this very answer again for a few milliseconds (prepared.ts). */
   reusable?: true
   /** Takes over once status and headers are written; `body` is the first that is sent. */
-  stream?: (writer: StreamWriter) => void
+  stream?: (writer: BodyWriter) => void
+  /** Called in the place of `stream` where no body is sent: the client has gone, or wants the headers alone. */
+  unsent?: () => void
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'

@@ -23,6 +23,9 @@ export const BARS_LIMIT_MAX = 1_000
 /** Arrow streams of bars whose frame is kept, one for each count of rows and shape, about 2 KB each; at the maximum all
  *  are forgotten, which costs one making each. */
 export const ARROW_TEMPLATES_MAX = 2_048
+/** Rows of one export of the training set; a larger table takes several, each from where the last one ended. */
+export const EXPORT_LIMIT_DEFAULT = 100_000
+export const EXPORT_LIMIT_MAX = 500_000
 export const BATCH_MINTS_MAX = 10
 export const BOARD_LIMIT_DEFAULT = 50
 export const BOARD_LIMIT_MAX = 200

@@ -20,25 +20,32 @@ const MEDIA_TYPES: Readonly<Record<string, Format>> = {
 }
 
 /** The best format that both sides know. `available` are those that the route can make. */
-export function formatOf(
+export const formatOf = (asked: Pick<Context, 'query' | 'headers'>, available: readonly Format[]): Format =>
+  negotiated(asked, FORMATS, MEDIA_TYPES, available, 'json')
+
+/** The same for a route with formats of its own: `words` are what `format` may say, `types` what Accept may. */
+export function negotiated<Name extends string>(
   { query, headers }: Pick<Context, 'query' | 'headers'>,
-  available: readonly Format[],
-): Format {
+  words: readonly Name[],
+  types: Readonly<Record<string, Name>>,
+  available: readonly Name[],
+  otherwise: Name,
+): Name {
   if (query.get('format')) {
-    const format = oneOf(query, 'format', FORMATS, 'json')
+    const format = oneOf(query, 'format', words, otherwise)
     if (available.includes(format)) return format
     throw notAcceptable(available)
   }
   const ranked = acceptedTypes(headers.accept)
-  if (ranked.length === 0) return 'json'
+  if (ranked.length === 0) return otherwise
   for (const type of ranked) {
-    const format = MEDIA_TYPES[type]
+    const format = types[type]
     if (format !== undefined && available.includes(format)) return format
   }
   throw notAcceptable(available)
 }
 
-function notAcceptable(available: readonly Format[]): ServiceError {
+function notAcceptable(available: readonly string[]): ServiceError {
   return new ServiceError('not_acceptable', `available formats are ${available.join(', ')}`, { available })
 }
 

@@ -8,9 +8,17 @@ import { ingestRecordSchema } from '../schema/event.ts'
 import { marketItemSchema } from '../schema/market-item.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from './limits.ts'
+import {
+  BARS_LIMIT_DEFAULT,
+  BARS_LIMIT_MAX,
+  EXPORT_LIMIT_DEFAULT,
+  EXPORT_LIMIT_MAX,
+  MARKET_LIMIT_DEFAULT,
+  MARKET_LIMIT_MAX_JSON,
+} from './limits.ts'
 import { FORMATS } from './negotiate.ts'
 import type { Route } from './route.ts'
+import { CONTENT_TYPES, EXPORT_PATH, EXPORT_WORDS } from './routes/export.ts'
 
 /** JSON Schema of what a client sends. */
 export const inputSchema = (schema: z.ZodType): object =>
@@ -62,6 +70,17 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('shape', oneOf(BAR_SHAPES, 'short')),
     parameter('format', oneOf(FORMATS, 'json')),
   ],
+  [EXPORT_PATH]: [
+    parameter('format', oneOf(EXPORT_WORDS, 'parquet')),
+    parameter('from', { type: 'integer', description: 'submitted_at from this time on, Unix ms' }),
+    parameter('to', { type: 'integer', description: 'submitted_at before this time, Unix ms' }),
+    parameter('since', {
+      type: 'string',
+      description:
+        'X-Next-Since of the answer before: the rows after it; or Unix ms: rows known from then on',
+    }),
+    limit(EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX),
+  ],
 }
 
 const ok = (data: object) => ({
@@ -75,6 +94,20 @@ const ANSWERS: Readonly<Record<string, object>> = {
   '/api/v1/datapoint': ok(ref('DataPoint')),
   '/api/v1/datapoint/batch': ok({ type: 'array', items: ref('DataPoint') }),
   '/api/v1/ohlc': ok({ type: 'array', items: ref('Bar') }),
+}
+/** Of answers that are no JSON. */
+const BINARY: Readonly<Record<string, { types: readonly string[]; headers: Record<string, object> }>> = {
+  [EXPORT_PATH]: {
+    types: Object.values(CONTENT_TYPES),
+    headers: {
+      'X-Result-Count': { description: 'Rows of this answer', schema: { type: 'integer' } },
+      'X-Next-Since': {
+        description: '`since` of the request that goes on from here',
+        schema: { type: 'string' },
+      },
+      'X-More': { description: 'Whether there are more rows now', schema: { type: 'boolean' } },
+    },
+  },
 }
 const BODIES: Readonly<Record<string, object>> = {
   '/api/v1/analysis/submit': ref('Submission'),
@@ -138,6 +171,7 @@ function operation({ method, path, summary, access }: Route): object {
       : []),
   ]
   const body = BODIES[path]
+  const binary = BINARY[path]
   const success = path === '/api/v1/analysis/submit' || path === '/api/v1/keys/register' ? '201' : '200'
   return {
     summary,
@@ -148,7 +182,10 @@ function operation({ method, path, summary, access }: Route): object {
     responses: {
       [success]: {
         description: summary,
-        content: { 'application/json': { schema: ANSWERS[path] ?? { type: 'object' } } },
+        ...(binary && { headers: binary.headers }),
+        content: binary
+          ? Object.fromEntries(binary.types.map((type) => [type, {}]))
+          : { 'application/json': { schema: ANSWERS[path] ?? { type: 'object' } } },
       },
       default: {
         description: 'Any error',

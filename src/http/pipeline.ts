@@ -31,6 +31,8 @@ export interface PipelinePorts {
   admit(route: Route): void
   /** Throws 401 unless the key of a feed or an operator is right. */
   checkOperator(access: 'feed' | 'admin', key: string): void
+  /** Knows a researcher's key, or the operator's (null); throws 401, or 403 for the key of another. */
+  admitResearcher(key: string): Caller | null
   /** Proxies whose X-Forwarded-For is believed. */
   trustedProxies: ReadonlySet<string>
   /** How old an answer may be that is given again, ms; 0: every one is made anew. */
@@ -97,6 +99,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     }
     ports.admit(route)
     if (route.access === 'feed' || route.access === 'admin') ports.checkOperator(route.access, key)
+    if (route.access === 'researcher') context.caller = ports.admitResearcher(key)
     if (route.access === 'agent') context.caller = ports.authenticate(key)
     return route.handle(context)
   }
@@ -167,7 +170,10 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       route = chosen
       const { forwardedFor } = head
       const ip = () => clientIp(res, forwardedFor, ports.trustedProxies)
-      const asked = contextOf(head, query, chosen, found.id, path, reply.requestId, ip)
+      const onGone = (act: () => void) => {
+        reply.onClosed = act
+      }
+      const asked = contextOf(head, query, chosen, found.id, path, reply.requestId, ip, onGone)
       context = asked
       const proceed = () => {
         try {

@@ -2,8 +2,7 @@
 // the contract (RFC 9457 members and the ecosystem's own) is made. Never decides what to answer.
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../schema/errors.ts'
-import { type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
-import type { StreamWriter } from './follow.ts'
+import { type BodyWriter, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
 import { STREAMED_BYTES_MIN } from './limits.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
@@ -30,7 +29,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
 
 const EXPOSED_HEADERS =
   'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
-  'X-RateLimit-Reset, X-Result-Count, X-List-Version, X-Next-Cursor, Idempotency-Replayed'
+  'X-RateLimit-Reset, X-Result-Count, X-List-Version, X-Next-Cursor, X-Next-Since, X-More, Idempotency-Replayed'
 
 /** Readable by pages of any origin: nothing here goes by cookies. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
@@ -67,7 +66,7 @@ export interface Reply {
   aborted: boolean
   requestId: string
   headOnly: boolean
-  /** Called when the client goes while a stream is open. */
+  /** Called when the client goes before its answer is whole. */
   onClosed?: () => void
 }
 
@@ -104,6 +103,7 @@ function writeRequestHeaders(res: HttpResponse, requestId: string, limits: Recor
 
 /** Sends an answer, unless the client has gone. */
 export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, string> = {}): void {
+  if (reply.aborted || reply.headOnly) answer.unsent?.()
   if (reply.aborted) return
   const { res } = reply
   const bodiless = answer.status === 304 || answer.status === 204
@@ -140,7 +140,7 @@ function stream(reply: Reply, body: Buffer): void {
 
 /** Hands the open response to a stream. A failure after the headers destroys the socket: a body that is cut must not
  *  look whole. */
-function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => void): void {
+function follow(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => void): void {
   const { res } = reply
   let resume: () => void = () => {}
   let bytes = first
@@ -172,6 +172,9 @@ function follow(reply: Reply, first: Buffer, stream: (writer: StreamWriter) => v
     end(last) {
       guarded(() => res.end(last))
       reply.aborted = true
+    },
+    fail() {
+      if (!reply.aborted) res.close()
     },
     onWritable(called) {
       resume = called

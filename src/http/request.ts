@@ -96,6 +96,7 @@ export function contextOf(
   path: string,
   requestId: string,
   ip: () => string,
+  onGone: Context['onGone'],
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -122,6 +123,7 @@ export function contextOf(
     limits: {},
     caller: null,
     body: NO_BODY,
+    onGone,
   }
 }
 

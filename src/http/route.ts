@@ -5,8 +5,9 @@ export interface Route {
   method: Method
   /** Literal, or with `{id}` as its last segment. */
   path: string
-  /** `read`: open, counted, a key raises the limit. `agent`, `feed`, `admin`: that key is needed. `open`: neither. */
-  access: 'open' | 'read' | 'agent' | 'feed' | 'admin'
+  /** `read`: open, counted, a key raises the limit. `agent`, `feed`, `admin`: that key is needed. `researcher`: the key of
+   *  one, or the operator's. `open`: neither. */
+  access: 'open' | 'read' | 'agent' | 'researcher' | 'feed' | 'admin'
   /** One line for the docs. */
   summary: string
   /** Largest body; 0 where none is read. */

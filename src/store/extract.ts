@@ -3,7 +3,7 @@
 import { TABLES } from '../schema/tables.ts'
 import { arrowRows } from './arrow-rows.ts'
 import type { LakeAnswer, LakeReader } from './lake-reader.ts'
-import { LAKE_ROW_GROUP_ROWS } from './limits.ts'
+import { EXPORT_ROW_GROUP_ROWS } from './limits.ts'
 import { type Selection, selectSql } from './selection.ts'
 import { literal } from './sql.ts'
 
@@ -33,11 +33,11 @@ export async function* arrowExtract(
 export const rowsExtract = (reader: LakeReader, selection: Selection): Promise<LakeAnswer> =>
   reader.query(selectSql(selection))
 
-/** Writes the rows to a Parquet file of the lake's kind; `path` is the reader's `target`. */
+/** Writes the rows to a Parquet file; `path` is the reader's `target`. */
 export async function parquetExtract(reader: LakeReader, selection: Selection, path: string): Promise<void> {
   await reader.connection.run(
     `COPY (${selectSql(selection)}) TO ${literal(path)}
-     (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
+     (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${EXPORT_ROW_GROUP_ROWS})`,
   )
 }
 

@@ -87,6 +87,37 @@ export const LAKE_REOPENINGS_MAX = 3
 
 /** Text of the place from where an export goes on. */
 export const EXPORT_PLACE_CHARACTERS_MAX = 128
+/** Exports under way at once, each a thread with a database in memory of its own; one more is `store_unavailable`. */
+export const EXPORTS_AT_ONCE = 2
+/** Rows of one export. */
+export const EXPORT_ROWS_MAX = 500_000
+/** What one export may use: memory, spilled to disk beyond, and JavaScript's heap. */
+export const EXPORT_MEMORY_LIMIT = '256MB'
+export const EXPORT_SPILL_MAX = '2GB'
+export const EXPORT_THREADS = 1
+export const EXPORT_HEAP_MB = 256
+/** A row group of an exported Parquet file: what DuckDB holds of it. */
+export const EXPORT_ROW_GROUP_ROWS = 20_480
+/** A larger Parquet file is given up, the client told to ask for fewer rows. */
+export const EXPORT_FILE_BYTES_MAX = 1024 * 1024 * 1024
+/** Free space of the data folder below which no Parquet file is begun: submissions need it more. */
+export const EXPORT_FREE_BYTES_MIN = 2 * EXPORT_FILE_BYTES_MAX
+/** How often the size of a Parquet file is looked at while it is written. */
+export const EXPORT_WATCH_MS = 200
+/** Bytes of one piece of a Parquet file, and pieces made before the client has taken them. A piece of Arrow is one of
+ *  DuckDB's chunks, 2048 rows. */
+export const EXPORT_PIECE_BYTES = 256 * 1024
+export const EXPORT_PIECES_AHEAD = 4
+/** How often DuckDB is told again to end what was called off. */
+export const EXPORT_INTERRUPT_MS = 50
+/** One export from beginning to end, a slow client's time included; beyond it the answer is cut off. */
+export const EXPORT_MS_MAX = 600_000
+/** What an export that was called off may take to end before its thread is ended. */
+export const EXPORT_STOP_MS = 5_000
+/** What exports may take to be finished once the server is closing. */
+export const EXPORT_DRAIN_MS = 5_000
+/** What a client is told to wait when all exports are in use, in whole seconds. */
+export const EXPORT_RETRY_AFTER_S = 10
 
 /** Closed bars on their way to the worker: those of one message, and those that wait; beyond it they are dropped. */
 export const BARS_BATCH_ROWS = 8_192

@@ -8,4 +8,6 @@ export const journalPath = (dataDir: string): string => join(dataDir, 'journal.d
 export const journalLogPath = (dataDir: string): string => `${journalPath(dataDir)}.wal`
 /** Where DuckDB spills what does not fit in memory. */
 export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
+/** Where exports keep what they write for a client, and spill. Swept at the start. */
+export const exportFolder = (dataDir: string): string => join(dataDir, 'export.tmp')
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')

@@ -91,18 +91,18 @@ export async function planPage(
   rowsMax: number,
 ): Promise<Page> {
   const identity = identityOf(selection.table)
-  const [found] = await query<{ rows: number; at: number | null; id: string | null }>(
+  const [found] = await query<{ rows: number; ms: number | null; id: string | null }>(
     connection,
-    `SELECT count(*)::DOUBLE AS rows, max_by(at, place) FILTER (place <= ${rowsMax})::DOUBLE AS at,
-       max_by(id, place) FILTER (place <= ${rowsMax}) AS id
-     FROM (SELECT epoch_ms(known_at) AS at, id, row_number() OVER (ORDER BY known_at, id) AS place
+    `SELECT count(*)::DOUBLE AS rows, max_by(ms, place) FILTER (WHERE place <= ${rowsMax})::DOUBLE AS ms,
+       max_by(id, place) FILTER (WHERE place <= ${rowsMax}) AS id
+     FROM (SELECT epoch_ms(known_at) AS ms, id, row_number() OVER (ORDER BY known_at, id) AS place
        FROM (SELECT known_at, ${identity} AS id FROM lake.${identifier(selection.table)}${conditions(selection)}
          ORDER BY known_at, id LIMIT ${rowsMax + 1}))`,
   )
-  const isEmpty = found.at === null || found.id === null
+  const isEmpty = found.ms === null || found.id === null
   return {
     rows: Math.min(found.rows, rowsMax),
     more: found.rows > rowsMax,
-    next: isEmpty ? (selection.after ?? START) : { knownAtMs: found.at!, id: found.id! },
+    next: isEmpty ? (selection.after ?? START) : { knownAtMs: found.ms!, id: found.id! },
   }
 }

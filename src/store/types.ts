@@ -1,4 +1,4 @@
-// In: nothing. Out: the words of the store's door. Never holds state.
+// In: nothing. Out: the words of the store's doors. Never holds state.
 import type { Row, TableName, Write } from '../schema/tables.ts'
 import type { ClosedBar } from './bar-batch.ts'
 
@@ -59,6 +59,44 @@ export interface StoreDoor {
   status(): Promise<{ healthy: boolean; lake: LakeTableStatus[]; databaseBytes: number }>
   /** Flushes, checkpoints and closes. */
   close(): Promise<void>
+}
+
+export type ExportFormat = 'parquet' | 'arrow'
+
+/** Which rows of `training` somebody wants. */
+export interface ExportRequest {
+  format: ExportFormat
+  /** Of `submitted_at`, Unix ms: inclusive and exclusive; null: open. */
+  fromMs: number | null
+  toMs: number | null
+  /** Where an earlier answer ended, or Unix ms: rows known from then on; null: from the beginning. */
+  since: string | null
+  /** Rows of the answer. */
+  limit: number
+}
+
+/** What is known of an answer before its first byte. */
+export interface ExportHead {
+  rows: number
+  /** Whether the lake has more rows after these. */
+  more: boolean
+  /** `since` of the request that goes on from here. */
+  next: string
+}
+
+/** One export under way. Whoever began it reads to the end, or calls it off. */
+export interface ExportJob {
+  /** Rejects with ServiceError when there is nothing to send. */
+  readonly head: Promise<ExportHead>
+  /** The next bytes; null at the end. Rejects when the rest will not come. */
+  next(): Promise<Buffer | null>
+  /** Calls it off, whatever it is doing; may be called at any time. */
+  stop(): void
+}
+
+export interface ExportDoor {
+  /** Throws `store_unavailable` while too many are under way, `invalid_parameter` when `since` is no place. */
+  begin(request: ExportRequest): ExportJob
 }
 
 /** The part of a logger that the store uses. pino fits. */

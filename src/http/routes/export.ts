@@ -1,0 +1,96 @@
+// In: which rows of the training set a researcher wants. Out: them as Parquet or Arrow, as fast as the client takes them,
+// and in headers where the next request goes on. Never reads a row: a thread of the store's does.
+import type { ExportDoor, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
+import type { BodyWriter, Context } from '../context.ts'
+import { ARROW_TYPE } from '../encode.ts'
+import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
+import { negotiated } from '../negotiate.ts'
+import { time, wholeNumber } from '../parameters.ts'
+import type { Route } from '../route.ts'
+
+export interface ExportPorts {
+  exports: ExportDoor
+}
+
+export const EXPORT_PATH = '/api/v1/training/export'
+const PARQUET_TYPE = 'application/vnd.apache.parquet'
+export const EXPORT_WORDS: readonly ExportFormat[] = ['parquet', 'arrow']
+export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+  parquet: PARQUET_TYPE,
+  arrow: ARROW_TYPE,
+}
+const MEDIA_TYPES: Readonly<Record<string, ExportFormat>> = {
+  [PARQUET_TYPE]: 'parquet',
+  [ARROW_TYPE]: 'arrow',
+  'application/octet-stream': 'parquet',
+  'application/*': 'parquet',
+  '*/*': 'parquet',
+}
+const NO_BYTES = Buffer.alloc(0)
+
+function requestOf(context: Context): ExportRequest {
+  const { query } = context
+  return {
+    format: negotiated(context, EXPORT_WORDS, MEDIA_TYPES, EXPORT_WORDS, 'parquet'),
+    fromMs: time(query, 'from'),
+    toMs: time(query, 'to'),
+    since: query.get('since') || null,
+    limit: wholeNumber(query, 'limit', { min: 1, max: EXPORT_LIMIT_MAX, otherwise: EXPORT_LIMIT_DEFAULT })
+      .value,
+  }
+}
+
+/** Sends what the job makes. A piece that the socket does not take at once is the last until it has. */
+async function pour(job: ExportJob, writer: BodyWriter): Promise<void> {
+  let isGone = false
+  let resume = () => {}
+  writer.onWritable(() => resume())
+  writer.onClosed(() => {
+    isGone = true
+    job.stop()
+    resume()
+  })
+  try {
+    for (let piece = await job.next(); piece !== null; piece = await job.next()) {
+      if (isGone || writer.write(piece) || isGone) continue
+      await new Promise<void>((resolve) => {
+        resume = resolve
+      })
+    }
+    writer.end(NO_BYTES)
+  } catch {
+    job.stop()
+    writer.fail()
+  }
+}
+
+export function exportRoutes({ exports }: ExportPorts): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: EXPORT_PATH,
+      access: 'researcher',
+      summary: 'The training set as Parquet or Arrow, from where the last answer ended',
+      handle: async (context) => {
+        const request = requestOf(context)
+        const job = exports.begin(request)
+        context.onGone(() => job.stop())
+        const { rows, more, next } = await job.head
+        return {
+          status: 200,
+          body: NO_BYTES,
+          contentType: CONTENT_TYPES[request.format],
+          headers: {
+            'Cache-Control': 'no-store',
+            'Content-Disposition': `attachment; filename="training.${request.format}"`,
+            'X-Result-Count': `${rows}`,
+            'X-Next-Since': next,
+            'X-More': `${more}`,
+          },
+          stream: (writer) => void pour(job, writer),
+          unsent: () => job.stop(),
+        }
+      },
+    },
+  ]
+}

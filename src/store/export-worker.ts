@@ -1,0 +1,177 @@
+// In: one export, as the thread's data. Out: its head and its bytes, as messages, never more of them at once than the other
+// side has asked for. A thread of its own, over the lake's files alone: no commit waits for it. Never writes anywhere but
+// into its own folder, which whoever started it removes.
+import { mkdirSync } from 'node:fs'
+import { open, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parentPort, workerData } from 'node:worker_threads'
+import { assert } from '../lib/assert.ts'
+import { ServiceError } from '../schema/errors.ts'
+import type { ExportWork, FromExport, ToExport } from './export-messages.ts'
+import { arrowExtract, parquetExtract } from './extract.ts'
+import { isInterrupted, isOutdated, type LakeReader, withLake } from './lake-reader.ts'
+import {
+  EXPORT_FILE_BYTES_MAX,
+  EXPORT_FREE_BYTES_MIN,
+  EXPORT_INTERRUPT_MS,
+  EXPORT_MEMORY_LIMIT,
+  EXPORT_PIECE_BYTES,
+  EXPORT_PIECES_AHEAD,
+  EXPORT_SPILL_MAX,
+  EXPORT_THREADS,
+  EXPORT_WATCH_MS,
+} from './limits.ts'
+import { type Page, placeText, planPage, type Selection } from './selection.ts'
+import { unavailable } from './worker-link.ts'
+
+assert(parentPort !== null, 'an export runs in a worker thread')
+const port = parentPort
+const work = workerData as ExportWork
+
+/** The export was called off: nobody waits for a word. */
+class CalledOff extends Error {}
+
+let room = EXPORT_PIECES_AHEAD
+let isStopped = false
+let onRoom: () => void = () => {}
+/** Ends what DuckDB is doing. */
+let interrupt: () => void = () => {}
+
+port.on('message', (message: ToExport) => {
+  if (message === 'more') room++
+  else {
+    isStopped = true
+    // Again and again: an interruption between two statements is lost.
+    setInterval(() => interrupt(), EXPORT_INTERRUPT_MS).unref()
+    interrupt()
+  }
+  onRoom()
+})
+
+const checkStopped = (): void => {
+  if (isStopped) throw new CalledOff()
+}
+const post = (message: FromExport, transferred: ArrayBuffer[] = []): void =>
+  port.postMessage(message, transferred)
+
+/** Sends bytes once there is room for them. They are copied: what a sender holds may be a part of something larger. */
+async function send(bytes: Uint8Array): Promise<void> {
+  while (room === 0 && !isStopped) {
+    await new Promise<void>((resolve) => {
+      onRoom = resolve
+    })
+  }
+  checkStopped()
+  room--
+  const piece = Uint8Array.from(bytes)
+  post({ piece }, [piece.buffer])
+}
+
+const postHead = ({ rows, more, next }: Page): void => post({ head: { rows, more, next: placeText(next) } })
+
+/** Runs `act` over a reader of the lake, with what to select. Until it has sent a byte it may be run again. */
+function overLake<T>(
+  target: string | undefined,
+  act: (reader: LakeReader, selection: Selection, page: Page) => Promise<T>,
+): Promise<T> {
+  const options = {
+    dataDir: work.dataDir,
+    target,
+    memoryLimit: EXPORT_MEMORY_LIMIT,
+    threads: EXPORT_THREADS,
+    spillParent: work.folder,
+    spillMax: EXPORT_SPILL_MAX,
+  }
+  return withLake(options, async (reader) => {
+    interrupt = () => reader.interrupt()
+    checkStopped()
+    const page = await planPage(reader.connection, work.selection, work.rowsMax)
+    checkStopped()
+    return act(reader, { ...work.selection, upTo: page.next }, page)
+  })
+}
+
+async function sendArrow(): Promise<void> {
+  await overLake(undefined, async (reader, selection, page) => {
+    let isBegun = false
+    try {
+      for await (const { bytes } of arrowExtract(reader, selection)) {
+        if (!isBegun) postHead(page)
+        isBegun = true
+        await send(bytes)
+      }
+    } catch (error) {
+      throw isBegun && isOutdated(error) ? unavailable('files of the lake were replaced meanwhile') : error
+    }
+  })
+}
+
+/** Free space is the submissions' first. */
+async function checkSpace(): Promise<void> {
+  const { bavail, bsize } = await statfs(work.folder)
+  if (bavail * bsize < EXPORT_FREE_BYTES_MIN)
+    throw unavailable('the disk has too little room for a Parquet file; format=arrow needs none')
+}
+
+/** Runs `write`, and ends it when the file gets too large. */
+async function bounded(reader: LakeReader, path: string, write: () => Promise<void>): Promise<void> {
+  let isTooLarge = false
+  const timer = setInterval(async () => {
+    const bytes = (await stat(path).catch(() => null))?.size ?? 0
+    isTooLarge ||= bytes > EXPORT_FILE_BYTES_MAX
+    if (isTooLarge) reader.interrupt()
+  }, EXPORT_WATCH_MS)
+  try {
+    await write()
+  } catch (error) {
+    if (!(isTooLarge && isInterrupted(error))) throw error
+    throw new ServiceError(
+      'invalid_parameter',
+      `limit: the file would be larger than ${EXPORT_FILE_BYTES_MAX} bytes; ask for fewer rows`,
+    )
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function sendParquet(): Promise<void> {
+  await checkSpace()
+  const path = join(work.folder, 'training.parquet')
+  const page = await overLake(path, async (reader, selection, planned) => {
+    await bounded(reader, path, () => parquetExtract(reader, selection, path))
+    return planned
+  })
+  const file = await open(path, 'r')
+  try {
+    postHead(page)
+    const buffer = Buffer.allocUnsafe(EXPORT_PIECE_BYTES)
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length)
+      if (bytesRead === 0) return
+      await send(buffer.subarray(0, bytesRead))
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+function failureOf(error: unknown): FromExport {
+  if (error instanceof ServiceError) return { failed: { code: error.code, message: error.message } }
+  const message = 'the lake cannot be read just now'
+  return { failed: { code: 'store_unavailable', message, detail: String(error) } }
+}
+
+async function run(): Promise<void> {
+  try {
+    mkdirSync(work.folder, { recursive: true })
+    if (work.format === 'arrow') await sendArrow()
+    else await sendParquet()
+    post({ end: true })
+  } catch (error) {
+    if (!isStopped) post(failureOf(error))
+  } finally {
+    port.close()
+  }
+}
+
+await run()
