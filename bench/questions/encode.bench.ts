@@ -91,7 +91,14 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
   const body = Buffer.alloc(0)
   return (token, format) => {
     const asked = `mint=${mintOfSymbol(`token ${token}`)}&tf=1s&limit=${BARS}&format=${format}`
-    const context: Context = { ...rest, ip, body, limits: {}, query: new URLSearchParams(asked) }
+    const context: Context = {
+      ...rest,
+      ip,
+      body,
+      onGone: () => {},
+      limits: {},
+      query: new URLSearchParams(asked),
+    }
     return (handle(context) as { body: Buffer }).body
   }
 }
