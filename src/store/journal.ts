@@ -66,14 +66,22 @@ function cellSql(column: Column): string {
   return column.type === 'TIMESTAMP' ? `epoch_ms(${cell})` : cell
 }
 
+/** Of the journal's rows those that no table has yet. */
+export const WAITING = `${ROW_SEQ} > (SELECT ${ROW_SEQ} FROM ${JOURNAL_MARK})`
+
+/** Rows of one table that wait in the journal and answer `where`, as that table would hold them. */
+export function journalSelect(table: Table, where: string): string {
+  const spec = `{${table.columns.map((column) => `"${column.name}":${jsonType(column)}`).join(',')}}`
+  const cells = table.columns.map((column) => `${cellSql(column)} AS ${identifier(column.name)}`).join(', ')
+  return `SELECT ${ROW_SEQ}, ${cells}
+    FROM (SELECT ${ROW_SEQ}, known_at_ms, from_json(json, ${literal(spec)}) AS cells FROM ${JOURNAL}
+      WHERE table_name = ${literal(table.name)} AND ${where})`
+}
+
 /** Copies the journal's rows of one table into it, by column name: the file's order of columns does not matter. */
 function copySql(table: Table, range: string): string {
   const names = table.columns.map((column) => identifier(column.name)).join(', ')
-  const spec = `{${table.columns.map((column) => `"${column.name}":${jsonType(column)}`).join(',')}}`
-  return `INSERT INTO ${identifier(table.name)} (${ROW_SEQ}, ${names})
-    SELECT ${ROW_SEQ}, ${table.columns.map(cellSql).join(', ')}
-    FROM (SELECT ${ROW_SEQ}, known_at_ms, from_json(json, ${literal(spec)}) AS cells FROM ${JOURNAL}
-      WHERE table_name = ${literal(table.name)} AND ${range}) ORDER BY ${ROW_SEQ}`
+  return `INSERT INTO ${identifier(table.name)} (${ROW_SEQ}, ${names}) ${journalSelect(table, range)} ORDER BY ${ROW_SEQ}`
 }
 
 /** Rows of the journal that answer `where`, oldest first, as their tables would hold them. */

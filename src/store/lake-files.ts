@@ -68,6 +68,11 @@ export async function linkFile(path: string, to: string): Promise<void> {
 /** Removes a file that no list names; missing is fine. */
 export const removeFile = (path: string): Promise<void> => rm(path, { force: true })
 
+function noFolder(error: NodeJS.ErrnoException): string[] {
+  if (error.code === 'ENOENT') return []
+  throw error
+}
+
 export interface LakeListing {
   parts: Part[]
   /** Absolute paths of what an interrupted flush left half-written. */
@@ -76,12 +81,17 @@ export interface LakeListing {
   strangers: string[]
 }
 
-/** What lies on disk of one table. A folder that is not there is empty. */
+/** What lies on disk of one table, whose folder is made where it is not there. */
 export async function listTable(lakeDir: string, table: string): Promise<LakeListing> {
+  mkdirSync(join(lakeDir, table), { recursive: true })
+  return lookAtTable(lakeDir, table)
+}
+
+/** The same, for those who only look. */
+export async function lookAtTable(lakeDir: string, table: string): Promise<LakeListing> {
   const listing: LakeListing = { parts: [], temporaries: [], strangers: [] }
   const root = join(lakeDir, table)
-  mkdirSync(root, { recursive: true })
-  for (const folder of (await readdir(root)).sort()) {
+  for (const folder of (await readdir(root).catch(noFolder)).sort()) {
     const date = DATE_FOLDER.exec(folder)?.[1]
     if (date === undefined) continue
     for (const name of (await readdir(join(root, folder))).sort()) {

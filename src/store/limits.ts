@@ -133,6 +133,13 @@ export const BARS_CHUNK_ROWS = 1_024
 /** Tokens whose last bar is remembered, so that none is written twice; of others the lake is asked. */
 export const BAR_MARKS_MAX = 262_144
 
+/** Findings of one look at the lake that are told; beyond it they are counted. */
+export const FINDINGS_MAX = 1_000
+/** Rows that a finding names. */
+export const FINDING_EXAMPLES = 3
+/** While the server writes, a finding counts once it stands so much later too: a file on its way is none. */
+export const FINDING_STANDS_MS = 2_000
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

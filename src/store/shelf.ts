@@ -3,7 +3,7 @@
 // `lake/<table>/*/*.parquet` matches. So a file that was replaced is gone from the folders at once, and yet stays for
 // readers who have begun with the catalog. Where the disk has no hard links there is one place, and replaced files
 // stay visible until they are removed. Never decides what is live.
-import { rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   fileBytes,
@@ -51,11 +51,35 @@ async function canLink(root: string): Promise<boolean> {
 const sameFile = async (a: string, b: string): Promise<boolean> =>
   (await fileBytes(a).catch(() => -1)) === (await fileBytes(b).catch(() => -2))
 
-export async function openShelf(lakeDir: string): Promise<Shelf> {
-  const hasLinks = await canLink(join(lakeDir, FILES_FOLDER))
+/** Where files lie, for those who only look. */
+export interface ShelfView {
+  /** False where the disk has no hard links. */
+  readonly hasLinks: boolean
+  /** Folder of the tables' folders of files. */
+  readonly root: string
+  pathOf(part: Part): string
+  /** The second name, where folders are listed. */
+  shownAt(part: Part): string
+}
+
+const viewOf = (lakeDir: string, hasLinks: boolean): ShelfView => {
   const root = hasLinks ? join(lakeDir, FILES_FOLDER) : lakeDir
-  const pathOf = (part: Part): string => join(root, partPath(part))
-  const shownAt = (part: Part): string => join(lakeDir, partPath(part))
+  return {
+    hasLinks,
+    root,
+    pathOf: (part) => join(root, partPath(part)),
+    shownAt: (part) => join(lakeDir, partPath(part)),
+  }
+}
+
+/** A shelf as it stands: nothing is made, nothing is tried. A store with hard links keeps a folder for each table. */
+export async function viewShelf(lakeDir: string): Promise<ShelfView> {
+  const held = await readdir(join(lakeDir, FILES_FOLDER)).catch(() => [])
+  return viewOf(lakeDir, held.length > 0)
+}
+
+export async function openShelf(lakeDir: string): Promise<Shelf> {
+  const { hasLinks, root, pathOf, shownAt } = viewOf(lakeDir, await canLink(join(lakeDir, FILES_FOLDER)))
 
   async function show(parts: readonly Part[]): Promise<void> {
     if (hasLinks) for (const part of parts) await linkFile(pathOf(part), shownAt(part))

@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CRASH_POINTS } from '../../src/store/messages.ts'
 import { journalLogPath } from '../../src/store/paths.ts'
-import { lakeGlob, openTestStore, readSql, removeFolder, temporaryFolder } from './support.ts'
+import { verifyLake } from '../../src/store/verify.ts'
+import { lakeGlob, NOON_MS, openTestStore, readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const CHILD = fileURLToPath(new URL('./committer.child.ts', import.meta.url))
 
@@ -74,7 +75,7 @@ const catalogIds = async (): Promise<string[]> =>
     )
   ).map((row) => String(row.id))
 
-/** Opens the store once more: every acknowledged id is in the lake once, and the ledger agrees with the examples. */
+/** Opens the store once more: every acknowledged id is in the lake once, and the ledger agrees with the examples, and the lake verifies. */
 async function expectWhole(acknowledged: readonly string[]): Promise<void> {
   const store = await openTestStore(folder)
   try {
@@ -95,6 +96,8 @@ async function expectWhole(acknowledged: readonly string[]): Promise<void> {
   } finally {
     await store.close()
   }
+  const { scope, findings } = await verifyLake({ dataDir: folder, nowMs: NOON_MS })
+  expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
 }
 
 test('killed twice amid 200 callers and flushes, the store has each acknowledged row exactly once', async () => {

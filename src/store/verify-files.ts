@@ -1,0 +1,174 @@
+// In: the files that a list says the lake has. Out: which of them are whole, and what is wrong with the others and with
+// the names they bear. Reads every byte of them. Never writes one.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { relative } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
+import { query } from './database.ts'
+import type { Findings } from './findings.ts'
+import { lookAtTable, type Part, partPath } from './lake-files.ts'
+import type { ListedPart } from './manifest.ts'
+import type { ShelfView } from './shelf.ts'
+import { identifier, type LakeTable, literal } from './sql.ts'
+
+/** One look at the lake. */
+export interface Look {
+  /** A database of its own, with the catalog and perhaps the store attached; see verify.ts. */
+  connection: DuckDBConnection
+  lakeDir: string
+  shelf: ShelfView
+  findings: Findings
+  /** Nobody writes while we look: what lies about was left. */
+  isStill: boolean
+}
+
+/** A table and the files that a list says it has. */
+export interface ListedTable {
+  table: LakeTable
+  parts: readonly ListedPart[]
+  /** Paths of files that were replaced and stay for readers who have begun; null where that is not known. */
+  replaced: ReadonlySet<string> | null
+}
+
+const scanOf = (path: string): string => `read_parquet(${literal(path)}, hive_partitioning=false)`
+const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0]
+
+const statOf = (path: string) => stat(path).catch(() => null)
+
+async function contentHash(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+/** What is wrong with the columns of a file; null where nothing is. */
+function schemaFault(
+  { columns }: LakeTable,
+  version: number,
+  found: readonly { name: string; type: string }[],
+): string | null {
+  if (version > LAKE_SCHEMA_VERSION)
+    return `has schema version ${version}, younger than this program’s ${LAKE_SCHEMA_VERSION}`
+  const types = new Map<string, string>(columns.map(({ name, type }) => [name, type]))
+  for (const { name, type } of found) {
+    const expected = types.get(name)
+    if (expected === undefined) return `has a column ${name} that its table has not`
+    if (expected !== type) return `has ${name} as ${type}, not ${expected}`
+  }
+  // An older file lacks the columns that came after it.
+  if (version < LAKE_SCHEMA_VERSION) return null
+  const missing = columns.find(({ name }) => !found.some((column) => column.name === name))
+  if (missing !== undefined) return `lacks the column ${missing.name}`
+  return columns.some(({ name }, index) => found[index].name !== name)
+    ? 'has its columns in another order'
+    : null
+}
+
+/** Reads a file to its end. @throws when it cannot be read */
+async function contentFault(
+  connection: DuckDBConnection,
+  table: LakeTable,
+  part: ListedPart,
+  path: string,
+): Promise<string | null> {
+  const columns = await query<{ name: string; type: string }>(
+    connection,
+    `SELECT column_name AS name, column_type AS type FROM (DESCRIBE SELECT * FROM ${scanOf(path)})`,
+  )
+  const fault = schemaFault(table, part.schemaVersion, columns)
+  if (fault !== null) return fault
+  const date = `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
+  // The hash is of every column: each page is read and unpacked.
+  const [{ rows, strangers }] = await query<{ rows: number; strangers: number }>(
+    connection,
+    `SELECT count(*)::DOUBLE AS rows, count(*) FILTER (${date} IS DISTINCT FROM DATE '${part.date}')::DOUBLE AS strangers,
+       bit_xor(hash(file)) AS content FROM ${scanOf(path)} AS file`,
+  )
+  if (rows !== part.rows) return `has ${rows} rows, not the ${part.rows} listed`
+  return strangers === 0 ? null : `has ${strangers} rows of another day than its folder says`
+}
+
+async function fileFault(
+  connection: DuckDBConnection,
+  table: LakeTable,
+  part: ListedPart,
+  path: string,
+): Promise<string | null> {
+  const found = await statOf(path)
+  if (found === null) return 'is listed and not there'
+  if (found.size !== part.bytes) return `has ${found.size} bytes, not the ${part.bytes} listed`
+  try {
+    return await contentFault(connection, table, part, path)
+  } catch (error) {
+    if (/^INTERRUPT/i.test(firstLine(error))) throw error
+    return `cannot be read: ${firstLine(error)}`
+  }
+}
+
+/** What is wrong with the name under which those who list folders see a file. */
+async function nameFault(shelf: ShelfView, part: Part): Promise<string | null> {
+  const [held, shown] = [await statOf(shelf.pathOf(part)), await statOf(shelf.shownAt(part))]
+  if (shown === null) return 'is not shown in its table’s folder: readers who list it miss its rows'
+  if (held === null || (held.ino === shown.ino && held.dev === shown.dev)) return null
+  const isSame =
+    held.size === shown.size &&
+    (await contentHash(shelf.pathOf(part))) === (await contentHash(shelf.shownAt(part)))
+  // A copy of the folder makes two files of the two names.
+  return isSame ? null : 'is shown in its table’s folder with other content'
+}
+
+/** Two files of one day whose row numbers overlap have rows in common. */
+function checkOverlaps({ table, parts }: ListedTable, findings: Findings): void {
+  for (const ofDate of Map.groupBy(parts, ({ date }) => date).values()) {
+    let before: ListedPart | null = null
+    for (const part of [...ofDate].sort((a, b) => a.first - b.first)) {
+      if (before !== null && part.first <= before.last)
+        findings.add(table.name, partPath(part), `has row numbers that ${partPath(before)} has too`)
+      if (before === null || part.last > before.last) before = part
+    }
+  }
+}
+
+/** What lies in the folders that is on no list. */
+async function checkStrangers(look: Look, { table, parts, replaced }: ListedTable): Promise<void> {
+  const { lakeDir, shelf, findings, isStill } = look
+  const shown = await lookAtTable(lakeDir, table.name)
+  const listed = new Set(parts.map(partPath))
+  // Without hard links replaced files stay in sight until they are removed.
+  const isKnown = (path: string): boolean =>
+    listed.has(path) || (!shelf.hasLinks && (replaced === null || replaced.has(path)))
+  for (const path of shown.parts.map(partPath)) {
+    if (!isKnown(path))
+      findings.add(table.name, path, 'is shown in its table’s folder and is not on the list of live files')
+  }
+  for (const path of shown.strangers)
+    findings.add(
+      table.name,
+      relative(lakeDir, path),
+      'is not the store’s, and readers who list folders read it',
+    )
+  const held = shelf.hasLinks ? await lookAtTable(shelf.root, table.name) : shown
+  const half = new Set([...shown.temporaries, ...held.temporaries])
+  if (isStill && half.size > 0)
+    findings.notes.push(`${table.name}: half-written files, which the next start removes: ${half.size}`)
+}
+
+/** Checks the files of one table. @returns those that are whole. */
+export async function verifyFiles(look: Look, listed: ListedTable): Promise<ListedPart[]> {
+  const { connection, shelf, findings } = look
+  const { table, parts } = listed
+  const whole: ListedPart[] = []
+  for (const part of parts) {
+    const fault = await fileFault(connection, table, part, shelf.pathOf(part))
+    if (fault === null) whole.push(part)
+    else findings.add(table.name, partPath(part), fault)
+    const misnamed = shelf.hasLinks ? await nameFault(shelf, part) : null
+    if (misnamed !== null) findings.add(table.name, partPath(part), misnamed)
+  }
+  checkOverlaps(listed, findings)
+  await checkStrangers(look, listed)
+  return whole
+}

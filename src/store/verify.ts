@@ -1,0 +1,215 @@
+// In: a data folder. Out: what is wrong with its lake, in plain words: files, names, catalog, rows, the XP ledger. The
+// whole is checked where the store can be opened too; while a server has it, the files against the catalog. Never
+// writes to the folder, holds a bounded part of it in memory.
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { ServiceError } from '../schema/errors.ts'
+import { CATALOG_FILE } from './catalog.ts'
+import { type Finding, Findings } from './findings.ts'
+import { FINDING_STANDS_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
+import { knownPaths, liveParts } from './manifest.ts'
+import { databasePath, journalPath, lakeFolder } from './paths.ts'
+import { viewShelf } from './shelf.ts'
+import { CREATE_JOURNAL, JOURNAL_DATABASE, LAKE_TABLES, literal } from './sql.ts'
+import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
+import { type ListedTable, type Look, verifyFiles } from './verify-files.ts'
+import { verifyLedger } from './verify-ledger.ts'
+import { checkRefused, checkTwice, type ReadableTable, verifyAgainstStore } from './verify-rows.ts'
+
+export interface VerifyOptions {
+  dataDir: string
+  nowMs: number
+  /** Ends the work; it rejects. */
+  signal?: AbortSignal
+  /** How long a finding must stand while a server writes, ms. */
+  standsMs?: number
+  memoryLimit?: string
+  threads?: number
+}
+
+export interface Verified {
+  /** `files`: the store could not be opened, and `reason` says why. */
+  scope: 'whole' | 'files'
+  reason: string | null
+  findings: readonly Finding[]
+  /** Found, and too many to list. */
+  omitted: number
+  /** No faults: what waits, what was left out. */
+  notes: readonly string[]
+  /** What was looked at. */
+  tables: number
+  files: number
+  rows: number
+}
+
+/** The name under which the store is attached. */
+const STORE = 'store'
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0]
+
+async function openConnection(spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> {
+  const instance = await DuckDBInstance.create(':memory:', {
+    threads: String(options.threads ?? READER_THREADS),
+    memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
+    temp_directory: spillDir,
+    max_temp_directory_size: READER_SPILL_MAX,
+    // Rows are counted and hashed: their order is of no account, and costs memory.
+    preserve_insertion_order: 'false',
+    autoinstall_known_extensions: 'false',
+    autoload_known_extensions: 'false',
+    allow_community_extensions: 'false',
+  })
+  return instance
+}
+
+/** Runs `work` on a database of its own in memory, that spills to a folder of its own. */
+async function withConnection<T>(
+  options: VerifyOptions,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
+  const spillDir = mkdtempSync(join(tmpdir(), 'mintlake-verify-'))
+  try {
+    const instance = await openConnection(spillDir, options)
+    const connection = await instance.connect()
+    const interrupt = (): void => connection.interrupt()
+    options.signal?.addEventListener('abort', interrupt)
+    try {
+      options.signal?.throwIfAborted()
+      return await work(connection)
+    } finally {
+      options.signal?.removeEventListener('abort', interrupt)
+      connection.closeSync()
+      instance.closeSync()
+    }
+  } finally {
+    rmSync(spillDir, { recursive: true, force: true })
+  }
+}
+
+const attach = (connection: DuckDBConnection, path: string, name: string) =>
+  connection.run(`ATTACH ${literal(path)} AS ${name} (READ_ONLY)`)
+
+/** Attaches the store. @returns null, or why it cannot be had although nothing is wrong with it. */
+async function attachStore(connection: DuckDBConnection, dataDir: string): Promise<string | null> {
+  const path = databasePath(dataDir)
+  if (!existsSync(path)) return `there is no store beside the lake: ${path} is missing`
+  try {
+    await attach(connection, path, STORE)
+    await connection.run(`USE ${STORE}`)
+    return null
+  } catch (error) {
+    const message = messageOf(error)
+    const owner = /Could not set lock on file/.test(message) ? /PID (\d+)/.exec(message) : null
+    if (owner !== null) return `the server runs (process ${owner[1]}) and has the store to itself`
+    throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
+  }
+}
+
+/** Attaches the journal; one that is not there is told of, and empty. */
+async function attachJournal({ connection, findings }: Look, dataDir: string): Promise<void> {
+  const path = journalPath(dataDir)
+  try {
+    if (existsSync(path)) return void (await attach(connection, path, JOURNAL_DATABASE))
+  } catch (error) {
+    throw new ServiceError('store_unavailable', `the journal ${path} cannot be opened: ${messageOf(error)}`)
+  }
+  findings.add(null, null, `the journal ${path} is missing: rows that waited in it are lost`)
+  await connection.run(`ATTACH ':memory:' AS ${JOURNAL_DATABASE}`)
+  await connection.run(CREATE_JOURNAL)
+}
+
+async function attachCatalog({ connection, lakeDir, findings }: Look): Promise<boolean> {
+  try {
+    await attach(connection, join(lakeDir, CATALOG_FILE), CATALOG)
+    return true
+  } catch (error) {
+    findings.add(null, CATALOG_FILE, `cannot be opened: ${messageOf(error)}`)
+    return false
+  }
+}
+
+async function liveTables(connection: DuckDBConnection): Promise<ListedTable[]> {
+  const tables: ListedTable[] = []
+  for (const table of LAKE_TABLES) {
+    const parts = await liveParts(connection, table.name)
+    tables.push({ table, parts, replaced: await knownPaths(connection, table.name) })
+  }
+  return tables
+}
+
+async function readableTables(look: Look, listed: readonly ListedTable[]): Promise<ReadableTable[]> {
+  const readable: ReadableTable[] = []
+  for (const each of listed) {
+    const parts = await verifyFiles(look, each)
+    readable.push({
+      table: each.table,
+      parts,
+      listed: each.parts,
+      isWhole: parts.length === each.parts.length,
+    })
+  }
+  for (const each of readable) await checkTwice(look, each)
+  return readable
+}
+
+async function checkAgainstStore(look: Look, readable: readonly ReadableTable[], nowMs: number) {
+  for (const each of readable) await verifyAgainstStore(look, each)
+  await checkRefused(look)
+  const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
+  await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), nowMs)
+}
+
+/** One look at everything. */
+async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
+  const findings = new Findings()
+  return withConnection(options, async (connection) => {
+    const reason = await attachStore(connection, options.dataDir)
+    const isStill = reason === null
+    const look: Look = { connection, lakeDir, shelf: await viewShelf(lakeDir), findings, isStill }
+    if (isStill) await attachJournal(look, options.dataDir)
+    const hasCatalog = await attachCatalog(look)
+    const listed = isStill
+      ? await liveTables(connection)
+      : hasCatalog
+        ? await cataloguedTables(connection)
+        : []
+    if (hasCatalog) await verifyCatalog(look, listed)
+    const readable = await readableTables(look, listed)
+    if (isStill) await checkAgainstStore(look, readable, options.nowMs)
+    const parts = listed.flatMap((each) => each.parts)
+    return {
+      scope: isStill ? 'whole' : 'files',
+      reason,
+      findings: findings.list,
+      omitted: findings.omitted,
+      notes: findings.notes,
+      tables: listed.length,
+      files: parts.length,
+      rows: parts.reduce((sum, { rows }) => sum + rows, 0),
+    }
+  })
+}
+
+const nameOf = ({ table, file, message }: Finding): string => `${table} ${file} ${message}`
+
+/**
+ * Checks the lake of `dataDir`. Rejects with `not_found` when there is none, `store_unavailable` when the store beside
+ * it is broken.
+ */
+export async function verifyLake(options: VerifyOptions): Promise<Verified> {
+  const folder = lakeFolder(options.dataDir)
+  if (!existsSync(folder))
+    throw new ServiceError('not_found', `there is no lake in ${options.dataDir}: ${folder} is missing`)
+  // As the store names it: paths of the catalog begin so.
+  const lakeDir = lakeFolder(realpathSync(options.dataDir))
+  const first = await lookOnce(options, lakeDir)
+  if (first.scope === 'whole' || first.findings.length === 0) return first
+  // The server writes, merges and replaces meanwhile: what is no fault is gone at the next look.
+  await after(options.standsMs ?? FINDING_STANDS_MS, undefined, { signal: options.signal })
+  const before = new Set(first.findings.map(nameOf))
+  const second = await lookOnce(options, lakeDir)
+  return { ...second, findings: second.findings.filter((finding) => before.has(nameOf(finding))) }
+}

@@ -1,0 +1,313 @@
+// In: a lake that is whole, and each kind of damage done to it. Out: proof that the damage is found and named, and that
+// nothing is found where there is none.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  copyFileSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
+import { databasePath, journalLogPath, journalPath } from '../../src/store/paths.ts'
+import { type Verified, verifyLake } from '../../src/store/verify.ts'
+import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
+
+const DAY_MS = 86_400_000
+const CHILD = fileURLToPath(new URL('./committer.child.ts', import.meta.url))
+
+/** The lake of each test stands at one place, where its catalog looks for it. */
+let root: string
+let folder: string
+let whole: string
+
+const copyFolder = (from: string, to: string): void => void execFileSync('cp', ['-a', from, to])
+
+async function fillLake(): Promise<void> {
+  const store = await openTestStore(folder)
+  for (let i = 0; i < MERGE_FILES_MIN + 2; i++) {
+    if (i === MERGE_FILES_MIN) {
+      copyFileSync(catalog(), join(root, 'older.duckdb'))
+      await store.tidyLake()
+    }
+    await store.commit([
+      ...submission(`an_${i}`, { agent_id: `ag_${i % 3}`, mint: `mint_${i % 2}` }),
+      writeOf('rejections', { analysis_id: `an_refused_${i}` }),
+    ])
+    if (i === 1)
+      await store.commit([
+        writeOf('xp_ledger', { entry_id: 'xp_1', kind: 'trade', analysis_id: null, xp: 10 }),
+      ])
+    await store.flushLake()
+  }
+  await store.commit(submission('an_before', { submitted_at: NOON_MS - DAY_MS }))
+  await store.close()
+}
+
+const catalog = (): string => join(folder, 'lake', 'catalog.duckdb')
+
+beforeAll(async () => {
+  root = temporaryFolder()
+  folder = join(root, 'data')
+  whole = join(root, 'whole')
+  await fillLake()
+  copyFolder(folder, whole)
+})
+afterAll(() => removeFolder(root))
+beforeEach(() => {
+  removeFolder(folder)
+  copyFolder(whole, folder)
+})
+
+const verify = (): Promise<Verified> => verifyLake({ dataDir: folder, nowMs: NOON_MS, standsMs: 1 })
+const said = ({ findings }: Verified): string[] =>
+  findings.map(({ table, file, message }) => [table, file, message].filter((word) => word !== null).join(' '))
+
+/** Both names of the live files of a table, newest last. */
+function filesOf(table: string): { held: string; shown: string; name: string }[] {
+  const names = readdirSync(join(folder, 'lake', table), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.parquet'))
+    .sort()
+  return names.map((name) => ({
+    held: join(folder, 'lake/.files', table, name),
+    shown: join(folder, 'lake', table, name),
+    name: `${table}/${name}`,
+  }))
+}
+
+async function runSql(path: string, ...statements: string[]): Promise<void> {
+  const instance = await DuckDBInstance.create(path, { threads: '1' })
+  const connection = await instance.connect()
+  try {
+    for (const statement of statements) await connection.run(statement)
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+const inStore = (...statements: string[]) => runSql(databasePath(folder), ...statements)
+
+/** Writes a file anew with other rows, and has every list agree with it. */
+async function rewrite(table: string, index: number, select: string): Promise<void> {
+  const { held, shown, name } = filesOf(table).at(index)!
+  await runSql(
+    ':memory:',
+    `COPY (${select.replaceAll('FILE', `read_parquet('${held}', hive_partitioning=false)`)}) TO '${held}.new' (FORMAT parquet)`,
+  )
+  rmSync(shown)
+  copyFileSync(`${held}.new`, held)
+  rmSync(`${held}.new`)
+  linkSync(held, shown)
+  const bytes = statSync(held).size
+  const rows = `(SELECT count(*) FROM '${held}')`
+  await inStore(`UPDATE lake_files SET byte_count = ${bytes}, row_count = ${rows} WHERE path = '${name}'`)
+  await runSql(catalog(), `UPDATE lake_files SET bytes = ${bytes}, rows = ${rows} WHERE path = '${held}'`)
+}
+
+test('a lake that was flushed, merged and closed is whole', async () => {
+  const verified = await verify()
+  expect(said(verified)).toEqual([])
+  expect(verified).toMatchObject({ scope: 'whole', reason: null, notes: [], omitted: 0 })
+  expect(verified.rows).toBe(3 * MERGE_FILES_MIN + 9)
+})
+
+test('looking leaves no trace', async () => {
+  const before = execFileSync('find', [folder, '-printf', '%p %s %T@\n']).toString()
+  await verify()
+  expect(execFileSync('find', [folder, '-printf', '%p %s %T@\n']).toString()).toBe(before)
+})
+
+test('rows that no file has yet are a note, and no fault, wherever they wait', async () => {
+  const child = spawn(process.execPath, [CHILD, folder, 'demand'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout.on('data', (chunk) => (text += chunk))
+  const until = async (line: string) => {
+    while (!text.includes(line)) await once(child.stdout, 'data')
+  }
+  await until('ready')
+  const running = await verify()
+  expect(running).toMatchObject({
+    scope: 'files',
+    reason: `the server runs (process ${child.pid}) and has the store to itself`,
+    findings: [],
+  })
+  child.stdin.write('an_late\n')
+  await until('an_late')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  const after = await verify()
+  expect(said(after)).toEqual([])
+  expect(after.notes).toEqual([
+    'training: 1 row not in the lake yet; the next start writes it',
+    'xp_ledger: 1 row not in the lake yet; the next start writes it',
+  ])
+})
+
+describe('damage to files', () => {
+  test('a file that was cut', async () => {
+    const { held, name } = filesOf('training')[0]
+    truncateSync(held, 900)
+    expect(said(await verify())).toEqual([
+      expect.stringMatching(`^training ${name} has 900 bytes, not the \\d+ listed$`),
+    ])
+  })
+
+  test('a file with a broken page in its middle', async () => {
+    const { held, name } = filesOf('training')[0]
+    const file = openSync(held, 'r+')
+    writeSync(file, Buffer.alloc(400, 0xff), 0, 400, 600)
+    closeSync(file)
+    expect(said(await verify())).toEqual([expect.stringMatching(`^training ${name} cannot be read: `)])
+  })
+
+  test('a file that is gone', async () => {
+    const { held, shown, name } = filesOf('xp_ledger').at(-1)!
+    rmSync(held)
+    rmSync(shown)
+    expect(said(await verify())).toContain(`xp_ledger ${name} is listed and not there`)
+  })
+
+  test('a file that lost its second name, and one whose second name shows other content', async () => {
+    const [first, second] = filesOf('rejections')
+    rmSync(first.shown)
+    rmSync(second.shown)
+    writeFileSync(second.shown, 'PAR1')
+    expect(said(await verify())).toEqual([
+      `rejections ${first.name} is not shown in its table’s folder: readers who list it miss its rows`,
+      `rejections ${second.name} is shown in its table’s folder with other content`,
+    ])
+  })
+
+  test('files that are shown and are not the store’s, or not live', async () => {
+    const { held, name } = filesOf('training')[0]
+    const other = name.replace(/part-\d+/, 'part-000000000000000')
+    copyFileSync(held, join(folder, 'lake', other))
+    writeFileSync(join(folder, 'lake', name, '..', 'notes.parquet'), 'mine')
+    expect(said(await verify())).toEqual([
+      `training ${other} is shown in its table’s folder and is not on the list of live files`,
+      `training ${join(name, '..', 'notes.parquet')} is not the store’s, and readers who list folders read it`,
+    ])
+  })
+
+  test('a file of another schema', async () => {
+    await rewrite('training', 0, 'SELECT * EXCLUDE (summary), 1 AS mood FROM FILE')
+    await rewrite('xp_ledger', 0, 'SELECT * REPLACE (xp::FLOAT AS xp) FROM FILE')
+    expect(said(await verify())).toEqual([
+      expect.stringMatching(/^training training.* has a column mood that its table has not$/),
+      expect.stringMatching(/^xp_ledger xp_ledger.* has xp as FLOAT, not DOUBLE$/),
+    ])
+  })
+})
+
+describe('damage to rows, every list agreeing with it', () => {
+  test('a row that is there twice', async () => {
+    await rewrite('rejections', 0, 'SELECT * FROM FILE UNION ALL (SELECT * FROM FILE LIMIT 1)')
+    expect(said(await verify())).toContain('rejections 1 row more than once, among them an_refused_0')
+  })
+
+  test('a row of the store that the lake lacks, and one that it has otherwise', async () => {
+    await rewrite('rejections', 0, `SELECT * FROM FILE WHERE analysis_id <> 'an_refused_3'`)
+    await rewrite('training', -1, 'SELECT * REPLACE (score + 1 AS score) FROM FILE')
+    expect(said(await verify())).toEqual([
+      'training 1 row of the lake not as in the store, among them an_9',
+      'rejections 1 row of the store not in the lake, among them an_refused_3',
+    ])
+  })
+
+  test('a row that both lack: the points of its agent and the award without it tell', async () => {
+    await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_9'`)
+    await inStore(`DELETE FROM training WHERE analysis_id = 'an_9'`)
+    expect(said(await verify())).toEqual([
+      'xp_ledger 1 award without an accepted submission, among them an_9',
+    ])
+  })
+
+  test('an award that is gone, one that went to another, and a sum that a restart gets otherwise', async () => {
+    await rewrite('xp_ledger', -1, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_9'`)
+    await inStore(
+      `DELETE FROM xp_ledger WHERE entry_id = 'xp-an_9'`,
+      `UPDATE xp_ledger SET xp = xp + 1 WHERE entry_id = 'xp-an_8'`,
+    )
+    expect(said(await verify())).toEqual([
+      'xp_ledger 1 row of the lake not as in the store, among them xp-an_8',
+      'training 1 accepted submission without an award, among them an_9',
+      'xp_ledger ag_2 has 52.5 XP by its rows, and 53.5 after a restart',
+    ])
+  })
+
+  test('row numbers that no live file has', async () => {
+    const { name } = filesOf('rejections')[0]
+    await inStore(`DELETE FROM lake_files WHERE path = '${name}'`)
+    expect(said(await verify())).toContainEqual(
+      expect.stringMatching(/^rejections no live file has the row numbers 1 to \d+$/),
+    )
+  })
+})
+
+describe('damage to the catalog', () => {
+  test('one that lists files which were replaced', async () => {
+    copyFileSync(join(root, 'older.duckdb'), catalog())
+    const found = said(await verify())
+    expect(found).toContainEqual(
+      expect.stringMatching(/^training training.* is in the catalog and no longer live: it was replaced$/),
+    )
+    expect(found).toContainEqual(
+      expect.stringMatching(/^training training.* is live and not in the catalog$/),
+    )
+  })
+
+  test('one that is gone, or no database', async () => {
+    rmSync(catalog())
+    expect(said(await verify())).toEqual([expect.stringMatching(/^catalog.duckdb cannot be opened: /)])
+    writeFileSync(catalog(), 'PAR1')
+    expect(said(await verify())).toEqual([expect.stringMatching(/^catalog.duckdb cannot be opened: /)])
+  })
+
+  test('a view that reads a file which its list lacks', async () => {
+    await runSql(catalog(), `DELETE FROM lake_files WHERE table_name = 'rejections' AND dt = '2025-06-01'`)
+    expect(said(await verify())).toContainEqual(
+      expect.stringMatching(/^rejections .* is read by the catalog’s view and not on its list$/),
+    )
+  })
+})
+
+describe('without the store', () => {
+  afterEach(() => rmSync(join(root, 'moved'), { recursive: true, force: true }))
+
+  test('the lake alone is checked against its catalog', async () => {
+    rmSync(databasePath(folder))
+    expect(await verify()).toMatchObject({
+      scope: 'files',
+      reason: expect.stringContaining('there is no store beside the lake'),
+      findings: [],
+    })
+    truncateSync(filesOf('training')[0].held, 100)
+    expect(said(await verify())).toHaveLength(1)
+  })
+
+  test('a journal that is missing is told of', async () => {
+    rmSync(journalPath(folder))
+    rmSync(journalLogPath(folder), { force: true })
+    expect(said(await verify())).toEqual([
+      expect.stringContaining('is missing: rows that waited in it are lost'),
+    ])
+  })
+
+  test('a broken store is told of, and a folder without a lake', async () => {
+    writeFileSync(databasePath(folder), 'no database')
+    await expect(verify()).rejects.toMatchObject({ code: 'store_unavailable' })
+    removeFolder(folder)
+    await expect(verify()).rejects.toMatchObject({ code: 'not_found' })
+  })
+})
