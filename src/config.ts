@@ -9,6 +9,7 @@ const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(mi
 const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
 const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
 const HOUR_MS = 3_600_000
+const RETAIN_DAYS_MAX = 36_500
 
 /** Every setting: README's table is held equal to this. `secret` ones have no flag: command lines are public. */
 export const SETTINGS = {
@@ -121,6 +122,11 @@ export const SETTINGS = {
     wholeNumber(0, 7 * 24 * HOUR_MS),
     'How long a replaced Parquet file stays for readers of an older catalog, ms',
   ),
+  retainTrainingDays: retention('training', 1),
+  retainRejectionsDays: retention('rejections', 1),
+  // Outcomes look a day ahead of their submission.
+  retainBarsDays: retention('bars', 2),
+  retainOutcomesDays: retention('outcomes', 1),
   tokensMax: setting(
     'tokens-max',
     'TOKENS_MAX',
@@ -242,6 +248,16 @@ function setting<Schema extends z.ZodType>(
 
 function secret(env: string, description: string): Setting<z.ZodString> {
   return { flag: null, env: `MINTLAKE_${env}`, otherwise: '', schema: z.string(), description }
+}
+
+/** Whole dates leave the lake. The ledger stays, or it would not add up; a token's texts, since they are still in force. */
+function retention(table: 'training' | 'rejections' | 'bars' | 'outcomes', daysMin: number) {
+  const days = wholeNumber(0, RETAIN_DAYS_MAX).refine(
+    (value) => value === 0 || value >= daysMin,
+    `must be 0 or at least ${daysMin}`,
+  )
+  const description = `Full days before today that ${table} stay in the lake; 0: for ever`
+  return setting(`retain-${table}-days`, `RETAIN_${table.toUpperCase()}_DAYS`, '0', days, description)
 }
 
 function wordList() {

@@ -28,6 +28,7 @@ import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
 import { type Exporter, openExporter } from './store/exporter.ts'
+import type { RetainedDays } from './store/retention.ts'
 import { openStore } from './store/store.ts'
 import type { StoreDoor } from './store/types.ts'
 
@@ -62,7 +63,8 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
   const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs } = config
-  const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, clock, log })
+  const retainDays = retainedDays(config)
+  const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, retainDays, clock, log })
   try {
     const exporter = openExporter({ dataDir, log })
     return await furnish(config, store, exporter, clock, log, options)
@@ -211,6 +213,18 @@ async function furnish(
       return stopping
     },
   }
+}
+
+/** By table; 0 is for ever. */
+function retainedDays(config: Config): RetainedDays {
+  const { retainTrainingDays, retainRejectionsDays, retainBarsDays, retainOutcomesDays } = config
+  const days: RetainedDays = {
+    training: retainTrainingDays,
+    rejections: retainRejectionsDays,
+    bars: retainBarsDays,
+    outcomes: retainOutcomesDays,
+  }
+  return Object.fromEntries(Object.entries(days).filter(([, retained]) => retained > 0))
 }
 
 async function health(

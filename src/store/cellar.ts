@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { EncodedWrite } from './cells.ts'
 import { CLOSE_TIMEOUT_MS, OPEN_TIMEOUT_MS, REOPEN_DELAY_MS } from './limits.ts'
 import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
+import type { RetainedDays } from './retention.ts'
 import type { Recovered, StoreLog } from './types.ts'
 import { startWorker, unavailable, type WorkerLink } from './worker-link.ts'
 
@@ -15,6 +16,7 @@ export interface CellarOptions {
   commitTimeoutMs: number
   lakeGraceMs: number
   keptSeqs: number
+  retainDays: RetainedDays
   crashAt: CrashPoint | null
 }
 
@@ -54,8 +56,10 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   async function start(): Promise<Recovered> {
-    const { dataDir, lakeGraceMs, keptSeqs, crashAt } = options
-    const started = startWorker({ dataDir, lakeGraceMs, keptSeqs, crashAt }, writeLog, () => onExit(started))
+    const { dataDir, lakeGraceMs, keptSeqs, retainDays, crashAt } = options
+    const started = startWorker({ dataDir, lakeGraceMs, keptSeqs, retainDays, crashAt }, writeLog, () =>
+      onExit(started),
+    )
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq

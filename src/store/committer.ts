@@ -6,6 +6,7 @@ import { TABLES } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
 import { type Database, query, transaction } from './database.ts'
 import { appendToJournal } from './journal.ts'
+import { EVER_LISTED } from './manifest.ts'
 import { ALL_TABLES, identifier, JOURNAL, JOURNAL_MARK, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
 
 export interface CommitRequest {
@@ -34,7 +35,7 @@ async function highestSeq(connection: DuckDBConnection): Promise<number> {
   const all = [
     ...tables,
     `SELECT max(${ROW_SEQ}) FROM ${JOURNAL}`,
-    `SELECT max(seq_last) FROM ${MANIFEST} WHERE table_name IN (${SHARED_NUMBERS})`,
+    `SELECT max(seq_last) FROM (${EVER_LISTED}) WHERE table_name IN (${SHARED_NUMBERS})`,
   ].join(' UNION ALL ')
   const rows = await query<{ seq: number }>(
     connection,

@@ -34,6 +34,7 @@ import { planMerges } from './merge-plan.ts'
 import { mergeParts } from './merging.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { lakeFolder, spillFolder } from './paths.ts'
+import { type RetainedDays, retireOverdue } from './retention.ts'
 import { openShelf } from './shelf.ts'
 import {
   identifier,
@@ -71,6 +72,7 @@ export interface LakeOptions {
   dataDir: string
   /** How long a replaced file stays for readers who have begun, ms. */
   graceMs: number
+  retainDays: RetainedDays
   /** Called at each named point, so that a test can cut the work off there. */
   reach(point: CrashPoint): void
   log(line: LogLine): void
@@ -140,6 +142,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   const shelf = await openShelf(lakeDir)
   const { reach, log } = options
   const merges = pLimit(MERGES_AT_ONCE)
+  const tidies = pLimit(1)
   /** Tables whose last flush failed half-way: they are settled before the next one. */
   const unsettled = new Set<string>(LAKE_TABLES.map((table) => table.name))
   /** The catalog no longer says what the list says. */
@@ -328,7 +331,22 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     })
   }
 
-  async function tidy(nowMs: number, quietMs: number) {
+  /** Dates that are over their table's time leave the catalog and the folders; their files go after the grace. */
+  async function retireDates(nowMs: number): Promise<void> {
+    await database.maintenance.run(async (connection) => {
+      const parts = await retireOverdue(connection, options.retainDays, nowMs)
+      if (parts.length === 0) return
+      catalogIsStale = true
+      reach('retain:listed')
+      await shelf.hide(parts)
+      reach('retain:hidden')
+      await refreshCatalog(connection, nowMs)
+      log({ level: 'info', message: 'old dates left the lake', fields: { files: parts.length } })
+    })
+  }
+
+  async function tidyNow(nowMs: number, quietMs: number) {
+    await retireDates(nowMs)
     let merged = 0
     for (const table of LAKE_TABLES) {
       // A merge may make its table ready for the next one.
@@ -337,6 +355,9 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     }
     return { merged, removed: await removeReplaced(nowMs) }
   }
+
+  /** One at a time: what one merges another must not. */
+  const tidy = (nowMs: number, quietMs: number) => tidies(() => tidyNow(nowMs, quietMs))
 
   async function tableStatus(connection: DuckDBConnection, table: LakeTable, ackedSeq: number) {
     const listed = await query<{ files: number; rows: number; bytes: number }>(

@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
 import { query, transaction } from './database.ts'
 import { type Part, partPath } from './lake-files.ts'
-import { literal, MANIFEST } from './sql.ts'
+import { literal, MANIFEST, REMOVALS } from './sql.ts'
 
 /** A whole file, on the list. */
 export interface ListedPart extends Part {
@@ -18,6 +18,10 @@ export interface ListedPart extends Part {
 const COLUMNS = `table_name AS "table", strftime(dt, '%Y-%m-%d') AS date, seq_first::DOUBLE AS first,
   seq_last::DOUBLE AS last, row_count::DOUBLE AS rows, byte_count::DOUBLE AS bytes, schema_version AS "schemaVersion",
   epoch_ms(written_at)::DOUBLE AS "writtenAtMs"`
+
+/** The last row number of each file that is or was on the list, as far as others do not go beyond it. */
+export const EVER_LISTED = `SELECT table_name, seq_last FROM ${MANIFEST}
+  UNION ALL SELECT table_name, seq_last FROM ${REMOVALS}`
 
 /** Files that make up a table, oldest rows first. */
 export const liveParts = (connection: DuckDBConnection, table: string): Promise<ListedPart[]> =>
@@ -46,7 +50,7 @@ export async function knownPaths(connection: DuckDBConnection, table: string): P
 
 /** The first row that no file holds yet: everything before it is in the lake. */
 export async function nextSeq(connection: DuckDBConnection, table: string): Promise<number> {
-  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM ${MANIFEST} WHERE table_name = $table`
+  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM (${EVER_LISTED}) WHERE table_name = $table`
   return (await query<{ last: number }>(connection, sql, { table }))[0].last + 1
 }
 
@@ -59,7 +63,8 @@ type NewPart = Omit<ListedPart, 'schemaVersion' | 'writtenAtMs'>
 const insert = (connection: DuckDBConnection, parts: readonly NewPart[], nowMs: number) =>
   connection.run(`INSERT INTO ${MANIFEST} VALUES ${parts.map((part) => rowOf(part, nowMs)).join(', ')}`)
 
-const retire = (connection: DuckDBConnection, parts: readonly Part[], nowMs: number) =>
+/** Takes live files off the list, for readers who have begun to keep until the grace is over. */
+export const retire = (connection: DuckDBConnection, parts: readonly Part[], nowMs: number) =>
   connection.run(
     `UPDATE ${MANIFEST} SET replaced_at = epoch_ms(${nowMs})
      WHERE path IN (${parts.map((part) => literal(partPath(part))).join(', ')})`,

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../schema/errors.ts'
 import type { Row } from '../schema/tables.ts'
 import type { BarDelivery } from './bars.ts'
 import type { EncodedWrite } from './cells.ts'
+import type { RetainedDays } from './retention.ts'
 import type { LakeTableStatus, Recovered } from './types.ts'
 
 /** Places in the lake's work where a test may have the process killed. */
@@ -23,6 +24,8 @@ export const CRASH_POINTS = [
   'expire:forgotten',
   'catalog:written',
   'catalog:swapped',
+  'retain:listed',
+  'retain:hidden',
   'spread:copied',
   'spread:marked',
   'thin:folded',
@@ -37,6 +40,7 @@ export interface WorkerOptions {
   lakeGraceMs: number
   /** Row numbers, counted back from the youngest, that stay in the store's tables though the lake has them. */
   keptSeqs: number
+  retainDays: RetainedDays
   crashAt: CrashPoint | null
 }
 

@@ -55,10 +55,14 @@ export const CREATE_JOURNAL_MARK = [
 
 /** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
 export const MANIFEST = 'lake_files'
+/** Dates that left the lake for good, by table; see retention.ts. */
+export const REMOVALS = 'lake_removals'
 export const CREATE_MANIFEST = [
   `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
     table_name VARCHAR NOT NULL, path VARCHAR NOT NULL, dt DATE NOT NULL, seq_first BIGINT NOT NULL,
     seq_last BIGINT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, written_at TIMESTAMP NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS ${REMOVALS} (table_name VARCHAR NOT NULL, dt DATE NOT NULL, row_count BIGINT NOT NULL,
+    seq_last BIGINT NOT NULL, removed_at TIMESTAMP NOT NULL)`,
   // Added since: a file of before has the first schema and is live.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,

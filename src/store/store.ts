@@ -26,6 +26,7 @@ import {
 import type { CrashPoint } from './messages.ts'
 import { databaseLogPath, databasePath, journalLogPath, journalPath } from './paths.ts'
 import { type Repeating, repeating } from './repeating.ts'
+import type { RetainedDays } from './retention.ts'
 import type { LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
 import { unavailable } from './worker-link.ts'
 
@@ -37,6 +38,8 @@ export interface StoreOptions {
   lakeTidyMs?: number
   /** How long a replaced file stays for readers who have begun, ms. */
   lakeGraceMs?: number
+  /** Full days before today whose rows stay in the lake, by table; a table that is not named stays for ever. */
+  retainDays?: RetainedDays
   /** Row numbers, counted back from the youngest, whose rows stay in the store though the lake has them too. */
   keptSeqs?: number
   /** How long a date must have been without a new file before all of its files are made one, ms. */
@@ -85,6 +88,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       log: options.log,
       commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
       lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
+      retainDays: options.retainDays ?? {},
       keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
       crashAt: options.crashAt ?? null,
     })

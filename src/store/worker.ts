@@ -90,8 +90,8 @@ const handlers: Handlers = {
     if (ackedSeq !== null) await committer.retract(ackedSeq)
     const journal = openJournal(database, { log, reach })
     await journal.spread(committer.lastSeq)
-    const { dataDir, lakeGraceMs } = options
-    const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, reach, log })
+    const { dataDir, lakeGraceMs, retainDays } = options
+    const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, retainDays, reach, log })
     const archive = openArchive(database.archive, lake.pathOf)
     await catchUp(lake, committer.lastSeq, nowMs)
     const bars = await openBars(database, lake.pathOf)

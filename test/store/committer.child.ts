@@ -18,6 +18,7 @@ const store = await openTestStore(folder, {
   lakeFlushMs: mode === 'storm' ? 50 : 0,
   lakeTidyMs: mode === 'storm' ? 70 : 0,
   lakeGraceMs: 0,
+  retainDays: mode === 'retain' ? { training: 0 } : {},
   keptSeqs: mode === 'storm' ? 500 : 0,
 })
 
@@ -61,7 +62,14 @@ async function tidy(): Promise<void> {
   await store.tidyLake()
 }
 
+/** Rows of three days; those of the days before today leave. */
+async function retain(): Promise<void> {
+  await flush()
+  await store.tidyLake()
+}
+
 if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
 else if (mode === 'flush') await flush()
 else if (mode === 'tidy') await tidy()
+else if (mode === 'retain') await retain()
 else await onDemand()

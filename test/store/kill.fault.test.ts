@@ -113,13 +113,32 @@ test('killed twice amid 200 callers and flushes, the store has each acknowledged
 }, 60_000)
 
 describe('a process that dies while it works on the lake loses nothing and doubles nothing', () => {
-  test.each(CRASH_POINTS)(
+  test.each(CRASH_POINTS.filter((point) => !point.startsWith('retain')))(
     'at %s',
     async (point) => {
       const child = start(/^(merge|expire)/.test(point) ? 'tidy' : 'flush', point)
       expect((await child.exited).signal).toBe('SIGKILL')
       expect(child.lines.length).toBeGreaterThanOrEqual(6)
       await expectWhole(child.lines)
+    },
+    30_000,
+  )
+
+  test.each(CRASH_POINTS.filter((point) => point.startsWith('retain')))(
+    'at %s: dates that left stay away, and nothing else does',
+    async (point) => {
+      const child = start('retain', point)
+      expect((await child.exited).signal).toBe('SIGKILL')
+      const today = child.lines.filter((_, i) => i % 3 === 0)
+      const store = await openTestStore(folder)
+      try {
+        expect(await catalogIds()).toEqual(today)
+        expect(await ids('training')).toEqual(today)
+        expect(await ids('xp_ledger')).toEqual(child.lines)
+        expect(store.recovered.xpTotals).toMatchObject([{ analyses: child.lines.length }])
+      } finally {
+        await store.close()
+      }
     },
     30_000,
   )

@@ -1,0 +1,54 @@
+// In: for how many days each table stays in the lake. Out: older dates, whole, off the list of live files, and a note of
+// what went: so a row number is never given out again, and a check knows why rows are missing. Never removes a file:
+// that is done after the readers' grace, as for files that were merged.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import type { TableName } from '../schema/tables.ts'
+import { transaction } from './database.ts'
+import { partPath } from './lake-files.ts'
+import { type ListedPart, liveParts, retire } from './manifest.ts'
+import { LAKE_TABLES, literal, MANIFEST, REMOVALS } from './sql.ts'
+
+const DAY_MS = 86_400_000
+
+/** Full days before today whose rows stay in the lake. A table that is not named stays for ever. */
+export type RetainedDays = Partial<Record<TableName, number>>
+
+/** The oldest UTC date that stays. */
+export const firstRetainedDate = (days: number, nowMs: number): string =>
+  new Date(nowMs - days * DAY_MS).toISOString().slice(0, 10)
+
+/** Live files of dates that are over their table's time. */
+async function overdue(
+  connection: DuckDBConnection,
+  days: RetainedDays,
+  nowMs: number,
+): Promise<ListedPart[]> {
+  const parts: ListedPart[] = []
+  for (const { name } of LAKE_TABLES) {
+    const retained = days[name as TableName]
+    if (retained === undefined) continue
+    const first = firstRetainedDate(retained, nowMs)
+    parts.push(...(await liveParts(connection, name)).filter(({ date }) => date < first))
+  }
+  return parts
+}
+
+const noteRemovals = (connection: DuckDBConnection, paths: string, nowMs: number) =>
+  connection.run(`INSERT INTO ${REMOVALS} SELECT table_name, dt, sum(row_count), max(seq_last), epoch_ms(${nowMs})
+    FROM ${MANIFEST} WHERE path IN (${paths}) GROUP BY ALL`)
+
+/** Takes overdue dates off the list. @returns their files. */
+export async function retireOverdue(
+  connection: DuckDBConnection,
+  days: RetainedDays,
+  nowMs: number,
+): Promise<ListedPart[]> {
+  const parts = await overdue(connection, days, nowMs)
+  if (parts.length === 0) return parts
+  const paths = parts.map((part) => literal(partPath(part))).join(', ')
+  await transaction(connection, async () => {
+    await noteRemovals(connection, paths, nowMs)
+    await retire(connection, parts, nowMs)
+  })
+  return parts
+}
