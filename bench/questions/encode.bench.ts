@@ -190,6 +190,7 @@ export const question: Question = {
   name: 'encode',
   title: '1000 bars on the wire',
   rounds: 3,
+  variants: ['msgpack', 'arrow, cold', 'apache-arrow'],
   candidates: {
     json: (options) => warm('json', options),
     arrow: (options) => warm('arrow', options),

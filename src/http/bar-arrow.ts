@@ -39,10 +39,12 @@ const templates = new Map<string, Template>()
 
 export function barsToArrow(columns: BarColumns, shape: BarShape): Buffer {
   const { head, tail, bytes, at } = templateOf(columns.rowCount, shape)
-  // A buffer of its own, so that its places are aligned for the columns; zeroed, as padding is.
-  const { buffer } = new Uint8Array(bytes)
-  const stream = Buffer.from(buffer)
+  // A buffer of its own, so that its places are aligned for the columns.
+  const stream = Buffer.allocUnsafeSlow(bytes)
+  const { buffer } = stream
   stream.set(head)
+  // Padding is zero; only the last two columns have any.
+  stream.fill(0, at[6], bytes - tail.length)
   stream.set(tail, bytes - tail.length)
   const { t, o, h, l, c, v, n, closed, rowCount } = columns
   putTimes(new Uint32Array(buffer, at[0], 2 * rowCount), t)
@@ -56,13 +58,20 @@ export function barsToArrow(columns: BarColumns, shape: BarShape): Buffer {
 /** Whole milliseconds as 64-bit integers, in halves: a BigInt for each costs more than all the rest. */
 function putTimes(halves: Uint32Array, times: Float64Array): void {
   for (let row = 0; row < times.length; row++) {
-    halves[2 * row] = times[row] % HIGH
-    halves[2 * row + 1] = times[row] / HIGH
+    const high = Math.floor(times[row] / HIGH)
+    halves[2 * row] = times[row] - high * HIGH
+    halves[2 * row + 1] = high
   }
 }
 
 function putFlags(stream: Buffer, at: number, flags: Uint8Array): void {
-  for (let row = 0; row < flags.length; row++) stream[at + (row >> 3)] |= flags[row] << (row & 7)
+  let bits = 0
+  for (let row = 0; row < flags.length; row++) {
+    bits |= flags[row] << (row & 7)
+    if ((row & 7) !== 7 && row !== flags.length - 1) continue
+    stream[at + (row >> 3)] = bits
+    bits = 0
+  }
 }
 
 function templateOf(rowCount: number, shape: BarShape): Template {

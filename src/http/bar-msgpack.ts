@@ -1,5 +1,5 @@
 // In: bars as columns. Out: msgpack: plain maps that any reader opens, every price a 64-bit float whatever its value, so
-// that a field has one type. A row always has the same bytes but for its values: they are written over a copy of one.
+// that a field has one type. A row always has the same bytes but for its values: they are written over copies of one.
 // Never decides which bars.
 import { Packr } from 'msgpackr'
 import type { BarColumns } from '../market/types.ts'
@@ -67,11 +67,19 @@ export function barsToMsgpack(columns: BarColumns, shape: BarShape, meta: object
   return body
 }
 
+/** The same row again and again, in ever larger copies: a copy for each costs more than its values. */
+function repeat(body: Buffer, first: number, end: number, row: Buffer): void {
+  if (first === end) return
+  body.set(row, first)
+  for (let made = first + row.length; made < end; made += made - first)
+    body.copyWithin(made, first, Math.min(made, end - made + first))
+}
+
 function putRows(body: Buffer, first: number, columns: BarColumns, { row: template, at }: Template): void {
   const { t, o, h, l, c, v, n, closed, rowCount } = columns
+  repeat(body, first, first + rowCount * template.length, template)
   const view = new DataView(body.buffer, body.byteOffset, body.length)
   for (let row = 0, start = first; row < rowCount; row++, start += template.length) {
-    body.set(template, start)
     view.setFloat64(start + at[0], t[row])
     view.setFloat64(start + at[1], o[row])
     view.setFloat64(start + at[2], h[row])

@@ -27,31 +27,29 @@ function barAt({ t, o, h, l, c, v, n, closed }: Omit<BarColumns, keyof Bars | 'r
   }
 }
 
-/** The same as columns. */
+/** The same as columns, of `space` where it is large enough: then they are valid until it is used again. */
 export function readColumns(
   store: BarStore,
   slot: number,
   query: BarsQuery,
   watermarkMs: number,
+  space?: ColumnSpace,
 ): BarColumns {
   const { limit, tf } = query
   assert(limit >= 1 && limit <= BARS_ANSWERED_MAX, 'an answer holds between one bar and the maximum')
   const { fromMs, toMs, filled } = rangeOf(query)
-  const length = TIMEFRAME_MS[tf]
   const timeframe = TIMEFRAMES.indexOf(tf)
-  const rows = new Rows(Math.min(limit, intervalsOf(store, slot, timeframe, fromMs, toMs)))
-  let newerT = 0
-  store.backwards(slot, timeframe, (values, at) => {
-    const t = values[at + T]
-    if (filled && newerT !== 0) {
-      const last = Math.min(newerT - length, intervalStart(toMs, length))
-      rows.fill(last, Math.max(t + length, fromMs), length, values[at + C])
-    }
-    newerT = t
-    if (t >= fromMs && t <= toMs) rows.put(values, at, t + length <= watermarkMs)
-    return rows.hasRoom && t >= fromMs
-  })
-  return rows.taken(length, (firstT, lastT, rowCount) =>
+  const rowsMax = Math.min(limit, intervalsOf(store, slot, timeframe, fromMs, toMs))
+  const range = { fromMs, toMs, filled, lengthMs: TIMEFRAME_MS[tf], watermarkMs, rowsMax }
+  const rows = new Rows(
+    range,
+    space !== undefined && space.rows >= rowsMax ? space : new ColumnSpace(rowsMax),
+  )
+  const open = store.foldOpen(slot, timeframe)
+  const ring = store.ring(timeframe)
+  if (rows.take(store.scratch, 0, open * BAR_STRIDE))
+    ring.runs(slot, (first, end) => rows.take(ring.values, first, end))
+  return rows.taken((firstT, lastT, rowCount) =>
     versionOf(store, slot, timeframe, watermarkMs, firstT, lastT, rowCount),
   )
 }
@@ -109,80 +107,132 @@ export function versionOf(
   return `${extent}.${settledT}-${trades}-${closed}`
 }
 
+/** Memory for the columns of an answer. Making it anew costs as much as reading the bars. */
+export class ColumnSpace {
+  readonly rows: number
+  readonly t: Float64Array
+  readonly o: Float64Array
+  readonly h: Float64Array
+  readonly l: Float64Array
+  readonly c: Float64Array
+  readonly v: Float64Array
+  readonly n: Int32Array
+  readonly closed: Uint8Array
+
+  constructor(rows: number) {
+    const column = () => new Float64Array(rows)
+    this.rows = rows
+    this.t = column()
+    this.o = column()
+    this.h = column()
+    this.l = column()
+    this.c = column()
+    this.v = column()
+    this.n = new Int32Array(rows)
+    this.closed = new Uint8Array(rows)
+  }
+}
+
+interface RowsRange extends BarRange {
+  lengthMs: number
+  watermarkMs: number
+  rowsMax: number
+}
+
 /** Rows of an answer, put newest first. */
 class Rows {
-  readonly #limit: number
-  readonly #t: Float64Array
-  readonly #prices: readonly Float64Array[]
-  readonly #n: Int32Array
-  readonly #closed: Uint8Array
+  readonly #range: RowsRange
+  readonly #space: ColumnSpace
   /** The place of the row put last. */
   #first: number
   #traded = 0
+  /** Start of the bar seen last, 0 before the first. */
+  #newerT = 0
 
-  constructor(limit: number) {
-    const column = () => new Float64Array(limit)
-    this.#limit = limit
-    this.#first = limit
-    this.#t = column()
-    this.#prices = [column(), column(), column(), column(), column()]
-    this.#n = new Int32Array(limit)
-    this.#closed = new Uint8Array(limit)
+  constructor(range: RowsRange, space: ColumnSpace) {
+    this.#range = range
+    this.#space = space
+    this.#first = range.rowsMax
   }
 
-  get hasRoom(): boolean {
-    return this.#first > 0
-  }
-
-  put(values: Float64Array, at: number, closed: boolean): void {
-    if (!this.hasRoom) return
-    const row = --this.#first
-    const [o, h, l, c, v] = this.#prices
-    this.#t[row] = values[at + T]
-    o[row] = values[at + O]
-    h[row] = values[at + H]
-    l[row] = values[at + L]
-    c[row] = values[at + C]
-    v[row] = values[at + V]
-    this.#n[row] = tradesOf(values[at + N])
-    this.#closed[row] = closed ? 1 : 0
-    this.#traded++
-  }
-
-  /** Empty bars at the close before them, from `lastT` down to no earlier than `fromMs`. */
-  fill(lastT: number, fromMs: number, lengthMs: number, close: number): void {
-    for (let t = lastT; t >= fromMs && this.hasRoom; t -= lengthMs) {
-      const row = --this.#first
-      this.#t[row] = t
-      for (let price = 0; price < 4; price++) this.#prices[price][row] = close
-      this.#closed[row] = 1
+  /**
+   * Takes what qualifies of the bars that lie side by side from `first` to before `end`, last one first. In one loop,
+   * because a call for each bar costs more than the bar.
+   * @returns whether older bars are wanted.
+   */
+  take(values: Float64Array, first: number, end: number): boolean {
+    const { fromMs, toMs, filled, lengthMs, watermarkMs } = this.#range
+    const { t, o, h, l, c, v, n, closed } = this.#space
+    const closedToMs = watermarkMs - lengthMs
+    let row = this.#first
+    let traded = 0
+    let time = Number.POSITIVE_INFINITY
+    for (let at = end - BAR_STRIDE; at >= first; at -= BAR_STRIDE) {
+      time = values[at + T]
+      if (filled) row = this.#filledAfter(time, values[at + C], row)
+      if (time < fromMs || row === 0) break
+      if (time > toMs) continue
+      row--
+      traded++
+      t[row] = time
+      o[row] = values[at + O]
+      h[row] = values[at + H]
+      l[row] = values[at + L]
+      c[row] = values[at + C]
+      v[row] = values[at + V]
+      n[row] = tradesOf(values[at + N])
+      closed[row] = time <= closedToMs ? 1 : 0
     }
+    this.#first = row
+    this.#traded += traded
+    return row > 0 && time >= fromMs
   }
 
-  taken(lengthMs: number, version: (firstT: number, lastT: number, rowCount: number) => string): BarColumns {
+  /** Empty bars at the close before them, between the bar of `time` and the newer one, as far as they qualify. */
+  #filledAfter(time: number, close: number, row: number): number {
+    const { fromMs, toMs, lengthMs } = this.#range
+    const { t, o, h, l, c, v, n, closed } = this.#space
+    const newerT = this.#newerT
+    this.#newerT = time
+    if (newerT === 0) return row
+    const last = Math.min(newerT - lengthMs, intervalStart(toMs, lengthMs))
+    let at = row
+    for (let empty = last; empty > time && empty >= fromMs && at > 0; empty -= lengthMs) {
+      at--
+      t[at] = empty
+      o[at] = h[at] = l[at] = c[at] = close
+      v[at] = n[at] = 0
+      closed[at] = 1
+    }
+    return at
+  }
+
+  taken(version: (firstT: number, lastT: number, rowCount: number) => string): BarColumns {
     const first = this.#first
-    const rowCount = this.#limit - first
-    const [o, h, l, c, v] = this.#prices.map((column) => column.subarray(first))
-    const t = this.#t.subarray(first)
-    const lastT = rowCount === 0 ? 0 : t[rowCount - 1]
-    const firstT = rowCount === 0 ? 0 : t[0]
+    const { rowsMax, lengthMs } = this.#range
+    const { t, o, h, l, c, v, n, closed } = this.#space
+    const rowCount = rowsMax - first
+    const firstT = rowCount === 0 ? 0 : t[first]
+    const lastT = rowCount === 0 ? 0 : t[rowsMax - 1]
     return {
       rowCount,
-      t,
-      o,
-      h,
-      l,
-      c,
-      v,
-      n: this.#n.subarray(first),
-      closed: this.#closed.subarray(first),
+      t: t.subarray(first, rowsMax),
+      o: o.subarray(first, rowsMax),
+      h: h.subarray(first, rowsMax),
+      l: l.subarray(first, rowsMax),
+      c: c.subarray(first, rowsMax),
+      v: v.subarray(first, rowsMax),
+      n: n.subarray(first, rowsMax),
+      closed: closed.subarray(first, rowsMax),
       gaps: gapsOf(firstT, lastT, lengthMs, rowCount, this.#traded),
       version: version(firstT, lastT, rowCount),
     }
   }
 }
 
-export const emptyColumns = (): BarColumns => new Rows(0).taken(1, () => '')
+const NOTHING: RowsRange = { fromMs: 0, toMs: 0, filled: false, lengthMs: 1, watermarkMs: 0, rowsMax: 0 }
+
+export const emptyColumns = (): BarColumns => new Rows(NOTHING, new ColumnSpace(0)).taken(() => '')
 
 /** Intervals without a trade, filled or not, between the first and the last row. */
 export const gapsOf = (

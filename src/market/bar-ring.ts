@@ -18,7 +18,10 @@ export const BAR_STRIDE = 8
 /** More trades than this in one bar would run into each other; a day at 700 trades a second does not reach it. */
 export const COUNT_UNIT = 67_108_864
 
-export const tradesOf = (counts: number): number => Math.floor(counts / COUNT_UNIT)
+/** Exact, as the unit is a power of two. */
+const UNITS_PER_COUNT = 1 / COUNT_UNIT
+
+export const tradesOf = (counts: number): number => Math.floor(counts * UNITS_PER_COUNT)
 export const buysOf = (counts: number): number => counts - Math.floor(counts / COUNT_UNIT) * COUNT_UNIT
 
 const NONE = 0xffffffff
@@ -100,6 +103,16 @@ export class BarRing {
       for (let address = (end - 1) * BAR_STRIDE; address >= first; address -= BAR_STRIDE) {
         if (!visit(address)) return
       }
+      end = this.#endOf(this.#older[chunk])
+    }
+  }
+
+  /** Calls `visit` with where bars lie side by side, `first` to before `end`: newest run first, until it returns false. */
+  runs(token: number, visit: (first: number, end: number) => boolean): void {
+    let end = this.#end[token]
+    while (end !== 0) {
+      const chunk = this.#chunkOf(end)
+      if (!visit((chunk << this.#chunkBits) * BAR_STRIDE, end * BAR_STRIDE)) return
       end = this.#endOf(this.#older[chunk])
     }
   }

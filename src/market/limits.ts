@@ -22,6 +22,9 @@ export const BARS_PER_TOKEN_MAX_DEFAULT = 1_024
 /** Bars in one answer of the engine; asking it for more is a fault of the caller's. The API's own limit is far lower. */
 export const BARS_ANSWERED_MAX = 1_000_000
 
+/** Rows of the columns that are used for one answer after the other; a longer one has its own. */
+export const BAR_COLUMNS_KEPT = 1_024
+
 /** Text of closed bars kept for those who ask again, all series together; at the maximum the series asked for longest
  *  ago is forgotten, which costs its making when it is asked for again. */
 export const BAR_TEXT_BYTES_MAX = 32 * 1024 * 1024

@@ -14,12 +14,13 @@ import type {
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { readBars, readColumns } from './bar-query.ts'
+import { ColumnSpace, readBars, readColumns } from './bar-query.ts'
 import { BarTexts } from './bar-text.ts'
 import { BarStore } from './bars.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
 import {
+  BAR_COLUMNS_KEPT,
   LATE_GRACE_MS,
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
@@ -76,6 +77,7 @@ export class Market implements MarketDoor {
   readonly #tokens: TokenTable
   readonly #bars: BarStore
   readonly #barTexts: BarTexts
+  readonly #columnSpace = new ColumnSpace(BAR_COLUMNS_KEPT)
   readonly #windows: Windows
   readonly #versions: VersionLog
   readonly #rankings: Rankings
@@ -325,7 +327,8 @@ export class Market implements MarketDoor {
 
   barColumns(query: BarsQuery): BarColumns | null {
     const slot = this.#tokens.slotOf(query.mint)
-    return slot === -1 ? null : readColumns(this.#bars, slot, query, this.#watermarkOf(slot))
+    if (slot === -1) return null
+    return readColumns(this.#bars, slot, query, this.#watermarkOf(slot), this.#columnSpace)
   }
 
   barsText(query: BarsQuery, form: TextForm): BarsText | null {

@@ -46,7 +46,7 @@ export interface Bars {
   version: string
 }
 
-/** The same, column by column: the shape of Arrow. */
+/** The same, column by column: the shape of Arrow. Views of memory that the next call may write to: copied at once. */
 export interface BarColumns {
   rowCount: number
   t: Float64Array

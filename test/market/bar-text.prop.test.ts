@@ -183,7 +183,7 @@ describe('bars', () => {
           for (const act of steps) act(run)
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 60 },
     )
   })
 
