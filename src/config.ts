@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
+import { DISK_RESERVE_MB_DEFAULT } from './store/limits.ts'
 
 const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
 const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
@@ -127,6 +128,13 @@ export const SETTINGS = {
   // Outcomes look a day ahead of their submission.
   retainBarsDays: retention('bars', 2),
   retainOutcomesDays: retention('outcomes', 1),
+  diskReserveMb: setting(
+    'disk-reserve-mb',
+    'DISK_RESERVE_MB',
+    `${DISK_RESERVE_MB_DEFAULT}`,
+    wholeNumber(0, 1_000_000),
+    'Submissions are refused while less of the disk is free, MB; 0: until it is full',
+  ),
   tokensMax: setting(
     'tokens-max',
     'TOKENS_MAX',

@@ -62,9 +62,18 @@ export interface HouseOptions {
 export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
   const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
-  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs } = config
+  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb } = config
   const retainDays = retainedDays(config)
-  const store = await openStore({ dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, retainDays, clock, log })
+  const store = await openStore({
+    dataDir,
+    lakeFlushMs,
+    lakeTidyMs,
+    lakeGraceMs,
+    diskReserveMb,
+    retainDays,
+    clock,
+    log,
+  })
   try {
     const exporter = openExporter({ dataDir, log })
     return await furnish(config, store, exporter, clock, log, options)

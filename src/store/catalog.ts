@@ -3,10 +3,11 @@
 // new one, whole. Never holds a row of data, never is written while somebody may read it.
 import { rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
-import { partPath, syncFile } from './lake-files.ts'
+import { partPath, syncFile, wholeOrGone } from './lake-files.ts'
 import type { ListedPart } from './manifest.ts'
+import { inOwnDatabase } from './own-database.ts'
 import { selectFromFiles } from './parquet-sql.ts'
 import { identifier, LAKE_TABLES, type LakeTable, literal } from './sql.ts'
 
@@ -72,22 +73,12 @@ export async function writeCatalog(
   const temporary = `${path}.tmp`
   await rm(temporary, { force: true })
   await rm(`${temporary}.wal`, { force: true })
-  const instance = await DuckDBInstance.create(temporary, {
-    threads: '1',
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-  })
-  try {
-    const connection = await instance.connect()
-    try {
+  await wholeOrGone(temporary, () =>
+    inOwnDatabase(temporary, { threads: '1' }, async (connection) => {
       await fill(connection, tables, nowMs, options)
       await connection.run('CHECKPOINT')
-    } finally {
-      connection.closeSync()
-    }
-  } finally {
-    instance.closeSync()
-  }
+    }),
+  )
   await syncFile(temporary)
   options.reach('catalog:written')
   await rename(temporary, path)

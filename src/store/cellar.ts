@@ -2,8 +2,15 @@
 // ended, until one works. Never acknowledges rows that are not durable, and has rows taken back that were refused: a
 // worker is always told the highest row number that a caller was told of.
 import type { Clock } from '../lib/clock.ts'
+import type { Row } from '../schema/tables.ts'
 import type { EncodedWrite } from './cells.ts'
-import { CLOSE_TIMEOUT_MS, OPEN_TIMEOUT_MS, REOPEN_DELAY_MS } from './limits.ts'
+import {
+  CLOSE_TIMEOUT_MS,
+  LOOKUP_TIMEOUT_MS,
+  LOOKUPS_WAITING_MAX,
+  OPEN_TIMEOUT_MS,
+  REOPEN_DELAY_MS,
+} from './limits.ts'
 import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
 import type { RetainedDays } from './retention.ts'
 import type { Recovered, StoreLog } from './types.ts'
@@ -17,6 +24,7 @@ export interface CellarOptions {
   lakeGraceMs: number
   keptSeqs: number
   retainDays: RetainedDays
+  diskReserveMb: number
   crashAt: CrashPoint | null
 }
 
@@ -28,6 +36,8 @@ export interface Cellar {
   /** False while the store is opened anew or a commit is overdue. */
   readonly writable: boolean
   ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number): Promise<Requests[K]['answer']>
+  /** Reading goes on while the store is opened anew: a look-up waits for it, up to its own time limit. */
+  find(analysisId: string): Promise<Row | null>
   /** One transaction. */
   commit(writes: EncodedWrite[]): Promise<void>
   /** Flushes, checkpoints, closes and ends the worker. */
@@ -44,6 +54,38 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
 
   const writeLog = ({ level, message, fields }: LogLine): void => log[level](fields, message)
 
+  /** Look-ups that wait for the store to be open again. */
+  const waiting = new Set<() => void>()
+
+  /** Resolves when the store is open or the time is over. */
+  function opened(timeoutMs: number): Promise<void> {
+    if (link !== null || closing) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        waiting.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, timeoutMs)
+      waiting.add(done)
+    })
+  }
+
+  async function find(analysisId: string): Promise<Row | null> {
+    const until = performance.now() + LOOKUP_TIMEOUT_MS
+    for (;;) {
+      const leftMs = until - performance.now()
+      if (waiting.size < LOOKUPS_WAITING_MAX) await opened(leftMs)
+      const asked = link
+      try {
+        return await ask('analysis', { analysisId }, Math.max(1, until - performance.now()))
+      } catch (error) {
+        // Asked of a worker that ended meanwhile: the next one knows.
+        if (asked === null || asked === link || performance.now() >= until) throw error
+      }
+    }
+  }
+
   /** A request as the worker wants it: with the time, and with how far callers were answered. */
   function ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number) {
     if (link === null) return Promise.reject(unavailable('the store is being opened anew'))
@@ -56,14 +98,14 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   async function start(): Promise<Recovered> {
-    const { dataDir, lakeGraceMs, keptSeqs, retainDays, crashAt } = options
-    const started = startWorker({ dataDir, lakeGraceMs, keptSeqs, retainDays, crashAt }, writeLog, () =>
-      onExit(started),
-    )
+    const { dataDir, lakeGraceMs, keptSeqs, retainDays, diskReserveMb, crashAt } = options
+    const settings = { dataDir, lakeGraceMs, keptSeqs, retainDays, diskReserveMb, crashAt }
+    const started = startWorker(settings, writeLog, () => onExit(started))
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq
       link = started
+      for (const done of waiting) done()
       return opened.recovered
     } catch (error) {
       await started.terminate()
@@ -99,6 +141,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
 
   async function close(): Promise<void> {
     closing = true
+    for (const done of waiting) done()
     if (reopening !== null) clearTimeout(reopening)
     const last = link
     link = null
@@ -118,6 +161,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
       return link !== null && !link.overdue
     },
     ask,
+    find,
     commit,
     close,
   }

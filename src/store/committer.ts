@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../lib/assert.ts'
 import { TABLES } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
-import { type Database, query, transaction } from './database.ts'
+import { type Database, isDurableError, query, transaction } from './database.ts'
 import { appendToJournal } from './journal.ts'
 import { EVER_LISTED } from './manifest.ts'
 import { ALL_TABLES, identifier, JOURNAL, JOURNAL_MARK, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
@@ -59,8 +59,14 @@ async function latestKnownAt(connection: DuckDBConnection): Promise<number> {
   return rows[0].ms
 }
 
-/** The writer of `database`. One at a time: the store's only source of row numbers. */
-export async function openCommitter(database: Database): Promise<Committer> {
+/**
+ * The writer of `database`. One at a time: the store's only source of row numbers.
+ * @param onBroken called when rows are durable, but the database must be opened anew.
+ */
+export async function openCommitter(
+  database: Database,
+  onBroken: (error: unknown) => void,
+): Promise<Committer> {
   let lastSeq = await database.writer.run(highestSeq)
   let lastKnownAtMs = await database.writer.run(latestKnownAt)
 
@@ -78,7 +84,11 @@ export async function openCommitter(database: Database): Promise<Committer> {
         // Each commit is younger than the one before, even where the clock is set back: whoever has read all rows up to
         // one `known_at` goes on from there and misses none.
         const knownAtMs = Math.max(nowMs, lastKnownAtMs + 1)
-        await transaction(connection, () => appendToJournal(connection, writes, lastSeq + 1, knownAtMs))
+        const append = () => appendToJournal(connection, writes, lastSeq + 1, knownAtMs)
+        await transaction(connection, append).catch((error: unknown) => {
+          if (!isDurableError(error)) throw error
+          onBroken(error)
+        })
         lastKnownAtMs = knownAtMs
         lastSeq += writes.length
         return lastSeq

@@ -48,12 +48,21 @@ export interface Database {
 }
 
 const FATAL = /FATAL Error|INTERNAL Error|has been invalidated/
+const FULL = /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/
+const DURABLE = /COMMIT succeeded and is durable/
 const WORLD = /^(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error/i
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** True when DuckDB will not answer again before it is opened anew. */
-export const isFatalError = (error: unknown): boolean => FATAL.test(messageOf(error))
+/** True when DuckDB will not answer again before it is opened anew. A ServiceError is ours, whatever it tells of. */
+export const isFatalError = (error: unknown): boolean =>
+  !(error instanceof ServiceError) && FATAL.test(messageOf(error))
+
+/** True when there was no room to write. DuckDB has taken back what it began; it reads on, and writes when there is room. */
+export const isFullError = (error: unknown): boolean => FULL.test(messageOf(error)) && !isFatalError(error)
+
+/** True when a transaction is durable all the same, though DuckDB must be opened anew: only its checkpoint failed. */
+export const isDurableError = (error: unknown): boolean => DURABLE.test(messageOf(error))
 
 /** True when the disk or DuckDB itself failed, rather than the row. */
 export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(error)) || isFatalError(error)

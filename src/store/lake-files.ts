@@ -73,6 +73,16 @@ function noFolder(error: NodeJS.ErrnoException): string[] {
   throw error
 }
 
+/** Runs what writes a file. What failed half-way takes no room: the disk may be full. */
+export async function wholeOrGone<Value>(path: string, write: () => Promise<Value>): Promise<Value> {
+  try {
+    return await write()
+  } catch (error) {
+    await removeFile(path)
+    throw error
+  }
+}
+
 export interface LakeListing {
   parts: Part[]
   /** Absolute paths of what an interrupted flush left half-written. */

@@ -17,6 +17,7 @@ import {
   type SeqRange,
   syncFile,
   temporaryPath,
+  wholeOrGone,
 } from './lake-files.ts'
 import { FLUSH_ROWS_MAX, LAKE_ROW_GROUP_ROWS, MERGES_AT_ONCE } from './limits.ts'
 import {
@@ -35,6 +36,7 @@ import { mergeParts } from './merging.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { lakeFolder, spillFolder } from './paths.ts'
 import { type RetainedDays, retireOverdue } from './retention.ts'
+import { openRoom } from './room.ts'
 import { openShelf } from './shelf.ts'
 import {
   identifier,
@@ -73,6 +75,8 @@ export interface LakeOptions {
   /** How long a replaced file stays for readers who have begun, ms. */
   graceMs: number
   retainDays: RetainedDays
+  /** Nothing is written while less of the lake's disk is free, MB. */
+  diskReserveMb: number
   /** Called at each named point, so that a test can cut the work off there. */
   reach(point: CrashPoint): void
   log(line: LogLine): void
@@ -140,6 +144,7 @@ async function rowsOfFile(connection: DuckDBConnection, path: string): Promise<n
 export async function openLake(database: Database, options: LakeOptions): Promise<Lake> {
   const lakeDir = lakeFolder(options.dataDir)
   const shelf = await openShelf(lakeDir)
+  const room = openRoom(lakeDir, options.diskReserveMb)
   const { reach, log } = options
   const merges = pLimit(MERGES_AT_ONCE)
   const tidies = pLimit(1)
@@ -159,7 +164,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   async function writePart(connection: DuckDBConnection, table: LakeTable, part: Part): Promise<void> {
     const path = shelf.pathOf(part)
     await makeFolder(dirname(path))
-    await copyPart(connection, table, part, path)
+    await wholeOrGone(temporaryPath(path), () => copyPart(connection, table, part, path))
     reach('flush:copied')
     await syncFile(temporaryPath(path))
     reach('flush:synced')
@@ -271,6 +276,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   }
 
   async function flush(ackedSeq: number, nowMs: number): Promise<Flushed> {
+    room.require()
     return database.maintenance.run(async (connection) => {
       const total: Flushed = { files: 0, rows: 0 }
       for (const table of LAKE_TABLES) {
@@ -295,6 +301,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   /** Merges one group of files: written away from the store's lanes, exchanged on the list in one step. */
   async function mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
     reach('merge:planned')
+    room.require(parts.reduce((sum, { bytes }) => sum + bytes, 0))
     const merged = await mergeParts(table, parts, {
       pathOf: shelf.pathOf,
       spillDir: spillFolder(options.dataDir),

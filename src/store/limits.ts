@@ -13,6 +13,8 @@ export const SPREAD_ROWS_MAX = 2_048
 export const JOURNAL_ROWS_SPREAD = 16_384
 /** A log this long is written into its database file; beyond the second the next commit does so itself, and waits. */
 export const CHECKPOINT_LOG_BYTES = 16 * 1024 * 1024
+/** Room on the disk that a checkpoint needs, as a multiple of its log. */
+export const CHECKPOINT_ROOM = 2
 export const CHECKPOINT_FORCED = '512MB'
 /** Rows waiting for a transaction; beyond it `commit` answers `store_unavailable`. */
 export const QUEUE_ROWS_MAX = 65_536
@@ -31,6 +33,10 @@ export const OPEN_TIMEOUT_MS = 180_000
 export const CLOSE_TIMEOUT_MS = 15_000
 /** A store that failed is opened anew after this, until it works. */
 export const REOPEN_DELAY_MS = 500
+/** Commits, flushes and merges are refused when less of the disk is free: a checkpoint needs room too. */
+export const DISK_RESERVE_MB_DEFAULT = 64
+/** What is written, after a commit found no room, to see whether there is some again. */
+export const TRIAL_BYTES = 262_144
 /** What a client refused by the store is told to wait, in whole seconds. */
 export const RETRY_AFTER_S = 1
 

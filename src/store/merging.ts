@@ -2,7 +2,6 @@
 // database in memory of its own, on one thread and with little memory, so that no submission waits for it. Never
 // removes a file, never leaves a half-written one under a name that counts.
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { assert } from '../lib/assert.ts'
 import { query } from './database.ts'
 import {
@@ -13,10 +12,12 @@ import {
   removeFile,
   syncFile,
   temporaryPath,
+  wholeOrGone,
 } from './lake-files.ts'
 import { LAKE_ROW_GROUP_ROWS, MERGE_MEMORY_LIMIT, MERGE_THREADS } from './limits.ts'
 import type { ListedPart } from './manifest.ts'
 import type { CrashPoint } from './messages.ts'
+import { inOwnDatabase } from './own-database.ts'
 import { selectEveryRow, selectFromFiles } from './parquet-sql.ts'
 import { type LakeTable, lakeOrder, literal } from './sql.ts'
 
@@ -50,7 +51,9 @@ export async function mergeParts(
   }
   const path = pathOf(merged)
   await makeFolder(dirname(path))
-  const rows = await copySorted(table, parts, pathOf, temporaryPath(path), spillDir)
+  const rows = await wholeOrGone(temporaryPath(path), () =>
+    copySorted(table, parts, pathOf, temporaryPath(path), spillDir),
+  )
   const expected = parts.reduce((sum, part) => sum + part.rows, 0)
   if (!drops(table) && rows !== expected) {
     await removeFile(temporaryPath(path))
@@ -71,27 +74,18 @@ async function copySorted(
   spillDir: string,
 ): Promise<number> {
   const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
-  const instance = await DuckDBInstance.create(':memory:', {
+  const settings = {
     threads: String(MERGE_THREADS),
     memory_limit: MERGE_MEMORY_LIMIT,
     temp_directory: join(spillDir, 'merge'),
     preserve_insertion_order: 'false',
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-  })
-  try {
-    const connection = await instance.connect()
-    try {
-      const copied = await query<{ Count: bigint }>(
-        connection,
-        `COPY (${drops(table) ? selectFromFiles(table, files) : selectEveryRow(table, files)} ORDER BY ${lakeOrder(table)}) TO ${literal(target)}
-         (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
-      )
-      return Number(copied[0].Count)
-    } finally {
-      connection.closeSync()
-    }
-  } finally {
-    instance.closeSync()
   }
+  return inOwnDatabase(':memory:', settings, async (connection) => {
+    const copied = await query<{ Count: bigint }>(
+      connection,
+      `COPY (${drops(table) ? selectFromFiles(table, files) : selectEveryRow(table, files)} ORDER BY ${lakeOrder(table)}) TO ${literal(target)}
+       (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
+    )
+    return Number(copied[0].Count)
+  })
 }

@@ -41,6 +41,8 @@ export interface WorkerOptions {
   /** Row numbers, counted back from the youngest, that stay in the store's tables though the lake has them. */
   keptSeqs: number
   retainDays: RetainedDays
+  /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
+  diskReserveMb: number
   crashAt: CrashPoint | null
 }
 
@@ -67,7 +69,7 @@ export interface Requests {
     answer: { merged: number; removed: number }
   }
   prune: { ask: { nowMs: number }; answer: null }
-  status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[] } }
+  status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[]; hasRoom: boolean } }
   close: { ask: { nowMs: number; ackedSeq: number }; answer: null }
 }
 

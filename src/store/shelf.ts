@@ -32,6 +32,8 @@ export interface Shelf {
 }
 
 const FILES_FOLDER = '.files'
+/** What disks without hard links answer. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL'])
 
 async function canLink(root: string): Promise<boolean> {
   const probe = join(root, 'probe')
@@ -40,8 +42,10 @@ async function canLink(root: string): Promise<boolean> {
     await writeFile(probe, '')
     await linkFile(probe, `${probe}.link`)
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) return false
+    // A disk that is full says nothing about links; that there are files here does.
+    return (await readdir(root).catch(() => [])).some((name) => !name.startsWith('probe'))
   } finally {
     await rm(probe, { force: true })
     await rm(`${probe}.link`, { force: true })

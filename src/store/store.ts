@@ -14,12 +14,12 @@ import {
   COMMIT_ROWS_MAX,
   COMMIT_TIMEOUT_MS,
   DATE_QUIET_MS,
+  DISK_RESERVE_MB_DEFAULT,
   FLUSH_TIMEOUT_MS,
   GATHER_MS,
   HOUSEKEEPING_TIMEOUT_MS,
   KEPT_SEQS_DEFAULT,
   LAKE_GRACE_MS_DEFAULT,
-  LOOKUP_TIMEOUT_MS,
   PRUNE_EVERY_MS,
   STATUS_TIMEOUT_MS,
 } from './limits.ts'
@@ -44,6 +44,8 @@ export interface StoreOptions {
   keptSeqs?: number
   /** How long a date must have been without a new file before all of its files are made one, ms. */
   lakeQuietMs?: number
+  /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
+  diskReserveMb?: number
   clock: Clock
   log: StoreLog
   /** How long the first caller of a batch waits for others, ms. */
@@ -90,6 +92,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
       retainDays: options.retainDays ?? {},
       keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
+      diskReserveMb: options.diskReserveMb ?? DISK_RESERVE_MB_DEFAULT,
       crashAt: options.crashAt ?? null,
     })
     return door(cellar, dataDir, options)
@@ -102,6 +105,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
 function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor {
   const queue: Gatherer = gatherer(cellar.commit, options.gatherMs ?? GATHER_MS)
   let lastLake: LakeTableStatus[] = []
+  let hasRoom = true
   let closed: Promise<void> | null = null
 
   const flushLake = async (): Promise<void> => void (await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS))
@@ -146,13 +150,15 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
 
   async function status() {
     try {
-      lastLake = (await cellar.ask('status', {}, STATUS_TIMEOUT_MS)).lake
+      const answer = await cellar.ask('status', {}, STATUS_TIMEOUT_MS)
+      lastLake = answer.lake
+      hasRoom = answer.hasRoom
     } catch {
       // Health is asked for when things go wrong: the last figures stand, and `healthy` says how far to trust them.
     }
     const paths = [databasePath, databaseLogPath, journalPath, journalLogPath].map((path) => path(dataDir))
     const databaseBytes = paths.reduce((bytes, path) => bytes + sizeOf(path), 0)
-    return { healthy: cellar.writable, lake: lastLake, databaseBytes }
+    return { healthy: cellar.writable && hasRoom, lake: lastLake, databaseBytes }
   }
 
   async function shut(): Promise<void> {
@@ -167,7 +173,7 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     recovered: cellar.recovered,
     commit,
     bars,
-    analysis: (analysisId) => cellar.ask('analysis', { analysisId }, LOOKUP_TIMEOUT_MS),
+    analysis: (analysisId) => cellar.find(analysisId),
     flushLake,
     tidyLake,
     status,

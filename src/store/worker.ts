@@ -8,7 +8,7 @@ import { ServiceError } from '../schema/errors.ts'
 import { type Archive, openArchive } from './archive.ts'
 import { type Bars, openBars } from './bars.ts'
 import { type Committer, openCommitter } from './committer.ts'
-import { type Database, isFatalError, isWorldError, openDatabase } from './database.ts'
+import { type Database, isFatalError, isFullError, isWorldError, openDatabase } from './database.ts'
 import { type Journal, openJournal } from './journal.ts'
 import { type Lake, openLake } from './lake.ts'
 import { JOURNAL_ROWS_SPREAD } from './limits.ts'
@@ -24,6 +24,7 @@ import type {
 import { lakeFolder } from './paths.ts'
 import { prune } from './prune.ts'
 import { findAnalysis, recover } from './recovery.ts'
+import { openRoom } from './room.ts'
 import { thin } from './thinning.ts'
 
 interface Cellar {
@@ -44,6 +45,9 @@ const port = parentPort
 const options = workerData as WorkerOptions
 let cellar: Cellar | null = null
 let failing = false
+const room = openRoom(options.dataDir, options.diskReserveMb)
+/** The last write found no room. */
+let foundFull = false
 
 const post = (message: FromWorker): void => port.postMessage(message)
 const log = (line: LogLine): void => post({ log: line })
@@ -70,6 +74,19 @@ async function catchUp(lake: Lake, ackedSeq: number, nowMs: number): Promise<voi
   }
 }
 
+/** What is left of refused rows goes, and the journal is moved; on a full disk both wait, and reading goes on. */
+async function tidyUp(committer: Committer, journal: Journal, ackedSeq: number | null): Promise<void> {
+  try {
+    if (ackedSeq !== null) await committer.retract(ackedSeq)
+    await journal.spread(ackedSeq ?? committer.lastSeq)
+  } catch (error) {
+    // At a start what is known is read from the tables: rows of the journal must be in them.
+    if (ackedSeq === null || !isFullError(error)) throw error
+    foundFull = true
+    log({ level: 'warn', message: 'the disk is full: the store is open for reading', fields: {} })
+  }
+}
+
 /** Under load the journal is moved before the next flush, so that a flush never has much to move. */
 let journalRows = 0
 function spreadWhenMany(journal: Journal, ackedSeq: number, addedRows: number): void {
@@ -77,7 +94,7 @@ function spreadWhenMany(journal: Journal, ackedSeq: number, addedRows: number): 
   if (journalRows < JOURNAL_ROWS_SPREAD) return
   journalRows = 0
   journal.spread(ackedSeq).catch((error: unknown) => {
-    if (isWorldError(error)) return fail(error)
+    if (isWorldError(error) && !isFullError(error)) return fail(error)
     log({ level: 'error', message: 'the journal cannot be moved', fields: { error: String(error) } })
   })
 }
@@ -86,22 +103,25 @@ const handlers: Handlers = {
   async open({ nowMs, ackedSeq }) {
     mkdirSync(lakeFolder(options.dataDir), { recursive: true })
     const database = await openDatabase(options.dataDir)
-    const committer = await openCommitter(database)
-    if (ackedSeq !== null) await committer.retract(ackedSeq)
+    const committer = await openCommitter(database, (error) => setImmediate(() => void fail(error)))
     const journal = openJournal(database, { log, reach })
-    await journal.spread(committer.lastSeq)
-    const { dataDir, lakeGraceMs, retainDays } = options
-    const lake = await openLake(database, { dataDir, graceMs: lakeGraceMs, retainDays, reach, log })
+    await tidyUp(committer, journal, ackedSeq)
+    const { dataDir, lakeGraceMs, retainDays, diskReserveMb } = options
+    const lakeOptions = { dataDir, graceMs: lakeGraceMs, retainDays, diskReserveMb, reach, log }
+    const lake = await openLake(database, lakeOptions)
     const archive = openArchive(database.archive, lake.pathOf)
-    await catchUp(lake, committer.lastSeq, nowMs)
+    const upToSeq = ackedSeq ?? committer.lastSeq
+    await catchUp(lake, upToSeq, nowMs)
     const bars = await openBars(database, lake.pathOf)
     cellar = { archive, bars, database, committer, journal, lake }
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
-    return { recovered, ackedSeq: committer.lastSeq }
+    return { recovered, ackedSeq: upToSeq }
   },
   async commit(ask) {
     const { committer, journal } = opened()
+    room.require()
     const ackedSeq = await committer.commit(ask)
+    foundFull = false
     spreadWhenMany(journal, ask.ackedSeq, ask.writes.length)
     return { ackedSeq }
   },
@@ -116,6 +136,7 @@ const handlers: Handlers = {
   },
   async flush({ ackedSeq, nowMs }) {
     const { bars, database, journal, lake } = opened()
+    room.require()
     await journal.spread(ackedSeq)
     await bars.stage(nowMs)
     const flushed = await lake.flush(ackedSeq, nowMs)
@@ -130,7 +151,10 @@ const handlers: Handlers = {
     await opened().database.maintenance.run((connection) => prune(connection, nowMs))
     return null
   },
-  status: async ({ ackedSeq }) => ({ lake: await opened().lake.status(ackedSeq) }),
+  async status({ ackedSeq }) {
+    if (foundFull || !room.isThere()) foundFull = !(await room.tryToWrite())
+    return { lake: await opened().lake.status(ackedSeq), hasRoom: !foundFull }
+  },
   async close({ nowMs, ackedSeq }) {
     const { bars, database, committer, journal, lake } = opened()
     await committer.retract(ackedSeq)
@@ -164,16 +188,19 @@ async function fail(error: unknown): Promise<void> {
 
 async function answer({ id, kind, ask }: Request): Promise<void> {
   try {
-    if (failing) throw new ServiceError('store_unavailable', 'the store is being opened anew')
+    if (failing) return
     const handler = handlers[kind] as (ask: Requests[RequestKind]['ask']) => Promise<unknown>
     post({ id, ok: true, answer: await handler(ask) })
   } catch (error) {
+    // Work that a failure interrupts is answered by the door when it sees the end.
+    if (failing) return
     const message = error instanceof Error ? error.message : String(error)
     const code = error instanceof ServiceError ? error.code : 'store_unavailable'
+    if (isFullError(error)) foundFull = true
     post({ id, ok: false, code, message })
-    // A lake that cannot be written leaves the database as it was: the next flush tries again.
-    const isLake = kind === 'flush' || kind === 'tidy'
-    if (isLake ? isFatalError(error) : isWorldError(error)) await fail(error)
+    // A lake that cannot be written leaves the database as it was: the next flush tries again. So does a full disk.
+    const isHarmless = kind === 'flush' || kind === 'tidy' || isFullError(error)
+    if (isHarmless ? isFatalError(error) : isWorldError(error)) await fail(error)
   }
 }
 

@@ -17,7 +17,7 @@ let logged: string[]
 beforeEach(async () => {
   folder = temporaryFolder()
   database = await openDatabase(folder)
-  committer = await openCommitter(database)
+  committer = await openCommitter(database, () => {})
   logged = []
   journal = openJournal(database, { log: ({ message }) => void logged.push(message), reach: () => {} })
 })
@@ -97,7 +97,7 @@ test('row numbers go on where the last opening stopped', async () => {
   await committer.commit({ writes: encoded(submission('an_1')), nowMs: NOON_MS, ackedSeq: 0 })
   await database.close()
   database = await openDatabase(folder)
-  committer = await openCommitter(database)
+  committer = await openCommitter(database, () => {})
   expect(committer.lastSeq).toBe(3)
 })
 
@@ -110,7 +110,7 @@ test('an older store gets the columns that it lacks, NULL in its rows, and takes
   })
   await database.close()
   database = await openDatabase(folder)
-  committer = await openCommitter(database)
+  committer = await openCommitter(database, () => {})
   const ackedSeq = await committer.commit({
     writes: encoded(submission('an_1')),
     nowMs: NOON_MS,

@@ -172,7 +172,7 @@ test('files of a flush that was cut off before it was listed are taken as they a
   const keptTime = statSync(join(folder, 'lake/training', kept)).mtimeMs
   rmSync(join(folder, 'lake/training', lost))
   const database = await openDatabase(folder)
-  const committer = await openCommitter(database)
+  const committer = await openCommitter(database, () => {})
   await database.writer.run((connection) => connection.run('DELETE FROM lake_files'))
   const writes = submission('an_3').map(encodeWrite)
   await committer.commit({ writes, nowMs: NOON_MS, ackedSeq: committer.lastSeq })

@@ -13,7 +13,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS
 test('attempts older than ten minutes and answers older than a day are pruned, the lake’s tables never', async () => {
   const folder = temporaryFolder()
   const database = await openDatabase(folder)
-  const committer = await openCommitter(database)
+  const committer = await openCommitter(database, () => {})
   const writes = [
     writeOf('submit_attempts', { at: NOON_MS - 10 * MINUTE_MS - 1, agent_id: 'old' }),
     writeOf('submit_attempts', { at: NOON_MS - 10 * MINUTE_MS, agent_id: 'young' }),

@@ -140,25 +140,31 @@ export interface HouseProcess {
   process: ChildProcess
   client: Client
   dataDir: string
+  /** What it wrote: its log. */
+  lines: readonly string[]
   /** SIGKILL, and its end awaited. */
   kill(): Promise<void>
   /** SIGTERM; answers the exit code. */
   terminate(): Promise<number | null>
 }
 
-/** The real program in a process of its own, as `npm start` runs it. */
+/** The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it. */
 export async function spawnHouse(
   settings: Settings = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
+  within: readonly string[] = [],
 ): Promise<HouseProcess> {
-  const child = spawn(process.execPath, [MAIN, ...flagsOf(settings, dataDir)], {
+  const [command, ...words] = [...within, process.execPath, MAIN, ...flagsOf(settings, dataDir)]
+  const child = spawn(command, words, {
     env: { ...process.env, ...secrets, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')
+  const lines: string[] = []
   const url = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout! }).on('line', (line) => {
+      lines.push(line)
       const match = /^listening on (\S+)$/.exec(line)
       if (match !== null) resolve(match[1])
     })
@@ -170,6 +176,7 @@ export async function spawnHouse(
     process: child,
     client,
     dataDir,
+    lines,
     kill: async () => {
       child.kill('SIGKILL')
       await exited

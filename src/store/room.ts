@@ -1,0 +1,62 @@
+// In: the data folder and how much of its disk is left alone. Out: whether there is room to write. What the store keeps in
+// reserve lets DuckDB make its checkpoints, and the rest of the machine live. Never writes, but for a small trial.
+import { statfsSync } from 'node:fs'
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ServiceError } from '../schema/errors.ts'
+import { TRIAL_BYTES } from './limits.ts'
+
+export interface Room {
+  /** Throws `store_unavailable` unless `bytes` can be written and the reserve is left. */
+  require(bytes?: number): void
+  /** False when the reserve is touched. */
+  isThere(): boolean
+  /** True when a small file can be written: limits that a disk does not tell of count too. */
+  tryToWrite(): Promise<boolean>
+}
+
+const MEGABYTE = 1_048_576
+
+/** What programs may still write to the disk of `folder`. */
+export function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+export function openRoom(dataDir: string, reserveMb: number): Room {
+  const reserveBytes = reserveMb * MEGABYTE
+  const trialPath = join(dataDir, 'trial.tmp')
+
+  const isThere = (bytes = 0): boolean => reserveBytes === 0 || freeBytes(dataDir) >= reserveBytes + bytes
+
+  function require(bytes = 0): void {
+    if (isThere(bytes)) return
+    const [free, needed] = [freeBytes(dataDir), reserveBytes + bytes].map((each) =>
+      Math.round(each / MEGABYTE),
+    )
+    throw new ServiceError(
+      'store_unavailable',
+      `the disk has ${free} MB left of the ${needed} MB that are needed`,
+    )
+  }
+
+  async function tryToWrite(): Promise<boolean> {
+    try {
+      if (!isThere()) return false
+      const file = await open(trialPath, 'w')
+      try {
+        await file.write(new Uint8Array(TRIAL_BYTES))
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      return true
+    } catch {
+      return false
+    } finally {
+      await rm(trialPath, { force: true }).catch(() => undefined)
+    }
+  }
+
+  return { require, isThere, tryToWrite }
+}

@@ -1,0 +1,171 @@
+// The real program on small disks that fill up, again and again: submissions are refused, or the lake waits; reading goes
+// on; and what was acknowledged, and nothing else, is in the lake afterwards.
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { type Answer, type HouseProcess, spawnHouse, temporaryFolder } from '../support/house.ts'
+import { noSmallDisk, openSmallDisk, type SmallDisk } from '../support/small-disk.ts'
+import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
+
+const READER = `
+  const [lake, duckdb] = process.argv.slice(1)
+  const { DuckDBInstance } = await import(duckdb)
+  const connection = await (await DuckDBInstance.create(':memory:')).connect()
+  await connection.run(\`ATTACH '\${lake}/catalog.duckdb' AS lake (READ_ONLY)\`)
+  const ids = async (relation) => (await connection.runAndReadAll(
+    \`SELECT analysis_id FROM \${relation} ORDER BY 1\`)).getRows().flat()
+  console.log(JSON.stringify({
+    training: await ids('lake.training'),
+    ledger: await ids('lake.xp_ledger'),
+    files: await ids(\`read_parquet('\${lake}/training/*/*.parquet')\`),
+  }))
+`
+const SETTINGS = {
+  'submit-rate': '0',
+  'submit-cooldown-ms': '0',
+  'lake-flush-ms': '50',
+  'lake-tidy-ms': '100',
+  'lake-grace-ms': '0',
+}
+const TOKENS = 8
+/** Submissions that fill what is left; more would mean that the disk is not full. */
+const SUBMISSIONS_MAX = 2_000
+
+let folder: string
+let disks: SmallDisk[]
+let house: HouseProcess | null
+let mints: string[]
+let acknowledged: string[]
+let key: string
+
+beforeEach((context) => {
+  context.skip(noSmallDisk !== null, noSmallDisk ?? '')
+  folder = temporaryFolder()
+  disks = []
+  house = null
+  mints = []
+  acknowledged = []
+})
+afterEach(async () => {
+  await house?.kill()
+  for (const disk of disks.reverse()) await disk.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function mountDisk(path: string, size: string): Promise<SmallDisk> {
+  const disk = await openSmallDisk(path, size, disks[0])
+  disks.push(disk)
+  return disk
+}
+
+async function start(reserveMb: string): Promise<HouseProcess> {
+  house = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': reserveMb }, folder, {}, disks[0].within)
+  for (let token = 0; token < TOKENS; token++) mints.push(await seedToken(house.client, Date.now()))
+  key = await house.client.register()
+  return house
+}
+
+/** Submits several at once, again and again, until one is refused or there were enough; answers the last one. */
+async function send({ client }: HouseProcess, count: number): Promise<Answer> {
+  let last: Answer | null = null
+  for (let sent = 0; sent < count && (last === null || last.status === 201); sent += TOKENS) {
+    const answers = await Promise.all(mints.map((mint) => submit(client, key, submission(mint))))
+    for (const { status, body } of answers) if (status === 201) acknowledged.push(body.analysisId)
+    last = answers.find(({ status }) => status !== 201) ?? answers[0]
+  }
+  return last!
+}
+
+const storeOf = async ({ client }: HouseProcess) => (await client.get('/health')).body.store
+const backlogOf = async (asked: HouseProcess): Promise<number> =>
+  (await storeOf(asked)).lake.find(({ table }: { table: string }) => table === 'training').backlog
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** Everything that is read: the market, and submissions accepted before. */
+async function expectReading({ client }: HouseProcess): Promise<void> {
+  const paths = [
+    '/api/v1/market?tab=live',
+    `/api/v1/datapoint?mint=${mints[0]}`,
+    `/api/v1/ohlc?mint=${mints[0]}`,
+    `/api/v1/analysis/${acknowledged[0]}`,
+    `/api/v1/analysis/${acknowledged.at(-1)}`,
+    '/api/v1/analysis',
+    '/readyz',
+  ]
+  const answers = await Promise.all(paths.map(async (path) => [path, (await client.get(path)).status]))
+  expect(answers).toEqual(paths.map((path) => [path, 200]))
+}
+
+/** Stops the server, and reads the lake as a researcher does: each acknowledged submission once, and no other. */
+async function expectWhole(running: HouseProcess): Promise<void> {
+  expect(await running.terminate()).toBe(0)
+  const lake = join(folder, 'lake')
+  const found = await disks[0].run(process.execPath, [
+    '--input-type=module',
+    '-e',
+    READER,
+    lake,
+    import.meta.resolve('@duckdb/node-api'),
+  ])
+  acknowledged.sort()
+  expect(JSON.parse(found)).toEqual({ training: acknowledged, ledger: acknowledged, files: acknowledged })
+}
+
+it.each([
+  ['to the last byte', '0', [100_000, 0]],
+  ['up to the reserve', '24', [20_000_000]],
+] as const)(
+  'a disk filled %s stops submissions alone, and only while it is full',
+  async (_, reserveMb, fillings) => {
+    const disk = await mountDisk(folder, '64m')
+    const running = await start(reserveMb)
+    expect((await send(running, 40)).status).toBe(201)
+    for (const leftBytes of fillings) {
+      disk.fill(leftBytes)
+      const refused = await send(running, SUBMISSIONS_MAX)
+      expectProblem(refused, 'store_unavailable')
+      expect(refused.headers.get('retry-after')).toBe('1')
+      const failures = running.lines.length
+      await expectReading(running)
+      // The chores of the lake fail too, more than once.
+      await until(() => running.lines.length >= failures + 3)
+      await send(running, 1)
+      await expectReading(running)
+      disk.fill(0)
+      await send(running, SUBMISSIONS_MAX)
+      expect((await storeOf(running)).healthy).toBe(false)
+      disk.clear()
+      await until(async () => (await send(running, 1)).status === 201)
+      expect((await send(running, 10)).status).toBe(201)
+      expect((await storeOf(running)).healthy).toBe(true)
+    }
+    await expectWhole(running)
+  },
+  60_000,
+)
+
+it('a disk of the lake’s own that is full delays the lake alone', async () => {
+  await mountDisk(folder, '64m')
+  mkdirSync(join(disks[0].root, 'lake'))
+  const disk = await mountDisk(join(folder, 'lake'), '4m')
+  const running = await start('0')
+  expect((await send(running, 20)).status).toBe(201)
+  for (const leftBytes of [300_000, 60_000, 0]) {
+    disk.fill(leftBytes)
+    const failures = running.lines.length
+    await until(async () => {
+      expect((await send(running, 4)).status).toBe(201)
+      return running.lines.length >= failures + 2
+    })
+    await expectReading(running)
+    expect((await storeOf(running)).healthy).toBe(true)
+    disk.clear()
+    await until(async () => (await backlogOf(running)) === 0)
+  }
+  for (const what of ['lake could not be written', 'No space left on device'])
+    expect(running.lines.join('\n')).toContain(what)
+  await expectWhole(running)
+}, 60_000)

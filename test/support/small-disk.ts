@@ -1,0 +1,78 @@
+// In: a size. Out: a folder on a disk of that size, in a mount namespace of its own, which a test may fill to the last
+// byte and which is gone with its keeper; or the reason why this machine does not let it have one.
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** As root, or as anybody where namespaces of users are permitted. */
+const UNSHARES = [['--mount'], ['--mount', '--user', '--map-root-user']] as const
+const ENTERS = [['--mount'], ['--mount', '--user', '--preserve-credentials']] as const
+const PAGE_BYTES = 4_096
+const KEEP = 'mount -t tmpfs -o size="$2" tmpfs "$1" && echo ready && exec cat'
+
+/** How to get a namespace here; -1: not at all. */
+const way: number =
+  process.platform === 'linux'
+    ? UNSHARES.findIndex(
+        (flags) =>
+          spawnSync('unshare', [...flags, 'sh', '-c', KEEP, 'sh', '/mnt', '64k'], { input: '' }).status === 0,
+      )
+    : -1
+
+/** Why there is no small disk; null where there is. */
+export const noSmallDisk: string | null =
+  way === -1 ? 'a disk of its own needs Linux, and root or namespaces of users' : null
+
+export interface SmallDisk {
+  /** The folder as it is seen from here. */
+  root: string
+  /** Words that run a command where the disk is. */
+  within: readonly string[]
+  /** Fills the disk until so many bytes are left. */
+  fill(leftBytes: number): void
+  /** Makes room again. */
+  clear(): void
+  /** Runs a command where the disk is; answers what it wrote. */
+  run(command: string, words: readonly string[]): Promise<string>
+  remove(): Promise<void>
+}
+
+/** Writes to the end of `path` until nothing more fits, then gives `leftBytes` back. */
+function fillUp(path: string, leftBytes: number): void {
+  const file = openSync(path, 'a')
+  try {
+    for (;;) writeSync(file, new Uint8Array(PAGE_BYTES))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    ftruncateSync(file, Math.max(0, fstatSync(file).size - leftBytes))
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** A disk of `size` (as `mount` wants it) at `folder`, which must exist; where another one is, beside it. */
+export async function openSmallDisk(folder: string, size: string, beside?: SmallDisk): Promise<SmallDisk> {
+  const [command, ...words] = beside?.within ?? ['unshare', ...UNSHARES[way]]
+  const keeper = spawn(command, [...words, 'sh', '-c', KEEP, 'sh', folder, size], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const exited = once(keeper, 'exit')
+  await once(keeper.stdout, 'data')
+  const within = ['nsenter', '--target', String(keeper.pid), ...ENTERS[way], '--']
+  const root = join(`/proc/${keeper.pid}/root`, folder)
+  const filling = join(root, 'filling')
+  return {
+    root,
+    within,
+    fill: (leftBytes) => fillUp(filling, leftBytes),
+    clear: () => rmSync(filling, { force: true }),
+    run: async (command, words) =>
+      (await promisify(execFile)(within[0], [...within.slice(1), command, ...words])).stdout,
+    async remove() {
+      keeper.stdin.end()
+      await exited
+    },
+  }
+}
