@@ -2,7 +2,8 @@
 // kept and off the main thread. Never compresses a small body, and never makes one larger.
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { HttpAnswer } from './context.ts'
+import { bytesOf, type HttpAnswer } from './context.ts'
+import { Lines } from './lines.ts'
 
 /** Below this, headers outweigh what is saved. */
 const COMPRESSED_BYTES_MIN = 1_024
@@ -38,7 +39,8 @@ export function encoded(answer: HttpAnswer, coding: Coding | null): HttpAnswer |
   // Short and unchanged answers too: a shared cache must not hand one form to a client that asked for another.
   answer.headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
   if (answer.status === 304 || coding === null) return answer
-  const body = Buffer.isBuffer(answer.body) ? answer.body : Buffer.from(JSON.stringify(answer.body))
+  if (answer.body instanceof Lines && answer.body.bytes > COMPRESSED_BYTES_MAX) return answer
+  const body = bytesOf(answer.body)
   if (body.length < COMPRESSED_BYTES_MIN || body.length > COMPRESSED_BYTES_MAX) return { ...answer, body }
   return compressed(answer, body, coding)
 }

@@ -2,6 +2,7 @@
 // Never holds the engine's request: that dies with the handler.
 import type { Caller } from '../analysis/types.ts'
 import type { StreamWriter } from './follow.ts'
+import { Lines } from './lines.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
@@ -44,7 +45,7 @@ export interface BodyWriter extends StreamWriter {
 export interface HttpAnswer {
   status: number
   /** Bytes are sent as they are; anything else as JSON. */
-  body: Buffer | Record<string, unknown>
+  body: Buffer | Lines | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
   /** The same question may get this very answer again for a few milliseconds (prepared.ts). */
@@ -58,3 +59,9 @@ export interface HttpAnswer {
 export const JSON_TYPE = 'application/json; charset=utf-8'
 export const PROBLEM_TYPE = 'application/problem+json'
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
+
+/** A body in one piece. */
+export function bytesOf(body: HttpAnswer['body']): Buffer {
+  if (Buffer.isBuffer(body)) return body
+  return body instanceof Lines ? body.joined() : Buffer.from(JSON.stringify(body))
+}

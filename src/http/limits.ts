@@ -9,6 +9,8 @@ export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
 export const QUERY_CHARACTERS_MAX = 2_048
 /** Bodies from here on are sent as the socket takes them, not copied for a slow reader. */
 export const STREAMED_BYTES_MIN = 64 * 1024
+/** So much of a large page is joined at a time: few calls, and it stays in the processor's cache. */
+export const LINES_PART_BYTES = 256 * 1024
 /** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
 export const PREPARED_ANSWERS_MAX = 4_096
 export const PREPARED_BYTES_MAX = 32 * 1024 * 1024

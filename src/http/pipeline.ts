@@ -148,7 +148,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         prepared.keep(
           path,
           question,
-          { route, head: Buffer.from(headOf(made, made.body)), body: made.body },
+          { route, head: Buffer.from(headOf(made, true)), body: made.body },
           startedAtMs,
         )
       }

@@ -2,8 +2,9 @@
 // the contract (RFC 9457 members and the ecosystem's own) is made. Never decides what to answer.
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../schema/errors.ts'
-import { type BodyWriter, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
+import { type BodyWriter, bytesOf, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
 import { STREAMED_BYTES_MIN } from './limits.ts'
+import { Lines } from './lines.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -74,10 +75,10 @@ export interface Reply {
  * Status line and headers of an answer in one text, without those of the request (its id, its limits). The engine writes
  * a status as it is given, so headers can follow it: one call instead of one for each header, a third of a page's cost.
  */
-export function headOf(answer: HttpAnswer, body: Buffer | null): string {
+export function headOf(answer: HttpAnswer, hasBody: boolean): string {
   let head = STATUS_TEXT[answer.status] ?? `${answer.status}`
   head += CROSS_ORIGIN_HEADERS
-  if (body !== null) head += `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}`
+  if (hasBody) head += `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}`
   for (const name in answer.headers) head += `\r\n${name}: ${answer.headers[name]}`
   return head
 }
@@ -107,35 +108,36 @@ export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, st
   if (reply.aborted) return
   const { res } = reply
   const bodiless = answer.status === 304 || answer.status === 204
-  const body = bodiless
-    ? null
-    : Buffer.isBuffer(answer.body)
-      ? answer.body
-      : Buffer.from(JSON.stringify(answer.body))
+  const { body: made } = answer
+  const body = bodiless ? null : made instanceof Lines ? made : bytesOf(made)
   res.cork(() => {
-    res.writeStatus(headOf(answer, body))
+    res.writeStatus(headOf(answer, body !== null))
     writeRequestHeaders(res, reply.requestId, limits)
-    if (answer.stream !== undefined && body !== null && !reply.headOnly) follow(reply, body, answer.stream)
-    else if (body === null) res.endWithoutBody()
+    if (body === null) res.endWithoutBody()
+    else if (body instanceof Lines)
+      reply.headOnly ? res.endWithoutBody(body.bytes) : stream(reply, body.bytes, (at) => body.partAt(at))
+    else if (answer.stream !== undefined && !reply.headOnly) follow(reply, body, answer.stream)
     else if (reply.headOnly) res.endWithoutBody(body.length)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body)
-    else stream(reply, body)
+    else stream(reply, body.length, (at) => body.subarray(at))
   })
 }
 
 /** Sends a large body as fast as the socket takes it; what it does not take is not copied. */
-function stream(reply: Reply, body: Buffer): void {
+function stream(reply: Reply, bytes: number, partAt: (offset: number) => Buffer): void {
   const { res } = reply
-  const [, done] = res.tryEnd(body, body.length)
-  if (done) {
-    reply.aborted = true
-    return
+  /** False once the socket is full. */
+  const push = (from: number): boolean => {
+    for (let offset = from; ; ) {
+      const part = partAt(offset)
+      const [ok, finished] = res.tryEnd(part, bytes)
+      if (finished) reply.aborted = true
+      if (finished || !ok) return ok
+      offset += part.length
+    }
   }
-  res.onWritable((offset) => {
-    const [ok, finished] = res.tryEnd(body.subarray(offset), body.length)
-    if (finished) reply.aborted = true
-    return ok
-  })
+  if (push(0) && reply.aborted) return
+  res.onWritable(push)
 }
 
 /** Hands the open response to a stream. A failure after the headers destroys the socket: a body that is cut must not

@@ -159,6 +159,7 @@ export class Market implements MarketDoor {
       solPriceUsd: () => this.#solPriceUsd,
     })
     this.#pages = new PageCache(this.#rankings, {
+      tokensMax,
       item: (slot) => this.#views.item(slot, this.timeMs),
       words: (slot) => texts[slot]!,
       changedSeq: this.#changedSeq,
@@ -211,6 +212,7 @@ export class Market implements MarketDoor {
     if (timeMs <= this.timeMs) return
     if (this.timeMs === 0) this.sinceMs = timeMs
     this.timeMs = timeMs
+    this.#pages.tidy(this.seq)
     const newest = this.#rankings.of('new', 'created_timestamp')
     for (let slot = newest.last(); slot !== -1 && !this.#isNew(slot); slot = newest.last()) {
       this.#setTab(slot, 'new', false)
@@ -528,6 +530,7 @@ export class Market implements MarketDoor {
 
   #changed(slot: number): void {
     this.#changedSeq[slot] = this.#tape.append(slot)
+    this.#pages.changed(slot)
     this.#onChanged?.()
   }
 

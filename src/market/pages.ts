@@ -1,5 +1,6 @@
 // In: rankings, and which rows changed. Out: pages as bytes. A row is made into bytes once for each change that
-// somebody reads; a page is those bytes joined, kept until anything changes. Never stringifies an unchanged row.
+// somebody reads; a page is those bytes, joined when asked, kept until anything changes. Never stringifies an unchanged
+// row, and never writes to one: a page stands for its moment while it is being sent.
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Rankings } from './rankings.ts'
 import { type RowText, renderItem, rowText } from './render.ts'
@@ -9,97 +10,173 @@ import { dayFrom } from './windows.ts'
 
 /** Pages kept at once; at the maximum all are forgotten, which costs one join each. */
 const PAGES_MAX = 256
-/** Larger pages are made anew each time rather than kept. */
-const KEPT_ROWS_MAX = 1_000
+/** Of larger pages the newest alone is kept. */
+const SMALL_ROWS_MAX = 1_000
 
 export interface RowSource {
+  readonly tokensMax: number
   item(slot: number): MarketItem
   words(slot: number): TokenText
   /** By slot: the sequence number of the row's last change. */
   changedSeq: Float64Array
 }
 
+class RowPage implements Page {
+  readonly lines: readonly Buffer[]
+  readonly bytes: number
+  readonly total: number
+  readonly version: number
+  #ndjson: Buffer | undefined
+
+  constructor(lines: readonly Buffer[], bytes: number, total: number, version: number) {
+    this.lines = lines
+    this.bytes = bytes
+    this.total = total
+    this.version = version
+  }
+
+  get rowCount(): number {
+    return this.lines.length
+  }
+
+  get ndjson(): Buffer {
+    if (this.#ndjson !== undefined) return this.#ndjson
+    const joined = concat(this.lines, this.bytes)
+    if (this.rowCount <= SMALL_ROWS_MAX) this.#ndjson = joined
+    return joined
+  }
+
+  get joined(): Buffer | null {
+    return this.#ndjson ?? null
+  }
+
+  /** Several ask for a large page: from now on they share one copy of it, as long as it is the newest. */
+  share(): void {
+    this.#ndjson ??= concat(this.lines, this.bytes)
+  }
+
+  /** The page is out of date: those who are still reading it go on line by line. */
+  unshare(): void {
+    this.#ndjson = undefined
+  }
+}
+
 interface KeptPage {
-  page: Page
+  page: RowPage
   seq: number
   dayFromMs: number
+}
+
+interface LargePage extends KeptPage {
+  key: string
 }
 
 export class PageCache {
   #rankings: Rankings
   #source: RowSource
   #pages = new Map<string, KeptPage>()
+  #large: LargePage | null = null
   #lines: (Buffer | undefined)[] = []
-  #lineSeq: number[] = []
-  #lineDay: number[] = []
+  /** By slot: 1 while its line says what the row is. One byte, so that a writer's note of it stays in the cache. */
+  readonly #isCurrent: Uint8Array
+  #linesDayFromMs = 0
   #words: (RowText | undefined)[] = []
 
   constructor(rankings: Rankings, source: RowSource) {
     this.#rankings = rankings
     this.#source = source
+    this.#isCurrent = new Uint8Array(source.tokensMax)
   }
 
   page(query: PageQuery, seq: number, timeMs: number): Page {
     const key = `${query.tab} ${query.sort} ${query.order} ${query.offset} ${query.limit}`
-    const kept = this.#pages.get(key)
     const dayFromMs = dayFrom(timeMs)
-    if (kept !== undefined && kept.seq === seq && kept.dayFromMs === dayFromMs) return kept.page
+    const isKept = (kept: KeptPage) => kept.seq === seq && kept.dayFromMs === dayFromMs
+    const small = this.#pages.get(key)
+    if (small !== undefined && isKept(small)) return small.page
+    const large = this.#large
+    if (large !== null && large.key === key && isKept(large)) {
+      large.page.share()
+      return large.page
+    }
     const ranking = this.#rankings.of(query.tab, query.sort)
     const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
     const page = this.join(slots, ranking.size, seq, timeMs)
-    if (page.rowCount <= KEPT_ROWS_MAX) {
+    if (page.rowCount > SMALL_ROWS_MAX) {
+      this.#forgetLarge()
+      this.#large = { key, page, seq, dayFromMs }
+    } else {
       if (this.#pages.size >= PAGES_MAX) this.#pages.clear()
       this.#pages.set(key, { page, seq, dayFromMs })
     }
     return page
   }
 
+  /** Lets go of the memory of what nobody will be given again. */
+  tidy(seq: number): void {
+    if (this.#large !== null && this.#large.seq !== seq) this.#forgetLarge()
+  }
+
+  #forgetLarge(): void {
+    this.#large?.page.unshare()
+    this.#large = null
+  }
+
   /** The row of a token as NDJSON, its newline included. Shared: never written to. */
   line(slot: number, dayFromMs: number): Buffer {
-    const line = this.#lines[slot]
     // The 24-hour window moves with time, without a change of the row.
-    if (
-      line !== undefined &&
-      this.#lineSeq[slot] === this.#source.changedSeq[slot] &&
-      this.#lineDay[slot] === dayFromMs
-    )
-      return line
+    if (dayFromMs !== this.#linesDayFromMs) {
+      this.#isCurrent.fill(0)
+      this.#linesDayFromMs = dayFromMs
+    }
+    if (this.#isCurrent[slot] === 1) return this.#lines[slot]!
     this.#words[slot] ??= rowText(this.#source.words(slot))
     const made = Buffer.from(`${renderItem(this.#source.item(slot), this.#words[slot])}\n`)
     this.#lines[slot] = made
-    this.#lineSeq[slot] = this.#source.changedSeq[slot]
-    this.#lineDay[slot] = dayFromMs
+    this.#isCurrent[slot] = 1
     return made
+  }
+
+  /** A row is no longer what its line says. */
+  changed(slot: number): void {
+    this.#isCurrent[slot] = 0
   }
 
   wordsChanged(slot: number): void {
     this.#words[slot] = undefined
+    this.changed(slot)
   }
 
   forget(slot: number): void {
     this.#lines[slot] = undefined
     this.#words[slot] = undefined
+    this.changed(slot)
   }
 
   /** A page of these slots, in this order. */
-  join(slots: Iterable<number>, total: number, version: number, timeMs: number): Page {
+  join(slots: Uint32Array, total: number, version: number, timeMs: number): RowPage {
     const dayFromMs = dayFrom(timeMs)
-    const lines = Array.from(slots, (slot) => this.line(slot, dayFromMs))
-    return { ndjson: concat(lines), rowCount: lines.length, total, version }
+    const lines = new Array<Buffer>(slots.length)
+    let bytes = 0
+    for (let row = 0; row < slots.length; row++) {
+      lines[row] = this.line(slots[row], dayFromMs)
+      bytes += lines[row].length
+    }
+    return new RowPage(lines, bytes, total, version)
   }
 
   /** These rows, each with the number of its last change as its last member. */
   joinWithSeq(slots: Iterable<number>, timeMs: number): Buffer {
     const dayFromMs = dayFrom(timeMs)
     const parts: Buffer[] = []
+    let bytes = 0
     for (const slot of slots) {
       const line = this.line(slot, dayFromMs)
-      parts.push(
-        line.subarray(0, line.length - ROW_END_BYTES),
-        Buffer.from(`,"seq":${this.#source.changedSeq[slot]}}\n`),
-      )
+      const end = Buffer.from(`,"seq":${this.#source.changedSeq[slot]}}\n`)
+      parts.push(line.subarray(0, line.length - ROW_END_BYTES), end)
+      bytes += line.length - ROW_END_BYTES + end.length
     }
-    return concat(parts)
+    return concat(parts, bytes)
   }
 }
 
@@ -107,9 +184,7 @@ export class PageCache {
 const ROW_END_BYTES = 2
 
 /** Joined in memory of their own: a kept page must not pin a shared pool. */
-function concat(parts: readonly Buffer[]): Buffer {
-  let bytes = 0
-  for (const part of parts) bytes += part.length
+function concat(parts: readonly Buffer[], bytes: number): Buffer {
   const joined = Buffer.allocUnsafeSlow(bytes)
   let at = 0
   for (const part of parts) {

@@ -15,15 +15,21 @@ export interface PageQuery {
   offset: number
 }
 
+/** Rows as of one moment, whatever changes after it. Shared with other readers: never written to. */
 export interface Page {
-  /** One JSON object and a newline for each row, in order. Shared with other readers: never written to. */
-  ndjson: Buffer
-  /** How many rows `ndjson` holds. */
-  rowCount: number
+  /** One JSON object and a newline for each row, in order. */
+  readonly lines: readonly Buffer[]
+  /** The same joined: made for whoever asks, and kept where the page is small. */
+  readonly ndjson: Buffer
+  /** The same, while it is kept. It may go at any time: a slow reader is not to hold it. */
+  readonly joined: Buffer | null
+  /** Length of `ndjson`. */
+  readonly bytes: number
+  readonly rowCount: number
   /** Rows of the whole list, before limit and offset. */
-  total: number
+  readonly total: number
   /** Market sequence number as of which the page is exact. */
-  version: number
+  readonly version: number
 }
 
 export interface BarsQuery {

@@ -10,7 +10,13 @@ import type { Cursors } from '../cursors.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
 import { isFresh, notModified, versionEtag } from '../etag.ts'
 import type { FollowHub } from '../follow.ts'
-import { BATCH_MINTS_MAX, MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON } from '../limits.ts'
+import {
+  BATCH_MINTS_MAX,
+  MARKET_LIMIT_DEFAULT,
+  MARKET_LIMIT_MAX_JSON,
+  STREAMED_BYTES_MIN,
+} from '../limits.ts'
+import { Lines } from '../lines.ts'
 import { type Format, formatOf } from '../negotiate.ts'
 import { checkedMint, invalidParameter, mintOf, oneOf, wholeNumber } from '../parameters.ts'
 import type { Route } from '../route.ts'
@@ -92,7 +98,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
   }
   if (isFresh(context, etag)) return notModified(headers)
   if (format === 'ndjson')
-    return { status: 200, body: page.ndjson, contentType: NDJSON_TYPE, headers, reusable: true }
+    return { status: 200, body: linesOf(page), contentType: NDJSON_TYPE, headers, reusable: true }
   if (format === 'arrow')
     return {
       status: 200,
@@ -123,6 +129,10 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     }
   return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, headers, reusable: true }
 }
+
+/** A large page goes out line by line. */
+const linesOf = (page: Page): Buffer | Lines =>
+  page.bytes < STREAMED_BYTES_MIN ? page.ndjson : new Lines(page)
 
 const itemsOf = ({ ndjson }: Page): MarketItem[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)
