@@ -15,6 +15,7 @@ import {
   usageOfAll,
 } from './command.ts'
 import { exportCommand } from './export.ts'
+import { lakeStatusCommand, lakeVerifyCommand } from './lake.ts'
 import { OPERATOR_COMMANDS } from './operator.ts'
 import { sqlCommand } from './sql.ts'
 import { Stopped } from './stop.ts'
@@ -37,7 +38,14 @@ const serve: Command = {
   run: async () => EXIT.usage,
 }
 
-export const COMMANDS: readonly Command[] = [serve, sqlCommand, exportCommand, ...OPERATOR_COMMANDS]
+export const COMMANDS: readonly Command[] = [
+  serve,
+  sqlCommand,
+  exportCommand,
+  lakeStatusCommand,
+  lakeVerifyCommand,
+  ...OPERATOR_COMMANDS,
+]
 
 /** What to say of a failure, and the exit code. */
 function failure(error: unknown): { message: string; code: number } {

@@ -1,5 +1,6 @@
 // In: the operator's words. Out: keys, bans and awards of a running server, through its admin endpoints. Never touches
 // the store: the server is its only writer.
+import { AGENT_TYPES } from '../schema/vocabulary.ts'
 import { XP_KINDS } from '../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from './command.ts'
 import { moment, wholeNumber } from './common.ts'
@@ -73,14 +74,21 @@ const keysMake: Command = {
   summary: 'Make an agent and its key, registration open or not',
   operands: [{ name: 'NAME', description: 'the agent’s name, 1 to 64 characters' }],
   options: {
+    type: {
+      value: 'TYPE',
+      otherwise: 'agent',
+      allowed: AGENT_TYPES,
+      description: 'A researcher may export the lake over HTTP',
+    },
     description: { value: 'TEXT', description: 'What the agent is' },
     url: URL_OPTION,
   },
   notes: [NEEDS_KEY, 'The key alone goes to the standard output: key=$(mintlake keys make scout)'],
   async run(values, terminal) {
-    const { NAME: name, description } = values
+    const { NAME: name, type, description } = values
     const made = await tell<{ key: string; agentId: string }>(values, terminal, '/api/v1/admin/keys', {
       name,
+      type,
       description,
     })
     await write(terminal.stdout, `${made.key}\n`)

@@ -1,5 +1,6 @@
 // In: this process. Out: the command line of it carried out, its exit code set. The one file of the room that touches
 // `process`. Never returns before its output is written.
+import { systemClock } from '../lib/clock.ts'
 import { main } from './main.ts'
 import { isPipeError, type Terminal } from './terminal.ts'
 
@@ -11,6 +12,7 @@ const terminal: Terminal = {
   stderr: process.stderr,
   env: process.env,
   isWatched: process.stderr.isTTY === true,
+  clock: systemClock,
   onInterrupt(act) {
     for (const signal of SIGNALS) process.on(signal, act)
     return () => {

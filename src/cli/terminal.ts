@@ -1,6 +1,7 @@
 // In: a process. Out: what commands may use of it: its streams, its environment, Ctrl-C. Never ends the process.
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import type { Clock } from '../lib/clock.ts'
 
 /** The process as a command sees it. */
 export interface Terminal {
@@ -10,6 +11,7 @@ export interface Terminal {
   env: Readonly<Record<string, string | undefined>>
   /** Somebody watches the standard error. */
   isWatched: boolean
+  clock: Clock
   /** Calls `act` at Ctrl-C and at SIGTERM; answers how to call it off. */
   onInterrupt(act: () => void): () => void
 }

@@ -22,6 +22,8 @@ export interface Look {
   findings: Findings
   /** Nobody writes while we look: what lies about was left. */
   isStill: boolean
+  /** Throws once the work shall end. */
+  checkStopped(): void
 }
 
 /** A table and the files that a list says it has. */
@@ -162,6 +164,7 @@ export async function verifyFiles(look: Look, listed: ListedTable): Promise<List
   const { table, parts } = listed
   const whole: ListedPart[] = []
   for (const part of parts) {
+    look.checkStopped()
     const fault = await fileFault(connection, table, part, shelf.pathOf(part))
     if (fault === null) whole.push(part)
     else findings.add(table.name, partPath(part), fault)

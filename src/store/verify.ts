@@ -151,31 +151,50 @@ async function readableTables(look: Look, listed: readonly ListedTable[]): Promi
       isWhole: parts.length === each.parts.length,
     })
   }
-  for (const each of readable) await checkTwice(look, each)
+  for (const each of readable) {
+    look.checkStopped()
+    await checkTwice(look, each)
+  }
   return readable
 }
 
+/** Tables or columns are not there that this program has. */
+const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(messageOf(error))
+
 async function checkAgainstStore(look: Look, readable: readonly ReadableTable[], nowMs: number) {
-  for (const each of readable) await verifyAgainstStore(look, each)
-  await checkRefused(look)
   const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
-  await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), nowMs)
+  try {
+    for (const each of readable) {
+      look.checkStopped()
+      await verifyAgainstStore(look, each)
+    }
+    await checkRefused(look)
+    await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), nowMs)
+  } catch (error) {
+    if (!isOlder(error)) throw error
+    const sentence = 'the store is of an older version: start the server on it once, then verify again'
+    throw new ServiceError('store_unavailable', `${sentence} (${messageOf(error)})`)
+  }
+}
+
+/** What is to be checked: the live files by the store, or by the catalog where the store cannot be had. */
+async function listedTables({ connection, isStill }: Look, hasCatalog: boolean): Promise<ListedTable[]> {
+  if (isStill) return liveTables(connection)
+  return hasCatalog ? cataloguedTables(connection) : []
 }
 
 /** One look at everything. */
 async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
   const findings = new Findings()
+  const checkStopped = (): void => options.signal?.throwIfAborted()
   return withConnection(options, async (connection) => {
     const reason = await attachStore(connection, options.dataDir)
     const isStill = reason === null
-    const look: Look = { connection, lakeDir, shelf: await viewShelf(lakeDir), findings, isStill }
+    const shelf = await viewShelf(lakeDir)
+    const look: Look = { connection, lakeDir, shelf, findings, isStill, checkStopped }
     if (isStill) await attachJournal(look, options.dataDir)
     const hasCatalog = await attachCatalog(look)
-    const listed = isStill
-      ? await liveTables(connection)
-      : hasCatalog
-        ? await cataloguedTables(connection)
-        : []
+    const listed = await listedTables(look, hasCatalog)
     if (hasCatalog) await verifyCatalog(look, listed)
     const readable = await readableTables(look, listed)
     if (isStill) await checkAgainstStore(look, readable, options.nowMs)

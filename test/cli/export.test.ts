@@ -6,6 +6,7 @@ import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT } from '../../src/cli/command.ts'
 import { main } from '../../src/cli/main.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { TABLES } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import {
@@ -65,6 +66,7 @@ async function mintlake(
     stderr,
     env: {},
     isWatched: false,
+    clock: systemClock,
     onInterrupt: (act) => {
       onInterrupt?.(act)
       return () => {}

@@ -62,6 +62,13 @@ test('a ban is seen in the list until it is lifted', async () => {
   expect(await banned()).toBeNull()
 })
 
+test('a researcher is made when asked for', async () => {
+  const { code } = await mintlake('keys', 'make', 'reader', '--type', 'researcher')
+  expect(code).toBe(0)
+  const agents = await rowsOf('agents', 'list')
+  expect(agents.find((row) => row.name === 'reader')).toMatchObject({ type: 'researcher', keys: 1 })
+})
+
 test('points are awarded, and stand on the leaderboard', async () => {
   const { agent } = await makeAgent('helper')
   const award = await mintlake(

@@ -304,6 +304,11 @@ describe('without the store', () => {
     ])
   })
 
+  test('a store that an older program wrote must be opened by a server first', async () => {
+    await inStore('ALTER TABLE training DROP COLUMN summary')
+    await expect(verify()).rejects.toThrow('the store is of an older version: start the server on it once')
+  })
+
   test('a broken store is told of, and a folder without a lake', async () => {
     writeFileSync(databasePath(folder), 'no database')
     await expect(verify()).rejects.toMatchObject({ code: 'store_unavailable' })

@@ -148,14 +148,18 @@ export interface HouseProcess {
   terminate(): Promise<number | null>
 }
 
-/** The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it. */
+/**
+ * The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it, `program`: the words
+ * that Node is started with.
+ */
 export async function spawnHouse(
   settings: Settings = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
   within: readonly string[] = [],
+  program: readonly string[] = [MAIN],
 ): Promise<HouseProcess> {
-  const [command, ...words] = [...within, process.execPath, MAIN, ...flagsOf(settings, dataDir)]
+  const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
   const child = spawn(command, words, {
     env: { ...process.env, ...secrets, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

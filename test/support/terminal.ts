@@ -1,6 +1,7 @@
 // In: words of a command line. Out: what the command wrote, and its exit code, without a process. Never asserts.
 import { Readable, Writable } from 'node:stream'
 import { main } from '../../src/cli/main.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 
 export interface CommandResult {
   code: number
@@ -32,6 +33,7 @@ export async function runCommand(
     stderr: err.stream,
     env,
     isWatched: false,
+    clock: systemClock,
     onInterrupt: () => () => {},
   })
   return { code, out: out.text(), err: err.text() }

@@ -1,0 +1,100 @@
+// In: `mintlake lake status` and `lake verify`, beside a server that runs and after it. Out: proof of what they say.
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type HouseProcess, spawnHouse, temporaryFolder } from '../support/house.ts'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+
+const MINTLAKE = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
+const SUBMISSIONS = 2
+
+let folder: string
+let server: HouseProcess
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  server = await spawnHouse({}, folder, {}, [], [MINTLAKE, 'serve'])
+  const key = await server.client.register()
+  for (let i = 0; i < SUBMISSIONS; i++) {
+    const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    expect(answer.status, answer.text).toBe(201)
+  }
+}, 30_000)
+afterAll(async () => {
+  await server.kill()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const status = () => runCommand(['lake', 'status', '--data-dir', folder, '--url', server.client.url])
+const verify = (...more: string[]) => runCommand(['lake', 'verify', '--data-dir', folder, ...more])
+
+interface StatusSeen {
+  server: { status: string; store: { healthy: boolean } } | null
+  tables: { table: string; rows: number; files: number; bytes: number; ageMs: number; backlog: number }[]
+}
+async function statusOf(table: string) {
+  const { out } = await runCommand([
+    ...['lake', 'status', '--data-dir', folder, '--url', server.client.url],
+    ...['--format', 'json'],
+  ])
+  const seen = JSON.parse(out) as StatusSeen
+  return { server: seen.server, ...seen.tables.find((each) => each.table === table)! }
+}
+
+test('beside a running server the status tells what waits, and the verification what it leaves out', async () => {
+  expect(await statusOf('training')).toMatchObject({
+    rows: 0,
+    files: 0,
+    backlog: SUBMISSIONS,
+    server: { status: 'ready', store: { healthy: true } },
+  })
+  const { code, out } = await status()
+  expect(code).toBe(0)
+  expect(out).toMatch(/training +│ +0 │ +0 │ +0 B │/)
+  expect(out).toMatch(/the server at http\S+ is ready, its store works, [\d.]+ [kM]B of its own\n$/)
+  expect(await verify()).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(
+      /^the lake in .*: \d+ tables, 0 files, 0 rows\nonly files, names and catalog were checked: the server runs \(process \d+\) .*\nnothing is wrong\n$/,
+    ),
+  })
+})
+
+test('after the server everything is in the lake and whole, until it is not', async () => {
+  expect(await server.terminate()).toBe(0)
+  const training = await statusOf('training')
+  expect(training).toMatchObject({ rows: SUBMISSIONS, files: 1, backlog: null, server: null })
+  expect(training.ageMs).toBeGreaterThanOrEqual(0)
+  expect(training.ageMs).toBeLessThan(60_000)
+  expect((await status()).out).toContain('what waits for the lake is not known')
+  const whole = await verify()
+  expect(whole.out).toMatch(/rows\nnothing is wrong\n$/)
+  expect(whole.code).toBe(0)
+
+  const files = join(folder, 'lake', '.files', 'training')
+  const [name] = readdirSync(files, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.includes('part-'),
+  )
+  rmSync(join(files, name))
+  const broken = await verify()
+  expect(broken.code).toBe(1)
+  expect(broken.out).toContain(`training/${name}: is listed and not there\n`)
+  expect(broken.out).toMatch(/1 finding\n$/)
+  const json = await verify('--format', 'json')
+  expect(json.code).toBe(1)
+  expect(JSON.parse(json.out)).toMatchObject({
+    scope: 'whole',
+    findings: [{ table: 'training', file: `training/${name}`, message: 'is listed and not there' }],
+  })
+})
+
+test('a folder without a lake is told of', async () => {
+  for (const command of ['status', 'verify']) {
+    const { code, err } = await runCommand(['lake', command, '--data-dir', join(folder, 'nothing')])
+    expect(err).toContain('there is no lake in')
+    expect(code).toBe(1)
+  }
+  expect((await runCommand(['lake', 'verfy'])).err).toContain('did you mean "lake verify"?')
+  expect((await runCommand(['lake'])).err).toContain('needs one of: lake status, lake verify')
+})
