@@ -18,7 +18,9 @@ export interface Records {
   of(market: Market): void
   /** Looks after silent tokens from now on. */
   start(): void
-  /** Everything that the market has closed is with the store. */
+  /** All that the market has closed is told of. */
+  handOutAll(): void
+  /** The same, once the last event has come. */
   stop(): void
 }
 
@@ -35,6 +37,12 @@ export function createRecords(bars: BarDoor, log: Log): Records {
   function sweep(from: Market): void {
     from.handOutBars(SWEEP_TOKENS)
     tellTimes(from)
+  }
+
+  function handOutAll(): void {
+    // The first call may end a round under way, the second is one of all tokens.
+    for (let round = 0; round < 2; round++) market!.handOutBars(market!.tokensMax)
+    tellTimes(market!)
   }
 
   return {
@@ -61,12 +69,11 @@ export function createRecords(bars: BarDoor, log: Log): Records {
     start() {
       timer = setInterval(() => sweep(market!), SWEEP_EVERY_MS)
     },
+    handOutAll,
     stop() {
       if (timer !== null) clearInterval(timer)
       if (market === null) return
-      // The first call may end a round under way, the second is one of all tokens.
-      for (let round = 0; round < 2; round++) market.handOutBars(market.tokensMax)
-      tellTimes(market)
+      handOutAll()
       const { dropped } = bars.stats()
       if (dropped > 0) log.warn({ bars: dropped }, 'closed bars that the store never got')
     },

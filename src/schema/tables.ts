@@ -133,7 +133,7 @@ const outcomeColumns: Column[] = [
   optional(
     'base_price_usd',
     'DOUBLE',
-    'Price the returns refer to, USD: price_usd of the training row, else the last close before; NULL where none was known',
+    'Price the returns refer to, USD: price_usd of the training row, else the last close of the 24 hours before; NULL where none was known',
   ),
   ...HORIZON_NAMES.map((name) =>
     optional(

@@ -13,7 +13,7 @@ export interface BarLane extends BarDoor {
 
 export interface BarLaneOptions {
   /** Hands a batch to the worker, with the market's word on how far it is complete. False: no room just now. */
-  send(delivery: BarDelivery & { completeToMs: number }): Promise<boolean>
+  send(delivery: BarDelivery): Promise<boolean>
   log: StoreLog
 }
 

@@ -24,6 +24,8 @@ export interface BarDelivery {
   batch: BarBatch
   /** Market time since which this run has watched. */
   watchedSinceMs: number
+  /** All bars that ended by this market time have been delivered, with this. */
+  completeToMs: number
 }
 
 export interface Bars {
@@ -31,10 +33,12 @@ export interface Bars {
   take(delivery: BarDelivery): boolean
   /** Bars that are in no file yet. */
   readonly held: number
-  /** Makes rows of what was taken. */
-  stage(nowMs: number): Promise<void>
-  /** Forgets rows that the lake has. */
-  release(): Promise<void>
+  /** Makes rows of what was taken. @returns the market time up to which these are all there are. */
+  stage(nowMs: number): Promise<number>
+  /** Forgets rows that the lake has: all up to that time, which `stage` told. */
+  release(stagedToMs: number): Promise<void>
+  /** Market time up to which the lake has all bars that this run has seen. */
+  readonly inLakeToMs: number
 }
 
 const TABLE = TABLES.bars
@@ -44,7 +48,9 @@ const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR, tf VARCH
   ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
 const CHUNK_TYPES = [VARCHAR, VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
 
-interface Pending extends BarDelivery {
+interface Pending {
+  batch: BarBatch
+  watchedSinceMs: number
   /** By bar of the batch: 1 where the lake must be asked. */
   doubtful: Uint8Array
   /** Bars of the batch that count, by index. */
@@ -110,8 +116,10 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
   let pendingBars = 0
   let stagedBars = 0
   let next = firstSeq
+  let takenToMs = 0
+  let inLakeToMs = 0
 
-  function take({ batch, watchedSinceMs }: BarDelivery): boolean {
+  function take({ batch, watchedSinceMs, completeToMs }: BarDelivery): boolean {
     const count = batch.mints.length
     if (pendingBars + stagedBars + count > BARS_HELD_MAX) return false
     const doubtful = new Uint8Array(count)
@@ -127,8 +135,9 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       doubtful[bar] = freshness === 'doubtful' ? 1 : 0
       kept[keptCount++] = bar
     }
-    pending.push({ batch, watchedSinceMs, doubtful, kept: kept.subarray(0, keptCount) })
+    if (keptCount > 0) pending.push({ batch, watchedSinceMs, doubtful, kept: kept.subarray(0, keptCount) })
     pendingBars += keptCount
+    takenToMs = Math.max(takenToMs, completeToMs)
     return true
   }
 
@@ -165,11 +174,12 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       WHERE known.mint = staged.mint AND known.tf = staged.tf AND known.t = epoch_ms(staged.t::BIGINT))`
   }
 
-  async function stage(nowMs: number): Promise<void> {
-    await database.maintenance.run(async (connection) => {
+  async function stage(nowMs: number): Promise<number> {
+    return database.maintenance.run(async (connection) => {
       const batches = pending
       const count = pendingBars
-      if (count === 0) return
+      const toMs = takenToMs
+      if (count === 0) return toMs
       await connection.run(CREATE_STAGED)
       await append(connection, batches)
       const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
@@ -184,10 +194,12 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       pendingBars -= count
       stagedBars += count
       await connection.run(CREATE_STAGED)
+      return toMs
     })
   }
 
-  async function release(): Promise<void> {
+  async function release(stagedToMs: number): Promise<void> {
+    inLakeToMs = Math.max(inLakeToMs, stagedToMs)
     if (stagedBars === 0) return
     await database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLE.name)
@@ -204,6 +216,9 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     take,
     get held() {
       return pendingBars + stagedBars
+    },
+    get inLakeToMs() {
+      return inLakeToMs
     },
     stage,
     release,

@@ -9,6 +9,7 @@ import { checkpointLongLogs } from './checkpoint.ts'
 import { type Database, isWorldError, query, transaction } from './database.ts'
 import { SPREAD_ROWS_MAX } from './limits.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
+import { openOutcomes } from './outcome-sql.ts'
 import {
   ALL_TABLES,
   identifier,
@@ -132,6 +133,7 @@ export function openJournal(database: Database, { log, reach }: JournalOptions):
       for (const table of ALL_TABLES) {
         if (names.has(table.name)) await connection.run(copySql(table, range))
       }
+      if (names.has(TABLES.training.name)) await connection.run(openOutcomes(range))
       await setMark(connection, last)
       reach('spread:copied')
     })

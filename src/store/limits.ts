@@ -146,6 +146,17 @@ export const FINDING_EXAMPLES = 3
 /** While the server writes, a finding counts once it stands so much later too: a file on its way is none. */
 export const FINDING_STANDS_MS = 2_000
 
+/** A label is known this long after its horizon, when the last bars of it have closed. */
+export const LABEL_DELAY_MS = 60_000
+/** How far back the price of an example that has none is looked for. */
+export const BASE_LOOKBACK_MS = 86_400_000
+/** Submissions labelled in one step (a day of bars for each, at most), and steps of one flush; the rest waits for the next. */
+export const OUTCOMES_STEP_ROWS = 1_024
+export const OUTCOMES_STEPS_MAX = 32
+/** What a step may use: a database in memory of its own, that spills to disk. */
+export const OUTCOMES_MEMORY_LIMIT = '384MB'
+export const OUTCOMES_THREADS = 1
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

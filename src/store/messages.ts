@@ -22,6 +22,10 @@ export const CRASH_POINTS = [
   'merge:shown',
   'expire:removed',
   'expire:forgotten',
+  'outcomes:planned',
+  'outcomes:computed',
+  'outcomes:recorded',
+  'outcomes:committed',
   'catalog:written',
   'catalog:swapped',
   'retain:listed',
@@ -59,7 +63,7 @@ export interface Requests {
   analysis: { ask: { analysisId: string }; answer: Row | null }
   /** `held`: bars that are in no file yet. Not taken: there is no room for them now. */
   bars: {
-    ask: BarDelivery & { completeToMs: number; nowMs: number; ackedSeq: number }
+    ask: BarDelivery & { nowMs: number; ackedSeq: number }
     answer: { taken: boolean; held: number }
   }
   flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }

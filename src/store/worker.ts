@@ -2,6 +2,7 @@
 // must not stall the streams. Never survives a failure of the disk or of DuckDB: it answers, closes the database and
 // ends, and the door starts a new one, so that there is one way to heal.
 import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -21,7 +22,8 @@ import type {
   Requests,
   WorkerOptions,
 } from './messages.ts'
-import { lakeFolder } from './paths.ts'
+import { type Outcomes, openOutcomes } from './outcomes.ts'
+import { lakeFolder, spillFolder } from './paths.ts'
 import { prune } from './prune.ts'
 import { findAnalysis, recover } from './recovery.ts'
 import { openRoom } from './room.ts'
@@ -34,6 +36,7 @@ interface Cellar {
   committer: Committer
   journal: Journal
   lake: Lake
+  outcomes: Outcomes
 }
 
 type Handlers = { [K in RequestKind]: (ask: Requests[K]['ask']) => Promise<Requests[K]['answer']> }
@@ -99,6 +102,18 @@ function spreadWhenMany(journal: Journal, ackedSeq: number, addedRows: number): 
   })
 }
 
+/** What has become of submissions goes to the lake with the next flush. A failure is no reason to fail this one. */
+async function label(nowMs: number): Promise<void> {
+  const { bars, outcomes } = opened()
+  try {
+    await outcomes.advance(bars.inLakeToMs, nowMs)
+  } catch (error) {
+    if (isFatalError(error)) throw error
+    const fields = { error: String(error) }
+    log({ level: 'error', message: 'outcomes could not be computed; trying again', fields })
+  }
+}
+
 const handlers: Handlers = {
   async open({ nowMs, ackedSeq }) {
     mkdirSync(lakeFolder(options.dataDir), { recursive: true })
@@ -113,7 +128,12 @@ const handlers: Handlers = {
     const upToSeq = ackedSeq ?? committer.lastSeq
     await catchUp(lake, upToSeq, nowMs)
     const bars = await openBars(database, lake.pathOf)
-    cellar = { archive, bars, database, committer, journal, lake }
+    const outcomes = openOutcomes(database, {
+      pathOf: lake.pathOf,
+      spillDir: join(spillFolder(dataDir), 'outcomes'),
+      reach,
+    })
+    cellar = { archive, bars, database, committer, journal, lake, outcomes }
     const recovered = await database.reader.run((connection) => recover(connection, nowMs))
     return { recovered, ackedSeq: upToSeq }
   },
@@ -130,7 +150,7 @@ const handlers: Handlers = {
     const stored = await database.reader.run((connection) => findAnalysis(connection, analysisId))
     return stored ?? archive.find(analysisId)
   },
-  async bars({ completeToMs, ...delivery }) {
+  async bars(delivery) {
     const { bars } = opened()
     return { taken: bars.take(delivery), held: bars.held }
   },
@@ -138,9 +158,10 @@ const handlers: Handlers = {
     const { bars, database, journal, lake } = opened()
     room.require()
     await journal.spread(ackedSeq)
-    await bars.stage(nowMs)
+    const stagedToMs = await bars.stage(nowMs)
     const flushed = await lake.flush(ackedSeq, nowMs)
-    await bars.release()
+    await bars.release(stagedToMs)
+    await label(nowMs)
     await database.maintenance.run((connection) =>
       thin(connection, ackedSeq, nowMs, { keptSeqs: options.keptSeqs, reach }),
     )

@@ -1,0 +1,141 @@
+// In: the table of outcomes and its horizons. Out: the SQL that opens, computes and records them. Times are Unix ms, a bar
+// is known by its end. Never runs it, never asks what is due.
+import {
+  type Column,
+  HORIZON_NAMES,
+  HORIZONS,
+  type Horizon,
+  LAKE_SCHEMA_VERSION,
+  TABLES,
+} from '../schema/tables.ts'
+import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from './limits.ts'
+import { identifier, JOURNAL, literal, MARKET_DATABASE, ROW_SEQ } from './sql.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const LAST: Horizon = '24h'
+/** A token without a trade for this long at the end of the last horizon is dead, and so is one that lost this much. */
+const DEAD_SILENCE_MS = 6 * HOUR_MS
+const DEAD_PRICE_SHARE = 0.01
+
+/** The outcome's row number is its example's: both come and go together. */
+export const openOutcomes = (range: string): string => `INSERT INTO outcomes_open
+  (${ROW_SEQ}, analysis_id, mint, submitted_at, base_price_usd, horizons_done)
+  SELECT ${ROW_SEQ}, json ->> '$.analysis_id', json ->> '$.mint', epoch_ms((json ->> '$.submitted_at')::BIGINT),
+    (json ->> '$.price_usd')::DOUBLE, 0
+  FROM ${JOURNAL} WHERE table_name = 'training' AND ${range}`
+
+/** Submissions whose next horizon is `horizon` and lies before `knownToMs`, oldest first. */
+export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>
+  `SELECT ${ROW_SEQ}::DOUBLE AS seq, mint, epoch_ms(submitted_at)::DOUBLE AS "atMs", base_price_usd AS base
+   FROM outcomes_open WHERE horizons_done = ${HORIZON_NAMES.indexOf(horizon)}
+     AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})
+   ORDER BY submitted_at, ${ROW_SEQ} LIMIT ${rowsMax}`
+
+/** What is computed of one submission; where a horizon does not say it, NULL. All numbers, so that one writer fits. */
+export const LABEL_NUMBERS = [
+  'seq',
+  'base',
+  'ret',
+  'drawdown',
+  'dead',
+  'trades',
+  'last_trade_ms',
+  'watched_minutes',
+] as const
+export type Label = Record<(typeof LABEL_NUMBERS)[number], number | null>
+
+export const CREATE_DUE = 'CREATE TABLE due (seq DOUBLE, at_ms DOUBLE, base DOUBLE, mint VARCHAR)'
+
+/** Minutes of the market around what is due: those of its tokens, and which minutes there are at all. */
+export function loadBars(bars: string, horizon: Horizon, fromMs: number, toMs: number): string[] {
+  const lookBackMs = horizon === HORIZON_NAMES[0] ? BASE_LOOKBACK_MS : 0
+  const minutes = (sinceMs: number) => `FROM (${bars}) WHERE tf = '1m'
+    AND t >= epoch_ms(${sinceMs - MINUTE_MS}) AND t < epoch_ms(${toMs + HORIZONS[horizon]})`
+  const ends = `epoch_ms(t) + ${MINUTE_MS} AS end_ms`
+  const ofDue = `CREATE TABLE bars AS SELECT mint, ${ends}, c, n ${minutes(fromMs - lookBackMs)}
+    AND mint IN (SELECT mint FROM due)`
+  if (horizon !== LAST) return [ofDue]
+  return [ofDue, `CREATE TABLE minutes AS SELECT DISTINCT ${ends} ${minutes(fromMs)}`]
+}
+
+/** The base is what the example says, else the last close before it; settled with the first horizon. */
+const BASED = `based AS (SELECT due.seq, due.mint, due.at_ms,
+    coalesce(due.base, CASE WHEN bars.end_ms > at_ms - ${BASE_LOOKBACK_MS} THEN bars.c END) AS base
+  FROM due ASOF LEFT JOIN bars ON due.mint = bars.mint AND bars.end_ms <= due.at_ms)`
+
+/** The last bar that ended by the horizon; it counts where it ended after the submission. */
+const priced = (from: 'due' | 'based', horizonMs: number): string => `priced AS (SELECT known.*,
+    CASE WHEN bars.end_ms > at_ms THEN bars.end_ms END AS last_end_ms,
+    CASE WHEN bars.end_ms > at_ms THEN bars.c ELSE base END AS price
+  FROM ${from} AS known ASOF LEFT JOIN bars ON known.mint = bars.mint AND bars.end_ms <= at_ms + ${horizonMs})`
+
+const RETURN = 'CASE WHEN base > 0 THEN price / base - 1 END AS ret'
+
+const shortLabels = (horizon: Horizon): string => `WITH ${
+  horizon === HORIZON_NAMES[0]
+    ? `${BASED}, ${priced('based', HORIZONS[horizon])}`
+    : priced('due', HORIZONS[horizon])
+}
+  SELECT seq, base, ${RETURN}, NULL::DOUBLE AS drawdown, NULL::DOUBLE AS dead, NULL::DOUBLE AS trades,
+    NULL::DOUBLE AS last_trade_ms, NULL::DOUBLE AS watched_minutes FROM priced`
+
+const within = (horizonMs: number): string => `end_ms > at_ms AND end_ms <= at_ms + ${horizonMs}`
+
+const longLabels = (horizonMs: number): string => `WITH ${priced('due', horizonMs)},
+  path AS (SELECT seq, end_ms, c, n FROM priced JOIN bars USING (mint) WHERE ${within(horizonMs)}),
+  prices AS (SELECT seq, at_ms AS end_ms, base AS c FROM priced UNION ALL SELECT seq, end_ms, c FROM path),
+  peaks AS (SELECT seq, c, max(c) OVER (PARTITION BY seq ORDER BY end_ms ROWS UNBOUNDED PRECEDING) AS peak FROM prices),
+  falls AS (SELECT seq, min(c / peak - 1) AS drawdown FROM peaks GROUP BY seq),
+  traded AS (SELECT seq, sum(n)::DOUBLE AS trades FROM path GROUP BY seq),
+  watched AS (SELECT seq, count(*)::DOUBLE AS watched FROM due JOIN minutes ON ${within(horizonMs)} GROUP BY seq)
+  SELECT seq, base, ${RETURN}, CASE WHEN base > 0 THEN drawdown END AS drawdown,
+    (coalesce(last_end_ms, 0) <= at_ms + ${horizonMs - DEAD_SILENCE_MS}
+      OR coalesce(price <= base * ${DEAD_PRICE_SHARE}, false))::INT::DOUBLE AS dead,
+    coalesce(trades, 0) AS trades, (last_end_ms - ${MINUTE_MS})::DOUBLE AS last_trade_ms,
+    coalesce(watched, 0) AS watched_minutes
+  FROM priced LEFT JOIN falls USING (seq) LEFT JOIN traded USING (seq) LEFT JOIN watched USING (seq)`
+
+/** A row of LABEL_NUMBERS for each row of `due`. */
+export const computeLabels = (horizon: Horizon): string =>
+  horizon === LAST ? longLabels(HORIZONS[horizon]) : shortLabels(horizon)
+
+export const STAGED_LABELS = 'outcomes_staged'
+const STAGED = `${MARKET_DATABASE}.${STAGED_LABELS}`
+export const CREATE_STAGED_LABELS = `CREATE OR REPLACE TABLE ${STAGED}
+  (${LABEL_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
+
+/** Cells that the last horizon alone fills. */
+const LAST_CELLS: Readonly<Record<string, string>> = {
+  fwd_max_drawdown_24h: 'drawdown',
+  dead_24h: 'dead = 1',
+  fwd_trades_24h: 'trades::BIGINT',
+  fwd_last_trade_24h: 'epoch_ms(last_trade_ms::BIGINT)',
+  watched_minutes_24h: 'watched_minutes::INTEGER',
+}
+
+function cellSql({ name, type }: Column, horizon: Horizon, nowMs: number): string {
+  if (name === 'base_price_usd') return 'base'
+  if (name === `fwd_ret_${horizon}`) return 'ret'
+  if (name in LAST_CELLS) return horizon === LAST ? LAST_CELLS[name] : `NULL::${type}`
+  if (name === 'labelled_to') return literal(horizon)
+  if (name === 'label_available_at')
+    return `epoch_ms(epoch_ms(submitted_at) + ${HORIZONS[horizon] + LABEL_DELAY_MS})`
+  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  return name === 'schema_version' ? String(LAKE_SCHEMA_VERSION) : identifier(name)
+}
+
+/** Makes a row of each staged label, numbered on from `lastSeq`, and moves its submission on to the next horizon. */
+export function recordLabels(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
+  const columns: readonly Column[] = TABLES.outcomes.columns
+  const names = columns.map(({ name }) => identifier(name)).join(', ')
+  const cells = columns.map((column) => cellSql(column, horizon, nowMs)).join(', ')
+  const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${names})
+    SELECT ${lastSeq} + row_number() OVER (ORDER BY ${ROW_SEQ}), ${cells}
+    FROM outcomes_open JOIN ${STAGED} ON ${ROW_SEQ} = seq`
+  if (horizon === LAST)
+    return [insert, `DELETE FROM outcomes_open WHERE ${ROW_SEQ} IN (SELECT seq FROM ${STAGED})`]
+  const moveOn = `UPDATE outcomes_open SET base_price_usd = base, ${identifier(`fwd_ret_${horizon}`)} = ret,
+    horizons_done = ${HORIZON_NAMES.indexOf(horizon) + 1} FROM ${STAGED} WHERE ${ROW_SEQ} = seq`
+  return [insert, moveOn]
+}

@@ -1,0 +1,166 @@
+// In: how far the market's bars are in the lake. Out: what became of each accepted submission, horizon by horizon, as rows
+// of the table outcomes. Computed in a small database of its own over the bars' files, a bounded step at a time; a step
+// is recorded in one transaction, so one that was cut off is done again and gives the same. Never changes a label.
+import { DOUBLE, type DuckDBConnection, DuckDBDataChunk, type DuckDBValue, VARCHAR } from '@duckdb/node-api'
+import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../schema/tables.ts'
+import { type Database, query, transaction } from './database.ts'
+import {
+  BASE_LOOKBACK_MS,
+  OUTCOMES_MEMORY_LIMIT,
+  OUTCOMES_STEP_ROWS,
+  OUTCOMES_STEPS_MAX,
+  OUTCOMES_THREADS,
+} from './limits.ts'
+import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
+import type { CrashPoint } from './messages.ts'
+import {
+  CREATE_DUE,
+  CREATE_STAGED_LABELS,
+  computeLabels,
+  LABEL_NUMBERS,
+  type Label,
+  loadBars,
+  recordLabels,
+  STAGED_LABELS,
+  selectDue,
+} from './outcome-sql.ts'
+import { inOwnDatabase } from './own-database.ts'
+import { selectEveryRow } from './parquet-sql.ts'
+import { MARKET_DATABASE, ROW_SEQ } from './sql.ts'
+
+interface Due {
+  seq: number
+  mint: string
+  atMs: number
+  base: number | null
+}
+
+export interface Outcomes {
+  /** Labels what is due now that all bars up to `knownToMs` are in the lake. @returns rows made. */
+  advance(knownToMs: number, nowMs: number): Promise<number>
+}
+
+export interface OutcomesOptions {
+  pathOf(part: ListedPart): string
+  /** Where a step spills to when it needs more memory than it has. */
+  spillDir: string
+  reach(point: CrashPoint): void
+}
+
+const dateOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
+
+/** Writes rows of a few thousand cells at most, column by column. */
+async function append(
+  connection: DuckDBConnection,
+  table: string,
+  catalog: string | undefined,
+  columns: readonly (readonly DuckDBValue[])[],
+): Promise<void> {
+  const appender = await connection.createAppender(table, 'main', catalog)
+  try {
+    const types = columns.map((cells) => (typeof cells[0] === 'string' ? VARCHAR : DOUBLE))
+    const chunk = DuckDBDataChunk.create(types, columns[0].length)
+    chunk.setColumns(columns)
+    appender.appendDataChunk(chunk)
+    appender.flushSync()
+  } finally {
+    appender.clear()
+    appender.closeSync()
+  }
+}
+
+/** What becomes of `due`, in a database that knows nothing else. */
+function compute(horizon: Horizon, due: readonly Due[], bars: string, spillDir: string): Promise<Label[]> {
+  const settings = {
+    threads: String(OUTCOMES_THREADS),
+    memory_limit: OUTCOMES_MEMORY_LIMIT,
+    temp_directory: spillDir,
+  }
+  return inOwnDatabase(':memory:', settings, async (connection) => {
+    await connection.run(CREATE_DUE)
+    const times = due.map(({ atMs }) => atMs)
+    const columns = [
+      due.map(({ seq }) => seq),
+      times,
+      due.map(({ base }) => base),
+      due.map(({ mint }) => mint),
+    ]
+    await append(connection, 'due', undefined, columns)
+    for (const statement of loadBars(bars, horizon, Math.min(...times), Math.max(...times)))
+      await connection.run(statement)
+    return query<Label>(connection, computeLabels(horizon))
+  })
+}
+
+/** The outcomes of what `database` holds. */
+export function openOutcomes(database: Database, { pathOf, spillDir, reach }: OutcomesOptions): Outcomes {
+  /** The files that can hold a bar of what is due. */
+  async function barsOf(
+    connection: DuckDBConnection,
+    horizon: Horizon,
+    due: readonly Due[],
+  ): Promise<string> {
+    const times = due.map(({ atMs }) => atMs)
+    const first = dateOf(Math.min(...times) - BASE_LOOKBACK_MS)
+    const last = dateOf(Math.max(...times) + HORIZONS[horizon])
+    const parts = await liveParts(connection, TABLES.bars.name)
+    const files = parts
+      .filter(({ date }) => first <= date && date <= last)
+      .map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+    return selectEveryRow(TABLES.bars, files)
+  }
+
+  async function lastSeq(connection: DuckDBConnection): Promise<number> {
+    const inLake = (await nextSeq(connection, TABLES.outcomes.name)) - 1
+    const sql = `SELECT coalesce(max(${ROW_SEQ}), 0)::DOUBLE AS last FROM outcomes`
+    return Math.max(inLake, (await query<{ last: number }>(connection, sql))[0].last)
+  }
+
+  async function record(connection: DuckDBConnection, horizon: Horizon, labels: Label[], nowMs: number) {
+    await connection.run(CREATE_STAGED_LABELS)
+    const columns = LABEL_NUMBERS.map((name) => labels.map((label) => label[name]))
+    await append(connection, STAGED_LABELS, MARKET_DATABASE, columns)
+    const last = await lastSeq(connection)
+    await transaction(connection, async () => {
+      for (const statement of recordLabels(horizon, last, nowMs)) await connection.run(statement)
+      reach('outcomes:recorded')
+    })
+    reach('outcomes:committed')
+  }
+
+  /** @returns how many submissions it labelled. */
+  async function step(connection: DuckDBConnection, horizon: Horizon, knownToMs: number, nowMs: number) {
+    const due = await query<Due>(connection, selectDue(horizon, knownToMs, OUTCOMES_STEP_ROWS))
+    if (due.length === 0) return 0
+    reach('outcomes:planned')
+    const labels = await compute(horizon, due, await barsOf(connection, horizon, due), spillDir)
+    reach('outcomes:computed')
+    await record(connection, horizon, labels, nowMs)
+    return labels.length
+  }
+
+  /** Rows that the lake has need not stay here too. */
+  async function forgetWritten(): Promise<void> {
+    await database.maintenance.run(async (connection) => {
+      const first = await nextSeq(connection, TABLES.outcomes.name)
+      await connection.run(`DELETE FROM outcomes WHERE ${ROW_SEQ} < ${first}`)
+    })
+  }
+
+  async function advance(knownToMs: number, nowMs: number): Promise<number> {
+    await forgetWritten()
+    let made = 0
+    let steps = 0
+    for (const horizon of HORIZON_NAMES) {
+      let labelled = OUTCOMES_STEP_ROWS
+      // The rest of a large backlog comes with the next flush: other work on this connection waits for each step.
+      for (; labelled === OUTCOMES_STEP_ROWS && steps < OUTCOMES_STEPS_MAX; steps++) {
+        labelled = await database.maintenance.run((connection) => step(connection, horizon, knownToMs, nowMs))
+        made += labelled
+      }
+    }
+    return made
+  }
+
+  return { advance }
+}

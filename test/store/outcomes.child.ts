@@ -1,0 +1,33 @@
+// In: a folder and perhaps a crash point. Out: a market of one day and two submissions, written to the lake and labelled
+// in two steps, unless the process is killed on the way. The same each time it runs. Never asserts.
+import type { CrashPoint } from '../../src/store/messages.ts'
+import { closedBar, NOON_MS, openTestStore, writeOf } from './support.ts'
+
+const [folder, crashAt] = process.argv.slice(2)
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+
+const store = await openTestStore(folder, { crashAt: crashAt === '' ? undefined : (crashAt as CrashPoint) })
+
+for (const [id, atMs] of [
+  ['an_early', NOON_MS + 30_000],
+  ['an_late', NOON_MS + 90 * MINUTE_MS],
+] as const) {
+  if ((await store.analysis(id)) !== null) continue
+  const cells = { analysis_id: id, mint: 'mint-1', submitted_at: atMs, price_usd: 2 }
+  await store.commit([writeOf('training', cells)])
+}
+
+// A second run closes the same bars again.
+for (let minute = 0; minute < 20 * 60; minute += 7) {
+  const t = NOON_MS + minute * MINUTE_MS
+  store.bars.add(closedBar({ t, c: 2 + Math.sin(minute), n: minute + 1, closedAtMs: t + 2 * MINUTE_MS }))
+}
+store.bars.completeTo(NOON_MS + 10 * HOUR_MS)
+await store.bars.flush()
+await store.flushLake()
+store.bars.completeTo(NOON_MS + 30 * HOUR_MS)
+await store.bars.flush()
+await store.flushLake()
+await store.flushLake()
+await store.close()
