@@ -1,6 +1,7 @@
-// In: what an answer's version is. Out: its weak ETag, and whether the client has it already. Never looks at a body.
-import { randomBytes } from 'node:crypto'
-import type { Context, HttpAnswer } from './context.ts'
+// In: what an answer's version is, or, where nothing counts its versions, its bytes. Out: its weak ETag, and whether the
+// client has it already. Never decides what may be kept: an answer with `no-store` has no version.
+import { hash, randomBytes } from 'node:crypto'
+import { bytesOf, type Context, type HttpAnswer } from './context.ts'
 
 /** Weak: the same version may be compressed or encoded differently. */
 export const weakEtag = (version: string): string => `W/"${version}"`
@@ -23,3 +24,18 @@ export const notModified = (headers: Record<string, string>): HttpAnswer => ({
   body: {},
   headers,
 })
+
+/**
+ * A read without a version of its own gets that of its bytes: making them again is cheap, sending them to a client that
+ * has them is not.
+ * @param isPrivate the answer is for whoever showed a key, and no shared cache may keep it.
+ */
+export function conditional(answer: HttpAnswer, context: Context, isPrivate: boolean): HttpAnswer {
+  const { headers = {}, status, stream } = answer
+  const isVersioned = headers.ETag !== undefined || headers['Cache-Control'] === 'no-store'
+  if (context.method !== 'GET' || status !== 200 || stream !== undefined || isVersioned) return answer
+  const body = bytesOf(answer.body)
+  const etag = weakEtag(hash('sha1', body, 'base64url'))
+  const versioned = { 'Cache-Control': isPrivate ? 'private, no-cache' : 'no-cache', ...headers, ETag: etag }
+  return isFresh(context, etag) ? notModified(versioned) : { ...answer, body, headers: versioned }
+}

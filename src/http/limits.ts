@@ -14,6 +14,10 @@ export const LINES_PART_BYTES = 256 * 1024
 /** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
 export const PREPARED_ANSWERS_MAX = 4_096
 export const PREPARED_BYTES_MAX = 32 * 1024 * 1024
+/** Bodies whose compressed forms are kept, all together; at the maximum the one asked for longest ago is forgotten. */
+export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
+/** A larger body is compressed anew for each reader. */
+export const COMPRESSED_KEPT_BYTES_MAX = 1024 * 1024
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
 export const READ_WINDOW_MS = 60_000

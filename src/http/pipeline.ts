@@ -3,8 +3,9 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
-import { codingOf, encoded } from './compress.ts'
+import { CompressedForms, codingOf } from './compress.ts'
 import type { Context, HttpAnswer, Method } from './context.ts'
+import { conditional } from './etag.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
 import { give, headOf, problem, type Reply, send } from './reply.ts'
@@ -62,6 +63,7 @@ const NO_LIMITS: Record<string, string> = {}
 export function createPipeline(ports: PipelinePorts): Pipeline {
   const table = new RouteTable(ports.routes)
   const prepared = new PreparedAnswers(ports.reuseMs)
+  const forms = new CompressedForms()
   const identity = requestIds()
   const head = new RequestHead()
   let inFlight = 0
@@ -110,8 +112,12 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
    */
   function run(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
     const answer = dispatch(route, context)
-    const encode = (made: HttpAnswer) =>
-      made.stream === undefined ? encoded(made, codingOf(context.headers.acceptEncoding)) : made
+    const encode = (made: HttpAnswer) => {
+      if (made.stream !== undefined) return made
+      const coding = codingOf(context.headers.acceptEncoding)
+      const answer = conditional(made, context, !isOpen(route))
+      return forms.encoded(answer, coding, coding === null ? null : formOf(route, context, answer))
+    }
     return answer instanceof Promise ? answer.then(encode) : encode(answer)
   }
 
@@ -213,6 +219,12 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     inFlight: () => inFlight,
   }
 }
+
+const isOpen = ({ access }: Route): boolean => access === 'open' || access === 'read'
+
+/** What names the answer for all who may ask for it; null where it is for one. */
+const formOf = (route: Route, { path, query }: Context, { contentType }: HttpAnswer): string | null =>
+  route.method === 'GET' && isOpen(route) ? `${path}?${query} ${contentType}` : null
 
 const notAllowed = (method: string, path: string, allowed: string[]) =>
   new ServiceError(

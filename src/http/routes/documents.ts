@@ -10,7 +10,7 @@ import {
 } from '../../schema/submission.ts'
 import { RISK_FACTORS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { XP_TABLE } from '../../schema/xp.ts'
-import type { HttpAnswer } from '../context.ts'
+import { type HttpAnswer, JSON_TYPE } from '../context.ts'
 import { BARS_LIMIT_MAX } from '../limits.ts'
 import { inputSchema, openApi } from '../openapi.ts'
 import type { Route } from '../route.ts'
@@ -25,7 +25,7 @@ export function documentRoutes(routes: readonly Route[]): Route[] {
       path: '/openapi.json',
       access: 'open',
       summary: 'This API as OpenAPI 3.1',
-      handle: () => ({ status: 200, body: description }),
+      handle: () => ({ status: 200, body: description, contentType: JSON_TYPE }),
     },
     {
       method: 'GET',
@@ -46,12 +46,12 @@ export function documentRoutes(routes: readonly Route[]): Route[] {
       path: '/api/v1/analysis/schema',
       access: 'open',
       summary: 'JSON Schema of a submission',
-      handle: () => ({ status: 200, body: { ok: true, data: submission } }),
+      handle: () => ({ status: 200, body: submission, contentType: JSON_TYPE }),
     },
   ]
   const all = [...routes, ...documents]
-  const description = openApi(all, API_VERSION)
-  const submission = inputSchema(submissionSchema)
+  const description = Buffer.from(JSON.stringify(openApi(all, API_VERSION)))
+  const submission = Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) }))
   const llms = llmsText(all)
   const skill = skillText()
   return documents

@@ -19,6 +19,8 @@ export interface OperationPorts {
   ingest(body: Uint8Array, contentType: string): Promise<Record<string, unknown>>
 }
 
+/** What is true of this moment only. */
+const NOW = { 'Cache-Control': 'no-store' }
 const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
 
 export function operationRoutes(ports: OperationPorts): Route[] {
@@ -55,7 +57,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       path: '/health',
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
-      handle: async () => ({ status: 200, body: { ok: true, ...(await ports.health()) } }),
+      handle: async () => ({ status: 200, headers: NOW, body: { ok: true, ...(await ports.health()) } }),
     },
     {
       method: 'GET',
@@ -71,7 +73,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
             {},
             { 'Retry-After': '1' },
           )
-        return { status: 200, body: { ok: true, ready: true } }
+        return { status: 200, headers: NOW, body: { ok: true, ready: true } }
       },
     },
     {
@@ -81,7 +83,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       summary: 'Metrics as Prometheus text',
       handle: async () => {
         const { text, contentType } = await ports.metrics()
-        return { status: 200, body: Buffer.from(text), contentType }
+        return { status: 200, headers: NOW, body: Buffer.from(text), contentType }
       },
     },
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', () => ok(agents.list())),
