@@ -91,11 +91,11 @@ async function furnish(
   log: Log,
   options: HouseOptions,
 ): Promise<House> {
-  const records = createRecords(store.bars, log)
+  const records = createRecords(store, log)
   const market = new Market({
     tokensMax: config.tokensMax,
     newWindowMs: config.newHours * HOUR_MS,
-    onBarClosed: records.onBarClosed,
+    ...records.listeners,
   })
   records.of(market)
   const recordedTime = followsRecordedTime(config)
@@ -131,7 +131,7 @@ async function furnish(
   let phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
-  readRecordMetrics(metrics, store.bars)
+  readRecordMetrics(metrics, records)
   const reads = new ReadLimits({
     policy: 'read',
     code: 'read_rate_limited',
@@ -203,11 +203,11 @@ async function furnish(
     phase = 'draining'
     await Promise.all(feeds.map((feed) => feed.stop()))
     if (timer !== null) clearInterval(timer)
-    records.stop()
     server.stopListening()
     hub.close('draining')
     await Promise.all([drained(server), exporter.close()])
     server.close()
+    await records.stop()
     await store.close()
   }
   const url = `http://${config.host}:${server.port}`

@@ -1,95 +1,126 @@
-// In: what the market closes and says. Out: the store's records of it: closed bars. A part of the house: it alone knows
-// how a bar lies in the market's memory. Never makes the market wait.
+// In: what the market closes and says. Out: the store's records of it: closed bars, and versions of tokens. A part of the
+// house: it alone knows how a bar lies in the market's memory. Never makes the market wait.
 import type { Log } from './lib/log.ts'
 import type { Metrics } from './lib/metrics.ts'
 import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from './market/bar-ring.ts'
-import type { BarListener, Market } from './market/market.ts'
+import type { Market, MarketOptions } from './market/market.ts'
 import { TIMEFRAMES } from './schema/bar.ts'
-import type { BarDoor } from './store/types.ts'
+import type { BarDoor, StoreDoor } from './store/types.ts'
+import { createTokenRecords, type TokenRecords } from './token-records.ts'
 
 /** How often silent tokens are looked at, and how many at a time: 100 000 in five seconds. */
 const SWEEP_EVERY_MS = 100
 const SWEEP_TOKENS = 2_000
+/** How often changed tokens are written: some of them, so that no submission waits for all. */
+const TOKENS_EVERY_MS = 250
 
 export interface Records {
-  /** Told of each closed bar, inside the market's write. */
-  onBarClosed: BarListener
-  /** The market whose bars they are; before its first event. */
+  /** What the market is to call, inside its writes. */
+  listeners: Required<Pick<MarketOptions, 'onBarClosed' | 'onProfile'>>
+  /** The market whose records they are; before its first event. */
   of(market: Market): void
-  /** Looks after silent tokens from now on. */
+  /** Looks after silent tokens and changed ones from now on. */
   start(): void
   /** All that the market has closed is told of. */
   handOutAll(): void
-  /** The same, once the last event has come. */
-  stop(): void
+  /** Once the last event has come: everything is with the store. */
+  stop(): Promise<void>
+  stats(): { bars: ReturnType<BarDoor['stats']>; tokens: ReturnType<TokenRecords['stats']> }
 }
 
-/** Keeps `bars` told of what the market closes. */
-export function createRecords(bars: BarDoor, log: Log): Records {
+/** Keeps `store` told of what the market closes and says. */
+export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Log): Records {
+  const { bars } = store
+  const tokens = createTokenRecords((writes) => store.commit(writes))
+  const timers: NodeJS.Timeout[] = []
   let market: Market | null = null
-  let timer: NodeJS.Timeout | null = null
+  let writing: Promise<boolean> | null = null
 
-  function tellTimes(from: Market): void {
-    bars.watchedSince(from.sinceMs)
-    bars.completeTo(from.barsHandedOutToMs)
-  }
-
-  function sweep(from: Market): void {
-    from.handOutBars(SWEEP_TOKENS)
-    tellTimes(from)
+  function handOut(tokensMax: number): void {
+    market!.handOutBars(tokensMax)
+    bars.completeTo(market!.barsHandedOutToMs)
   }
 
   function handOutAll(): void {
     // The first call may end a round under way, the second is one of all tokens.
-    for (let round = 0; round < 2; round++) market!.handOutBars(market!.tokensMax)
-    tellTimes(market!)
+    for (let round = 0; round < 2; round++) handOut(market!.tokensMax)
+  }
+
+  /** @returns whether more wait. */
+  async function writeTokens(): Promise<boolean> {
+    try {
+      return await tokens.write(market!)
+    } catch (error) {
+      log.warn({ error: String(error) }, 'tokens could not be recorded; trying again')
+      return false
+    } finally {
+      writing = null
+    }
+  }
+
+  function onBarClosed(mint: string, timeframe: number, values: Float64Array, at: number): void {
+    const counts = values[at + N]
+    bars.add({
+      mint,
+      tf: TIMEFRAMES[timeframe],
+      t: values[at + T],
+      o: values[at + O],
+      h: values[at + H],
+      l: values[at + L],
+      c: values[at + C],
+      v: values[at + V],
+      n: tradesOf(counts),
+      buyV: values[at + BV],
+      buys: buysOf(counts),
+      closedAtMs: market!.timeMs,
+      watchedSinceMs: market!.sinceMs,
+    })
   }
 
   return {
-    onBarClosed(mint, timeframe, values, at) {
-      const counts = values[at + N]
-      bars.add({
-        mint,
-        tf: TIMEFRAMES[timeframe],
-        t: values[at + T],
-        o: values[at + O],
-        h: values[at + H],
-        l: values[at + L],
-        c: values[at + C],
-        v: values[at + V],
-        n: tradesOf(counts),
-        buyV: values[at + BV],
-        buys: buysOf(counts),
-        closedAtMs: market!.timeMs,
-      })
-    },
+    listeners: { onBarClosed, onProfile: tokens.note },
     of(watched) {
       market = watched
     },
     start() {
-      timer = setInterval(() => sweep(market!), SWEEP_EVERY_MS)
+      timers.push(setInterval(() => handOut(SWEEP_TOKENS), SWEEP_EVERY_MS))
+      timers.push(setInterval(() => (writing ??= writeTokens()), TOKENS_EVERY_MS))
     },
     handOutAll,
-    stop() {
-      if (timer !== null) clearInterval(timer)
-      if (market === null) return
+    async stop() {
+      for (const timer of timers) clearInterval(timer)
       handOutAll()
-      const { dropped } = bars.stats()
-      if (dropped > 0) log.warn({ bars: dropped }, 'closed bars that the store never got')
+      await writing
+      while (await writeTokens());
+      const dropped = { bars: bars.stats().dropped, tokens: tokens.stats().dropped }
+      if (dropped.bars + dropped.tokens > 0)
+        log.warn(dropped, 'the store did not keep up: these are not on record')
     },
+    stats: () => ({ bars: bars.stats(), tokens: tokens.stats() }),
   }
 }
 
 /** Figures of what is on its way. */
-export function readRecordMetrics(metrics: Metrics, bars: BarDoor): void {
+export function readRecordMetrics(metrics: Metrics, records: Records): void {
+  const { stats } = records
   metrics.read(
     'mintlake_lake_bars_waiting',
     'Closed bars on their way to the store',
-    () => bars.stats().waiting,
+    () => stats().bars.waiting,
   )
   metrics.read(
     'mintlake_lake_bars_dropped_total',
     'Closed bars dropped because the store did not keep up',
-    () => bars.stats().dropped,
+    () => stats().bars.dropped,
+  )
+  metrics.read(
+    'mintlake_lake_tokens_waiting',
+    'Tokens whose new version is not written yet',
+    () => stats().tokens.waiting,
+  )
+  metrics.read(
+    'mintlake_lake_tokens_dropped_total',
+    'Versions of tokens dropped because the store did not keep up',
+    () => stats().tokens.dropped,
   )
 }

@@ -30,7 +30,7 @@ import {
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
 import { PageCache } from './pages.ts'
-import { applyPatch } from './patch.ts'
+import { applyPatch, changesProfile } from './patch.ts'
 import { KEY_UNKNOWN, Rankings } from './rankings.ts'
 import { RecentTrades } from './recent-trades.ts'
 import { DataPointText } from './render.ts'
@@ -48,6 +48,7 @@ import type {
   Page,
   PageQuery,
   TextForm,
+  TokenProfile,
 } from './types.ts'
 import { VersionLog } from './versions.ts'
 import { toSnapshot, Views } from './views.ts'
@@ -62,6 +63,8 @@ export interface MarketOptions {
   tapeEntriesMax?: number
   /** Called once with every closed bar of a minute or longer, inside the write: it must not look, only take. */
   onBarClosed?: BarListener
+  /** Called when something of a token's profile may have changed, inside the write: it must not look, only remember. */
+  onProfile?: (mint: string) => void
 }
 
 /** `values` hold the bar at `address` (see bar-ring.ts), during the call only. */
@@ -87,6 +90,7 @@ export class Market implements MarketDoor {
   readonly #pages: PageCache
   readonly #tape: Tape
   #onChanged: (() => void) | null = null
+  readonly #onProfile: NonNullable<MarketOptions['onProfile']>
   /** Where the next call of `handOutBars` goes on, when this round of all tokens began, and what the last one reached. */
   #handOutSlot = 0
   #handOutFromMs = 0
@@ -114,6 +118,7 @@ export class Market implements MarketDoor {
   constructor(options: MarketOptions = {}) {
     const { tokensMax = TOKENS_MAX_DEFAULT, newWindowMs = NEW_WINDOW_MS_DEFAULT, onBarClosed } = options
     this.#tokens = new TokenTable(tokensMax)
+    this.#onProfile = options.onProfile ?? (() => {})
     this.#bars = new BarStore({
       tokensMax,
       barsPerTokenMax: options.barsPerTokenMax,
@@ -282,6 +287,11 @@ export class Market implements MarketDoor {
     return slot === -1 ? null : this.#views.item(slot, this.timeMs)
   }
 
+  profile(mint: string): TokenProfile | null {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? null : this.#views.profile(slot)
+  }
+
   datapoint(mint: string): DataPoint | null {
     const slot = this.#tokens.slotOf(mint)
     return slot === -1 ? null : this.#views.datapoint(slot, this.timeMs)
@@ -429,6 +439,7 @@ export class Market implements MarketDoor {
       if (!Number.isNaN(columns.priceUsd[slot]))
         this.#setPrice(slot, columns.priceUsd[slot], columns.priceSol[slot])
     }
+    this.#onProfile(event.mint)
     this.#touched(slot)
   }
 
@@ -446,6 +457,7 @@ export class Market implements MarketDoor {
     })
     this.#pages.wordsChanged(slot)
     this.#rankings.setKey(slot, 'market_cap', this.#tokens.columns.marketCap[slot])
+    if (changesProfile(event.fields)) this.#onProfile(event.mint)
     this.#touched(slot)
   }
 
@@ -453,6 +465,7 @@ export class Market implements MarketDoor {
     const slot = this.#obtain(event.mint)
     this.#setFlag(slot, FLAG_COMPLETE, true)
     this.#tokens.columns.bondingProgress[slot] = 100
+    this.#onProfile(event.mint)
     if (event.pool != null) this.#tokens.rare[slot] = { ...this.#tokens.rare[slot]!, primaryDex: event.pool }
     this.#touched(slot)
   }
@@ -573,7 +586,10 @@ export class Market implements MarketDoor {
     this.#setReserves(slot, vSol, vTokens)
     if ((this.#tokens.flags[slot] & FLAG_COMPLETE) === 0)
       columns.bondingProgress[slot] = bondingProgress(vTokens)
-    if (Number.isNaN(columns.totalSupply[slot])) columns.totalSupply[slot] = CURVE_SUPPLY
+    if (Number.isNaN(columns.totalSupply[slot])) {
+      columns.totalSupply[slot] = CURVE_SUPPLY
+      this.#onProfile(this.#tokens.texts[slot]!.mint)
+    }
     if ((this.#tokens.flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) {
       columns.liquidity[slot] = 2 * raisedSol(vSol) * this.#solPriceUsd
     }

@@ -122,6 +122,15 @@ const SETTERS: Partial<Setters> = {
   priceChange24h: windowed('priceChange24h'),
 }
 
+const PROFILE_FIELDS = [
+  ...(['name', 'symbol', 'description', 'imageUrl', 'imageUri', 'creator', 'website', 'twitter'] as const),
+  ...(['telegram', 'totalSupply', 'createdAt', 'bondingComplete'] as const),
+] satisfies readonly (keyof PatchFields)[]
+
+/** Whether a patch names something that a token says of itself. */
+export const changesProfile = (fields: PatchFields): boolean =>
+  PROFILE_FIELDS.some((field) => fields[field] !== undefined)
+
 /** A patch is applied in this order, whatever order it was written in: a market cap refers to the price beside it. */
 const FIELD_ORDER = Object.keys(SETTERS) as (keyof DataPoint)[]
 

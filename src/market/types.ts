@@ -99,6 +99,21 @@ export interface MarketStats {
   barsReclaimed: number
 }
 
+/** What a token says of itself, and what is settled about it: little of it ever changes. */
+export interface TokenProfile {
+  name: string
+  symbol: string
+  description: string | null
+  imageUri: string | null
+  creator: string | null
+  website: string | null
+  twitter: string | null
+  telegram: string | null
+  totalSupply: number | null
+  createdAtMs: number | null
+  graduated: boolean
+}
+
 /** The engine. Synchronous, deterministic, single writer; no clock, no I/O. */
 export interface MarketDoor {
   /** Market time, Unix ms: the highest time of receipt or `advanceTo` so far. */
@@ -125,6 +140,7 @@ export interface MarketDoor {
   /** Calls back at each change of a row, inside the write: it must not look, only remember. One watcher at most. */
   watch(onChanged: (() => void) | null): void
   item(mint: string): MarketItem | null
+  profile(mint: string): TokenProfile | null
   /** The DataPoint as of now, or null for an unknown mint. */
   datapoint(mint: string): DataPoint | null
   /** The same as JSON text, rendered once per change; with its version for ETags. */

@@ -14,6 +14,7 @@ import { SPARKLINE_BARS } from './limits.ts'
 import type { Rankings } from './rankings.ts'
 import type { RecentTrades } from './recent-trades.ts'
 import { FLAG_COMPLETE, FLAG_LIVE, type TokenTable } from './tokens.ts'
+import type { TokenProfile } from './types.ts'
 import { VERSION_VALUES } from './versions.ts'
 import { dayFrom, type Windows } from './windows.ts'
 
@@ -114,6 +115,18 @@ export class Views {
       telegram: words.telegram,
       analysis_count: this.#sources.analysisCounts.get(words.mint) ?? 0,
       hot_score: this.#sources.rankings.key(slot, 'hot'),
+    }
+  }
+
+  /** What it says of itself. */
+  profile(slot: number): TokenProfile {
+    const { columns, flags, texts } = this.#sources.tokens
+    const { mint: _, ...words } = texts[slot]!
+    return {
+      ...words,
+      totalSupply: known(columns.totalSupply[slot]),
+      createdAtMs: known(columns.createdAt[slot]),
+      graduated: (flags[slot] & FLAG_COMPLETE) !== 0,
     }
   }
 

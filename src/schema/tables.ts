@@ -228,7 +228,7 @@ export const TABLES = {
   tokens: {
     name: 'tokens',
     comment:
-      'One version of what a token says of itself; the latest by mint is in force. A token known by its trades alone has none',
+      'One version of what a token says of itself; the latest by mint is in force. A restart may write that one again; a token known by its trades alone has none',
     lakeDateColumn: 'updated_at',
     latestBy: ['mint'],
     keepsHistory: true,

@@ -3,7 +3,19 @@
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from './limits.ts'
 
 /** The numbers of one bar, in the order in which they lie in a batch. */
-export const BAR_NUMBERS = ['t', 'o', 'h', 'l', 'c', 'v', 'n', 'buy_v', 'buys', 'closed_at'] as const
+export const BAR_NUMBERS = [
+  't',
+  'o',
+  'h',
+  'l',
+  'c',
+  'v',
+  'n',
+  'buy_v',
+  'buys',
+  'closed_at',
+  'watched_since',
+] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 
 /** A closed bar as the market tells it; times are Unix ms. */
@@ -21,6 +33,8 @@ export interface ClosedBar {
   buys: number
   /** Market time at which it was known to be closed. */
   closedAtMs: number
+  /** Market time since which this run has watched: a bar that starts before it may lack trades. */
+  watchedSinceMs: number
 }
 
 /** Bars on their way to the lake, in order. */
@@ -91,4 +105,5 @@ function write(numbers: Float64Array, at: number, bar: ClosedBar): void {
   numbers[at + 7] = bar.buyV
   numbers[at + 8] = bar.buys
   numbers[at + 9] = bar.closedAtMs
+  numbers[at + 10] = bar.watchedSinceMs
 }

@@ -19,7 +19,6 @@ export interface BarLaneOptions {
 
 export function openBarLane({ send, log }: BarLaneOptions): BarLane {
   const buffer = new BarBuffer()
-  let watchedSinceMs = 0
   let completeToMs = 0
   let sentToMs = 0
   let droppedTold = 0
@@ -43,7 +42,7 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
   async function deliver(batch: BarDelivery['batch'], toMs: number): Promise<boolean> {
     let arrived = false
     try {
-      arrived = await send({ batch, watchedSinceMs, completeToMs: toMs })
+      arrived = await send({ batch, completeToMs: toMs })
     } finally {
       if (arrived) buffer.sent(batch)
       else if (batch.mints.length > 0) buffer.giveBack(batch)
@@ -71,9 +70,6 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
 
   return {
     add: (bar: ClosedBar) => buffer.add(bar),
-    watchedSince(timeMs) {
-      watchedSinceMs = timeMs
-    },
     completeTo(timeMs) {
       completeToMs = Math.max(completeToMs, timeMs)
     },

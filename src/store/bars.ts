@@ -22,8 +22,6 @@ import { createTable, identifier, MARKET_DATABASE, ROW_SEQ, relation } from './s
 /** Bars as the worker is handed them. */
 export interface BarDelivery {
   batch: BarBatch
-  /** Market time since which this run has watched. */
-  watchedSinceMs: number
   /** All bars that ended by this market time have been delivered, with this. */
   completeToMs: number
 }
@@ -43,14 +41,13 @@ export interface Bars {
 
 const TABLE = TABLES.bars
 const STAGED = `${MARKET_DATABASE}.bars_staged`
-const STAGED_NUMBERS = [...BAR_NUMBERS, 'watched_since', 'doubtful']
+const STAGED_NUMBERS = [...BAR_NUMBERS, 'doubtful']
 const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR, tf VARCHAR,
   ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
 const CHUNK_TYPES = [VARCHAR, VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
 
 interface Pending {
   batch: BarBatch
-  watchedSinceMs: number
   /** By bar of the batch: 1 where the lake must be asked. */
   doubtful: Uint8Array
   /** Bars of the batch that count, by index. */
@@ -84,7 +81,7 @@ async function youngestInLake(
 
 /** Writes the bars `from` to `to` of what is kept. */
 function appendChunk(appender: DuckDBAppender, pending: Pending, from: number, to: number): void {
-  const { batch, kept, doubtful, watchedSinceMs } = pending
+  const { batch, kept, doubtful } = pending
   const chunk = DuckDBDataChunk.create(CHUNK_TYPES, to - from)
   const mints = chunk.getColumnVector(0) as DuckDBVarCharVector
   const timeframes = chunk.getColumnVector(1) as DuckDBVarCharVector
@@ -95,8 +92,7 @@ function appendChunk(appender: DuckDBAppender, pending: Pending, from: number, t
     timeframes.setItem(row, batch.timeframes[bar])
     for (let index = 0; index < BAR_NUMBER_COUNT; index++)
       numbers[index].setItem(row, batch.numbers[bar * BAR_NUMBER_COUNT + index])
-    numbers[BAR_NUMBER_COUNT].setItem(row, watchedSinceMs)
-    numbers[BAR_NUMBER_COUNT + 1].setItem(row, doubtful[bar])
+    numbers[BAR_NUMBER_COUNT].setItem(row, doubtful[bar])
   }
   for (const vector of [mints, timeframes, ...numbers]) vector.flush()
   appender.appendDataChunk(chunk)
@@ -119,7 +115,7 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
   let takenToMs = 0
   let inLakeToMs = 0
 
-  function take({ batch, watchedSinceMs, completeToMs }: BarDelivery): boolean {
+  function take({ batch, completeToMs }: BarDelivery): boolean {
     const count = batch.mints.length
     if (pendingBars + stagedBars + count > BARS_HELD_MAX) return false
     const doubtful = new Uint8Array(count)
@@ -135,7 +131,7 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       doubtful[bar] = freshness === 'doubtful' ? 1 : 0
       kept[keptCount++] = bar
     }
-    if (keptCount > 0) pending.push({ batch, watchedSinceMs, doubtful, kept: kept.subarray(0, keptCount) })
+    if (keptCount > 0) pending.push({ batch, doubtful, kept: kept.subarray(0, keptCount) })
     pendingBars += keptCount
     takenToMs = Math.max(takenToMs, completeToMs)
     return true

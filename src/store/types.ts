@@ -35,8 +35,6 @@ export interface LakeTableStatus {
 export interface BarDoor {
   /** Takes a bar; beyond the bound it is dropped and counted. A bar that comes again is written once. */
   add(bar: ClosedBar): void
-  /** Market time since which this run has watched: a bar that starts before it may lack trades. */
-  watchedSince(timeMs: number): void
   /** All bars that ended by this time have been added. */
   completeTo(timeMs: number): void
   /** Hands the worker what waits now. */

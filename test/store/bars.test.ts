@@ -38,7 +38,6 @@ const inLake = (): Promise<Record<string, unknown>[]> =>
   )
 
 test('a closed bar is in the lake after the next flush, with every figure of it', async () => {
-  store.bars.watchedSince(NOON_MS - 5)
   await write(bar())
   const [row] = await readSql(
     `SELECT * REPLACE (n::INT AS n, buys::INT AS buys) FROM ${lakeGlob(folder, 'bars')}`,

@@ -79,8 +79,8 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let records = createRecords(store.bars, log)
-  let market = new Market({ tokensMax: 16, onBarClosed: records.onBarClosed })
+  let records = createRecords(store, log)
+  let market = new Market({ tokensMax: 16, ...records.listeners })
   records.of(market)
 
   async function flush(): Promise<void> {
@@ -94,11 +94,11 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   }
 
   async function restart(): Promise<void> {
-    records.stop()
+    await records.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    records = createRecords(store.bars, log)
-    market = new Market({ tokensMax: 16, onBarClosed: records.onBarClosed })
+    records = createRecords(store, log)
+    market = new Market({ tokensMax: 16, ...records.listeners })
     records.of(market)
   }
 

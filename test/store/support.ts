@@ -74,6 +74,7 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   buyV: 20,
   buys: 2,
   closedAtMs: NOON_MS + 65_000,
+  watchedSinceMs: NOON_MS - 5,
   ...over,
 })
 
