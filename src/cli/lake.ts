@@ -183,7 +183,8 @@ export const lakeVerifyCommand: Command = {
   },
   notes: [
     'Exit code 0: nothing is wrong; 1: something is. While a server has the store, the files are checked against the',
-    'catalog alone, and it is said so. Nothing is changed: a server puts right what it can at its next start.',
+    'catalog alone, and it is said so. Nothing is changed: a server puts right what it can at its next start; it cannot',
+    'start while this command has the store.',
   ],
   run: showVerified,
 }

@@ -22,6 +22,8 @@ export interface Look {
   findings: Findings
   /** Nobody writes while we look: what lies about was left. */
   isStill: boolean
+  /** When the catalog was written, by the disk's clock. Where a server runs, younger files are on their way into it. */
+  catalogWrittenMs: number
   /** Throws once the work shall end. */
   checkStopped(): void
 }
@@ -134,6 +136,12 @@ function checkOverlaps({ table, parts }: ListedTable, findings: Findings): void 
   }
 }
 
+/** A file that is gone again, or younger than the catalog. */
+async function isOnItsWay({ shelf, catalogWrittenMs }: Look, part: Part): Promise<boolean> {
+  const found = await statOf(shelf.shownAt(part))
+  return found === null || found.mtimeMs >= catalogWrittenMs
+}
+
 /** What lies in the folders that is on no list. */
 async function checkStrangers(look: Look, { table, parts, replaced }: ListedTable): Promise<void> {
   const { lakeDir, shelf, findings, isStill } = look
@@ -142,9 +150,10 @@ async function checkStrangers(look: Look, { table, parts, replaced }: ListedTabl
   // Without hard links replaced files stay in sight until they are removed.
   const isKnown = (path: string): boolean =>
     listed.has(path) || (!shelf.hasLinks && (replaced === null || replaced.has(path)))
-  for (const path of shown.parts.map(partPath)) {
-    if (!isKnown(path))
-      findings.add(table.name, path, 'is shown in its table’s folder and is not on the list of live files')
+  for (const part of shown.parts) {
+    const path = partPath(part)
+    if (isKnown(path) || (!isStill && (await isOnItsWay(look, part)))) continue
+    findings.add(table.name, path, 'is shown in its table’s folder and is not on the list of live files')
   }
   for (const path of shown.strangers)
     findings.add(

@@ -18,7 +18,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
 import { databasePath, journalLogPath, journalPath } from '../../src/store/paths.ts'
 import { type Verified, verifyLake } from '../../src/store/verify.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
@@ -33,24 +32,25 @@ let whole: string
 
 const copyFolder = (from: string, to: string): void => void execFileSync('cp', ['-a', from, to])
 
+const FLUSHES = 3
+
+/** Two files of each table that were made one, and a third; a day before; an award by hand. */
 async function fillLake(): Promise<void> {
-  const store = await openTestStore(folder)
-  for (let i = 0; i < MERGE_FILES_MIN + 2; i++) {
-    if (i === MERGE_FILES_MIN) {
+  const store = await openTestStore(folder, { lakeQuietMs: 0 })
+  for (let i = 0; i < FLUSHES; i++) {
+    if (i === FLUSHES - 1) {
       copyFileSync(catalog(), join(root, 'older.duckdb'))
       await store.tidyLake()
     }
     await store.commit([
-      ...submission(`an_${i}`, { agent_id: `ag_${i % 3}`, mint: `mint_${i % 2}` }),
+      ...submission(`an_${i}a`, { agent_id: `ag_${i}`, mint: `mint_${i % 2}` }),
+      ...submission(`an_${i}b`, { agent_id: `ag_${i}`, mint: `mint_${i % 2}` }),
       writeOf('rejections', { analysis_id: `an_refused_${i}` }),
     ])
-    if (i === 1)
-      await store.commit([
-        writeOf('xp_ledger', { entry_id: 'xp_1', kind: 'trade', analysis_id: null, xp: 10 }),
-      ])
     await store.flushLake()
   }
   await store.commit(submission('an_before', { submitted_at: NOON_MS - DAY_MS }))
+  await store.commit([writeOf('xp_ledger', { entry_id: 'xp_1', kind: 'trade', analysis_id: null, xp: 10 })])
   await store.close()
 }
 
@@ -119,7 +119,7 @@ test('a lake that was flushed, merged and closed is whole', async () => {
   const verified = await verify()
   expect(said(verified)).toEqual([])
   expect(verified).toMatchObject({ scope: 'whole', reason: null, notes: [], omitted: 0 })
-  expect(verified.rows).toBe(3 * MERGE_FILES_MIN + 9)
+  expect(verified.rows).toBe(5 * FLUSHES + 3)
 })
 
 test('looking leaves no trace', async () => {
@@ -217,32 +217,36 @@ describe('damage to rows, every list agreeing with it', () => {
   })
 
   test('a row of the store that the lake lacks, and one that it has otherwise', async () => {
-    await rewrite('rejections', 0, `SELECT * FROM FILE WHERE analysis_id <> 'an_refused_3'`)
-    await rewrite('training', -1, 'SELECT * REPLACE (score + 1 AS score) FROM FILE')
+    await rewrite('rejections', 0, `SELECT * FROM FILE WHERE analysis_id <> 'an_refused_1'`)
+    await rewrite(
+      'training',
+      -1,
+      `SELECT * REPLACE (IF(analysis_id = 'an_2a', score + 1, score) AS score) FROM FILE`,
+    )
     expect(said(await verify())).toEqual([
-      'training 1 row of the lake not as in the store, among them an_9',
-      'rejections 1 row of the store not in the lake, among them an_refused_3',
+      'training 1 row of the lake not as in the store, among them an_2a',
+      'rejections 1 row of the store not in the lake, among them an_refused_1',
     ])
   })
 
   test('a row that both lack: the points of its agent and the award without it tell', async () => {
-    await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_9'`)
-    await inStore(`DELETE FROM training WHERE analysis_id = 'an_9'`)
+    await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_2a'`)
+    await inStore(`DELETE FROM training WHERE analysis_id = 'an_2a'`)
     expect(said(await verify())).toEqual([
-      'xp_ledger 1 award without an accepted submission, among them an_9',
+      'xp_ledger 1 award without an accepted submission, among them an_2a',
     ])
   })
 
   test('an award that is gone, one that went to another, and a sum that a restart gets otherwise', async () => {
-    await rewrite('xp_ledger', -1, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_9'`)
+    await rewrite('xp_ledger', -2, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_2a'`)
     await inStore(
-      `DELETE FROM xp_ledger WHERE entry_id = 'xp-an_9'`,
-      `UPDATE xp_ledger SET xp = xp + 1 WHERE entry_id = 'xp-an_8'`,
+      `DELETE FROM xp_ledger WHERE entry_id = 'xp-an_2a'`,
+      `UPDATE xp_ledger SET xp = xp + 1 WHERE entry_id = 'xp-an_2b'`,
     )
     expect(said(await verify())).toEqual([
-      'xp_ledger 1 row of the lake not as in the store, among them xp-an_8',
-      'training 1 accepted submission without an award, among them an_9',
-      'xp_ledger ag_2 has 52.5 XP by its rows, and 53.5 after a restart',
+      'xp_ledger 1 row of the lake not as in the store, among them xp-an_2b',
+      'training 1 accepted submission without an award, among them an_2a',
+      'xp_ledger ag_2 has 17.5 XP by its rows, and 18.5 after a restart',
     ])
   })
 
