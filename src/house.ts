@@ -27,7 +27,7 @@ import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
-import { type Exporter, openExporter } from './store/exporter.ts'
+import { type Exporter, type ExporterOptions, openExporter } from './store/exporter.ts'
 import type { RetainedDays } from './store/retention.ts'
 import { openStore } from './store/store.ts'
 import type { StoreDoor } from './store/types.ts'
@@ -46,6 +46,7 @@ export interface House {
   url: string
   market: Market
   store: StoreDoor
+  exports: Exporter
   /** Resolves when every feed has delivered what it has at the start. */
   ready: Promise<void>
   /** Refuses new work, finishes what is under way, flushes and closes. May be called more than once. */
@@ -57,6 +58,7 @@ export interface HouseOptions {
   log?: Log
   /** Bounds of followers that are otherwise too long to wait for. */
   follow?: Partial<FollowOptions>
+  exports?: Pick<ExporterOptions, 'msMax' | 'drainMs'>
 }
 
 export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
@@ -75,7 +77,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     log,
   })
   try {
-    const exporter = openExporter({ dataDir, log })
+    const exporter = openExporter({ dataDir, log, ...options.exports })
     return await furnish(config, store, exporter, clock, log, options)
   } catch (error) {
     await store.close()
@@ -148,6 +150,11 @@ async function furnish(
   const hub = new FollowHub(market, { flushMs: config.followFlushMs, ...options.follow })
   readStreamMetrics(metrics, hub)
   metrics.read('mintlake_exports', 'Exports under way', () => exporter.running)
+  metrics.read(
+    'mintlake_exports_held_bytes',
+    'Bytes of exports that wait for their clients',
+    () => exporter.heldBytes,
+  )
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
     barRoute(market),
@@ -216,6 +223,7 @@ async function furnish(
     url,
     market,
     store,
+    exports: exporter,
     ready,
     stop: () => {
       stopping ??= stop()

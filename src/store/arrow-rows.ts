@@ -5,10 +5,11 @@ import {
   DuckDBListValue,
   DuckDBTimestampValue,
   type DuckDBValue,
+  type DuckDBVector,
 } from '@duckdb/node-api'
 import {
   Bool,
-  type Builder,
+  type Data,
   type DataType,
   Field,
   Float64,
@@ -48,6 +49,33 @@ function arrowValue(value: DuckDBValue): unknown {
   return value
 }
 
+/** A column of one chunk in Arrow's form. */
+type Encode = (vector: DuckDBVector, rows: number) => Data
+
+/** More than half of the columns are these: copied as they are, without a builder's steps. */
+function encodeDoubles(vector: DuckDBVector, rows: number): Data {
+  const data = new Float64Array(rows)
+  const nullBitmap = new Uint8Array((rows + 7) >> 3)
+  let nullCount = 0
+  for (let row = 0; row < rows; row++) {
+    const value = vector.getItem(row) as number | null
+    if (value === null) nullCount++
+    else {
+      data[row] = value
+      nullBitmap[row >> 3] |= 1 << (row & 7)
+    }
+  }
+  return makeData({ type: new Float64(), length: rows, nullCount, nullBitmap, data })
+}
+
+function encodeWith(type: DataType): Encode {
+  const builder = makeBuilder({ type, nullValues: [null] })
+  return (vector, rows) => {
+    for (let row = 0; row < rows; row++) builder.append(arrowValue(vector.getItem(row)) as never)
+    return builder.flush()
+  }
+}
+
 export interface ArrowRows {
   readonly head: Buffer
   batch(chunk: DuckDBDataChunk): Buffer
@@ -62,15 +90,12 @@ export function arrowRows(columns: readonly Column[]): ArrowRows {
         new Field(name, TYPES[type](), nullable, new Map([['comment', comment]])),
     ),
   )
-  const builders: Builder[] = schema.fields.map(({ type }) => makeBuilder({ type, nullValues: [null] }))
+  const encoders = columns.map(({ type }) => (type === 'DOUBLE' ? encodeDoubles : encodeWith(TYPES[type]())))
   const empty = Buffer.from(tableToIPC(new Table(schema), 'stream'))
   const head = empty.subarray(0, empty.length - END_BYTES)
 
   function batch(chunk: DuckDBDataChunk): Buffer {
-    const children = builders.map((builder, index) => {
-      chunk.visitColumnValues(index, (value) => builder.append(arrowValue(value) as never))
-      return builder.flush()
-    })
+    const children = encoders.map((encode, index) => encode(chunk.getColumnVector(index), chunk.rowCount))
     const data = makeData({ type: new Struct(schema.fields), length: chunk.rowCount, nullCount: 0, children })
     const stream = tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream')
     // A stream of its own says the schema anew and ends: what is between is the batch.

@@ -1,24 +1,32 @@
-// In: nothing. Out: the words between the server and the thread of an export. Never holds state.
+// In: nothing. Out: the words between the server and the threads of its exports. Never holds state.
 import type { ErrorCode } from '../schema/errors.ts'
 import type { Selection } from './selection.ts'
 import type { ExportFormat, ExportHead } from './types.ts'
 
-/** What a thread is started with. */
+/** One export, as a thread is told of it. */
 export interface ExportWork {
   dataDir: string
-  /** Its own, to write in; removed by whoever started it. */
+  /** Its own, to write in; removed by whoever began it. */
   folder: string
   format: ExportFormat
   selection: Selection
   rowsMax: number
 }
 
-/** `more`: a piece was taken. */
-export type ToExport = 'more' | 'stop'
+/** `more`: a piece was taken. `stop`: nobody waits for the rest. Both of the work at hand; without any they mean nothing. */
+export type ToExport = ExportWork | 'more' | 'stop'
 
-/** First the head, then pieces, then the end; or at any time a failure, and nothing after it. */
+export interface ExportFailure {
+  code: ErrorCode
+  message: string
+  /** For the log. */
+  detail?: string
+}
+
+/** First the head, then pieces, then the end, or a failure in the place of the rest; at last that the thread is free. */
 export type FromExport =
   | { head: ExportHead }
   | { piece: Uint8Array }
   | { end: true }
-  | { failed: { code: ErrorCode; message: string; detail?: string } }
+  | { failed: ExportFailure }
+  | { free: true }

@@ -1,10 +1,10 @@
-// In: one export, as the thread's data. Out: its head and its bytes, as messages, never more of them at once than the other
-// side has asked for. A thread of its own, over the lake's files alone: no commit waits for it. Never writes anywhere but
-// into its own folder, which whoever started it removes.
+// In: exports, one after another. Out: the head and the bytes of each, as messages, never more of them at once than the
+// other side has room for. A thread over the lake's files alone: no commit waits for it. Never writes anywhere but into the
+// export's own folder.
 import { mkdirSync } from 'node:fs'
 import { open, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { ExportWork, FromExport, ToExport } from './export-messages.ts'
@@ -26,43 +26,64 @@ import { unavailable } from './worker-link.ts'
 
 assert(parentPort !== null, 'an export runs in a worker thread')
 const port = parentPort
-const work = workerData as ExportWork
 
 /** The export was called off: nobody waits for a word. */
 class CalledOff extends Error {}
 
-let room = EXPORT_PIECES_AHEAD
-let isStopped = false
-let onRoom: () => void = () => {}
-/** Ends what DuckDB is doing. */
-let interrupt: () => void = () => {}
+/** What is known of the export at hand while it lasts. */
+class Task {
+  readonly work: ExportWork
+  room = EXPORT_PIECES_AHEAD
+  isStopped = false
+  /** Called when there is room, or no need of it. */
+  onRoom: () => void = () => {}
+  /** Ends what DuckDB is doing. */
+  interrupt: () => void = () => {}
+  #interrupting: NodeJS.Timeout | null = null
 
-port.on('message', (message: ToExport) => {
-  if (message === 'more') room++
-  else {
-    isStopped = true
-    // Again and again: an interruption between two statements is lost.
-    setInterval(() => interrupt(), EXPORT_INTERRUPT_MS).unref()
-    interrupt()
+  constructor(work: ExportWork) {
+    this.work = work
   }
-  onRoom()
-})
 
-const checkStopped = (): void => {
-  if (isStopped) throw new CalledOff()
+  more(): void {
+    this.room++
+    this.onRoom()
+  }
+
+  stop(): void {
+    if (this.isStopped) return
+    this.isStopped = true
+    // Again and again: an interruption between two statements is lost.
+    this.#interrupting = setInterval(() => this.interrupt(), EXPORT_INTERRUPT_MS)
+    this.interrupt()
+    this.onRoom()
+  }
+
+  end(): void {
+    if (this.#interrupting !== null) clearInterval(this.#interrupting)
+  }
+
+  check(): void {
+    if (this.isStopped) throw new CalledOff()
+  }
+
+  async waitForRoom(): Promise<void> {
+    while (this.room === 0 && !this.isStopped) {
+      await new Promise<void>((resolve) => {
+        this.onRoom = resolve
+      })
+    }
+    this.check()
+  }
 }
+
 const post = (message: FromExport, transferred: ArrayBuffer[] = []): void =>
   port.postMessage(message, transferred)
 
 /** Sends bytes once there is room for them. They are copied: what a sender holds may be a part of something larger. */
-async function send(bytes: Uint8Array): Promise<void> {
-  while (room === 0 && !isStopped) {
-    await new Promise<void>((resolve) => {
-      onRoom = resolve
-    })
-  }
-  checkStopped()
-  room--
+async function send(task: Task, bytes: Uint8Array): Promise<void> {
+  await task.waitForRoom()
+  task.room--
   const piece = Uint8Array.from(bytes)
   post({ piece }, [piece.buffer])
 }
@@ -71,9 +92,11 @@ const postHead = ({ rows, more, next }: Page): void => post({ head: { rows, more
 
 /** Runs `act` over a reader of the lake, with what to select. Until it has sent a byte it may be run again. */
 function overLake<T>(
+  task: Task,
   target: string | undefined,
   act: (reader: LakeReader, selection: Selection, page: Page) => Promise<T>,
 ): Promise<T> {
+  const { work } = task
   const options = {
     dataDir: work.dataDir,
     target,
@@ -83,22 +106,22 @@ function overLake<T>(
     spillMax: EXPORT_SPILL_MAX,
   }
   return withLake(options, async (reader) => {
-    interrupt = () => reader.interrupt()
-    checkStopped()
+    task.interrupt = () => reader.interrupt()
+    task.check()
     const page = await planPage(reader.connection, work.selection, work.rowsMax)
-    checkStopped()
+    task.check()
     return act(reader, { ...work.selection, upTo: page.next }, page)
   })
 }
 
-async function sendArrow(): Promise<void> {
-  await overLake(undefined, async (reader, selection, page) => {
+async function sendArrow(task: Task): Promise<void> {
+  await overLake(task, undefined, async (reader, selection, page) => {
     let isBegun = false
     try {
       for await (const { bytes } of arrowExtract(reader, selection)) {
         if (!isBegun) postHead(page)
         isBegun = true
-        await send(bytes)
+        await send(task, bytes)
       }
     } catch (error) {
       throw isBegun && isOutdated(error) ? unavailable('files of the lake were replaced meanwhile') : error
@@ -107,8 +130,8 @@ async function sendArrow(): Promise<void> {
 }
 
 /** Free space is the submissions' first. */
-async function checkSpace(): Promise<void> {
-  const { bavail, bsize } = await statfs(work.folder)
+async function checkSpace(folder: string): Promise<void> {
+  const { bavail, bsize } = await statfs(folder)
   if (bavail * bsize < EXPORT_FREE_BYTES_MIN)
     throw unavailable('the disk has too little room for a Parquet file; format=arrow needs none')
 }
@@ -134,10 +157,11 @@ async function bounded(reader: LakeReader, path: string, write: () => Promise<vo
   }
 }
 
-async function sendParquet(): Promise<void> {
-  await checkSpace()
-  const path = join(work.folder, 'training.parquet')
-  const page = await overLake(path, async (reader, selection, planned) => {
+async function sendParquet(task: Task): Promise<void> {
+  const { folder } = task.work
+  await checkSpace(folder)
+  const path = join(folder, 'training.parquet')
+  const page = await overLake(task, path, async (reader, selection, planned) => {
     await bounded(reader, path, () => parquetExtract(reader, selection, path))
     return planned
   })
@@ -148,7 +172,7 @@ async function sendParquet(): Promise<void> {
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length)
       if (bytesRead === 0) return
-      await send(buffer.subarray(0, bytesRead))
+      await send(task, buffer.subarray(0, bytesRead))
     }
   } finally {
     await file.close()
@@ -161,17 +185,26 @@ function failureOf(error: unknown): FromExport {
   return { failed: { code: 'store_unavailable', message, detail: String(error) } }
 }
 
-async function run(): Promise<void> {
+async function run(work: ExportWork): Promise<void> {
+  const task = new Task(work)
+  current = task
   try {
     mkdirSync(work.folder, { recursive: true })
-    if (work.format === 'arrow') await sendArrow()
-    else await sendParquet()
+    if (work.format === 'arrow') await sendArrow(task)
+    else await sendParquet(task)
     post({ end: true })
   } catch (error) {
-    if (!isStopped) post(failureOf(error))
+    if (!task.isStopped) post(failureOf(error))
   } finally {
-    port.close()
+    task.end()
+    current = null
+    post({ free: true })
   }
 }
 
-await run()
+let current: Task | null = null
+port.on('message', (message: ToExport) => {
+  if (message === 'more') current?.more()
+  else if (message === 'stop') current?.stop()
+  else void run(message)
+})

@@ -118,6 +118,8 @@ export const EXPORT_PIECES_AHEAD = 4
 export const EXPORT_INTERRUPT_MS = 50
 /** One export from beginning to end, a slow client's time included; beyond it the answer is cut off. */
 export const EXPORT_MS_MAX = 600_000
+/** A thread that had nothing to do for this long is ended. */
+export const EXPORT_IDLE_MS = 60_000
 /** What an export that was called off may take to end before its thread is ended. */
 export const EXPORT_STOP_MS = 5_000
 /** What exports may take to be finished once the server is closing. */
