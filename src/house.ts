@@ -77,7 +77,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     log,
   })
   try {
-    const exporter = openExporter({ dataDir, log, ...options.exports })
+    const exporter = openExporter({ dataDir, log, diskReserveMb, ...options.exports })
     return await furnish(config, store, exporter, clock, log, options)
   } catch (error) {
     await store.close()

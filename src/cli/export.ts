@@ -187,8 +187,8 @@ async function checkOut(out: string, format: Format): Promise<void> {
 }
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
-  const { out } = values
   const format = values.format as Format
+  const out = values.out || `${values.table}.${format}`
   const selection: Selection = {
     table: values.table as TableName,
     fromMs: moment(values, 'from'),
@@ -225,7 +225,7 @@ export const exportCommand: Command = {
     from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
     to: { value: 'TIME', description: 'Rows before this time' },
     format: { value: 'FORMAT', otherwise: 'parquet', allowed: FORMATS, description: 'Format of the file' },
-    out: { value: 'FILE', isRequired: true, description: 'The file; - is the standard output' },
+    out: { value: 'FILE', description: 'The file; - is the standard output [TABLE.FORMAT]' },
     'data-dir': DATA_DIR,
   },
   notes: [

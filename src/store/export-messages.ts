@@ -11,6 +11,8 @@ export interface ExportWork {
   format: ExportFormat
   selection: Selection
   rowsMax: number
+  /** Space of the disk that exports leave to the store. */
+  diskReserveMb: number
 }
 
 /** `more`: a piece was taken. `stop`: nobody waits for the rest. Both of the work at hand; without any they mean nothing. */

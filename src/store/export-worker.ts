@@ -2,7 +2,7 @@
 // other side has room for. A thread over the lake's files alone: no commit waits for it. Never writes anywhere but into the
 // export's own folder.
 import { mkdirSync } from 'node:fs'
-import { open, stat, statfs } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parentPort } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
@@ -12,15 +12,16 @@ import { arrowExtract, parquetExtract } from './extract.ts'
 import { isInterrupted, isOutdated, type LakeReader, withLake } from './lake-reader.ts'
 import {
   EXPORT_FILE_BYTES_MAX,
-  EXPORT_FREE_BYTES_MIN,
   EXPORT_INTERRUPT_MS,
   EXPORT_MEMORY_LIMIT,
   EXPORT_PIECE_BYTES,
   EXPORT_PIECES_AHEAD,
+  EXPORT_ROW_BYTES_MAX,
   EXPORT_SPILL_MAX,
   EXPORT_THREADS,
   EXPORT_WATCH_MS,
 } from './limits.ts'
+import { openRoom } from './room.ts'
 import { type Page, placeText, planPage, type Selection } from './selection.ts'
 import { unavailable } from './worker-link.ts'
 
@@ -129,13 +130,6 @@ async function sendArrow(task: Task): Promise<void> {
   })
 }
 
-/** Free space is the submissions' first. */
-async function checkSpace(folder: string): Promise<void> {
-  const { bavail, bsize } = await statfs(folder)
-  if (bavail * bsize < EXPORT_FREE_BYTES_MIN)
-    throw unavailable('the disk has too little room for a Parquet file; format=arrow needs none')
-}
-
 /** Runs `write`, and ends it when the file gets too large. */
 async function bounded(reader: LakeReader, path: string, write: () => Promise<void>): Promise<void> {
   let isTooLarge = false
@@ -158,10 +152,11 @@ async function bounded(reader: LakeReader, path: string, write: () => Promise<vo
 }
 
 async function sendParquet(task: Task): Promise<void> {
-  const { folder } = task.work
-  await checkSpace(folder)
+  const { folder, dataDir, diskReserveMb } = task.work
+  const disk = openRoom(dataDir, diskReserveMb)
   const path = join(folder, 'training.parquet')
   const page = await overLake(task, path, async (reader, selection, planned) => {
+    disk.require(Math.min(EXPORT_FILE_BYTES_MAX, planned.rows * EXPORT_ROW_BYTES_MAX))
     await bounded(reader, path, () => parquetExtract(reader, selection, path))
     return planned
   })

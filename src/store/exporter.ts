@@ -6,6 +6,7 @@ import type { Worker } from 'node:worker_threads'
 import { ServiceError } from '../schema/errors.ts'
 import { Job, startThread } from './export-job.ts'
 import {
+  DISK_RESERVE_MB_DEFAULT,
   EXPORT_DRAIN_MS,
   EXPORT_IDLE_MS,
   EXPORT_MS_MAX,
@@ -29,6 +30,8 @@ export interface Exporter extends ExportDoor {
 export interface ExporterOptions {
   dataDir: string
   log: StoreLog
+  /** Space of the disk that exports leave to the store. */
+  diskReserveMb?: number
   /** How long one export may take, ms. */
   msMax?: number
   /** How long exports under way may go on once the door closes, ms. */
@@ -85,7 +88,13 @@ const busy = () =>
 
 /** Opens the door. The data folder is this server's alone: what a crash left of exports is removed. */
 export function openExporter(options: ExporterOptions): Exporter {
-  const { dataDir, log, msMax = EXPORT_MS_MAX, drainMs = EXPORT_DRAIN_MS } = options
+  const {
+    dataDir,
+    log,
+    diskReserveMb = DISK_RESERVE_MB_DEFAULT,
+    msMax = EXPORT_MS_MAX,
+    drainMs = EXPORT_DRAIN_MS,
+  } = options
   const folder = exportFolder(dataDir)
   rmSync(folder, { recursive: true, force: true })
   const threads = new Threads()
@@ -108,7 +117,7 @@ export function openExporter(options: ExporterOptions): Exporter {
     const { format, limit } = request
     const rowsMax = Math.min(limit, EXPORT_ROWS_MAX)
     const thread = threads.take()
-    const work = { dataDir, folder: join(folder, `${count++}`), format, selection, rowsMax }
+    const work = { dataDir, folder: join(folder, `${count++}`), format, selection, rowsMax, diskReserveMb }
     const job = new Job(thread, { work, msMax, log })
     jobs.set(job, settle(job, thread))
     return job

@@ -106,8 +106,8 @@ export const EXPORT_HEAP_MB = 256
 export const EXPORT_ROW_GROUP_ROWS = 20_480
 /** A larger Parquet file is given up, the client told to ask for fewer rows. */
 export const EXPORT_FILE_BYTES_MAX = 1024 * 1024 * 1024
-/** Free space of the data folder below which no Parquet file is begun: submissions need it more. */
-export const EXPORT_FREE_BYTES_MIN = 2 * EXPORT_FILE_BYTES_MAX
+/** What a row may take of the disk: a file that may not fit beside the store's reserve is not begun. */
+export const EXPORT_ROW_BYTES_MAX = 10_240
 /** How often the size of a Parquet file is looked at while it is written. */
 export const EXPORT_WATCH_MS = 200
 /** Bytes of one piece of a Parquet file, and pieces made before the client has taken them. A piece of Arrow is one of

@@ -13,8 +13,8 @@ import { ADMIN_KEY, openHouse, type TestHouse, temporaryFolder } from '../suppor
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
 
 const PATH = '/api/v1/training/export'
-const FILES = 10
-const FILE_ROWS = 300
+const FILES = 6
+const FILE_ROWS = 400
 const ROWS = FILES * FILE_ROWS
 /** Long enough that a few thousand rows fill every buffer on the way. */
 const SUMMARY = 'x'.repeat(2_000)
@@ -200,7 +200,7 @@ describe('a client', () => {
     for (let piece = await job.next(); piece !== null; piece = await job.next()) pieces.push(piece)
     const bytes = Buffer.concat(pieces)
     expect(idsOf(bytes)).toHaveLength(ROWS)
-    expect(pieces.length).toBeGreaterThan(2 * EXPORT_PIECES_AHEAD)
+    expect(pieces.length).toBeGreaterThan(EXPORT_PIECES_AHEAD + 2)
     expect(held).toBe(pieces.slice(0, EXPORT_PIECES_AHEAD).reduce((sum, { length }) => sum + length, 0))
     await expectTidy()
   })
@@ -223,6 +223,16 @@ describe('a client', () => {
     const response = await stalled(`?format=${format}`)
     response.destroy()
     await expectTidy()
+  })
+
+  it('that asks for a file that the disk has no room for is told so; a stream needs none', async () => {
+    const exporter = openExporter({ dataDir: house.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
+    const whole = { fromMs: null, toMs: null, since: null, limit: ROWS }
+    await expect(exporter.begin({ ...whole, format: 'parquet' }).head).rejects.toThrow('the disk has')
+    const job = exporter.begin({ ...whole, format: 'arrow' })
+    expect((await job.head).rows).toBe(ROWS)
+    job.stop()
+    await exporter.close()
   })
 
   it('that leaves before the answer ends the work', async () => {
@@ -251,11 +261,11 @@ describe('going on with X-Next-Since', () => {
     let written = ROWS
     let isWriting = true
     const write = async () => {
-      for (let round = 0; round < 8; round++) {
+      for (let round = 0; round < 6; round++) {
         await commitRows(written, 50 + round)
         written += 50 + round
         await house.store.flushLake()
-        if (round % 4 === 3) await house.store.tidyLake()
+        if (round % 3 === 2) await house.store.tidyLake()
       }
       isWriting = false
     }
