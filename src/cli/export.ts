@@ -201,7 +201,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     const task = { selection, format, stop, terminal, isBegun: false }
     const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
-    terminal.stderr.write(`mintlake: ${rows} rows of ${selection.table}${where}\n`)
+    terminal.stderr.write(`mintlake: ${rows} ${rows === 1 ? 'row' : 'rows'} of ${selection.table}${where}\n`)
     return EXIT.done
   } catch (error) {
     if (isInterrupted(error)) stop.check()
