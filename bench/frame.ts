@@ -57,6 +57,8 @@ export interface Question {
   rounds: number
   /** Run first, in the runner: installs a peer, compiles a limit. What it throws is what the missing candidates say. */
   prepare?(options: RunOptions): Promise<void> | void
+  /** Run last, whatever happened: removes what was prepared. */
+  cleanUp?(options: RunOptions): void
 }
 
 /** mulberry32: small, seeded, good enough for a load; the same in bench/limits/bars.c. */

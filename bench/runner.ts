@@ -42,6 +42,18 @@ async function measureOne(file: string, name: string, options: RunOptions): Prom
 
 /** Measures one question. */
 export async function ask(
+  loaded: LoadedQuestion,
+  options: RunOptions,
+  progress: (line: string) => void,
+): Promise<Row[]> {
+  try {
+    return await measure(loaded, options, progress)
+  } finally {
+    loaded.question.cleanUp?.(options)
+  }
+}
+
+async function measure(
   { question, file }: LoadedQuestion,
   options: RunOptions,
   progress: (line: string) => void,

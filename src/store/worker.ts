@@ -217,7 +217,8 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     if (failing) return
     const message = error instanceof Error ? error.message : String(error)
     const code = error instanceof ServiceError ? error.code : 'store_unavailable'
-    if (isFullError(error)) foundFull = true
+    // Only what callers wait for says so: the lake may lie on a disk of its own.
+    if (kind === 'commit' && isFullError(error)) foundFull = true
     post({ id, ok: false, code, message })
     // A lake that cannot be written leaves the database as it was: the next flush tries again. So does a full disk.
     const isHarmless = kind === 'flush' || kind === 'tidy' || isFullError(error)

@@ -1,0 +1,64 @@
+// In: a folder and how many rows (`node bench/lake-writer.ts FOLDER ROWS`). Out: that many submissions in a lake there,
+// through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
+// A process of its own: its memory is the store's and nothing else's.
+import { readFileSync } from 'node:fs'
+import { openStore } from '../src/store/store.ts'
+import { ROWS_PER_SECOND, START_MS, trainingRows } from './training-rows.ts'
+
+export interface Written {
+  rowsPerSecond: number
+  /** Of the process, while it wrote and merged. */
+  peakBytes: number
+  merges: number
+}
+
+const COMMIT_ROWS = 2_048
+const FLUSH_ROWS = 65_536
+const HOUR_MS = 3_600_000
+const log = { info() {}, warn: console.error, error: console.error }
+
+const peakBytes = (): number =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
+
+async function write(dataDir: string, rows: number): Promise<Written> {
+  const source = trainingRows()
+  let nowMs = START_MS
+  let written = 0
+  let merges = 0
+  const clock = { now: () => nowMs }
+  const store = await openStore({ dataDir, lakeFlushMs: 0, lakeGraceMs: 60_000, clock, log })
+  const started = performance.now()
+  let tidying: Promise<void> | null = null
+  const tidy = async (): Promise<void> => {
+    merges += (await store.tidyLake()).merged
+    tidying = null
+  }
+  while (written < rows) {
+    const count = Math.min(FLUSH_ROWS, rows - written)
+    for (let done = 0; done < count; done += COMMIT_ROWS) {
+      const writes = Array.from({ length: Math.min(COMMIT_ROWS, count - done) }, () => ({
+        table: 'training' as const,
+        row: source.next(),
+      }))
+      await store.commit(writes)
+    }
+    written += count
+    nowMs = START_MS + (written / ROWS_PER_SECOND) * 1_000
+    await store.flushLake()
+    tidying ??= tidy()
+    if (written % (FLUSH_ROWS * 8) === 0)
+      console.error(`${written} rows, ${Math.round(performance.now() - started)} ms`)
+  }
+  await tidying
+  // Two hours later both dates are over, and readers of replaced files have ended.
+  nowMs += 2 * HOUR_MS
+  await tidy()
+  nowMs += HOUR_MS
+  await tidy()
+  const seconds = (performance.now() - started) / 1_000
+  await store.close()
+  return { rowsPerSecond: rows / seconds, peakBytes: peakBytes(), merges }
+}
+
+const [folder, rows] = process.argv.slice(2)
+console.log(JSON.stringify(await write(folder, Number(rows))))

@@ -1,0 +1,83 @@
+// In: ten million submissions (a million without --full), written through the store and merged as a server does. Out: five
+// queries of researchers through the lake's catalog, against one ideally sorted Parquet file of the same rows and
+// against a file for each flush; how many files, how large a row, how much memory it took.
+import { readFileSync } from 'node:fs'
+import { type Measured, type Question, type RunOptions, sha } from '../frame.ts'
+import {
+  QUERIES,
+  type QueryName,
+  removeSets,
+  setsOf,
+  sizeOfLake,
+  type Timed,
+  timeQueries,
+  writeSets,
+} from '../lake-sets.ts'
+import type { Written } from '../lake-writer.ts'
+
+const MEBIBYTE = 1_048_576
+
+const rowsOf = ({ small, full }: RunOptions): number => (small ? 3_000 : full ? 10_000_000 : 1_000_000)
+
+const measured = ({ metrics, sample }: Timed): Measured => ({
+  metrics,
+  sample,
+  checksum: sha(JSON.stringify(sample.map((value) => value.toPrecision(9)))),
+})
+
+async function ours(options: RunOptions): Promise<Measured> {
+  const rows = rowsOf(options)
+  const sets = setsOf(rows)
+  const written = JSON.parse(readFileSync(sets.written, 'utf8')) as Written
+  const { files, bytes } = sizeOfLake(sets)
+  const timed = await timeQueries([`ATTACH '${sets.catalog}' AS lake (READ_ONLY)`, 'USE lake'], options.small)
+  const { peakBytes, rowsPerSecond } = written
+  Object.assign(timed.metrics, { files, bytesPerRow: bytes / rows, rowsPerSecond })
+  timed.metrics.peakMebibytes = peakBytes / MEBIBYTE
+  return measured(timed)
+}
+
+const view = (path: string): string[] => [`CREATE VIEW training AS SELECT * FROM read_parquet('${path}')`]
+
+export const question: Question = {
+  name: 'lake',
+  title: 'the lake, read by researchers',
+  rounds: 3,
+  candidates: {
+    ours,
+    'one sorted file': async (options) =>
+      measured(await timeQueries(view(setsOf(rowsOf(options)).sorted), options.small)),
+    'a file for each flush': async (options) =>
+      measured(await timeQueries(view(`${setsOf(rowsOf(options)).flushed}/*.parquet`), options.small)),
+  },
+  comparisons: [
+    ...(Object.keys(QUERIES) as QueryName[]).map((name) => ({
+      title: `the lake: ${name}`,
+      metric: name,
+      against: 'one sorted file',
+      unit: 'ms',
+      gate: 1.3,
+      better: 'lower' as const,
+    })),
+    {
+      title: 'the lake: all five queries',
+      metric: 'allMs',
+      against: 'a file for each flush',
+      unit: 'ms',
+      gate: 0.2,
+      better: 'lower',
+    },
+    { title: 'the lake: files of training', metric: 'files', unit: 'files', better: 'lower' },
+    { title: 'the lake: a row on disk', metric: 'bytesPerRow', unit: 'bytes', better: 'lower' },
+    { title: 'the lake: rows stored and merged', metric: 'rowsPerSecond', unit: 'rows/s', better: 'higher' },
+    {
+      title: 'the lake: memory while writing and merging',
+      metric: 'peakMebibytes',
+      unit: 'MiB',
+      gate: 1_024,
+      better: 'lower',
+    },
+  ],
+  prepare: (options) => writeSets(rowsOf(options)),
+  cleanUp: (options) => removeSets(rowsOf(options)),
+}

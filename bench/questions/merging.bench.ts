@@ -1,0 +1,112 @@
+// In: submissions of 64 callers, each ten times a second, while eight files of the lake become one, and while nothing else
+// is done. Out: how long a caller waits until its submission is durable, beside the merge and without it.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Write } from '../../src/schema/tables.ts'
+import { openStore } from '../../src/store/store.ts'
+import type { StoreDoor } from '../../src/store/types.ts'
+import { type Measured, type Question, quantile, type RunOptions } from '../frame.ts'
+import { trainingRows } from '../training-rows.ts'
+
+const CALLERS = 64
+const EVERY_MS = 100
+const FILES = 8
+const COMMIT_ROWS = 1_000
+const log = { info() {}, warn: console.error, error: console.error }
+
+const rowsOf = ({ small, full }: RunOptions): number => (small ? 800 : full ? 1_000_000 : 160_000)
+
+/** Example, award and attempt, as the judge commits them. */
+function submissionOf(row: Write['row']): Write[] {
+  const { analysis_id, agent_id, submitted_at } = row
+  const award = {
+    entry_id: `xp ${analysis_id}`,
+    agent_id,
+    awarded_at: submitted_at,
+    kind: 'analysis',
+    xp: 17.5,
+  }
+  return [
+    { table: 'training', row },
+    { table: 'xp_ledger', row: { ...award, analysis_id } },
+    { table: 'submit_attempts', row: { agent_id, at: submitted_at } },
+  ]
+}
+
+const source = trainingRows()
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function fill(store: StoreDoor, rows: number): Promise<void> {
+  for (let file = 0; file < FILES; file++) {
+    for (let left = rows / FILES; left > 0; left -= COMMIT_ROWS) {
+      const count = Math.min(left, COMMIT_ROWS)
+      await store.commit(Array.from({ length: count }, () => ({ table: 'training', row: source.next() })))
+    }
+    await store.flushLake()
+  }
+}
+
+/** Submits until `isOver`, and at least three times each. @returns how long each waited, ms, ascending. */
+async function submitUntil(store: StoreDoor, isOver: () => boolean): Promise<number[]> {
+  const waits: number[] = []
+  const caller = async (index: number): Promise<void> => {
+    await sleep((index / CALLERS) * EVERY_MS)
+    for (let turn = 0; turn < 3 || !isOver(); turn++) {
+      const started = performance.now()
+      await store.commit(submissionOf(source.next()))
+      const waitedMs = performance.now() - started
+      waits.push(waitedMs)
+      await sleep(Math.max(0, EVERY_MS - waitedMs))
+    }
+  }
+  await Promise.all(Array.from({ length: CALLERS }, (_, index) => caller(index)))
+  return waits.sort((a, b) => a - b)
+}
+
+async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock: { now: Date.now }, log })
+  try {
+    await fill(store, rowsOf(options))
+    let isOver = false
+    const started = performance.now()
+    const work = isMerging ? store.tidyLake() : sleep(options.small ? 0 : 6_000)
+    const ended = Promise.resolve(work).then(() => {
+      isOver = true
+      return performance.now() - started
+    })
+    const waits = await submitUntil(store, () => isOver)
+    return {
+      metrics: { p50Ms: quantile(waits, 0.5), p99Ms: quantile(waits, 0.99), workMs: await ended },
+      checksum: `${waits.length > 0}`,
+    }
+  } finally {
+    await store.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+const beside = 'nothing else is done'
+const wait = { of: 'files are merged', against: beside, unit: 'ms', better: 'lower' } as const
+
+export const question: Question = {
+  name: 'merging',
+  title: 'durable submissions while files are merged',
+  rounds: 3,
+  candidates: {
+    'files are merged': (options) => run(options, true),
+    [beside]: (options) => run(options, false),
+  },
+  comparisons: [
+    { title: 'durable while files are merged: median', metric: 'p50Ms', ...wait },
+    { title: 'durable while files are merged: p99', metric: 'p99Ms', gate: 2, ...wait },
+    {
+      title: 'eight files made one',
+      metric: 'workMs',
+      of: 'files are merged',
+      unit: 'ms',
+      better: 'lower',
+    },
+  ],
+}
