@@ -3,10 +3,10 @@
 // that is done after the readers' grace, as for files that were merged.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../schema/tables.ts'
-import { transaction } from './database.ts'
+import { query, transaction } from './database.ts'
 import { partPath } from './lake-files.ts'
 import { type ListedPart, liveParts, retire } from './manifest.ts'
-import { LAKE_TABLES, literal, MANIFEST, REMOVALS } from './sql.ts'
+import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from './sql.ts'
 
 const DAY_MS = 86_400_000
 
@@ -52,3 +52,20 @@ export async function retireOverdue(
   })
   return parts
 }
+
+/** What has left the lake of a table, because its time was over. */
+export interface Removed {
+  rows: number
+  /** The highest row number among them; 0: none left. */
+  lastSeq: number
+}
+
+export async function removedOf(connection: DuckDBConnection, table: string): Promise<Removed> {
+  const sql = `SELECT coalesce(sum(row_count), 0)::DOUBLE AS rows, coalesce(max(seq_last), 0)::DOUBLE AS "lastSeq"
+    FROM ${REMOVALS} WHERE table_name = $table`
+  return (await query<Removed>(connection, sql, { table }))[0]
+}
+
+/** SQL that holds of rows whose date, by the time in `column`, has not left the lake of `table`. */
+export const isRetained = (table: string, column: string): string =>
+  `CAST(${identifier(column)} AS DATE) NOT IN (SELECT dt FROM ${REMOVALS} WHERE table_name = ${literal(table)})`

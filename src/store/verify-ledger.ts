@@ -4,28 +4,15 @@ import { query } from './database.ts'
 import { counted } from './findings.ts'
 import { journalSelect, WAITING } from './journal.ts'
 import { FINDING_EXAMPLES } from './limits.ts'
-import { nextSeq } from './manifest.ts'
 import { recover } from './recovery.ts'
-import { lakeColumns, ROW_SEQ, relation } from './sql.ts'
+import { isRetained, removedOf } from './retention.ts'
+import { lakeColumns } from './sql.ts'
 import type { Look } from './verify-files.ts'
-import { lakeRows, type ReadableTable } from './verify-rows.ts'
+import { type ReadableTable, storedRows } from './verify-rows.ts'
 
-/** SQL of a table's rows. */
-interface Rows {
-  /** Those of the lake, and those of the store's table that are not in it yet. */
-  moved: string
-  /** And those that wait for the store's table. */
-  all: string
-}
-
-async function rowsOf(look: Look, readable: ReadableTable): Promise<Rows> {
-  const { table } = readable
-  const first = await nextSeq(look.connection, table.name)
-  const columns = lakeColumns(table)
-  const moved = `${lakeRows(look, readable)} UNION ALL SELECT ${columns} FROM ${relation(table)} WHERE ${ROW_SEQ} >= ${first}`
-  const waiting = `SELECT ${columns} FROM (${journalSelect(table, WAITING)})`
-  return { moved: `(${moved})`, all: `(${moved} UNION ALL ${waiting})` }
-}
+/** SQL of a table's rows, those included that wait in the journal. */
+const everyRow = (stored: string, { table }: ReadableTable): string =>
+  `(FROM ${stored} UNION ALL SELECT ${lakeColumns(table)} FROM (${journalSelect(table, WAITING)}))`
 
 const PAIR = 'hash(analysis_id, agent_id)'
 const EXAMPLES = `array_to_string(min(analysis_id, ${FINDING_EXAMPLES}), ', ') AS examples`
@@ -46,6 +33,8 @@ const twice = (awards: string): string => `SELECT count(*)::DOUBLE AS count, ${E
 
 async function checkPairs(look: Look, examples: string, ledger: string): Promise<void> {
   const awards = `(SELECT * FROM ${ledger} WHERE kind = 'analysis')`
+  // An award is of the moment of its submission, and stays when that leaves the lake for its age.
+  const paired = `(SELECT * FROM ${awards} WHERE ${isRetained('training', 'awarded_at')})`
   const checks = [
     {
       table: 'training',
@@ -55,7 +44,7 @@ async function checkPairs(look: Look, examples: string, ledger: string): Promise
     },
     {
       table: 'xp_ledger',
-      sql: alone(awards, examples),
+      sql: alone(paired, examples),
       noun: 'award',
       fault: 'without an accepted submission',
     },
@@ -97,15 +86,24 @@ export async function verifyLedger(
     look.findings.notes.push('the XP ledger was not added up, since not every file can be read')
     return
   }
-  const [examples, ledger] = [await rowsOf(look, training), await rowsOf(look, xpLedger)]
-  await checkPairs(look, examples.all, ledger.all)
+  const [examples, ledger] = [await storedRows(look, training), await storedRows(look, xpLedger)]
+  await checkPairs(look, everyRow(examples, training), everyRow(ledger, xpLedger))
   const { xpTotals, coverage } = await recover(look.connection, nowMs)
-  const points = await sumsBy(look, `SELECT agent_id AS name, sum(xp) AS sum FROM ${ledger.moved} GROUP BY 1`)
+  const points = await sumsBy(look, `SELECT agent_id AS name, sum(xp) AS sum FROM ${ledger} GROUP BY 1`)
   checkSums(look, 'xp_ledger', points, new Map(xpTotals.map(({ agentId, xp }) => [agentId, xp])), 'XP')
   const counts = await sumsBy(
     look,
-    `SELECT mint AS name, count(*)::DOUBLE AS sum FROM ${examples.moved} GROUP BY 1`,
+    `SELECT mint AS name, count(*)::DOUBLE AS sum FROM ${examples} GROUP BY 1`,
   )
   const known = new Map(coverage.map(({ mint, count }) => [mint, count]))
-  checkSums(look, 'training', counts, known, 'accepted submissions')
+  const removed = await removedOf(look.connection, 'training')
+  const what = 'accepted submissions'
+  if (removed.rows === 0) return checkSums(look, 'training', counts, known, what)
+  // Of what left for its age the number is known, not the tokens.
+  const all = (sums: Sums): number => [...sums.values()].reduce((sum, each) => sum + each, 0)
+  const [ever, held] = [
+    new Map([['the lake', all(known)]]),
+    new Map([['the lake', all(counts) + removed.rows]]),
+  ]
+  checkSums(look, 'training', held, ever, what)
 }

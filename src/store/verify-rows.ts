@@ -9,6 +9,7 @@ import { WAITING } from './journal.ts'
 import { FINDING_EXAMPLES } from './limits.ts'
 import { type ListedPart, nextSeq } from './manifest.ts'
 import { selectEveryRow } from './parquet-sql.ts'
+import { isRetained, type Removed, removedOf } from './retention.ts'
 import {
   identifier,
   JOURNAL,
@@ -49,6 +50,14 @@ export function lakeRows({ shelf }: Look, { table, parts }: ReadableTable): stri
   return `(${selectEveryRow(table, files)})`
 }
 
+/** SQL of every row of a table: those of the lake, and those of the store's table that are not in it yet. */
+export async function storedRows(look: Look, readable: ReadableTable): Promise<string> {
+  const { table } = readable
+  const first = await nextSeq(look.connection, table.name)
+  const waiting = `SELECT ${lakeColumns(table)} FROM ${relation(table)} WHERE ${ROW_SEQ} >= ${first}`
+  return `(${lakeRows(look, readable)} UNION ALL ${waiting})`
+}
+
 /** Rows that stand twice in the lake. */
 export async function checkTwice(look: Look, readable: ReadableTable): Promise<void> {
   const { connection, findings } = look
@@ -67,8 +76,10 @@ export async function checkTwice(look: Look, readable: ReadableTable): Promise<v
 }
 
 /** Row numbers that no live file covers, though the store says that they were written. */
-function checkGaps({ findings }: Look, { table, listed }: ReadableTable, flushedSeq: number): void {
-  let covered = 0
+function checkGaps(look: Look, { table, listed }: ReadableTable, flushedSeq: number, removed: Removed): void {
+  const { findings } = look
+  // What left for its age leaves gaps: which ones is known of its end alone.
+  let covered = removed.lastSeq
   for (const { first, last } of [...listed].sort((a, b) => a.first - b.first)) {
     if (first > covered + 1)
       findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${first - 1}`)
@@ -88,12 +99,13 @@ async function checkMissing(look: Look, readable: ReadableTable, flushedSeq: num
   const isLoose = mayBeReplaced(table)
   const key = isLoose ? table.latestBy!.map(identifier).join(', ') : identityOf(table)
   const content = isLoose ? '0' : `hash(${lakeColumns(table)})`
+  const retained = isRetained(table.name, table.lakeDateColumn)
   const [found] = await query<{ missing: number; altered: number; examples: string | null }>(
     look.connection,
     `SELECT count(*) FILTER (held IS NULL)::DOUBLE AS missing, count(*) FILTER (held IS NOT NULL)::DOUBLE AS altered,
        array_to_string(min(name, ${FINDING_EXAMPLES}), ', ') AS examples
      FROM (SELECT ${named(key)} AS name, hash(${key}) AS key, ${content} AS content
-         FROM ${relation(table)} WHERE ${ROW_SEQ} <= ${flushedSeq}) AS kept
+         FROM ${relation(table)} WHERE ${ROW_SEQ} <= ${flushedSeq} AND ${retained}) AS kept
        LEFT JOIN (SELECT DISTINCT hash(${key}) AS key, ${content} AS held FROM ${lakeRows(look, readable)}) AS lake USING (key)
      WHERE held IS DISTINCT FROM content`,
   )
@@ -144,7 +156,7 @@ export async function verifyAgainstStore(look: Look, readable: ReadableTable): P
   const { connection, findings } = look
   const { table } = readable
   const flushedSeq = (await nextSeq(connection, table.name)) - 1
-  checkGaps(look, readable, flushedSeq)
+  checkGaps(look, readable, flushedSeq, await removedOf(connection, table.name))
   // Market data waits for the lake in memory alone.
   if (table.origin === 'market') return
   await checkJournal(look, table, flushedSeq)

@@ -18,6 +18,7 @@ import { CREATE_JOURNAL, JOURNAL_DATABASE, LAKE_TABLES, literal } from './sql.ts
 import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
 import { type ListedTable, type Look, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
+import { verifyOutcomes } from './verify-outcomes.ts'
 import { checkRefused, checkTwice, type ReadableTable, verifyAgainstStore } from './verify-rows.ts'
 
 export interface VerifyOptions {
@@ -177,6 +178,7 @@ async function checkAgainstStore(look: Look, readable: readonly ReadableTable[],
     }
     await checkRefused(look)
     await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), nowMs)
+    await verifyOutcomes(look, tableOf('training'), tableOf('outcomes'))
   } catch (error) {
     if (!isOlder(error)) throw error
     const sentence = 'the store is of an older version: start the server on it once, then verify again'

@@ -96,6 +96,10 @@ async function expectWhole(acknowledged: readonly string[]): Promise<void> {
   } finally {
     await store.close()
   }
+  await expectVerified()
+}
+
+async function expectVerified(): Promise<void> {
   const { scope, findings } = await verifyLake({ dataDir: folder, nowMs: NOON_MS })
   expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
 }
@@ -145,6 +149,7 @@ describe('a process that dies while it works on the lake loses nothing and doubl
       } finally {
         await store.close()
       }
+      await expectVerified()
     },
     30_000,
   )

@@ -1,7 +1,7 @@
 // In: a folder and perhaps a crash point. Out: a market of one day and two submissions, written to the lake and labelled
 // in two steps, unless the process is killed on the way. The same each time it runs. Never asserts.
 import type { CrashPoint } from '../../src/store/messages.ts'
-import { closedBar, NOON_MS, openTestStore, writeOf } from './support.ts'
+import { closedBar, NOON_MS, openTestStore, submission } from './support.ts'
 
 const [folder, crashAt] = process.argv.slice(2)
 const MINUTE_MS = 60_000
@@ -14,8 +14,7 @@ for (const [id, atMs] of [
   ['an_late', NOON_MS + 90 * MINUTE_MS],
 ] as const) {
   if ((await store.analysis(id)) !== null) continue
-  const cells = { analysis_id: id, mint: 'mint-1', submitted_at: atMs, price_usd: 2 }
-  await store.commit([writeOf('training', cells)])
+  await store.commit(submission(id, { mint: 'mint-1', submitted_at: atMs, price_usd: 2 }))
 }
 
 // A second run closes the same bars again.

@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRASH_POINTS, type CrashPoint } from '../../src/store/messages.ts'
-import { lakeGlob, readSql, removeFolder, temporaryFolder } from './support.ts'
+import { verifyLake } from '../../src/store/verify.ts'
+import { lakeGlob, NOON_MS, readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const CHILD = fileURLToPath(new URL('./outcomes.child.ts', import.meta.url))
 const folders: string[] = []
@@ -62,4 +63,6 @@ test('a process that dies again and again amid outcomes leaves the same ones onc
     expect(`${point} ${await run(folder, point)}`).toBe(`${point} SIGKILL`)
   expect(await run(folder)).toBe(0)
   expect(await found(folder)).toEqual(undisturbed)
+  const { scope, findings } = await verifyLake({ dataDir: folder, nowMs: NOON_MS })
+  expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
 }, 90_000)

@@ -250,6 +250,19 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
+  test('an outcome that was forgotten, and one of nothing', async () => {
+    await inStore(
+      `DELETE FROM outcomes_open WHERE analysis_id = 'an_0a'`,
+      `UPDATE outcomes_open SET horizons_done = 2 WHERE analysis_id = 'an_0b'`,
+      `INSERT INTO outcomes (row_seq, analysis_id, mint, submitted_at, labelled_to, label_available_at, known_at, schema_version)
+       VALUES (1, 'an_none', 'mint', '2025-06-01', '5m', '2025-06-01', '2025-06-01', 1)`,
+    )
+    expect(said(await verify())).toEqual([
+      'outcomes 2 submissions with other outcomes than the store says, among them an_0a, an_0b',
+      'outcomes 1 row of no accepted submission, among them an_none',
+    ])
+  })
+
   test('row numbers that no live file has', async () => {
     const { name } = filesOf('rejections')[0]
     await inStore(`DELETE FROM lake_files WHERE path = '${name}'`)
