@@ -170,7 +170,7 @@ int main(int argc, char **argv) {
   streams[followers].fd = feed;
   epoll_ctl(epoll, EPOLL_CTL_ADD, feed, &event);
 
-  double start = now_us(), warm_us = seconds * 1e6 / 3;
+  double start = now_us(), warm_us = seconds * 1e6;
   measure_from_us = start + warm_us;
   measure_until_us = measure_from_us + seconds * 1e6;
   double cpu_before = 0, cpu_after = 0, own_before = 0, own_after = 0;

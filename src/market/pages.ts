@@ -168,20 +168,24 @@ export class PageCache {
   /** These rows, each with the number of its last change as its last member. */
   joinWithSeq(slots: Iterable<number>, timeMs: number): Buffer {
     const dayFromMs = dayFrom(timeMs)
-    const parts: Buffer[] = []
-    let bytes = 0
-    for (const slot of slots) {
-      const line = this.line(slot, dayFromMs)
-      const end = Buffer.from(`,"seq":${this.#source.changedSeq[slot]}}\n`)
-      parts.push(line.subarray(0, line.length - ROW_END_BYTES), end)
-      bytes += line.length - ROW_END_BYTES + end.length
+    const rows = Array.from(slots, (slot) => ({ slot, line: this.line(slot, dayFromMs) }))
+    let bytesMax = 0
+    for (const { line } of rows) bytesMax += line.length + SEQ_BYTES_MAX
+    const joined = Buffer.allocUnsafeSlow(bytesMax)
+    let at = 0
+    for (const { slot, line } of rows) {
+      joined.set(line, at)
+      at += line.length - ROW_END_BYTES
+      at += joined.write(`,"seq":${this.#source.changedSeq[slot]}}\n`, at, 'latin1')
     }
-    return concat(parts, bytes)
+    return joined.subarray(0, at)
   }
 }
 
 /** A row ends in a brace and a newline. */
 const ROW_END_BYTES = 2
+/** What a row grows by, at the most: the name, and a whole number. */
+const SEQ_BYTES_MAX = ',"seq":'.length + `${Number.MAX_SAFE_INTEGER}`.length
 
 /** Joined in memory of their own: a kept page must not pin a shared pool. */
 function concat(parts: readonly Buffer[], bytes: number): Buffer {
