@@ -8,7 +8,7 @@ import type { LakeReader } from '../src/store/lake-reader.ts'
 import { openSample } from './sample/lake.ts'
 
 /** A query and the text that follows it. */
-const RECIPE = /```sql\n([\s\S]*?)```\n\n```text\n([\s\S]*?)```/g
+const RECIPE = /```sql\n((?:(?!```)[\s\S])*)```\n\n```text\n((?:(?!```)[\s\S])*)```/g
 
 export interface Recipe {
   /** The heading it stands under. */

@@ -5,7 +5,9 @@ import { createDesk } from '../../src/analysis/desk.ts'
 import type { Caller, Desk } from '../../src/analysis/types.ts'
 import { Random } from '../../src/feed/simulator/random.ts'
 import { createSimulator, type Simulation } from '../../src/feed/simulator.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
+import { createRecords, type Records } from '../../src/records.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
@@ -23,6 +25,8 @@ export interface RunOptions {
   agentHours: number
   tokens: number
   tradesPerSecond: number
+  /** What the market made goes to the lake this often, ms of market time. */
+  flushMs: number
 }
 
 export interface RunReport {
@@ -33,6 +37,7 @@ export interface RunReport {
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const STEP_MS = 10_000
+const TOKENS_MAX = 10_000
 /** A submission is durable this much after it was judged; drawn, as the run knows no wall clock. */
 const STORE_DELAY_MS_MEDIAN = 6
 const POPULAR_ROWS = 24
@@ -43,12 +48,14 @@ class Run {
   readonly report: RunReport = { agents: [], answers: {} }
   private nowMs: number
   private storeDelayMs = 0
+  private flushAtMs: number
   private readonly options: RunOptions
   private readonly random: Random
   private readonly simulation: Simulation
-  private readonly market = new Market({ tokensMax: 10_000 })
   private readonly queue: { atMs: number; act: () => Promise<void> }[] = []
   private store!: StoreDoor
+  private market!: Market
+  private records!: Records
   private desk!: Desk
 
   constructor(options: RunOptions) {
@@ -57,6 +64,7 @@ class Run {
     const { seed, tokens, tradesPerSecond, startMs } = options
     this.simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })
     this.nowMs = startMs - 24 * HOUR_MS
+    this.flushAtMs = this.nowMs + options.flushMs
   }
 
   async run(): Promise<RunReport> {
@@ -69,10 +77,15 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs },
       log: quietLog,
     })
+    this.records = createRecords(this.store, createLog({ format: 'json', quiet: true }))
+    this.market = new Market({ tokensMax: TOKENS_MAX, ...this.records.listeners })
+    this.records.of(this.market)
     await this.advance(startMs)
     await this.hire()
     await this.actUntil(startMs + hours * HOUR_MS)
-    await this.store.flushLake()
+    await this.flush()
+    // What the last bars say of earlier submissions is computed in one flush and written by the next.
+    await this.flush()
     await this.store.tidyLake()
     await this.store.close()
     return this.report
@@ -81,10 +94,19 @@ class Run {
   /** Carries the market's time forward, its events told as they happen. */
   private async advance(untilMs: number): Promise<void> {
     while (this.nowMs < untilMs) {
-      this.nowMs = Math.min(untilMs, this.nowMs + STEP_MS)
+      this.nowMs = Math.min(untilMs, this.nowMs - (this.nowMs % STEP_MS) + STEP_MS)
       this.simulation.advance(this.nowMs, this.market)
       this.market.advanceTo(this.nowMs)
+      if (this.nowMs % MINUTE_MS === 0) await this.records.stop()
+      if (this.nowMs >= this.flushAtMs) await this.flush()
     }
+  }
+
+  private async flush(): Promise<void> {
+    this.flushAtMs = this.nowMs + this.options.flushMs
+    await this.records.stop()
+    await this.store.bars.flush()
+    await this.store.flushLake()
   }
 
   private async actUntil(endMs: number): Promise<void> {

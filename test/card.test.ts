@@ -1,0 +1,141 @@
+// In: the dataset card and the frozen sample. Out: proof that every query of the card answers what the card shows, and
+// that files of schema version 1 are read for ever by the code that reads any lake.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { outputOf, recipesOf } from '../scripts/cookbook.ts'
+import { openSample, SAMPLE_FOLDER } from '../scripts/sample/lake.ts'
+import { runSample } from '../scripts/sample/run.ts'
+import { type LakeReader, withLake } from '../src/store/lake-reader.ts'
+import { selectFromFiles } from '../src/store/parquet-sql.ts'
+import { LAKE_TABLES, type LakeTable, literal } from '../src/store/sql.ts'
+import { verifyLake } from '../src/store/verify.ts'
+import { readSql, removeFolder, temporaryFolder } from './store/support.ts'
+
+const ROOT = new URL('..', import.meta.url).pathname
+const SAMPLE_BYTES_MAX = 1_500_000
+const RECIPES_MIN = 12
+const DAY_MS = 86_400_000
+const card = readFileSync(join(ROOT, 'data/README.md'), 'utf8')
+const recipes = recipesOf(card)
+
+let sample: { reader: LakeReader; close(): void }
+beforeAll(async () => {
+  sample = await openSample()
+})
+afterAll(() => sample.close())
+
+const filesOf = (table: string): string[] =>
+  readdirSync(join(SAMPLE_FOLDER, table), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .map((name) => join(SAMPLE_FOLDER, table, name))
+
+describe('the cookbook', () => {
+  it('has a dozen recipes or more, each with a query of its own, and no query without its output', () => {
+    expect(recipes.length).toBeGreaterThanOrEqual(RECIPES_MIN)
+    expect(new Set(recipes.map(({ sql }) => sql)).size).toBe(recipes.length)
+    const cookbook = card.slice(card.indexOf('## Cookbook'))
+    expect(cookbook.match(/```sql/g)).toHaveLength(recipes.length)
+    for (const { output } of recipes) expect(output).toMatch(/^┌[\s\S]*\d+ rows?\n$/)
+  })
+
+  it.each(recipes)('answers as the card shows: $title', async ({ sql, output }) => {
+    expect(await outputOf(sample.reader, sql)).toBe(output)
+  })
+
+  it('answers the same over the sample’s own views', async () => {
+    const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
+    const connection = await instance.connect()
+    const query = async (reader: typeof connection, sql: string) => {
+      const statements = await reader.extractStatements(sql)
+      for (let index = 0; index < statements.count - 1; index++) await (await statements.prepare(index)).run()
+      return (await (await statements.prepare(statements.count - 1)).run()).getRowsJson()
+    }
+    try {
+      await connection.run(
+        readFileSync(join(SAMPLE_FOLDER, 'views.sql'), 'utf8').replaceAll("['data/", `['${ROOT}data/`),
+      )
+      for (const { sql } of recipes)
+        expect(await query(connection, sql)).toEqual(await query(sample.reader.connection, sql))
+    } finally {
+      connection.closeSync()
+      instance.closeSync()
+    }
+  })
+})
+
+describe('the sample of schema version 1', () => {
+  it('is as it was frozen, and small', () => {
+    const sums = readFileSync(join(SAMPLE_FOLDER, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
+    const paths = sums.map((line) => join(SAMPLE_FOLDER, line.slice(66)))
+    expect(paths.sort()).toEqual(LAKE_TABLES.flatMap(({ name }) => filesOf(name)).sort())
+    for (const line of sums) {
+      const bytes = readFileSync(join(SAMPLE_FOLDER, line.slice(66)))
+      expect(createHash('sha256').update(bytes).digest('hex')).toBe(line.slice(0, 64))
+    }
+    const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0)
+    expect(bytes).toBeLessThan(SAMPLE_BYTES_MAX)
+  })
+
+  it.each(LAKE_TABLES)(
+    'has rows of $name, whose columns nobody renamed, retyped or moved since',
+    async (table) => {
+      const files = filesOf(table.name)
+      const columns = await readSql(
+        `DESCRIBE SELECT * FROM read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`,
+      )
+      const today = table.columns.map(({ name, type }) => [name, type])
+      expect(today).toEqual(
+        expect.arrayContaining(columns.map((column) => [column.column_name, column.column_type])),
+      )
+      const rows = await readSql(
+        `SELECT DISTINCT schema_version FROM read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`,
+      )
+      expect(rows).toEqual([{ schema_version: 1 }])
+    },
+  )
+
+  it('shows NULL in a column that was added since, and everything else as it was', async () => {
+    for (const table of LAKE_TABLES) {
+      const added = { name: 'added_later', type: 'DOUBLE', nullable: true, comment: '' } as const
+      const later: LakeTable = {
+        ...table,
+        columns: [...table.columns.slice(0, -1), added, table.columns.at(-1)!],
+      }
+      // The version before the present one, whatever that is by then.
+      const files = filesOf(table.name).map((path) => ({ path, schemaVersion: 0 }))
+      const old = selectFromFiles(table, files)
+      const [{ rows, unknown, same }] = await readSql(
+        `WITH later AS (${selectFromFiles(later, files)}), old AS (${old})
+         SELECT count(*)::INT AS rows, count(*) FILTER (added_later IS NULL)::INT AS unknown,
+           (SELECT count(*)::INT FROM (SELECT * EXCLUDE (added_later) FROM later INTERSECT ALL FROM old)) AS same FROM later`,
+      )
+      expect(rows).toBeGreaterThan(0)
+      expect({ unknown, same }).toEqual({ unknown: rows, same: rows })
+    }
+  })
+
+  it('comes from a run of the engine, the desk and the store that fills every table of a lake that is whole', async () => {
+    const dataDir = temporaryFolder()
+    const startMs = Date.UTC(2025, 10, 3, 6)
+    try {
+      const market = { seed: 5, tokens: 12, tradesPerSecond: 0.3, flushMs: DAY_MS }
+      const { answers } = await runSample({ dataDir, startMs, hours: 2, agentHours: 1, ...market })
+      expect(answers.validated).toBeGreaterThan(0)
+      const { findings } = await verifyLake({ dataDir, nowMs: startMs + DAY_MS })
+      expect(findings).toEqual([])
+      const empty = await withLake({ dataDir }, async ({ connection }) => {
+        const counts = LAKE_TABLES.map(
+          ({ name }) => `SELECT '${name}' AS name, count(*) AS rows FROM ${name}`,
+        )
+        const result = await connection.run(`SELECT name FROM (${counts.join(' UNION ALL ')}) WHERE rows = 0`)
+        return result.getRowsJson()
+      })
+      expect(empty).toEqual([])
+    } finally {
+      removeFolder(dataDir)
+    }
+  })
+})
