@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputOf, recipesOf } from '../scripts/cookbook.ts'
 import { openSample, SAMPLE_FOLDER } from '../scripts/sample/lake.ts'
 import { runSample } from '../scripts/sample/run.ts'
+import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { type LakeReader, withLake } from '../src/store/lake-reader.ts'
 import { selectFromFiles } from '../src/store/parquet-sql.ts'
 import { LAKE_TABLES, type LakeTable, literal } from '../src/store/sql.ts'
@@ -21,7 +22,7 @@ const DAY_MS = 86_400_000
 const card = readFileSync(join(ROOT, 'data/README.md'), 'utf8')
 const recipes = recipesOf(card)
 
-let sample: { reader: LakeReader; close(): void }
+let sample: { dataDir: string; reader: LakeReader; close(): void }
 beforeAll(async () => {
   sample = await openSample()
 })
@@ -31,6 +32,19 @@ const filesOf = (table: string): string[] =>
   readdirSync(join(SAMPLE_FOLDER, table), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.parquet'))
     .map((name) => join(SAMPLE_FOLDER, table, name))
+/** Those that version 1 had; a table that came later has no files here. */
+const SAMPLE_TABLES = readdirSync(SAMPLE_FOLDER, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name)
+const tableOf = (name: string): LakeTable => LAKE_TABLES.find((table) => table.name === name)!
+/** The files of a table as they are, whatever the code thinks of them. */
+const rawOf = (table: string): string =>
+  `read_parquet([${filesOf(table).map(literal).join(', ')}], hive_partitioning = false)`
+const columnsOf = async (table: string): Promise<[string, string][]> =>
+  (await readSql(`DESCRIBE FROM ${rawOf(table)}`)).map(({ column_name, column_type }) => [
+    String(column_name),
+    String(column_type),
+  ])
 
 describe('the cookbook', () => {
   it('has a dozen recipes or more, each with a query of its own, and no query without its output', () => {
@@ -66,11 +80,18 @@ describe('the cookbook', () => {
   })
 })
 
+it.each(['README.md', 'data/README.md'])('the way into the lake that %s shows works', async (file) => {
+  const text = readFileSync(join(ROOT, file), 'utf8')
+  const [, sql] = /```sql\n((?:(?!```)[\s\S])*ATTACH(?:(?!```)[\s\S])*)```/.exec(text)!
+  const rows = await readSql(sql.replace("'data/", `'${sample.dataDir}/`))
+  expect(rows.length).toBeGreaterThan(0)
+})
+
 describe('the sample of schema version 1', () => {
   it('is as it was frozen, and small', () => {
     const sums = readFileSync(join(SAMPLE_FOLDER, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
     const paths = sums.map((line) => join(SAMPLE_FOLDER, line.slice(66)))
-    expect(paths.sort()).toEqual(LAKE_TABLES.flatMap(({ name }) => filesOf(name)).sort())
+    expect(paths.sort()).toEqual(SAMPLE_TABLES.flatMap(filesOf).sort())
     for (const line of sums) {
       const bytes = readFileSync(join(SAMPLE_FOLDER, line.slice(66)))
       expect(createHash('sha256').update(bytes).digest('hex')).toBe(line.slice(0, 64))
@@ -79,42 +100,50 @@ describe('the sample of schema version 1', () => {
     expect(bytes).toBeLessThan(SAMPLE_BYTES_MAX)
   })
 
-  it.each(LAKE_TABLES)(
-    'has rows of $name, whose columns nobody renamed, retyped or moved since',
-    async (table) => {
-      const files = filesOf(table.name)
-      const columns = await readSql(
-        `DESCRIBE SELECT * FROM read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`,
-      )
-      const today = table.columns.map(({ name, type }) => [name, type])
-      expect(today).toEqual(
-        expect.arrayContaining(columns.map((column) => [column.column_name, column.column_type])),
-      )
-      const rows = await readSql(
-        `SELECT DISTINCT schema_version FROM read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`,
-      )
-      expect(rows).toEqual([{ schema_version: 1 }])
+  it('has the six tables of its time, all of which are there today', () => {
+    expect(SAMPLE_TABLES).toEqual(['bars', 'outcomes', 'rejections', 'tokens', 'training', 'xp_ledger'])
+    for (const name of SAMPLE_TABLES) expect(tableOf(name)).toBeDefined()
+  })
+
+  it.each(SAMPLE_TABLES)(
+    'has rows of %s, whose columns nobody renamed, retyped or moved since',
+    async (name) => {
+      const columns = await columnsOf(name)
+      const known = new Set(columns.map(([column]) => column))
+      const today = tableOf(name).columns.filter((column) => known.has(column.name))
+      expect(today.map((column) => [column.name, column.type])).toEqual(columns)
+      const versions = await readSql(`SELECT DISTINCT schema_version FROM ${rawOf(name)}`)
+      expect(versions).toEqual([{ schema_version: 1 }])
     },
   )
 
-  it('shows NULL in a column that was added since, and everything else as it was', async () => {
-    for (const table of LAKE_TABLES) {
+  it.each(SAMPLE_TABLES)(
+    'shows NULL in a column that %s got since, and everything else as it was',
+    async (name) => {
+      const table = tableOf(name)
       const added = { name: 'added_later', type: 'DOUBLE', nullable: true, comment: '' } as const
       const later: LakeTable = {
         ...table,
         columns: [...table.columns.slice(0, -1), added, table.columns.at(-1)!],
       }
-      // The version before the present one, whatever that is by then.
-      const files = filesOf(table.name).map((path) => ({ path, schemaVersion: 0 }))
-      const old = selectFromFiles(table, files)
-      const [{ rows, unknown, same }] = await readSql(
-        `WITH later AS (${selectFromFiles(later, files)}), old AS (${old})
-         SELECT count(*)::INT AS rows, count(*) FILTER (added_later IS NULL)::INT AS unknown,
-           (SELECT count(*)::INT FROM (SELECT * EXCLUDE (added_later) FROM later INTERSECT ALL FROM old)) AS same FROM later`,
+      // Files of the version before the present one, whatever that is by then.
+      const files = filesOf(name).map((path) => ({ path, schemaVersion: LAKE_SCHEMA_VERSION - 1 }))
+      const columns = (await columnsOf(name)).map(([column]) => column).join(', ')
+      const [{ rows, unknown, same, keys }] = await readSql(
+        `WITH later AS (${selectFromFiles(later, files)})
+       SELECT count(*)::INT AS rows, count(*) FILTER (added_later IS NULL)::INT AS unknown,
+         (SELECT count(*)::INT FROM (SELECT ${columns} FROM later INTERSECT ALL SELECT ${columns} FROM ${rawOf(name)})) AS same,
+         (SELECT count(DISTINCT (${table.latestBy?.join(', ') ?? columns}))::INT FROM ${rawOf(name)}) AS keys FROM later`,
       )
       expect(rows).toBeGreaterThan(0)
-      expect({ unknown, same }).toEqual({ unknown: rows, same: rows })
-    }
+      expect({ unknown, same, keys }).toEqual({ unknown: rows, same: rows, keys: rows })
+    },
+  )
+
+  it('is whole by the word of lake verify', async () => {
+    const { findings, files } = await verifyLake({ dataDir: sample.dataDir, nowMs: 0 })
+    expect(findings).toEqual([])
+    expect(files).toBe(SAMPLE_TABLES.flatMap(filesOf).length)
   })
 
   it('comes from a run of the engine, the desk and the store that fills every table of a lake that is whole', async () => {
