@@ -8,6 +8,8 @@ import { ingestRecordSchema } from '../schema/event.ts'
 import { marketItemSchema } from '../schema/market-item.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
+import { NDJSON_TYPE } from './context.ts'
+import { ARROW_TYPE, MSGPACK_TYPE } from './encode.ts'
 import {
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
@@ -19,6 +21,7 @@ import {
 import { FORMATS } from './negotiate.ts'
 import type { Route } from './route.ts'
 import { CONTENT_TYPES, EXPORT_PATH, EXPORT_WORDS } from './routes/export.ts'
+import { STREAM_PATH } from './stream-socket.ts'
 
 /** JSON Schema of what a client sends. */
 export const inputSchema = (schema: z.ZodType): object =>
@@ -109,6 +112,12 @@ const BINARY: Readonly<Record<string, { types: readonly string[]; headers: Recor
     },
   },
 }
+/** Reads that answer in any of FORMATS. */
+const FORMATTED: readonly string[] = ['/api/v1/market', '/api/v1/ohlc']
+const OTHER_FORMATS = { [NDJSON_TYPE]: {}, [MSGPACK_TYPE]: {}, [ARROW_TYPE]: {} }
+/** Reads of what is true of the moment only, and streams: they have no version. */
+const UNVERSIONED: readonly string[] = ['/health', '/readyz', '/metrics', STREAM_PATH, EXPORT_PATH]
+const ETAG = { ETag: { description: 'Its version, for If-None-Match', schema: { type: 'string' } } }
 const BODIES: Readonly<Record<string, object>> = {
   '/api/v1/analysis/submit': ref('Submission'),
   '/api/v1/ingest': ref('IngestRecord'),
@@ -172,6 +181,7 @@ function operation({ method, path, summary, access }: Route): object {
   ]
   const body = BODIES[path]
   const binary = BINARY[path]
+  const isVersioned = method === 'GET' && !UNVERSIONED.includes(path)
   const success = path === '/api/v1/analysis/submit' || path === '/api/v1/keys/register' ? '201' : '200'
   return {
     summary,
@@ -183,10 +193,15 @@ function operation({ method, path, summary, access }: Route): object {
       [success]: {
         description: summary,
         ...(binary && { headers: binary.headers }),
+        ...(isVersioned && { headers: ETAG }),
         content: binary
           ? Object.fromEntries(binary.types.map((type) => [type, {}]))
-          : { 'application/json': { schema: ANSWERS[path] ?? { type: 'object' } } },
+          : {
+              'application/json': { schema: ANSWERS[path] ?? { type: 'object' } },
+              ...(FORMATTED.includes(path) && OTHER_FORMATS),
+            },
       },
+      ...(isVersioned && { 304: { description: 'If-None-Match names its version', headers: ETAG } }),
       default: {
         description: 'Any error',
         content: { 'application/problem+json': { schema: ref('Problem') } },
