@@ -174,7 +174,10 @@ const handlers: Handlers = {
   },
   async status({ ackedSeq }) {
     if (foundFull || !room.isThere()) foundFull = !(await room.tryToWrite())
-    return { lake: await opened().lake.status(ackedSeq), hasRoom: !foundFull }
+    const { bars, lake } = opened()
+    const tables = await lake.status(ackedSeq)
+    const withBars = tables.map((each) => (each.table === 'bars' ? { ...each, backlog: bars.held } : each))
+    return { lake: withBars, hasRoom: !foundFull }
   },
   async close({ nowMs, ackedSeq }) {
     const { bars, database, committer, journal, lake } = opened()
