@@ -34,34 +34,43 @@ function fileRow(part: ListedPart, path: string): string {
     ${part.last}, ${part.schemaVersion}, epoch_ms(${part.writtenAtMs}))`
 }
 
-async function describe(connection: DuckDBConnection, table: LakeTable): Promise<void> {
+function comments(table: LakeTable): string[] {
   const view = identifier(table.name)
-  await connection.run(`COMMENT ON VIEW ${view} IS ${literal(table.comment)}`)
-  for (const column of table.columns) {
-    await connection.run(`COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(column.comment)}`)
-  }
+  return [
+    `COMMENT ON VIEW ${view} IS ${literal(table.comment)}`,
+    ...table.columns.map(
+      (column) => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(column.comment)}`,
+    ),
+  ]
 }
 
-async function fill(
+function definition({ table, parts }: CatalogTable, pathOf: CatalogOptions['pathOf']): string[] {
+  const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+  const rows = parts.map((part) => fileRow(part, pathOf(part)))
+  return [
+    `CREATE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, files)}`,
+    ...comments(table),
+    ...(rows.length > 0 ? [`INSERT INTO lake_files VALUES ${rows.join(', ')}`] : []),
+  ]
+}
+
+/** One transaction and one call: hundreds of small ones would each sync the disk, and the store's commits wait for it. */
+const fill = (
   connection: DuckDBConnection,
   tables: readonly CatalogTable[],
   nowMs: number,
-  options: CatalogOptions,
-) {
-  const pathOf = (part: ListedPart) => options.pathOf(part)
-  await connection.run(FILES)
-  await connection.run(INFO)
-  await connection.run(`INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`)
-  for (const { table, parts } of tables) {
-    const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
-    await connection.run(`CREATE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, files)}`)
-    await describe(connection, table)
-    if (parts.length > 0)
-      await connection.run(
-        `INSERT INTO lake_files VALUES ${parts.map((part) => fileRow(part, pathOf(part))).join(', ')}`,
-      )
-  }
-}
+  { pathOf }: CatalogOptions,
+) =>
+  connection.run(
+    [
+      'BEGIN TRANSACTION',
+      FILES,
+      INFO,
+      `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
+      ...tables.flatMap((table) => definition(table, pathOf)),
+      'COMMIT',
+    ].join(';\n'),
+  )
 
 /** Writes the catalog of `tables` as of `nowMs`, and puts it in the place of the last one. */
 export async function writeCatalog(
