@@ -1,5 +1,6 @@
-// In: the logs of the database files. Out: those that have grown long, written into their files, beside commits: DuckDB
-// lets rows be appended meanwhile. Were it left to DuckDB, the commit that fills a log would do it, and wait for it.
+// In: the logs of the database files. Out: those that have grown long, written into their files. The tables' is done
+// beside commits; the journal's in their lane, once it is all but empty. Were it left to DuckDB, it would be done when
+// most has to be written, and by the commit that fills the log.
 // Never insists: a file that others are changing just now is left for the next time, and so is one that the disk has no
 // room for: a checkpoint that fails half-way ends the database.
 import { statSync } from 'node:fs'
@@ -27,8 +28,10 @@ function isDue(logPath: string, dataDir: string): boolean {
   return logBytes >= CHECKPOINT_LOG_BYTES && freeBytes(dataDir) >= CHECKPOINT_ROOM * logBytes
 }
 
-/** On a connection of the tables' database. */
-export async function checkpointLongLogs(connection: DuckDBConnection, dataDir: string): Promise<void> {
+export async function checkpointTables(connection: DuckDBConnection, dataDir: string): Promise<void> {
   if (isDue(databaseLogPath(dataDir), dataDir)) await checkpoint(connection, 'CHECKPOINT')
+}
+
+export async function checkpointJournal(connection: DuckDBConnection, dataDir: string): Promise<void> {
   if (isDue(journalLogPath(dataDir), dataDir)) await checkpoint(connection, `CHECKPOINT ${JOURNAL_DATABASE}`)
 }

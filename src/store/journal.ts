@@ -5,13 +5,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
-import { checkpointLongLogs } from './checkpoint.ts'
+import { checkpointJournal, checkpointTables } from './checkpoint.ts'
 import { type Database, isWorldError, query, transaction } from './database.ts'
 import { SPREAD_ROWS_MAX } from './limits.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { openOutcomes } from './outcome-sql.ts'
 import {
   ALL_TABLES,
+  CREATE_JOURNAL_ANEW,
   identifier,
   JOURNAL,
   JOURNAL_DATABASE,
@@ -103,6 +104,19 @@ export async function journalRows(connection: DuckDBConnection, where: string): 
 const readMark = async (connection: DuckDBConnection): Promise<number> =>
   (await query<{ seq: number }>(connection, `SELECT ${ROW_SEQ}::DOUBLE AS seq FROM ${JOURNAL_MARK}`))[0].seq
 
+async function holdsMoved(connection: DuckDBConnection, mark: number): Promise<boolean> {
+  const moved = `SELECT 1 FROM ${JOURNAL} WHERE ${ROW_SEQ} <= ${mark} LIMIT 1`
+  return (await query(connection, moved)).length > 0
+}
+
+/** A new table rather than deletions: what is deleted would be written out with the rest by the next checkpoint. */
+const renewJournal = (mark: number): string[] => [
+  `CREATE OR REPLACE TEMP TABLE waiting AS FROM ${JOURNAL} WHERE ${ROW_SEQ} > ${mark}`,
+  CREATE_JOURNAL_ANEW,
+  `INSERT INTO ${JOURNAL} FROM temp.waiting`,
+  'DROP TABLE temp.waiting',
+]
+
 const setMark = (connection: DuckDBConnection, seq: number) =>
   connection.run(`UPDATE ${JOURNAL_MARK} SET ${ROW_SEQ} = ${seq}`)
 
@@ -176,6 +190,20 @@ export function openJournal(database: Database, { log, reach }: JournalOptions):
     }
   }
 
+  /**
+   * Begins the journal anew with what has not moved. In the lane of the commits: a checkpoint of the journal keeps them
+   * waiting wherever it runs, and now it has next to nothing to write.
+   */
+  const renew = (mark: number): Promise<void> =>
+    database.writer.run(async (connection) => {
+      if (!(await holdsMoved(connection, mark))) return
+      await transaction(connection, async () => {
+        for (const statement of renewJournal(mark)) await connection.run(statement)
+      })
+      reach('spread:renewed')
+      await checkpointJournal(connection, database.dataDir)
+    })
+
   async function spread(upToSeq: number): Promise<void> {
     await database.spreader.run(async (connection) => {
       let mark = await readMark(connection)
@@ -185,8 +213,8 @@ export function openJournal(database: Database, { log, reach }: JournalOptions):
         mark = last
         last = await stepEnd(connection, mark, upToSeq)
       }
-      await connection.run(`DELETE FROM ${JOURNAL} WHERE ${ROW_SEQ} <= ${mark}`)
-      await checkpointLongLogs(connection, database.dataDir)
+      await renew(mark)
+      await checkpointTables(connection, database.dataDir)
     })
   }
 

@@ -32,6 +32,7 @@ export const CRASH_POINTS = [
   'retain:hidden',
   'spread:copied',
   'spread:marked',
+  'spread:renewed',
   'thin:folded',
   'thin:deleted',
   'thin:done',
