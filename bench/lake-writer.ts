@@ -3,7 +3,8 @@
 // A process of its own: its memory is the store's and nothing else's.
 import { readFileSync } from 'node:fs'
 import { openStore } from '../src/store/store.ts'
-import { ROWS_PER_SECOND, START_MS, trainingRows } from './training-rows.ts'
+import type { StoreDoor } from '../src/store/types.ts'
+import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 
 export interface Written {
   rowsPerSecond: number
@@ -14,11 +15,33 @@ export interface Written {
 
 const COMMIT_ROWS = 2_048
 const FLUSH_ROWS = 65_536
+const COMMITS_AHEAD = 3
+const PROGRESS_ROWS = 16 * FLUSH_ROWS
 const HOUR_MS = 3_600_000
 const log = { info() {}, warn: console.error, error: console.error }
 
 const peakBytes = (): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
+
+/** Commits so many rows, a few batches ahead of the disk. */
+async function commitAll(store: StoreDoor, source: TrainingRows, count: number): Promise<void> {
+  const under = new Set<Promise<void>>()
+  for (let done = 0; done < count; done += COMMIT_ROWS) {
+    const commit = store.commit(
+      Array.from({ length: Math.min(COMMIT_ROWS, count - done) }, () => ({
+        table: 'training' as const,
+        row: source.next(),
+      })),
+    )
+    under.add(commit)
+    void commit.finally(() => under.delete(commit)).catch(() => undefined)
+    if (under.size >= COMMITS_AHEAD) await Promise.race(under)
+  }
+  await Promise.all(under)
+}
+
+const progress = (written: number, started: number): void =>
+  console.error(`${written} rows in ${Math.round((performance.now() - started) / 1_000)} s`)
 
 async function write(dataDir: string, rows: number): Promise<Written> {
   const source = trainingRows()
@@ -29,26 +52,23 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   const store = await openStore({ dataDir, lakeFlushMs: 0, lakeGraceMs: 60_000, clock, log })
   const started = performance.now()
   let tidying: Promise<void> | null = null
+  let flushing: Promise<void> = Promise.resolve()
   const tidy = async (): Promise<void> => {
     merges += (await store.tidyLake()).merged
     tidying = null
   }
   while (written < rows) {
     const count = Math.min(FLUSH_ROWS, rows - written)
-    for (let done = 0; done < count; done += COMMIT_ROWS) {
-      const writes = Array.from({ length: Math.min(COMMIT_ROWS, count - done) }, () => ({
-        table: 'training' as const,
-        row: source.next(),
-      }))
-      await store.commit(writes)
-    }
+    await commitAll(store, source, count)
     written += count
     nowMs = START_MS + (written / ROWS_PER_SECOND) * 1_000
-    await store.flushLake()
+    // The lake is written beside the next commits, as by a server.
+    await flushing
+    flushing = store.flushLake()
     tidying ??= tidy()
-    if (written % (FLUSH_ROWS * 8) === 0)
-      console.error(`${written} rows, ${Math.round(performance.now() - started)} ms`)
+    if (written % PROGRESS_ROWS === 0) progress(written, started)
   }
+  await flushing
   await tidying
   // Two hours later both dates are over, and readers of replaced files have ended.
   nowMs += 2 * HOUR_MS

@@ -100,7 +100,8 @@ export async function query<T>(
 }
 
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
-  mkdirSync(dataDir, { recursive: true })
+  // Merges and outcomes spill to folders in it: DuckDB makes no more than the last folder of a path.
+  mkdirSync(spillFolder(dataDir), { recursive: true })
   const path = databasePath(dataDir)
   try {
     return await DuckDBInstance.create(path, {
