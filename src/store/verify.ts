@@ -104,8 +104,9 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
     return null
   } catch (error) {
     const message = messageOf(error)
-    const owner = /Could not set lock on file/.test(message) ? /PID (\d+)/.exec(message) : null
-    if (owner !== null) return `the server runs (process ${owner[1]}) and has the store to itself`
+    const owner = /PID (\d+)/.exec(message)?.[1]
+    const by = owner === undefined ? '' : ` (process ${owner})`
+    if (/Could not set lock on file/.test(message)) return `the server runs${by} and has the store to itself`
     throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
   }
 }
