@@ -153,7 +153,7 @@ async function furnish(
   metrics.read(
     'mintlake_exports_held_bytes',
     'Bytes of exports that wait for their clients',
-    () => exporter.heldBytes,
+    () => exporter.held.bytes,
   )
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),

@@ -22,29 +22,27 @@ export interface JobOptions {
   work: ExportWork
   msMax: number
   log: StoreLog
+  /** The thread is free for another export. */
+  onFree(): void
+  /** Nothing of it is left: the thread is free or has ended, and the bytes were taken, or nobody wants them. */
+  onDone(): void
 }
 
 export class Job implements ExportJob {
   readonly head: Promise<ExportHead>
-  /** Resolves when the work is over: true when the thread is free for another, false when it has ended. */
-  readonly over: Promise<boolean>
-  /** Resolves when nothing of it is held any more: it was taken to its end, has failed, or was called off. */
-  readonly taken: Promise<void>
   readonly #thread: Worker
   readonly #options: JobOptions
   readonly #limit: NodeJS.Timeout
   readonly #pieces: Buffer[] = []
   #giveHead: (head: ExportHead) => void = () => {}
   #refuse: (error: Error) => void = () => {}
-  #leave: (isFree: boolean) => void = () => {}
-  #let: () => void = () => {}
   #waiting: { resolve(piece: Buffer | null): void; reject(error: Error): void } | null = null
   /** The last piece has come from the thread. */
   #isWhole = false
   #isTaken = false
   #failure: Error | null = null
-  #isStopping = false
   #isOver = false
+  #killer: NodeJS.Timeout | null = null
 
   constructor(thread: Worker, options: JobOptions) {
     this.#thread = thread
@@ -55,12 +53,6 @@ export class Job implements ExportJob {
     })
     // Whoever waits for the head sees the failure; one who has gone does not, and that is no reason to crash.
     this.head.catch(() => {})
-    this.over = new Promise((resolve) => {
-      this.#leave = resolve
-    })
-    this.taken = new Promise((resolve) => {
-      this.#let = resolve
-    })
     this.#limit = setTimeout(
       () => this.#giveUp('the export took too long; ask for fewer rows'),
       options.msMax,
@@ -71,8 +63,9 @@ export class Job implements ExportJob {
     this.#tell(options.work)
   }
 
-  get heldBytes(): number {
-    return this.#pieces.reduce((sum, piece) => sum + piece.length, 0)
+  /** Pieces that came from the thread and were not taken yet. */
+  get held(): readonly Buffer[] {
+    return this.#pieces
   }
 
   next(): Promise<Buffer | null> {
@@ -102,9 +95,7 @@ export class Job implements ExportJob {
 
   #take = (message: FromExport): void => {
     if ('head' in message) this.#giveHead(message.head)
-    else if ('failed' in message) this.#hear(message.failed)
-    else if ('end' in message) this.#finish()
-    else if ('free' in message) this.#end(true)
+    else if ('end' in message) this.#hear(message.end)
     else this.#give(Buffer.from(message.piece.buffer, message.piece.byteOffset, message.piece.byteLength))
   }
 
@@ -125,17 +116,24 @@ export class Job implements ExportJob {
     this.#tell('more')
   }
 
-  #hear({ code, message, detail }: ExportFailure): void {
+  #hear(end: 'whole' | 'calledOff' | ExportFailure): void {
+    this.#isWhole = end === 'whole'
+    if (typeof end === 'object') this.#refuseFor(end)
+    this.#end(true)
+    if (this.#isWhole && this.#waiting !== null) this.#finish()
+  }
+
+  #refuseFor({ code, message, detail }: ExportFailure): void {
     if (detail !== undefined) this.#options.log.warn({ error: detail }, 'an export failed')
     this.#fail(code === 'store_unavailable' ? unavailable(message) : new ServiceError(code, message))
   }
 
+  /** Whoever took every piece is told that there are no more. */
   #finish(): void {
-    this.#isWhole = true
-    if (this.#waiting === null) return
-    this.#waiting.resolve(null)
+    const waiting = this.#waiting
     this.#waiting = null
     this.#settle()
+    waiting?.resolve(null)
   }
 
   #fail(error: Error): void {
@@ -149,29 +147,30 @@ export class Job implements ExportJob {
   }
 
   #settle(): void {
+    if (this.#isTaken) return
     this.#isTaken = true
     clearTimeout(this.#limit)
-    this.#let()
+    if (this.#isOver) this.#options.onDone()
   }
 
   /** Fails it, and sees to it that the work ends: the thread is asked first, so that it can tidy up, then ended. */
   #giveUp(sentence: string): void {
     this.#fail(unavailable(sentence))
-    if (this.#isStopping || this.#isOver) return
-    this.#isStopping = true
+    if (this.#killer !== null || this.#isOver) return
     this.#tell('stop')
-    const timer = setTimeout(() => void this.#thread.terminate(), EXPORT_STOP_MS)
-    this.over.then(() => clearTimeout(timer))
+    this.#killer = setTimeout(() => void this.#thread.terminate(), EXPORT_STOP_MS)
   }
 
   #end(isFree: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
+    if (this.#killer !== null) clearTimeout(this.#killer)
     this.#thread.off('message', this.#take)
     this.#thread.off('error', this.#crash)
     this.#thread.off('exit', this.#exit)
-    if (!this.#isWhole) this.#fail(unavailable('the export ended before it was whole'))
     rmSync(this.#options.work.folder, { recursive: true, force: true })
-    this.#leave(isFree)
+    if (isFree) this.#options.onFree()
+    if (this.#isTaken) this.#options.onDone()
+    else if (!this.#isWhole) this.#fail(unavailable('the export ended before it was whole'))
   }
 }

@@ -25,10 +25,8 @@ export interface ExportFailure {
   detail?: string
 }
 
-/** First the head, then pieces, then the end, or a failure in the place of the rest; at last that the thread is free. */
+/** First the head, then pieces. The last word is that it is whole, or failed, or was called off: the thread is free. */
 export type FromExport =
   | { head: ExportHead }
   | { piece: Uint8Array }
-  | { end: true }
-  | { failed: ExportFailure }
-  | { free: true }
+  | { end: 'whole' | 'calledOff' | ExportFailure }

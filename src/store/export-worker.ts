@@ -1,8 +1,9 @@
 // In: exports, one after another. Out: the head and the bytes of each, as messages, never more of them at once than the
 // other side has room for. A thread over the lake's files alone: no commit waits for it. Never writes anywhere but into the
 // export's own folder.
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readlinkSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
+import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { parentPort } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
@@ -14,6 +15,7 @@ import {
   EXPORT_FILE_BYTES_MAX,
   EXPORT_INTERRUPT_MS,
   EXPORT_MEMORY_LIMIT,
+  EXPORT_NICENESS,
   EXPORT_PIECE_BYTES,
   EXPORT_PIECES_AHEAD,
   EXPORT_ROW_BYTES_MAX,
@@ -27,6 +29,16 @@ import { unavailable } from './worker-link.ts'
 
 assert(parentPort !== null, 'an export runs in a worker thread')
 const port = parentPort
+
+/** Commits and reads come first: where threads have priorities of their own, this one's is low. */
+function giveWay(): void {
+  try {
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+    setPriority(thread, EXPORT_NICENESS)
+  } catch {
+    // No Linux: the system shares the processors as it likes.
+  }
+}
 
 /** The export was called off: nobody waits for a word. */
 class CalledOff extends Error {}
@@ -174,30 +186,32 @@ async function sendParquet(task: Task): Promise<void> {
   }
 }
 
-function failureOf(error: unknown): FromExport {
-  if (error instanceof ServiceError) return { failed: { code: error.code, message: error.message } }
-  const message = 'the lake cannot be read just now'
-  return { failed: { code: 'store_unavailable', message, detail: String(error) } }
+type End = Extract<FromExport, { end: unknown }>['end']
+
+function endOf(error: unknown, { isStopped }: Task): End {
+  if (isStopped) return 'calledOff'
+  if (error instanceof ServiceError) return { code: error.code, message: error.message }
+  return { code: 'store_unavailable', message: 'the lake cannot be read just now', detail: String(error) }
 }
 
 async function run(work: ExportWork): Promise<void> {
   const task = new Task(work)
   current = task
+  let end: End = 'whole'
   try {
     mkdirSync(work.folder, { recursive: true })
     if (work.format === 'arrow') await sendArrow(task)
     else await sendParquet(task)
-    post({ end: true })
   } catch (error) {
-    if (!task.isStopped) post(failureOf(error))
-  } finally {
-    task.end()
-    current = null
-    post({ free: true })
+    end = endOf(error, task)
   }
+  task.end()
+  current = null
+  post({ end })
 }
 
 let current: Task | null = null
+giveWay()
 port.on('message', (message: ToExport) => {
   if (message === 'more') current?.more()
   else if (message === 'stop') current?.stop()

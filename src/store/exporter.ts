@@ -21,8 +21,8 @@ import type { ExportDoor, ExportJob, ExportRequest, StoreLog } from './types.ts'
 export interface Exporter extends ExportDoor {
   /** Exports under way. */
   readonly running: number
-  /** Bytes that came from their threads and were not taken yet. */
-  readonly heldBytes: number
+  /** What came from their threads and was not taken yet. */
+  readonly held: { pieces: number; bytes: number }
   /** Takes no more; gives those under way a moment, then ends them. */
   close(): Promise<void>
 }
@@ -44,11 +44,20 @@ class Threads {
 
   take(): Worker {
     const [kept] = this.#idle
-    if (kept === undefined) return startThread()
+    if (kept === undefined) return this.#start()
     const [worker, timer] = kept
     clearTimeout(timer)
     this.#idle.delete(worker)
     worker.ref()
+    return worker
+  }
+
+  #start(): Worker {
+    const worker = startThread()
+    worker.once('exit', () => {
+      clearTimeout(this.#idle.get(worker))
+      this.#idle.delete(worker)
+    })
     return worker
   }
 
@@ -63,8 +72,6 @@ class Threads {
   }
 
   async #end(worker: Worker): Promise<void> {
-    clearTimeout(this.#idle.get(worker))
-    this.#idle.delete(worker)
     await worker.terminate()
   }
 }
@@ -98,15 +105,14 @@ export function openExporter(options: ExporterOptions): Exporter {
   const folder = exportFolder(dataDir)
   rmSync(folder, { recursive: true, force: true })
   const threads = new Threads()
-  const jobs = new Map<Job, Promise<void>>()
+  const jobs = new Set<Job>()
+  let onLastDone: () => void = () => {}
   let count = 0
   let isClosed = false
 
-  async function settle(job: Job, thread: Worker): Promise<void> {
-    const isFree = await job.over
-    if (isFree) threads.give(thread)
-    await job.taken
+  function forget(job: Job): void {
     jobs.delete(job)
+    if (jobs.size === 0) onLastDone()
   }
 
   function begin(request: ExportRequest): ExportJob {
@@ -118,8 +124,14 @@ export function openExporter(options: ExporterOptions): Exporter {
     const rowsMax = Math.min(limit, EXPORT_ROWS_MAX)
     const thread = threads.take()
     const work = { dataDir, folder: join(folder, `${count++}`), format, selection, rowsMax, diskReserveMb }
-    const job = new Job(thread, { work, msMax, log })
-    jobs.set(job, settle(job, thread))
+    const job: Job = new Job(thread, {
+      work,
+      msMax,
+      log,
+      onFree: () => threads.give(thread),
+      onDone: () => forget(job),
+    })
+    jobs.add(job)
     return job
   }
 
@@ -127,9 +139,12 @@ export function openExporter(options: ExporterOptions): Exporter {
     isClosed = true
     const timer = setTimeout(() => {
       log.warn({ exports: jobs.size }, 'exports under way are cut off')
-      for (const job of jobs.keys()) job.stop()
+      for (const job of jobs) job.stop()
     }, drainMs)
-    await Promise.all(jobs.values())
+    await new Promise<void>((resolve) => {
+      onLastDone = resolve
+      if (jobs.size === 0) resolve()
+    })
     clearTimeout(timer)
     await threads.close()
     rmSync(folder, { recursive: true, force: true })
@@ -141,10 +156,9 @@ export function openExporter(options: ExporterOptions): Exporter {
     get running() {
       return jobs.size
     },
-    get heldBytes() {
-      let bytes = 0
-      for (const job of jobs.keys()) bytes += job.heldBytes
-      return bytes
+    get held() {
+      const pieces = [...jobs].flatMap((job) => job.held)
+      return { pieces: pieces.length, bytes: pieces.reduce((sum, { length }) => sum + length, 0) }
     },
   }
 }

@@ -102,6 +102,8 @@ export const EXPORT_MEMORY_LIMIT = '256MB'
 export const EXPORT_SPILL_MAX = '2GB'
 export const EXPORT_THREADS = 1
 export const EXPORT_HEAP_MB = 256
+/** Priority of its thread where threads have one: 0 is usual, 19 the least. */
+export const EXPORT_NICENESS = 5
 /** A row group of an exported Parquet file: what DuckDB holds of it. */
 export const EXPORT_ROW_GROUP_ROWS = 20_480
 /** A larger Parquet file is given up, the client told to ask for fewer rows. */

@@ -191,17 +191,14 @@ describe('a client', () => {
   it('that stalls is waited for, a few pieces ahead, and gets every row once it reads on', async () => {
     const job = house.exports.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
     await job.head
-    let held = -1
-    while (house.exports.heldBytes > held) {
-      held = house.exports.heldBytes
-      await new Promise((resolve) => setTimeout(resolve, 200))
-    }
+    await until(() => house.exports.held.pieces === EXPORT_PIECES_AHEAD)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(house.exports.held.pieces).toBe(EXPORT_PIECES_AHEAD)
     const pieces: Buffer[] = []
     for (let piece = await job.next(); piece !== null; piece = await job.next()) pieces.push(piece)
     const bytes = Buffer.concat(pieces)
     expect(idsOf(bytes)).toHaveLength(ROWS)
     expect(pieces.length).toBeGreaterThan(EXPORT_PIECES_AHEAD + 2)
-    expect(held).toBe(pieces.slice(0, EXPORT_PIECES_AHEAD).reduce((sum, { length }) => sum + length, 0))
     await expectTidy()
   })
 
@@ -261,11 +258,11 @@ describe('going on with X-Next-Since', () => {
     let written = ROWS
     let isWriting = true
     const write = async () => {
-      for (let round = 0; round < 6; round++) {
+      for (let round = 0; round < 4; round++) {
         await commitRows(written, 50 + round)
         written += 50 + round
         await house.store.flushLake()
-        if (round % 3 === 2) await house.store.tidyLake()
+        if (round % 2 === 1) await house.store.tidyLake()
       }
       isWriting = false
     }
