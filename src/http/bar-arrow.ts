@@ -56,7 +56,7 @@ export function barsToArrow(columns: BarColumns, shape: BarShape): Buffer {
 }
 
 /** Whole milliseconds as 64-bit integers, in halves: a BigInt for each costs more than all the rest. */
-function putTimes(halves: Uint32Array, times: Float64Array): void {
+export function putTimes(halves: Uint32Array, times: Float64Array): void {
   for (let row = 0; row < times.length; row++) {
     const high = Math.floor(times[row] / HIGH)
     halves[2 * row] = times[row] - high * HIGH

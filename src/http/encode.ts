@@ -2,11 +2,11 @@
 // Never JSON: that comes from the engine as bytes.
 import {
   Bool,
-  type DataType,
+  type Data,
+  DataType,
   Field,
   Float64,
   Int32,
-  makeBuilder,
   makeData,
   RecordBatch,
   Schema,
@@ -18,6 +18,7 @@ import {
 } from 'apache-arrow'
 import { Packr } from 'msgpackr'
 import { type MarketItem, marketItemSchema } from '../schema/market-item.ts'
+import { putTimes } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
 export const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
@@ -58,11 +59,50 @@ const ITEM_SCHEMA = schemaOf(Object.keys(marketItemSchema.shape))
 export const itemsToArrow = (items: readonly MarketItem[]): Buffer => toArrow(ITEM_SCHEMA, items)
 
 function toArrow(schema: Schema, rows: readonly object[]): Buffer {
-  const children = schema.fields.map((field) => {
-    const builder = makeBuilder({ type: field.type, nullValues: [null, undefined] })
-    for (const row of rows) builder.append((row as Record<string, unknown>)[field.name] as never)
-    return builder.finish().flush()
-  })
+  const children = schema.fields.map(({ name, type }) =>
+    columnOf(
+      type,
+      rows.map((row) => (row as Record<string, unknown>)[name] ?? null),
+    ),
+  )
   const data = makeData({ type: new Struct(schema.fields), length: rows.length, nullCount: 0, children })
   return Buffer.from(tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream'))
+}
+
+/** A column of these cells, made at once: apache-arrow's builders, which take them one by one, cost seven times as much. */
+function columnOf(type: DataType, cells: readonly unknown[]): Data {
+  const length = cells.length
+  const nullCount = cells.filter((cell) => cell === null).length
+  const nulls = {
+    length,
+    nullCount,
+    nullBitmap: nullCount === 0 ? null : bitsOf(cells, (cell) => cell !== null),
+  }
+  if (DataType.isUtf8(type)) return makeData({ type, ...nulls, ...textsOf(cells as (string | null)[]) })
+  if (DataType.isBool(type)) return makeData({ type, ...nulls, data: bitsOf(cells, (cell) => cell === true) })
+  if (DataType.isInt(type)) return makeData({ type, ...nulls, data: Int32Array.from(cells as number[]) })
+  const numbers = Float64Array.from(cells as number[])
+  return DataType.isTimestamp(type)
+    ? makeData({ type, ...nulls, data: timesOf(numbers) })
+    : makeData({ type: type as Float64, ...nulls, data: numbers })
+}
+
+function bitsOf(cells: readonly unknown[], isSet: (cell: unknown) => boolean): Uint8Array {
+  const bits = new Uint8Array(Math.ceil(cells.length / 8))
+  for (const [row, cell] of cells.entries()) if (isSet(cell)) bits[row >> 3] |= 1 << (row & 7)
+  return bits
+}
+
+/** Texts one after another, and where each begins. Each is encoded alone: halves of characters must not meet. */
+function textsOf(texts: readonly (string | null)[]): { valueOffsets: Int32Array; data: Uint8Array } {
+  const valueOffsets = new Int32Array(texts.length + 1)
+  const parts = texts.map((text) => Buffer.from(text ?? ''))
+  for (const [row, part] of parts.entries()) valueOffsets[row + 1] = valueOffsets[row] + part.length
+  return { valueOffsets, data: Buffer.concat(parts) }
+}
+
+function timesOf(times: Float64Array): BigInt64Array {
+  const halves = new Uint32Array(2 * times.length)
+  putTimes(halves, times)
+  return new BigInt64Array(halves.buffer)
 }

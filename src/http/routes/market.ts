@@ -80,7 +80,8 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
   const { market, hub } = rooms
   const { query } = context
   const format = formatOf(context, LIST_FORMATS)
-  const limitMax = format === 'json' || format === 'msgpack' ? MARKET_LIMIT_MAX_JSON : market.tokensMax
+  // Lines go out as they are; the other formats are made of a page, while everybody waits.
+  const limitMax = format === 'ndjson' ? market.tokensMax : MARKET_LIMIT_MAX_JSON
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
   const isFollowed = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
   if (isFollowed === '1' || isFollowed === 'true') {
