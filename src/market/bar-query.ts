@@ -9,12 +9,13 @@ import type { BarColumns, Bars, BarsQuery } from './types.ts'
 
 /** The most recent bars that qualify, as objects. `watermarkMs`: a bar that ended by then is closed. */
 export function readBars(store: BarStore, slot: number, query: BarsQuery, watermarkMs: number): Bars {
-  const { rowCount, gaps, version, ...columns } = readColumns(store, slot, query, watermarkMs)
-  const bars = Array.from({ length: rowCount }, (_, row) => barAt(columns, row))
-  return { bars, gaps, version }
+  const columns = readColumns(store, slot, query, watermarkMs)
+  const bars = Array.from({ length: columns.rowCount }, (_, row) => barAt(columns, row))
+  return { bars, gaps: columns.gaps, version: columns.version }
 }
 
-function barAt({ t, o, h, l, c, v, n, closed }: Omit<BarColumns, keyof Bars | 'rowCount'>, row: number): Bar {
+/** One of them. */
+export function barAt({ t, o, h, l, c, v, n, closed }: BarColumns, row: number): Bar {
   return {
     t: t[row],
     o: o[row],
