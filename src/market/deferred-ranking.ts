@@ -1,10 +1,22 @@
 // In: ids whose keys change, again and again. Out: any page of them in order, exact whenever it is read. A change is noted
-// and carried out when somebody looks, or when enough have gathered: an id that changes a hundred times between two
-// reads moves once. Never holds more than PENDING_MAX noted changes.
+// and carried out when somebody looks where it matters, or when enough have gathered to be carried out at once: an id
+// that changes a hundred times meanwhile moves once. Never holds more than a fixed number of notes.
 import { Ranking, type RankingSnapshot } from './ranking.ts'
 
-/** Noted changes; at the maximum they are carried out. Bounds what the next reader may have to wait for. */
-const PENDING_MAX = 2_048
+/** Noted changes of a kind; at the maximum all are carried out. Bounds what the next reader may have to wait for. */
+const NOTED_MAX = 4_096
+/** From this share of the list on, changes are carried out in one pass over it. */
+const MANY_SHARE = 1 / 64
+/** Pages up to this place are read without carrying out what happens far below them. */
+const TOP_MAX = 1_024
+
+/** By id: where its change is noted. */
+const NOWHERE = 0
+/** Not looked at yet. */
+const FRESH = 1
+/** It stands below the floor, and will. */
+const BELOW = 2
+const MOVING = 3
 
 export interface DeferredRankingOptions {
   /** Ids are below this. */
@@ -13,6 +25,8 @@ export interface DeferredRankingOptions {
   keys: Float64Array
   /** True when `a` comes before `b` at equal keys. */
   before(a: number, b: number): boolean
+  notedMax?: number
+  topMax?: number
 }
 
 export class DeferredRanking {
@@ -20,16 +34,27 @@ export class DeferredRanking {
   readonly #keys: Float64Array
   /** By id: the key it stands with in the list. */
   readonly #standing: Float64Array
-  /** By id: 1 while its change is noted only. */
-  readonly #isPending: Uint8Array
-  readonly #pending = new Uint32Array(PENDING_MAX)
-  #pendingCount = 0
+  readonly #state: Uint8Array
+  readonly #notedMax: number
+  readonly #topMax: number
+  readonly #fresh: Uint32Array
+  #freshCount = 0
+  /** May hold an id twice, or one that is noted elsewhere by now. */
+  readonly #below: Uint32Array
+  #belowCount = 0
+  /** A key so deep that nothing below it can be in the top while it is only noted. */
+  #floor = Number.NEGATIVE_INFINITY
 
-  constructor({ capacity, keys, before }: DeferredRankingOptions) {
+  constructor(options: DeferredRankingOptions) {
+    const { capacity, keys, before, notedMax = NOTED_MAX, topMax = TOP_MAX } = options
+    this.#notedMax = notedMax
+    this.#topMax = topMax
+    this.#fresh = new Uint32Array(notedMax)
+    this.#below = new Uint32Array(notedMax)
     this.#list = new Ranking(before)
     this.#keys = keys
     this.#standing = new Float64Array(capacity)
-    this.#isPending = new Uint8Array(capacity)
+    this.#state = new Uint8Array(capacity)
   }
 
   get size(): number {
@@ -43,16 +68,17 @@ export class DeferredRanking {
 
   remove(id: number): void {
     // Its note stays in the list of notes and is passed over there.
-    this.#isPending[id] = 0
+    this.#state[id] = NOWHERE
     this.#list.remove(id, this.#standing[id])
   }
 
   /** The key of `id`, which stands here, has changed. */
   changed(id: number): void {
-    if (this.#isPending[id] === 1) return
-    this.#isPending[id] = 1
-    this.#pending[this.#pendingCount++] = id
-    if (this.#pendingCount === PENDING_MAX) this.#settle()
+    const state = this.#state[id]
+    if (state === FRESH || (state === BELOW && this.#keys[id] < this.#floor)) return
+    this.#state[id] = FRESH
+    this.#fresh[this.#freshCount++] = id
+    if (this.#freshCount === this.#notedMax) this.#settle()
   }
 
   /** The id at the lowest end, or -1. */
@@ -63,7 +89,8 @@ export class DeferredRanking {
 
   /** Up to `limit` ids from `offset` on; ascending is the exact reverse of descending. */
   slice(offset: number, limit: number, descending: boolean): Uint32Array {
-    this.#settle()
+    if (descending && offset + limit <= this.#topMax) this.#settleTop(offset + limit)
+    else this.#settle()
     return this.#list.slice(offset, limit, descending)
   }
 
@@ -73,16 +100,60 @@ export class DeferredRanking {
     return this.#list.snapshot()
   }
 
+  /**
+   * Carries out what concerns the first `count` places: whoever is noted, stands below the floor and will stand below it
+   * is not among them, now or then, while that many entries that are not noted are at or above the floor.
+   */
+  #settleTop(count: number): void {
+    if (this.#belowCount === 0) this.#floor = this.#list.keyAt(this.#topMax + 2 * this.#notedMax)
+    else if (this.#list.keyAt(count + this.#belowCount + this.#freshCount) < this.#floor) this.#settle()
+    const floor = this.#floor
+    for (let at = 0; at < this.#freshCount; at++) {
+      const id = this.#fresh[at]
+      if (this.#state[id] !== FRESH) continue
+      if (this.#standing[id] < floor && this.#keys[id] < floor && this.#belowCount < this.#notedMax) {
+        this.#state[id] = BELOW
+        this.#below[this.#belowCount++] = id
+      } else this.#move(id)
+    }
+    this.#freshCount = 0
+    if (this.#belowCount === this.#notedMax) this.#settle()
+  }
+
   /** Carries out what was noted. */
   #settle(): void {
-    if (this.#pendingCount === 0) return
-    const noted = this.#pending.subarray(0, this.#pendingCount)
-    for (const id of noted) {
-      if (this.#isPending[id] === 0) continue
-      this.#isPending[id] = 0
-      this.#list.update(id, this.#standing[id], this.#keys[id])
-      this.#standing[id] = this.#keys[id]
+    const ids = this.#noted()
+    if (ids.length < this.#list.size * MANY_SHARE) for (const id of ids) this.#move(id)
+    else {
+      for (const id of ids) this.#standing[id] = this.#keys[id]
+      this.#list.updateMany(ids, this.#state, this.#keys)
+      for (const id of ids) this.#state[id] = NOWHERE
     }
-    this.#pendingCount = 0
+    this.#freshCount = 0
+    this.#belowCount = 0
+  }
+
+  /** Every id that is noted, once. */
+  #noted(): Uint32Array {
+    const ids = new Uint32Array(this.#freshCount + this.#belowCount)
+    let count = 0
+    for (const noted of [
+      this.#fresh.subarray(0, this.#freshCount),
+      this.#below.subarray(0, this.#belowCount),
+    ]) {
+      for (const id of noted) {
+        // One that was removed has no note; one that came back since, or rose and fell, has two.
+        if (this.#state[id] === NOWHERE || this.#state[id] === MOVING) continue
+        this.#state[id] = MOVING
+        ids[count++] = id
+      }
+    }
+    return ids.subarray(0, count)
+  }
+
+  #move(id: number): void {
+    this.#state[id] = NOWHERE
+    this.#list.update(id, this.#standing[id], this.#keys[id])
+    this.#standing[id] = this.#keys[id]
   }
 }

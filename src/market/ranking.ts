@@ -5,6 +5,11 @@
 const CHUNK_MAX = 512
 /** A chunk below this is joined to its neighbour. */
 const CHUNK_MIN = 96
+/** Chunks that are made many at a time have room for more. */
+const CHUNK_FILLED = 384
+
+/** So many new ids of a chunk are sorted by insertion. */
+const INSERTED_MAX = 64
 
 /** Room for heads at first; doubled when more chunks come. */
 const HEADS_MIN = 64
@@ -79,6 +84,95 @@ export class Ranking {
     this.insert(id, newKey)
   }
 
+  /**
+   * Gives many ids new keys in one pass over the list: much cheaper for each of them than `update`, from some hundredth
+   * of the list on. Each is put into the chunk where its new key belongs, then every chunk is written once.
+   * @param ids without repeats; each stands here.
+   * @param isMoving by id: not 0 for those ids, and for no others.
+   * @param keys by id: the new key.
+   */
+  updateMany(ids: Uint32Array, isMoving: Uint8Array, keys: Float64Array): void {
+    const { bounds, arrivals } = this.#arrivals(ids, keys)
+    const chunks: Chunk[] = []
+    for (let index = 0; index < this.#chunks.length; index++) {
+      const coming = this.#inOrder(arrivals.subarray(bounds[index], bounds[index + 1]), keys)
+      this.#rewrite(chunks, this.#chunks[index], coming, isMoving, keys)
+    }
+    if (chunks.length === 0) chunks.push(new Chunk())
+    this.#chunks = chunks
+    this.#setHeadsFrom(0)
+  }
+
+  /** The ids by the chunk that each belongs to with its new key; those of chunk i begin at `bounds[i]`. */
+  #arrivals(ids: Uint32Array, keys: Float64Array): { bounds: Uint32Array; arrivals: Uint32Array } {
+    const targets = new Uint32Array(ids.length)
+    const bounds = new Uint32Array(this.#chunks.length + 1)
+    for (let at = 0; at < ids.length; at++) {
+      targets[at] = this.#chunkFor(ids[at], keys[ids[at]])
+      bounds[targets[at] + 1]++
+    }
+    for (let index = 1; index < bounds.length; index++) bounds[index] += bounds[index - 1]
+    const next = bounds.slice()
+    const arrivals = new Uint32Array(ids.length)
+    for (let at = 0; at < ids.length; at++) arrivals[next[targets[at]]++] = ids[at]
+    return { bounds, arrivals }
+  }
+
+  /** Sorts a few ids in place: by insertion, which few need little of. */
+  #inOrder(ids: Uint32Array, keys: Float64Array): Uint32Array {
+    if (ids.length > INSERTED_MAX)
+      return ids.sort((a, b) => (this.#precedes(a, keys[a], b, keys[b]) ? -1 : a === b ? 0 : 1))
+    for (let at = 1; at < ids.length; at++) {
+      const id = ids[at]
+      let to = at
+      for (; to > 0 && this.#precedes(id, keys[id], ids[to - 1], keys[ids[to - 1]]); to--)
+        ids[to] = ids[to - 1]
+      ids[to] = id
+    }
+    return ids
+  }
+
+  /** Appends to `chunks` what stays of a chunk and what comes to it, merged. */
+  #rewrite(
+    chunks: Chunk[],
+    chunk: Chunk,
+    coming: Uint32Array,
+    isMoving: Uint8Array,
+    keys: Float64Array,
+  ): void {
+    const merged = scratchOf(chunk.size + coming.length)
+    let size = 0
+    let arrival = 0
+    for (let position = 0; position < chunk.size; position++) {
+      const id = chunk.ids[position]
+      if (isMoving[id] !== 0) continue
+      const key = chunk.keys[position]
+      for (; arrival < coming.length; arrival++, size++) {
+        const other = coming[arrival]
+        if (!this.#precedes(other, keys[other], id, key)) break
+        merged.ids[size] = other
+        merged.keys[size] = keys[other]
+      }
+      merged.ids[size] = id
+      merged.keys[size++] = key
+    }
+    for (; arrival < coming.length; arrival++, size++) {
+      merged.ids[size] = coming[arrival]
+      merged.keys[size] = keys[coming[arrival]]
+    }
+    append(chunks, chunk.shared ? null : chunk, merged, size)
+  }
+
+  /** The key at a position, counted from the highest; the lowest of all beyond the end. */
+  keyAt(position: number): number {
+    let rest = position
+    for (const chunk of this.#chunks) {
+      if (rest < chunk.size) return chunk.keys[rest]
+      rest -= chunk.size
+    }
+    return Number.NEGATIVE_INFINITY
+  }
+
   /** The token at the lowest end, or -1. */
   last(): number {
     if (this.#size === 0) return -1
@@ -127,8 +221,8 @@ export class Ranking {
   /** Chunks were added or taken away from `chunkIndex` on: rare, once in many changes. */
   #setHeadsFrom(chunkIndex: number): void {
     if (this.#chunks.length > this.#headKeys.length) {
-      const keys = new Float64Array(this.#headKeys.length * 2)
-      const ids = new Uint32Array(this.#headIds.length * 2)
+      const keys = new Float64Array(this.#chunks.length * 2)
+      const ids = new Uint32Array(this.#chunks.length * 2)
       keys.set(this.#headKeys)
       ids.set(this.#headIds)
       this.#headKeys = keys
@@ -230,6 +324,43 @@ export class Ranking {
     target.size += right.size
     this.#chunks.splice(left + 1, 1)
     this.#setHeadsFrom(left)
+  }
+}
+
+interface Entries {
+  keys: Float64Array
+  ids: Uint32Array
+}
+
+let scratch: Entries = { keys: new Float64Array(0), ids: new Uint32Array(0) }
+
+function scratchOf(size: number): Entries {
+  if (scratch.keys.length < size)
+    scratch = { keys: new Float64Array(2 * size), ids: new Uint32Array(2 * size) }
+  return scratch
+}
+
+/** Appends sorted entries to a list of chunks, a few to its last chunk, many as several. @param reused may be written. */
+function append(chunks: Chunk[], reused: Chunk | null, { keys, ids }: Entries, size: number): void {
+  const last = chunks.at(-1)
+  const isFew = size < CHUNK_MIN || (last !== undefined && last.size < CHUNK_MIN)
+  if (last !== undefined && !last.shared && isFew && last.size + size <= CHUNK_FILLED) {
+    last.keys.set(keys.subarray(0, size), last.size)
+    last.ids.set(ids.subarray(0, size), last.size)
+    last.size += size
+    return
+  }
+  const pieces = size < CHUNK_MAX ? 1 : Math.ceil(size / CHUNK_FILLED)
+  let free = reused
+  for (let piece = 0, from = 0; size > 0 && piece < pieces; piece++) {
+    const to = Math.floor((size * (piece + 1)) / pieces)
+    const chunk = free ?? new Chunk()
+    free = null
+    chunk.keys.set(keys.subarray(from, to))
+    chunk.ids.set(ids.subarray(from, to))
+    chunk.size = to - from
+    chunks.push(chunk)
+    from = to
   }
 }
 

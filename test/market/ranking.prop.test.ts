@@ -85,33 +85,64 @@ describe('a ranking', () => {
 describe('a deferred ranking', () => {
   it('is exact whenever it is read, however many changes wait', () => {
     fc.assert(
-      fc.property(fc.integer(), fc.constantFrom(1, 50, 1e9), (seed, distinctKeys) => {
-        const next = random(seed)
-        const keys = new Float64Array(IDS)
-        const ranking = new DeferredRanking({ capacity: IDS, keys, before: (a, b) => a < b })
-        const standing = new Map<number, number>()
-        for (let step = 0; step < 12_000; step++) {
-          const id = Math.floor(next() * next() * IDS)
-          if (!standing.has(id)) {
-            keys[id] = Math.floor(next() * distinctKeys)
-            ranking.insert(id)
+      fc.property(
+        fc.integer(),
+        fc.constantFrom(1, 50, 1e9),
+        fc.constantFrom(20, 150, 4_096),
+        fc.constantFrom(31, 200, 3_000),
+        (seed, distinctKeys, notedMax, readEvery) => {
+          const next = random(seed)
+          const keys = new Float64Array(IDS)
+          const before = (a: number, b: number) => a < b
+          const ranking = new DeferredRanking({ capacity: IDS, keys, before, notedMax, topMax: 64 })
+          const standing = new Map<number, number>()
+          let seen: number[] = []
+          // What was at the top sinks, time and again, deeper than anything.
+          const sinks = () => seen.length > 0 && next() < 0.4
+          for (let step = 0; step < 12_000; step++) {
+            const isSinking = sinks()
+            const id = isSinking ? seen[Math.floor(next() * seen.length)] : Math.floor(next() * next() * IDS)
+            const present = standing.get(id)
+            if (present !== undefined && next() < 0.1) {
+              ranking.remove(id)
+              standing.delete(id)
+              continue
+            }
+            if (isSinking) keys[id] = -step
+            else
+              keys[id] =
+                next() < 0.5 && present !== undefined ? present + 1 : Math.floor(next() * distinctKeys)
+            if (present === undefined) ranking.insert(id)
+            else ranking.changed(id)
             standing.set(id, keys[id])
-          } else if (next() < 0.1) {
-            ranking.remove(id)
-            standing.delete(id)
-          } else {
-            keys[id] = Math.floor(next() * distinctKeys)
-            ranking.changed(id)
-            standing.set(id, keys[id])
-          }
-          if (step % 3_000 === 2_999) {
+            const isWhole = step % 3_000 === 2_999
+            if (step % readEvery !== 0 && !isWhole) continue
+            // The whole order is dear to sort: most reads of the top are held against the highest keys alone.
+            seen = [...ranking.slice(10, 54, true)]
+            const top = seen.map((each) => keys[each])
+            expect(top).toEqual([...standing.values()].sort((a, b) => b - a).slice(10, 64))
+            if (!isWhole) continue
             expect(ranking.size).toBe(standing.size)
+            expect([...ranking.slice(10, 50, true)]).toEqual(sorted(standing).slice(10, 60))
             expect([...ranking.slice(0, IDS, true)]).toEqual(sorted(standing))
             expect(ranking.last()).toBe(sorted(standing).at(-1) ?? -1)
           }
-        }
-      }),
-      { numRuns: 12 },
+        },
+      ),
+      { numRuns: 24 },
     )
+  })
+
+  it('finds one who was noted far below when all above him are gone', () => {
+    const keys = Float64Array.from({ length: 1_000 }, (_, id) => 1_000 - id)
+    const before = (a: number, b: number) => a < b
+    const ranking = new DeferredRanking({ capacity: 1_000, keys, before, notedMax: 20, topMax: 10 })
+    for (let id = 0; id < 1_000; id++) ranking.insert(id)
+    ranking.slice(0, 10, true)
+    keys[500] = 940.5
+    ranking.changed(500)
+    expect(ranking.slice(0, 2, true)).toEqual(Uint32Array.of(0, 1))
+    for (let id = 0; id < 60; id++) ranking.remove(id)
+    expect(ranking.slice(0, 2, true)).toEqual(Uint32Array.of(500, 60))
   })
 })
