@@ -146,18 +146,30 @@ function verifiedText(verified: Verified, dataDir: string): string {
     ...notes.map((note) => `note: ${note}`),
     ...lines,
     ...(omitted > 0 ? [`and ${grouped(omitted)} more`] : []),
-    count === 0 ? 'nothing is wrong' : count === 1 ? '1 finding' : `${grouped(count)} findings`,
+    count === 0
+      ? 'nothing is wrong'
+      : `${count === 1 ? '1 finding' : `${grouped(count)} findings`}; the server puts right what it can at its next start`,
     '',
   ].join('\n')
+}
+
+/** Says what is looked at, on one line that is taken back, to who watches. */
+function stageTeller({ stderr, isWatched }: Terminal): { tell(stage: string): void; end(): void } {
+  const TAKE_BACK = '\r\u001b[K'
+  const say = (text: string): void => void (isWatched && stderr.write(TAKE_BACK + text))
+  return { tell: (stage) => say(`looking at ${stage}`), end: () => say('') }
 }
 
 async function showVerified(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
   const ended = new AbortController()
+  const stages = stageTeller(terminal)
   stop.act = () => ended.abort()
   try {
-    const verified = await verifyLake({ dataDir, nowMs: terminal.clock.now(), signal: ended.signal })
+    const { signal } = ended
+    const nowMs = terminal.clock.now()
+    const verified = await verifyLake({ dataDir, nowMs, signal, onStage: stages.tell }).finally(stages.end)
     const isJson = values.format === 'json'
     const text = isJson
       ? `${JSON.stringify({ dataDir, ...verified }, null, 2)}\n`

@@ -24,8 +24,8 @@ export interface Look {
   isStill: boolean
   /** When the catalog was written, by the disk's clock. Where a server runs, younger files are on their way into it. */
   catalogWrittenMs: number
-  /** Throws once the work shall end. */
-  checkStopped(): void
+  /** Tells what is looked at next; throws once the work shall end. */
+  enter(stage: string): void
 }
 
 /** A table and the files that a list says it has. */
@@ -172,8 +172,8 @@ export async function verifyFiles(look: Look, listed: ListedTable): Promise<List
   const { connection, shelf, findings } = look
   const { table, parts } = listed
   const whole: ListedPart[] = []
-  for (const part of parts) {
-    look.checkStopped()
+  for (const [index, part] of parts.entries()) {
+    look.enter(`files of ${table.name}, ${index + 1} of ${parts.length}`)
     const fault = await fileFault(connection, table, part, shelf.pathOf(part))
     if (fault === null) whole.push(part)
     else findings.add(table.name, partPath(part), fault)

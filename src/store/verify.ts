@@ -26,6 +26,8 @@ export interface VerifyOptions {
   nowMs: number
   /** Ends the work; it rejects. */
   signal?: AbortSignal
+  /** Called with what is looked at next. */
+  onStage?(stage: string): void
   /** How long a finding must stand while a server writes, ms. */
   standsMs?: number
   memoryLimit?: string
@@ -155,7 +157,7 @@ async function readableTables(look: Look, listed: readonly ListedTable[]): Promi
     })
   }
   for (const each of readable) {
-    look.checkStopped()
+    look.enter(`rows of ${each.table.name}, each once`)
     try {
       await checkTwice(look, each)
     } catch (error) {
@@ -174,11 +176,13 @@ async function checkAgainstStore(look: Look, readable: readonly ReadableTable[],
   const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
   try {
     for (const each of readable) {
-      look.checkStopped()
+      look.enter(`rows of ${each.table.name}, as in the store`)
       await verifyAgainstStore(look, each)
     }
     await checkRefused(look)
+    look.enter('the XP ledger')
     await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), nowMs)
+    look.enter('outcomes')
     await verifyOutcomes(look, tableOf('training'), tableOf('outcomes'))
   } catch (error) {
     if (!isOlder(error)) throw error
@@ -196,14 +200,17 @@ async function listedTables({ connection, isStill }: Look, hasCatalog: boolean):
 /** One look at everything. */
 async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
   const findings = new Findings()
-  const checkStopped = (): void => options.signal?.throwIfAborted()
+  const enter = (stage: string): void => {
+    options.signal?.throwIfAborted()
+    options.onStage?.(stage)
+  }
   return withConnection(options, async (connection) => {
     const reason = await attachStore(connection, options.dataDir)
     const isStill = reason === null
     const shelf = await viewShelf(lakeDir)
     // Asked before it is attached: one that is put in its place between is younger than is said here.
     const catalogWrittenMs = statSync(join(lakeDir, CATALOG_FILE), { throwIfNoEntry: false })?.mtimeMs ?? 0
-    const look: Look = { connection, lakeDir, shelf, findings, isStill, catalogWrittenMs, checkStopped }
+    const look: Look = { connection, lakeDir, shelf, findings, isStill, catalogWrittenMs, enter }
     if (isStill) await attachJournal(look, options.dataDir)
     const hasCatalog = await attachCatalog(look)
     const listed = await listedTables(look, hasCatalog)
