@@ -9,8 +9,8 @@ import type { BarDoor, StoreDoor } from './store/types.ts'
 import { createTokenRecords, type TokenRecords } from './token-records.ts'
 
 /** How often silent tokens are looked at, and how many at a time: 100 000 in five seconds. */
-const SWEEP_EVERY_MS = 100
-const SWEEP_TOKENS = 2_000
+const SWEEP_EVERY_MS = 25
+const SWEEP_TOKENS = 500
 /** How often changed tokens are written: some of them, so that no submission waits for all. */
 const TOKENS_EVERY_MS = 250
 

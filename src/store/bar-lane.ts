@@ -6,6 +6,9 @@ import { BARS_SEND_EVERY_MS } from './limits.ts'
 import { repeating } from './repeating.ts'
 import type { BarDoor, StoreLog } from './types.ts'
 
+/** Turns between two words on dropped bars. */
+const DROPPED_TOLD_TURNS = 40
+
 export interface BarLane extends BarDoor {
   /** Sends what waits, and stops. */
   close(): Promise<void>
@@ -22,6 +25,8 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
   let completeToMs = 0
   let sentToMs = 0
   let droppedTold = 0
+  let turnsUntold = 0
+  let isFailing = false
   let sending: Promise<void> | null = null
 
   /** Sends all that waits now. What is added meanwhile comes with the next turn. */
@@ -44,14 +49,19 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
     try {
       arrived = await send({ batch, completeToMs: toMs })
     } finally {
-      if (arrived) buffer.sent(batch)
-      else if (batch.mints.length > 0) buffer.giveBack(batch)
+      if (arrived) {
+        buffer.sent(batch)
+        isFailing = false
+      }
+      if (!arrived && batch.mints.length > 0) buffer.giveBack(batch)
     }
     return arrived
   }
 
+  /** Not at every turn: a store that is away for long would fill the log. */
   function tellDropped(): void {
-    if (buffer.dropped === droppedTold) return
+    if (buffer.dropped === droppedTold || ++turnsUntold < DROPPED_TOLD_TURNS) return
+    turnsUntold = 0
     log.warn({ bars: buffer.dropped - droppedTold }, 'closed bars were dropped: the store does not keep up')
     droppedTold = buffer.dropped
   }
@@ -64,9 +74,13 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
     return sending
   }
 
-  const chore = repeating(flush, BARS_SEND_EVERY_MS, (error) =>
-    log.warn({ error: String(error) }, 'closed bars could not be handed to the store; trying again'),
-  )
+  function complain(error: unknown): void {
+    if (!isFailing)
+      log.warn({ error: String(error) }, 'closed bars could not be handed to the store; trying again')
+    isFailing = true
+  }
+
+  const chore = repeating(flush, BARS_SEND_EVERY_MS, complain)
 
   return {
     add: (bar: ClosedBar) => buffer.add(bar),
@@ -79,8 +93,9 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
       chore.stop()
       // One turn may be under way that does not know the last bars.
       for (let turn = 0; turn < 2; turn++) {
-        await flush().catch((error: unknown) => log.warn({ error: String(error) }, 'the last bars are lost'))
+        await flush().catch(complain)
       }
+      if (buffer.waiting > 0) log.warn({ bars: buffer.waiting }, 'the last closed bars are lost')
     },
   }
 }

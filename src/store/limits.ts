@@ -156,7 +156,7 @@ export const LABEL_DELAY_MS = 60_000
 export const BASE_LOOKBACK_MS = 86_400_000
 /** Submissions labelled in one step (a day of bars for each, at most), and steps of one flush; the rest waits for the next. */
 export const OUTCOMES_STEP_ROWS = 1_024
-export const OUTCOMES_STEPS_MAX = 32
+export const OUTCOMES_STEPS_MAX = 8
 /** What a step may use: a database in memory of its own, that spills to disk. */
 export const OUTCOMES_MEMORY_LIMIT = '384MB'
 export const OUTCOMES_THREADS = 1

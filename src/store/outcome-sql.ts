@@ -32,6 +32,10 @@ export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number):
      AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})
    ORDER BY submitted_at, ${ROW_SEQ} LIMIT ${rowsMax}`
 
+/** The fewest horizons that one which can be due has behind it. */
+export const selectFewestDone = (knownToMs: number): string =>
+  `SELECT min(horizons_done) AS done FROM outcomes_open WHERE submitted_at < epoch_ms(${knownToMs})`
+
 /** What is computed of one submission; where a horizon does not say it, NULL. All numbers, so that one writer fits. */
 export const LABEL_NUMBERS = [
   'seq',
@@ -56,7 +60,9 @@ export function loadBars(bars: string, horizon: Horizon, fromMs: number, toMs: n
   const ofDue = `CREATE TABLE bars AS SELECT mint, ${ends}, c, n ${minutes(fromMs - lookBackMs)}
     AND mint IN (SELECT mint FROM due)`
   if (horizon !== LAST) return [ofDue]
-  return [ofDue, `CREATE TABLE minutes AS SELECT DISTINCT ${ends} ${minutes(fromMs)}`]
+  const ofMarket = `CREATE TABLE minutes AS SELECT end_ms, row_number() OVER (ORDER BY end_ms) AS rank
+    FROM (SELECT DISTINCT ${ends} ${minutes(fromMs)})`
+  return [ofDue, ofMarket]
 }
 
 /** The base is what the example says, else the last close before it; settled with the first horizon. */
@@ -80,21 +86,29 @@ const shortLabels = (horizon: Horizon): string => `WITH ${
   SELECT seq, base, ${RETURN}, NULL::DOUBLE AS drawdown, NULL::DOUBLE AS dead, NULL::DOUBLE AS trades,
     NULL::DOUBLE AS last_trade_ms, NULL::DOUBLE AS watched_minutes FROM priced`
 
-const within = (horizonMs: number): string => `end_ms > at_ms AND end_ms <= at_ms + ${horizonMs}`
+/** Minutes watched from the submission to the horizon: the difference of two ranks. */
+const watched = (horizonMs: number): string => `begun AS (SELECT seq, at_ms, coalesce(rank, 0) AS seen
+    FROM due ASOF LEFT JOIN minutes ON end_ms <= at_ms),
+  watched AS (SELECT seq, (coalesce(rank, 0) - seen)::DOUBLE AS watched_minutes
+    FROM begun ASOF LEFT JOIN minutes ON end_ms <= at_ms + ${horizonMs})`
+
+/** The base and each close after it, with the highest of those up to it. */
+const path = (
+  horizonMs: number,
+): string => `prices AS (SELECT seq, at_ms AS end_ms, base AS c, 0 AS n FROM priced
+    UNION ALL SELECT seq, end_ms, c, n FROM priced JOIN bars USING (mint)
+      WHERE end_ms > at_ms AND end_ms <= at_ms + ${horizonMs}),
+  peaks AS (SELECT seq, c, n, max(c) OVER (PARTITION BY seq ORDER BY end_ms ROWS UNBOUNDED PRECEDING) AS peak
+    FROM prices),
+  path AS (SELECT seq, min(c / peak - 1) AS drawdown, sum(n)::DOUBLE AS trades FROM peaks GROUP BY seq)`
 
 const longLabels = (horizonMs: number): string => `WITH ${priced('due', horizonMs)},
-  path AS (SELECT seq, end_ms, c, n FROM priced JOIN bars USING (mint) WHERE ${within(horizonMs)}),
-  prices AS (SELECT seq, at_ms AS end_ms, base AS c FROM priced UNION ALL SELECT seq, end_ms, c FROM path),
-  peaks AS (SELECT seq, c, max(c) OVER (PARTITION BY seq ORDER BY end_ms ROWS UNBOUNDED PRECEDING) AS peak FROM prices),
-  falls AS (SELECT seq, min(c / peak - 1) AS drawdown FROM peaks GROUP BY seq),
-  traded AS (SELECT seq, sum(n)::DOUBLE AS trades FROM path GROUP BY seq),
-  watched AS (SELECT seq, count(*)::DOUBLE AS watched FROM due JOIN minutes ON ${within(horizonMs)} GROUP BY seq)
+  ${path(horizonMs)}, ${watched(horizonMs)}
   SELECT seq, base, ${RETURN}, CASE WHEN base > 0 THEN drawdown END AS drawdown,
     (coalesce(last_end_ms, 0) <= at_ms + ${horizonMs - DEAD_SILENCE_MS}
       OR coalesce(price <= base * ${DEAD_PRICE_SHARE}, false))::INT::DOUBLE AS dead,
-    coalesce(trades, 0) AS trades, (last_end_ms - ${MINUTE_MS})::DOUBLE AS last_trade_ms,
-    coalesce(watched, 0) AS watched_minutes
-  FROM priced LEFT JOIN falls USING (seq) LEFT JOIN traded USING (seq) LEFT JOIN watched USING (seq)`
+    trades, (last_end_ms - ${MINUTE_MS})::DOUBLE AS last_trade_ms, watched_minutes
+  FROM priced JOIN path USING (seq) JOIN watched USING (seq)`
 
 /** A row of LABEL_NUMBERS for each row of `due`. */
 export const computeLabels = (horizon: Horizon): string =>

@@ -23,6 +23,7 @@ import {
   recordLabels,
   STAGED_LABELS,
   selectDue,
+  selectFewestDone,
 } from './outcome-sql.ts'
 import { inOwnDatabase } from './own-database.ts'
 import { selectEveryRow } from './parquet-sql.ts'
@@ -148,10 +149,16 @@ export function openOutcomes(database: Database, { pathOf, spillDir, reach }: Ou
   }
 
   async function advance(knownToMs: number, nowMs: number): Promise<number> {
+    // No market has told anything yet.
+    if (knownToMs === 0) return 0
     await forgetWritten()
+    const [{ done }] = await database.maintenance.run((connection) =>
+      query<{ done: number | null }>(connection, selectFewestDone(knownToMs)),
+    )
+    if (done === null) return 0
     let made = 0
     let steps = 0
-    for (const horizon of HORIZON_NAMES) {
+    for (const horizon of HORIZON_NAMES.slice(done)) {
       let labelled = OUTCOMES_STEP_ROWS
       // The rest of a large backlog comes with the next flush: other work on this connection waits for each step.
       for (; labelled === OUTCOMES_STEP_ROWS && steps < OUTCOMES_STEPS_MAX; steps++) {

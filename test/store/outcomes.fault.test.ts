@@ -65,4 +65,4 @@ test('a process that dies again and again amid outcomes leaves the same ones onc
   expect(await found(folder)).toEqual(undisturbed)
   const { scope, findings } = await verifyLake({ dataDir: folder, nowMs: NOON_MS })
   expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
-}, 90_000)
+}, 180_000)

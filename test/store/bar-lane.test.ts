@@ -1,0 +1,75 @@
+// In: a worker that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
+// how far they are complete, and that nobody who adds one waits.
+import { expect, test } from 'vitest'
+import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../src/store/bar-batch.ts'
+import { type BarLane, openBarLane } from '../../src/store/bar-lane.ts'
+import type { BarDelivery } from '../../src/store/bars.ts'
+import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
+import { closedBar } from './support.ts'
+
+/** A worker that answers as told: taken, no room, or a failure. */
+function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
+  const arrived: BarDelivery[] = []
+  const lines: string[] = []
+  const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line), error: () => {} }
+  const lane: BarLane = openBarLane({
+    log,
+    async send(delivery) {
+      const answer = answers.shift() ?? 'taken'
+      if (answer === 'fails') throw new Error('away')
+      if (answer === 'taken') arrived.push(delivery)
+      return answer === 'taken'
+    },
+  })
+  return { lane, arrived, lines }
+}
+const TRADES = BAR_NUMBERS.indexOf('n')
+const trades = (deliveries: readonly BarDelivery[]): number[] =>
+  deliveries.flatMap(({ batch }) =>
+    batch.mints.map((_, bar) => batch.numbers[bar * BAR_NUMBER_COUNT + TRADES]),
+  )
+
+test('bars that found no room or met a failure arrive later, in order, none twice', async () => {
+  const { lane, arrived } = laneWith(['taken', 'full', 'fails'])
+  const count = 2 * BARS_BATCH_ROWS + 5
+  for (let n = 0; n < count; n++) lane.add(closedBar({ n }))
+  await lane.flush()
+  expect(lane.stats().waiting).toBe(count - BARS_BATCH_ROWS)
+  await expect(lane.flush()).rejects.toThrow('away')
+  lane.add(closedBar({ n: count }))
+  await lane.flush()
+  expect(lane.stats()).toEqual({ waiting: 0, dropped: 0 })
+  expect(trades(arrived)).toEqual(Array.from({ length: count + 1 }, (_, n) => n))
+  await lane.close()
+})
+
+test('bars are said to be complete up to a time only once all of them have arrived', async () => {
+  const { lane, arrived } = laneWith(['taken', 'full'])
+  for (let n = 0; n <= BARS_BATCH_ROWS; n++) lane.add(closedBar({ n }))
+  lane.completeTo(700)
+  await lane.flush()
+  expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0])
+  await lane.flush()
+  expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700])
+  lane.completeTo(600)
+  await lane.flush()
+  lane.completeTo(800)
+  await lane.flush()
+  // Without a bar too: silence is news.
+  expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700, 800])
+  await lane.close()
+})
+
+test('closing sends the last bars, and says what it could not send', async () => {
+  const well = laneWith([])
+  well.lane.add(closedBar())
+  await well.lane.close()
+  expect(well.arrived).toHaveLength(1)
+  const badly = laneWith(['fails', 'fails'])
+  badly.lane.add(closedBar())
+  await badly.lane.close()
+  expect(badly.lines).toEqual([
+    'closed bars could not be handed to the store; trying again',
+    'the last closed bars are lost',
+  ])
+})
