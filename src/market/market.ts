@@ -262,7 +262,7 @@ export class Market implements MarketDoor {
       if (this.#rankings.has(slot, tab) || this.#leftSeq[tab][slot] > since) slots.add(slot)
       return true
     })
-    return { ndjson: this.#pages.joinWithSeq(slots, this.timeMs), rowCount: slots.size, nextSeq }
+    return { ndjson: this.#pages.joinWithSeq(slots), rowCount: slots.size, nextSeq }
   }
 
   changedMints(since: number, visit: (mint: string) => void): void {

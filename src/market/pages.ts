@@ -3,7 +3,7 @@
 // row, and never writes to one: a page stands for its moment while it is being sent.
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Rankings } from './rankings.ts'
-import { type RowText, renderItem, rowText } from './render.ts'
+import { type RowText, renderOpenItem, rowText } from './render.ts'
 import type { TokenText } from './tokens.ts'
 import type { Page, PageQuery } from './types.ts'
 import { dayFrom } from './windows.ts'
@@ -130,8 +130,7 @@ export class PageCache {
       this.#linesDayFromMs = dayFromMs
     }
     if (this.#isCurrent[slot] === 1) return this.#lines[slot]!
-    this.#words[slot] ??= rowText(this.#source.words(slot))
-    const made = Buffer.from(`${renderItem(this.#source.item(slot), this.#words[slot])}\n`)
+    const made = Buffer.from(`${this.#row(slot)}}\n`)
     this.#lines[slot] = made
     this.#isCurrent[slot] = 1
     return made
@@ -165,27 +164,22 @@ export class PageCache {
     return new RowPage(lines, bytes, total, version)
   }
 
-  /** These rows, each with the number of its last change as its last member. */
-  joinWithSeq(slots: Iterable<number>, timeMs: number): Buffer {
-    const dayFromMs = dayFrom(timeMs)
-    const rows = Array.from(slots, (slot) => ({ slot, line: this.line(slot, dayFromMs) }))
-    let bytesMax = 0
-    for (const { line } of rows) bytesMax += line.length + SEQ_BYTES_MAX
-    const joined = Buffer.allocUnsafeSlow(bytesMax)
-    let at = 0
-    for (const { slot, line } of rows) {
-      joined.set(line, at)
-      at += line.length - ROW_END_BYTES
-      at += joined.write(`,"seq":${this.#source.changedSeq[slot]}}\n`, at, 'latin1')
-    }
-    return joined.subarray(0, at)
+  /**
+   * These rows, each with the number of its last change as its last member. Their lines are not kept: who follows gets
+   * every change once, and a line that nobody asks for again would only live long enough to be a burden.
+   */
+  joinWithSeq(slots: Iterable<number>): Buffer {
+    let rows = ''
+    for (const slot of slots) rows += `${this.#row(slot)},"seq":${this.#source.changedSeq[slot]}}\n`
+    return Buffer.from(rows)
+  }
+
+  /** A row without its closing brace. */
+  #row(slot: number): string {
+    this.#words[slot] ??= rowText(this.#source.words(slot))
+    return renderOpenItem(this.#source.item(slot), this.#words[slot])
   }
 }
-
-/** A row ends in a brace and a newline. */
-const ROW_END_BYTES = 2
-/** What a row grows by, at the most: the name, and a whole number. */
-const SEQ_BYTES_MAX = ',"seq":'.length + `${Number.MAX_SAFE_INTEGER}`.length
 
 /** Joined in memory of their own: a kept page must not pin a shared pool. */
 function concat(parts: readonly Buffer[], bytes: number): Buffer {

@@ -25,8 +25,9 @@ export function rowText(words: TokenText): RowText {
   }
 }
 
-/** One row of the market list as JSON, without a newline: the same text as JSON.stringify(item). */
-export function renderItem(item: MarketItem, words: RowText): string {
+/** One row of the market list as JSON, the same text as JSON.stringify(item), but for its closing brace: a follower's row
+ *  has one member more. */
+export function renderOpenItem(item: MarketItem, words: RowText): string {
   return (
     `${words.start}${number(item.usd_market_cap)},"market_cap":${number(item.market_cap)}` +
     `,"created_timestamp":${number(item.created_timestamp)},"is_currently_live":${item.is_currently_live}` +
@@ -34,7 +35,7 @@ export function renderItem(item: MarketItem, words: RowText): string {
     `,"virtual_token_reserves":${number(item.virtual_token_reserves)},"bonding_progress":${number(item.bonding_progress)}` +
     `,"volume_24h_usd":${number(item.volume_24h_usd)},"liquidity_usd":${number(item.liquidity_usd)}` +
     `,"holder_count":${number(item.holder_count)},"last_trade_timestamp":${number(item.last_trade_timestamp)}` +
-    `${words.socials}${item.analysis_count},"hot_score":${item.hot_score}}`
+    `${words.socials}${item.analysis_count},"hot_score":${item.hot_score}`
   )
 }
 
