@@ -64,7 +64,7 @@ export async function checkTwice(look: Look, readable: ReadableTable): Promise<v
   const rows = lakeRows(look, readable)
   const identity = identityOf(readable.table)
   // Narrow hashes are counted first: only rows that may be twice are looked at by name.
-  const [{ count, examples }] = await query<{ count: number; examples: string[] | null }>(
+  const [{ count, examples }] = await query<{ count: number; examples: string | null }>(
     connection,
     `SELECT count(*)::DOUBLE AS count, array_to_string(min(name, ${FINDING_EXAMPLES}), ', ') AS examples FROM (
        SELECT ${named(identity)} AS name FROM ${rows} WHERE hash(${identity}) IN
@@ -99,15 +99,16 @@ async function checkMissing(look: Look, readable: ReadableTable, flushedSeq: num
   const isLoose = mayBeReplaced(table)
   const key = isLoose ? table.latestBy!.map(identifier).join(', ') : identityOf(table)
   const content = isLoose ? '0' : `hash(${lakeColumns(table)})`
-  const retained = isRetained(table.name, table.lakeDateColumn)
+  const where = `${ROW_SEQ} <= ${flushedSeq} AND ${isRetained(table.name, table.lakeDateColumn)}`
+  const kept = `(SELECT ${named(key)} AS name, hash(${key}) AS key, ${content} AS content FROM ${relation(table)} WHERE ${where})`
+  // The store keeps few rows: the lake's are looked through for those alone.
+  const held = `(SELECT DISTINCT hash(${key}) AS key, ${content} AS held FROM ${lakeRows(look, readable)}
+    WHERE hash(${key}) IN (SELECT key FROM ${kept}))`
   const [found] = await query<{ missing: number; altered: number; examples: string | null }>(
     look.connection,
     `SELECT count(*) FILTER (held IS NULL)::DOUBLE AS missing, count(*) FILTER (held IS NOT NULL)::DOUBLE AS altered,
        array_to_string(min(name, ${FINDING_EXAMPLES}), ', ') AS examples
-     FROM (SELECT ${named(key)} AS name, hash(${key}) AS key, ${content} AS content
-         FROM ${relation(table)} WHERE ${ROW_SEQ} <= ${flushedSeq} AND ${retained}) AS kept
-       LEFT JOIN (SELECT DISTINCT hash(${key}) AS key, ${content} AS held FROM ${lakeRows(look, readable)}) AS lake USING (key)
-     WHERE held IS DISTINCT FROM content`,
+     FROM ${kept} LEFT JOIN ${held} USING (key) WHERE held IS DISTINCT FROM content`,
   )
   const { missing, altered, examples } = found
   const among = `among them ${examples}`

@@ -230,15 +230,19 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('an award that is gone, one that went to another, and a sum that a restart gets otherwise', async () => {
+  test('awards that are gone, given twice, or worth more after a restart', async () => {
+    const again = `SELECT * REPLACE ('xp-again' AS entry_id) FROM FILE WHERE entry_id = 'xp-an_0a'`
+    await rewrite('xp_ledger', 1, `SELECT * FROM FILE UNION ALL ${again}`)
     await rewrite('xp_ledger', -2, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_2a'`)
     await inStore(
       `DELETE FROM xp_ledger WHERE entry_id = 'xp-an_2a'`,
       `UPDATE xp_ledger SET xp = xp + 1 WHERE entry_id = 'xp-an_2b'`,
     )
-    expect(said(await verify())).toEqual([
-      'xp_ledger 1 row of the lake not as in the store, among them xp-an_2b',
+    expect(said(await verify()).sort()).toEqual([
       'training 1 accepted submission without an award, among them an_2a',
+      'xp_ledger 1 row of the lake not as in the store, among them xp-an_2b',
+      'xp_ledger 1 submission with more than one award, among them an_0a',
+      'xp_ledger ag_0 has 52.5 XP by its rows, and 35 after a restart',
       'xp_ledger ag_2 has 17.5 XP by its rows, and 18.5 after a restart',
     ])
   })
