@@ -13,7 +13,9 @@ import { ADMIN_KEY, openHouse, type TestHouse, temporaryFolder } from '../suppor
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
 
 const PATH = '/api/v1/training/export'
-const FILES = 6
+const FILES = 5
+/** Enough of them for a merge: eight files. */
+const ROUNDS = 5
 const FILE_ROWS = 400
 const ROWS = FILES * FILE_ROWS
 /** Long enough that a few thousand rows fill every buffer on the way. */
@@ -41,7 +43,7 @@ beforeAll(async () => {
   const left = join(folder, 'export.tmp', '7')
   mkdirSync(left, { recursive: true })
   writeFileSync(join(left, 'training.parquet'), 'of a crash')
-  house = await openHouse({}, { exports: { drainMs: 100 } }, folder)
+  house = await openHouse({ 'lake-grace-ms': '0' }, { exports: { drainMs: 100 } }, folder)
   const made = await house.client.post(
     '/api/v1/admin/keys',
     { name: 'Rosalind', type: 'researcher' },
@@ -256,30 +258,47 @@ describe('going on with X-Next-Since', () => {
     const seen: string[] = []
     let since = ''
     let written = ROWS
+    let [merged, removed] = [0, 0]
     let isWriting = true
+    let onShown = () => {}
+    let shown = new Promise<void>((resolve) => {
+      onShown = resolve
+    })
     const write = async () => {
-      for (let round = 0; round < 4; round++) {
+      for (let round = 1; round <= ROUNDS; round++) {
         await commitRows(written, 50 + round)
         written += 50 + round
         await house.store.flushLake()
-        if (round % 2 === 1) await house.store.tidyLake()
+        const tidied = await house.store.tidyLake()
+        merged += tidied.merged
+        removed += tidied.removed
+        isWriting = round < ROUNDS
+        onShown()
+        shown = new Promise<void>((resolve) => {
+          onShown = resolve
+        })
       }
-      isWriting = false
     }
     const read = async () => {
       for (let isLast = false; !isLast; ) {
-        const wasWriting = isWriting
-        const { headers, bytes } = await fetchPage(`?format=arrow&limit=900${since && `&since=${since}`}`)
+        const [wasWriting, nextShown] = [isWriting, shown]
+        const page = await fetchPage(`?format=arrow&limit=900${since && `&since=${since}`}`).catch(() => null)
+        // Files were removed under the very request: the same again.
+        if (page?.status !== 200) continue
+        const { headers, bytes } = page
         const ids = idsOf(bytes)
         expect(ids.length).toBe(Number(headers.get('x-result-count')))
         seen.push(...ids)
         since = headers.get('x-next-since')!
         isLast = headers.get('x-more') === 'false' && !wasWriting
+        if (headers.get('x-more') === 'false' && !isLast) await nextShown
       }
     }
     await Promise.all([write(), read()])
+    expect(merged).toBeGreaterThan(0)
+    expect(removed).toBeGreaterThan(0)
     expect(seen.sort()).toEqual(Array.from({ length: written }, (_, index) => idOf(index)))
-  })
+  }, 120_000)
 })
 
 it('submissions are taken while exports run', async () => {
