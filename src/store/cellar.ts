@@ -11,21 +11,14 @@ import {
   OPEN_TIMEOUT_MS,
   REOPEN_DELAY_MS,
 } from './limits.ts'
-import type { CrashPoint, LogLine, RequestKind, Requests } from './messages.ts'
-import type { RetainedDays } from './retention.ts'
+import type { LogLine, RequestKind, Requests, WorkerOptions } from './messages.ts'
 import type { Recovered, StoreLog } from './types.ts'
 import { startWorker, unavailable, type WorkerLink } from './worker-link.ts'
 
-export interface CellarOptions {
-  dataDir: string
+export interface CellarOptions extends WorkerOptions {
   clock: Clock
   log: StoreLog
   commitTimeoutMs: number
-  lakeGraceMs: number
-  keptSeqs: number
-  retainDays: RetainedDays
-  diskReserveMb: number
-  crashAt: CrashPoint | null
 }
 
 /** What a caller says itself; the rest of a request is added here. */
@@ -46,7 +39,7 @@ export interface Cellar {
 
 /** Opens the store in a first worker. Rejects when that fails; later failures are healed in the background. */
 export async function openCellar(options: CellarOptions): Promise<Cellar> {
-  const { clock, log } = options
+  const { clock, log, commitTimeoutMs, ...settings } = options
   let link: WorkerLink | null = null
   let ackedSeq: number | null = null
   let closing = false
@@ -98,8 +91,6 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   async function start(): Promise<Recovered> {
-    const { dataDir, lakeGraceMs, keptSeqs, retainDays, diskReserveMb, crashAt } = options
-    const settings = { dataDir, lakeGraceMs, keptSeqs, retainDays, diskReserveMb, crashAt }
     const started = startWorker(settings, writeLog, () => onExit(started))
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
@@ -136,7 +127,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
 
   async function commit(writes: EncodedWrite[]): Promise<void> {
     if (link?.overdue) throw unavailable('the disk does not answer')
-    ackedSeq = (await ask('commit', { writes }, options.commitTimeoutMs)).ackedSeq
+    ackedSeq = (await ask('commit', { writes }, commitTimeoutMs)).ackedSeq
   }
 
   async function close(): Promise<void> {

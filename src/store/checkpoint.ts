@@ -5,7 +5,7 @@
 // room for: a checkpoint that fails half-way ends the database.
 import { statSync } from 'node:fs'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { CHECKPOINT_LOG_BYTES, CHECKPOINT_ROOM } from './limits.ts'
+import { CHECKPOINT_ROOM } from './limits.ts'
 import { databaseLogPath, journalLogPath } from './paths.ts'
 import { freeBytes } from './room.ts'
 import { JOURNAL_DATABASE } from './sql.ts'
@@ -23,15 +23,24 @@ async function checkpoint(connection: DuckDBConnection, statement: string): Prom
   }
 }
 
-function isDue(logPath: string, dataDir: string): boolean {
+function isDue(logPath: string, dataDir: string, dueBytes: number): boolean {
   const logBytes = sizeOf(logPath)
-  return logBytes >= CHECKPOINT_LOG_BYTES && freeBytes(dataDir) >= CHECKPOINT_ROOM * logBytes
+  return logBytes >= dueBytes && freeBytes(dataDir) >= CHECKPOINT_ROOM * logBytes
 }
 
-export async function checkpointTables(connection: DuckDBConnection, dataDir: string): Promise<void> {
-  if (isDue(databaseLogPath(dataDir), dataDir)) await checkpoint(connection, 'CHECKPOINT')
+export async function checkpointTables(
+  connection: DuckDBConnection,
+  dataDir: string,
+  dueBytes: number,
+): Promise<void> {
+  if (isDue(databaseLogPath(dataDir), dataDir, dueBytes)) await checkpoint(connection, 'CHECKPOINT')
 }
 
-export async function checkpointJournal(connection: DuckDBConnection, dataDir: string): Promise<void> {
-  if (isDue(journalLogPath(dataDir), dataDir)) await checkpoint(connection, `CHECKPOINT ${JOURNAL_DATABASE}`)
+export async function checkpointJournal(
+  connection: DuckDBConnection,
+  dataDir: string,
+  dueBytes: number,
+): Promise<void> {
+  if (isDue(journalLogPath(dataDir), dataDir, dueBytes))
+    await checkpoint(connection, `CHECKPOINT ${JOURNAL_DATABASE}`)
 }

@@ -158,10 +158,8 @@ async function define(connection: DuckDBConnection): Promise<void> {
   const stored = await storedColumns(connection)
   const kept = ALL_TABLES.filter(({ origin }) => origin !== 'market')
   const statements = kept.flatMap((table) => definitions(table, stored.get(table.name)))
-  await transaction(connection, async () => {
-    for (const statement of [...CREATE_MANIFEST, ...CREATE_JOURNAL_MARK, ...CREATE_SUMMARIES, ...statements])
-      await connection.run(statement)
-  })
+  const all = [...CREATE_MANIFEST, ...CREATE_JOURNAL_MARK, ...CREATE_SUMMARIES, ...statements]
+  await transaction(connection, async () => void (await connection.run(all.join(';\n'))))
 }
 
 /** The journal's own file, beside the tables'. */

@@ -131,11 +131,13 @@ async function stepEnd(connection: DuckDBConnection, mark: number, upToSeq: numb
 }
 
 export interface JournalOptions {
+  /** A log of a database file that is so long is written into the file. */
+  checkpointLogBytes: number
   log(line: LogLine): void
   reach(point: CrashPoint): void
 }
 
-export function openJournal(database: Database, { log, reach }: JournalOptions): Journal {
+export function openJournal(database: Database, { log, reach, checkpointLogBytes }: JournalOptions): Journal {
   /** Copies the rows after the mark up to `last`, and sets the mark there. */
   async function move(connection: DuckDBConnection, range: string, last: number): Promise<void> {
     const present = await query<{ name: string }>(
@@ -201,7 +203,7 @@ export function openJournal(database: Database, { log, reach }: JournalOptions):
         for (const statement of renewJournal(mark)) await connection.run(statement)
       })
       reach('spread:renewed')
-      await checkpointJournal(connection, database.dataDir)
+      await checkpointJournal(connection, database.dataDir, checkpointLogBytes)
     })
 
   async function spread(upToSeq: number): Promise<void> {
@@ -214,7 +216,7 @@ export function openJournal(database: Database, { log, reach }: JournalOptions):
         last = await stepEnd(connection, mark, upToSeq)
       }
       await renew(mark)
-      await checkpointTables(connection, database.dataDir)
+      await checkpointTables(connection, database.dataDir, checkpointLogBytes)
     })
   }
 

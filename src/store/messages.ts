@@ -46,6 +46,8 @@ export interface WorkerOptions {
   /** Row numbers, counted back from the youngest, that stay in the store's tables though the lake has them. */
   keptSeqs: number
   retainDays: RetainedDays
+  /** A log of a database file that is so long is written into the file. */
+  checkpointLogBytes: number
   /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
   diskReserveMb: number
   crashAt: CrashPoint | null

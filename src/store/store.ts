@@ -11,6 +11,7 @@ import { type Gatherer, gatherer } from './gather.ts'
 import {
   BARS_FLUSH_ROWS,
   BARS_TIMEOUT_MS,
+  CHECKPOINT_LOG_BYTES,
   COMMIT_ROWS_MAX,
   COMMIT_TIMEOUT_MS,
   DATE_QUIET_MS,
@@ -46,6 +47,8 @@ export interface StoreOptions {
   lakeQuietMs?: number
   /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
   diskReserveMb?: number
+  /** A log of a database file that is so long is written into the file. */
+  checkpointLogBytes?: number
   clock: Clock
   log: StoreLog
   /** How long the first caller of a batch waits for others, ms. */
@@ -91,6 +94,7 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
       lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
       retainDays: options.retainDays ?? {},
+      checkpointLogBytes: options.checkpointLogBytes ?? CHECKPOINT_LOG_BYTES,
       keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
       diskReserveMb: options.diskReserveMb ?? DISK_RESERVE_MB_DEFAULT,
       crashAt: options.crashAt ?? null,

@@ -119,7 +119,7 @@ const handlers: Handlers = {
     mkdirSync(lakeFolder(options.dataDir), { recursive: true })
     const database = await openDatabase(options.dataDir)
     const committer = await openCommitter(database, (error) => setImmediate(() => void fail(error)))
-    const journal = openJournal(database, { log, reach })
+    const journal = openJournal(database, { log, reach, checkpointLogBytes: options.checkpointLogBytes })
     await tidyUp(committer, journal, ackedSeq)
     const { dataDir, lakeGraceMs, retainDays, diskReserveMb } = options
     const lakeOptions = { dataDir, graceMs: lakeGraceMs, retainDays, diskReserveMb, reach, log }

@@ -6,7 +6,7 @@ import { type Committer, openCommitter } from '../../src/store/committer.ts'
 import { type Database, isWorldError, openDatabase, query } from '../../src/store/database.ts'
 import { type Journal, openJournal } from '../../src/store/journal.ts'
 import { findAnalysis } from '../../src/store/recovery.ts'
-import { NOON_MS, removeFolder, submission, temporaryFolder } from './support.ts'
+import { NOON_MS, quietJournal, removeFolder, submission, temporaryFolder } from './support.ts'
 
 let folder: string
 let database: Database
@@ -19,7 +19,7 @@ beforeEach(async () => {
   database = await openDatabase(folder)
   committer = await openCommitter(database, () => {})
   logged = []
-  journal = openJournal(database, { log: ({ message }) => void logged.push(message), reach: () => {} })
+  journal = openJournal(database, { ...quietJournal, log: ({ message }) => void logged.push(message) })
 })
 afterEach(async () => {
   await database.close()
@@ -116,7 +116,7 @@ test('an older store gets the columns that it lacks, NULL in its rows, and takes
     nowMs: NOON_MS,
     ackedSeq: 1,
   })
-  await openJournal(database, { log: () => {}, reach: () => {} }).spread(ackedSeq)
+  await openJournal(database, quietJournal).spread(ackedSeq)
   expect(await ids('xp_ledger', 'note')).toEqual([null, 'text'])
 })
 

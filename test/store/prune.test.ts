@@ -5,7 +5,7 @@ import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase, query } from '../../src/store/database.ts'
 import { openJournal } from '../../src/store/journal.ts'
 import { prune } from '../../src/store/prune.ts'
-import { NOON_MS, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
+import { NOON_MS, quietJournal, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -22,7 +22,7 @@ test('attempts older than ten minutes and answers older than a day are pruned, t
     ...submission('an_1', { submitted_at: NOON_MS - 365 * DAY_MS }).slice(0, 2),
   ]
   const ackedSeq = await committer.commit({ writes: writes.map(encodeWrite), nowMs: NOON_MS, ackedSeq: 0 })
-  await openJournal(database, { log: () => {}, reach: () => {} }).spread(ackedSeq)
+  await openJournal(database, quietJournal).spread(ackedSeq)
   await database.maintenance.run((connection) => prune(connection, NOON_MS))
   const left = await database.reader.run((connection) =>
     query<{ id: string }>(

@@ -78,6 +78,8 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   ...over,
 })
 
+export const quietJournal = { log: () => {}, reach: () => {}, checkpointLogBytes: 16 * 1024 * 1024 }
+
 export function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<StoreDoor> {
   return openStore({ dataDir, lakeFlushMs: 0, clock: { now: () => NOON_MS }, log: quietLog, ...options })
 }

@@ -1,10 +1,12 @@
 // In: a store that keeps few rows, or none, beside the lake. Out: proof that nobody can tell: not a restart, not a look-up.
+import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Write } from '../../src/schema/tables.ts'
 import { databasePath } from '../../src/store/paths.ts'
+import type { StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import {
   lakeGlob,
@@ -37,8 +39,13 @@ function newFolder(): string {
   return folders.at(-1)!
 }
 
-async function open(folder: string, keptSeqs: number): Promise<StoreDoor> {
-  const store = await openTestStore(folder, { keptSeqs, clock: { now: () => nowMs }, lakeGraceMs: 0 })
+async function open(folder: string, keptSeqs: number, over: Partial<StoreOptions> = {}): Promise<StoreDoor> {
+  const store = await openTestStore(folder, {
+    keptSeqs,
+    clock: { now: () => nowMs },
+    lakeGraceMs: 0,
+    ...over,
+  })
   stores.push(store)
   return store
 }
@@ -144,4 +151,21 @@ test('rows that no file holds yet stay, and so does what a summary has of rows t
   expect(await readSql(`SELECT analysis_id FROM ${lakeGlob(folder, 'training')}`)).toEqual([
     { analysis_id: last },
   ])
+})
+
+test('the database files stay small however much was stored', async () => {
+  const [rounds, perRound] = [8, 200]
+  // Noise, so that no file is small because it packs well.
+  const noise = (i: number) => createHash('shake256', { outputLength: 750 }).update(`${i}`).digest('hex')
+  const store = await open(newFolder(), 300, { checkpointLogBytes: 128 * 1024 })
+  const bytes: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const ids = Array.from({ length: perRound }, (_, i) => round * perRound + i)
+    await store.commit(ids.flatMap((i) => submission(`an_${i}`, { summary: noise(i) })))
+    await store.flushLake()
+    bytes.push((await store.status()).databaseBytes)
+  }
+  const early = Math.max(...bytes.slice(0, rounds / 2))
+  const late = Math.max(...bytes.slice(rounds / 2))
+  expect(late).toBeLessThanOrEqual(early * 1.1)
 })
