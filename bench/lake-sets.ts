@@ -1,7 +1,7 @@
 // In: how many rows, and where. Out: the same submissions thrice: a lake that the store wrote and merged; one Parquet file
 // of all of them, ideally sorted; and a file for each ten seconds, as a writer leaves that never merges. Times queries
 // over any of them. Nothing of it stays longer than the benchmark.
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,8 +48,13 @@ export interface Sets {
   written: string
 }
 
-export function setsOf(rows: number): Sets {
-  const root = join(tmpdir(), 'mintlake-bench', `lake-${rows}`)
+/** Where this run's sets are: candidates are processes of their own and inherit it. */
+const FOLDER = 'MINTLAKE_BENCH_LAKE'
+
+/** The sets of this run; throws where none were written. */
+export function setsOfRun(): Sets {
+  const root = process.env[FOLDER]
+  if (root === undefined) throw new Error('no lake was written')
   return {
     lake: join(root, 'data'),
     catalog: join(root, 'data', 'lake', 'catalog.duckdb'),
@@ -96,12 +101,11 @@ async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
   rmSync(database)
 }
 
-/** Writes all three; those that are there already stay. */
+/** Writes all three, in a folder of this run's own. */
 export async function writeSets(rows: number): Promise<void> {
-  const sets = setsOf(rows)
-  if (existsSync(sets.written)) return
-  removeSets(rows)
-  mkdirSync(sets.lake, { recursive: true })
+  process.env[FOLDER] = mkdtempSync(join(tmpdir(), 'mintlake-bench-lake-'))
+  const sets = setsOfRun()
+  mkdirSync(sets.lake)
   const words = ['--no-warnings', WRITER, sets.lake, `${rows}`]
   const written = await jsonOf<Written>(process.execPath, words, WRITER_MS_MAX)
   await inDuckdb(':memory:', async (connection) => {
@@ -112,8 +116,11 @@ export async function writeSets(rows: number): Promise<void> {
   writeFileSync(sets.written, JSON.stringify(written))
 }
 
-export const removeSets = (rows: number): void =>
-  rmSync(join(setsOf(rows).lake, '..'), { recursive: true, force: true })
+export function removeSets(): void {
+  const root = process.env[FOLDER]
+  if (root !== undefined) rmSync(root, { recursive: true, force: true })
+  delete process.env[FOLDER]
+}
 
 /** Files and bytes of `training`, as a reader who lists the folders sees them. */
 export function sizeOfLake({ lake }: Sets): { files: number; bytes: number } {

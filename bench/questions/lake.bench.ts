@@ -1,4 +1,4 @@
-// In: ten million submissions (a million without --full), written through the store and merged as a server does. Out: five
+// In: ten million submissions (two hundred thousand without --full), written through the store and merged as a server does. Out: five
 // queries of researchers through the lake's catalog, against one ideally sorted Parquet file of the same rows and
 // against a file for each flush; how many files, how large a row, how much memory it took.
 import { readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import {
   QUERIES,
   type QueryName,
   removeSets,
-  setsOf,
+  setsOfRun,
   sizeOfLake,
   type Timed,
   timeQueries,
@@ -17,7 +17,7 @@ import type { Written } from '../lake-writer.ts'
 
 const MEBIBYTE = 1_048_576
 
-const rowsOf = ({ small, full }: RunOptions): number => (small ? 3_000 : full ? 10_000_000 : 1_000_000)
+const rowsOf = ({ small, full }: RunOptions): number => (small ? 3_000 : full ? 10_000_000 : 200_000)
 
 const measured = ({ metrics, sample }: Timed): Measured => ({
   metrics,
@@ -27,7 +27,7 @@ const measured = ({ metrics, sample }: Timed): Measured => ({
 
 async function ours(options: RunOptions): Promise<Measured> {
   const rows = rowsOf(options)
-  const sets = setsOf(rows)
+  const sets = setsOfRun()
   const written = JSON.parse(readFileSync(sets.written, 'utf8')) as Written
   const { files, bytes } = sizeOfLake(sets)
   const timed = await timeQueries([`ATTACH '${sets.catalog}' AS lake (READ_ONLY)`, 'USE lake'], options.small)
@@ -46,9 +46,9 @@ export const question: Question = {
   candidates: {
     ours,
     'one sorted file': async (options) =>
-      measured(await timeQueries(view(setsOf(rowsOf(options)).sorted), options.small)),
+      measured(await timeQueries(view(setsOfRun().sorted), options.small)),
     'a file for each flush': async (options) =>
-      measured(await timeQueries(view(`${setsOf(rowsOf(options)).flushed}/*.parquet`), options.small)),
+      measured(await timeQueries(view(`${setsOfRun().flushed}/*.parquet`), options.small)),
   },
   comparisons: [
     ...(Object.keys(QUERIES) as QueryName[]).map((name) => ({
@@ -79,5 +79,5 @@ export const question: Question = {
     },
   ],
   prepare: (options) => writeSets(rowsOf(options)),
-  cleanUp: (options) => removeSets(rowsOf(options)),
+  cleanUp: removeSets,
 }
