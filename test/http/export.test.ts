@@ -180,6 +180,19 @@ it.each(['since=yesterday', 'since=1.a%27b', 'limit=0', 'from=x', 'format=csv'])
   },
 )
 
+it('the description of the API tells its formats, headers and parameters', async () => {
+  const { get: operation } = (await house.client.get('/openapi.json')).body.paths[PATH]
+  const { content, headers } = operation.responses['200']
+  expect(Object.keys(content)).toEqual([
+    'application/vnd.apache.parquet',
+    'application/vnd.apache.arrow.stream',
+  ])
+  expect(Object.keys(headers)).toEqual(['X-Result-Count', 'X-Next-Since', 'X-More'])
+  const names = operation.parameters.map(({ name }: { name: string }) => name)
+  expect(names).toEqual(['format', 'from', 'to', 'since', 'limit'])
+  expect(operation.security).toEqual([{ bearer: [] }])
+})
+
 it('HEAD answers the headers alone', async () => {
   const response = await fetch(`${house.url}${PATH}?limit=5`, {
     method: 'HEAD',
