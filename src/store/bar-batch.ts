@@ -54,12 +54,18 @@ const newBatch = (): BarBatch => ({
 export class BarBuffer {
   /** Bars that found no room. */
   dropped = 0
+  /** Bars that the worker does not have yet. */
   waiting = 0
   /** Oldest first; only the last one has room. */
   #batches: BarBatch[] = []
+  /** What the worker has and no file does: a worker that ends loses it. */
+  #sent: BarBatch[] = []
+  #sentBars = 0
+  /** Bars that were sent to this worker and are in a file by now. */
+  #confirmedBars = 0
 
   add(bar: ClosedBar): void {
-    if (this.waiting >= BARS_WAITING_MAX) {
+    if (this.waiting + this.#sentBars >= BARS_WAITING_MAX) {
       this.dropped++
       return
     }
@@ -84,12 +90,32 @@ export class BarBuffer {
   /** A batch that was taken has arrived. */
   sent(batch: BarBatch): void {
     this.waiting -= batch.mints.length
+    this.#sentBars += batch.mints.length
+    if (batch.mints.length > 0) this.#sent.push(batch)
   }
 
-  /** A batch that was taken did not arrive: it is the next one again, and gets no more bars. */
-  giveBack(batch: BarBatch): void {
+  /** Batches that were taken did not arrive, or are gone: they come first again, and get no more bars. */
+  giveBack(...batches: BarBatch[]): void {
     if (this.#batches.length === 0) this.#batches.push(newBatch())
-    this.#batches.unshift(batch)
+    this.#batches.unshift(...batches)
+  }
+
+  /** So many of the bars sent are in a file. */
+  confirm(bars: number): void {
+    while (this.#sent.length > 0 && this.#confirmedBars + this.#sent[0].mints.length <= bars) {
+      const count = this.#sent.shift()!.mints.length
+      this.#confirmedBars += count
+      this.#sentBars -= count
+    }
+  }
+
+  /** The worker that had them has ended. */
+  sendAgain(): void {
+    if (this.#sent.length > 0) this.giveBack(...this.#sent)
+    this.waiting += this.#sentBars
+    this.#sent = []
+    this.#sentBars = 0
+    this.#confirmedBars = 0
   }
 }
 

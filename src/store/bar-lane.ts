@@ -1,7 +1,7 @@
 // In: closed bars, as the market closes them. Out: batches of them sent to the worker, one at a time. The one who adds a
 // bar never waits: what the worker cannot take stays here up to a bound, then bars are dropped, counted and told of.
 import { BarBuffer, type ClosedBar } from './bar-batch.ts'
-import type { BarDelivery } from './bars.ts'
+import type { BarDelivery, BarReceipt } from './bars.ts'
 import { BARS_SEND_EVERY_MS } from './limits.ts'
 import { repeating } from './repeating.ts'
 import type { BarDoor, StoreLog } from './types.ts'
@@ -15,22 +15,26 @@ export interface BarLane extends BarDoor {
 }
 
 export interface BarLaneOptions {
-  /** Hands a batch to the worker, with the market's word on how far it is complete. False: no room just now. */
-  send(delivery: BarDelivery): Promise<boolean>
+  /** Hands a batch to the worker, with the market's word on how far it is complete. Not taken: no room just now. */
+  send(delivery: BarDelivery): Promise<BarReceipt>
+  /** Counts the workers there have been. */
+  workers(): number
   log: StoreLog
 }
 
-export function openBarLane({ send, log }: BarLaneOptions): BarLane {
+export function openBarLane({ send, workers, log }: BarLaneOptions): BarLane {
   const buffer = new BarBuffer()
   let completeToMs = 0
   let sentToMs = 0
   let droppedTold = 0
   let turnsUntold = 0
   let isFailing = false
+  let worker = workers()
   let sending: Promise<void> | null = null
 
   /** Sends all that waits now. What is added meanwhile comes with the next turn. */
   async function sendAll(): Promise<void> {
+    if (worker !== workers()) startAnew()
     const toMs = completeToMs
     let left = buffer.waiting
     while (left > 0 || toMs > sentToMs) {
@@ -44,10 +48,19 @@ export function openBarLane({ send, log }: BarLaneOptions): BarLane {
     }
   }
 
+  /** A new worker has none of the bars that the old one did not bring to the lake. */
+  function startAnew(): void {
+    worker = workers()
+    sentToMs = 0
+    buffer.sendAgain()
+  }
+
   async function deliver(batch: BarDelivery['batch'], toMs: number): Promise<boolean> {
     let arrived = false
     try {
-      arrived = await send({ batch, completeToMs: toMs })
+      const { taken, inLakeBars } = await send({ batch, completeToMs: toMs })
+      arrived = taken
+      buffer.confirm(inLakeBars)
     } finally {
       if (arrived) {
         buffer.sent(batch)

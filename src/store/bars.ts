@@ -26,15 +26,33 @@ export interface BarDelivery {
   completeToMs: number
 }
 
+/** What the worker says to that. */
+export interface BarReceipt {
+  /** False: there is no room for them now. */
+  taken: boolean
+  /** Bars delivered to this worker that are in files. */
+  inLakeBars: number
+}
+
+/** What one call of `stage` has made rows of. */
+export interface Staged {
+  /** The market time up to which these are all bars there are. */
+  toMs: number
+  /** Bars delivered so far. */
+  bars: number
+}
+
 export interface Bars {
   /** Takes bars. False: there is no room, and nothing was taken. */
   take(delivery: BarDelivery): boolean
   /** Bars that are in no file yet. */
   readonly held: number
-  /** Makes rows of what was taken. @returns the market time up to which these are all there are. */
-  stage(nowMs: number): Promise<number>
-  /** Forgets rows that the lake has: all up to that time, which `stage` told. */
-  release(stagedToMs: number): Promise<void>
+  /** Bars delivered that are in files. */
+  readonly inLakeBars: number
+  /** Makes rows of what was taken. */
+  stage(nowMs: number): Promise<Staged>
+  /** Forgets rows that the lake has: all that were staged then. */
+  release(staged: Staged): Promise<void>
   /** Market time up to which the lake has all bars that this run has seen. */
   readonly inLakeToMs: number
 }
@@ -112,8 +130,8 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
   let pendingBars = 0
   let stagedBars = 0
   let next = firstSeq
-  let takenToMs = 0
-  let inLakeToMs = 0
+  const taken: Staged = { toMs: 0, bars: 0 }
+  const inLake: Staged = { toMs: 0, bars: 0 }
 
   function take({ batch, completeToMs }: BarDelivery): boolean {
     const count = batch.mints.length
@@ -133,7 +151,8 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     }
     if (keptCount > 0) pending.push({ batch, doubtful, kept: kept.subarray(0, keptCount) })
     pendingBars += keptCount
-    takenToMs = Math.max(takenToMs, completeToMs)
+    taken.toMs = Math.max(taken.toMs, completeToMs)
+    taken.bars += count
     return true
   }
 
@@ -170,12 +189,12 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       WHERE known.mint = staged.mint AND known.tf = staged.tf AND known.t = epoch_ms(staged.t::BIGINT))`
   }
 
-  async function stage(nowMs: number): Promise<number> {
+  async function stage(nowMs: number): Promise<Staged> {
     return database.maintenance.run(async (connection) => {
       const batches = pending
       const count = pendingBars
-      const toMs = takenToMs
-      if (count === 0) return toMs
+      const staged = { ...taken }
+      if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await append(connection, batches)
       const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
@@ -190,12 +209,13 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       pendingBars -= count
       stagedBars += count
       await connection.run(CREATE_STAGED)
-      return toMs
+      return staged
     })
   }
 
-  async function release(stagedToMs: number): Promise<void> {
-    inLakeToMs = Math.max(inLakeToMs, stagedToMs)
+  async function release({ toMs, bars }: Staged): Promise<void> {
+    inLake.toMs = Math.max(inLake.toMs, toMs)
+    inLake.bars = Math.max(inLake.bars, bars)
     if (stagedBars === 0) return
     await database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLE.name)
@@ -214,7 +234,10 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       return pendingBars + stagedBars
     },
     get inLakeToMs() {
-      return inLakeToMs
+      return inLake.toMs
+    },
+    get inLakeBars() {
+      return inLake.bars
     },
     stage,
     release,

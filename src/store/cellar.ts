@@ -31,6 +31,8 @@ export interface Cellar {
   ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number): Promise<Requests[K]['answer']>
   /** Reading goes on while the store is opened anew: a look-up waits for it, up to its own time limit. */
   find(analysisId: string): Promise<Row | null>
+  /** Counts the workers there have been. */
+  readonly workers: number
   /** One transaction. */
   commit(writes: EncodedWrite[]): Promise<void>
   /** Flushes, checkpoints, closes and ends the worker. */
@@ -43,6 +45,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   let link: WorkerLink | null = null
   let ackedSeq: number | null = null
   let closing = false
+  let workers = 0
   let reopening: NodeJS.Timeout | null = null
 
   const writeLog = ({ level, message, fields }: LogLine): void => log[level](fields, message)
@@ -96,6 +99,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq
       link = started
+      workers++
       for (const done of waiting) done()
       return opened.recovered
     } catch (error) {
@@ -148,6 +152,9 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   const recovered = await start()
   return {
     recovered,
+    get workers() {
+      return workers
+    },
     get writable() {
       return link !== null && !link.overdue
     },

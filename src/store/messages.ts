@@ -1,7 +1,7 @@
 // In: nothing. Out: the words that the door (main thread) and the cellar (worker thread) exchange. Never holds state.
 import type { ErrorCode } from '../schema/errors.ts'
 import type { Row } from '../schema/tables.ts'
-import type { BarDelivery } from './bars.ts'
+import type { BarDelivery, BarReceipt } from './bars.ts'
 import type { EncodedWrite } from './cells.ts'
 import type { RetainedDays } from './retention.ts'
 import type { LakeTableStatus, Recovered } from './types.ts'
@@ -64,10 +64,10 @@ export interface Requests {
     answer: { ackedSeq: number }
   }
   analysis: { ask: { analysisId: string }; answer: Row | null }
-  /** `held`: bars that are in no file yet. Not taken: there is no room for them now. */
+  /** `held`: bars that are in no file yet. */
   bars: {
     ask: BarDelivery & { nowMs: number; ackedSeq: number }
-    answer: { taken: boolean; held: number }
+    answer: BarReceipt & { held: number }
   }
   flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }
   /** Merges small files, and removes those replaced long enough ago. */

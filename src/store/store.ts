@@ -117,10 +117,11 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS)
   const bars = openBarLane({
     log: options.log,
+    workers: () => cellar.workers,
     async send(delivery) {
-      const { taken, held } = await cellar.ask('bars', delivery, BARS_TIMEOUT_MS)
+      const { held, ...receipt } = await cellar.ask('bars', delivery, BARS_TIMEOUT_MS)
       if (held >= BARS_FLUSH_ROWS) void flushForBars()
-      return taken
+      return receipt
     },
   })
   const prune = async (): Promise<void> => void (await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS))

@@ -152,15 +152,15 @@ const handlers: Handlers = {
   },
   async bars(delivery) {
     const { bars } = opened()
-    return { taken: bars.take(delivery), held: bars.held }
+    return { taken: bars.take(delivery), inLakeBars: bars.inLakeBars, held: bars.held }
   },
   async flush({ ackedSeq, nowMs }) {
     const { bars, database, journal, lake } = opened()
     room.require()
     await journal.spread(ackedSeq)
-    const stagedToMs = await bars.stage(nowMs)
+    const staged = await bars.stage(nowMs)
     const flushed = await lake.flush(ackedSeq, nowMs)
-    await bars.release(stagedToMs)
+    await bars.release(staged)
     await label(nowMs)
     await database.maintenance.run((connection) =>
       thin(connection, ackedSeq, nowMs, { keptSeqs: options.keptSeqs, reach }),

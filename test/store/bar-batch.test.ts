@@ -14,6 +14,12 @@ test('beyond the bound bars are dropped and counted, and a batch that did not ar
   expect(buffer.take()).toEqual(first)
   buffer.sent(first)
   expect(buffer.waiting).toBe(BARS_WAITING_MAX - BARS_BATCH_ROWS)
+  // What is in no file yet may have to be sent again.
+  buffer.add(bar())
+  expect(buffer.dropped).toBe(4)
+  buffer.confirm(BARS_BATCH_ROWS)
+  buffer.add(bar())
+  expect(buffer.dropped).toBe(4)
 })
 
 test('a token whose mark was given up is in doubt, others are not', () => {

@@ -10,6 +10,7 @@ import { closedBar } from './support.ts'
 /** A worker that answers as told: taken, no room, or a failure. */
 function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
   const arrived: BarDelivery[] = []
+  const worker = { count: 1, inLakeBars: 0 }
   const lines: string[] = []
   const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line), error: () => {} }
   const lane: BarLane = openBarLane({
@@ -18,10 +19,11 @@ function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
       const answer = answers.shift() ?? 'taken'
       if (answer === 'fails') throw new Error('away')
       if (answer === 'taken') arrived.push(delivery)
-      return answer === 'taken'
+      return { taken: answer === 'taken', inLakeBars: worker.inLakeBars }
     },
+    workers: () => worker.count,
   })
-  return { lane, arrived, lines }
+  return { lane, arrived, lines, worker }
 }
 const TRADES = BAR_NUMBERS.indexOf('n')
 const trades = (deliveries: readonly BarDelivery[]): number[] =>
@@ -57,6 +59,29 @@ test('bars are said to be complete up to a time only once all of them have arriv
   await lane.flush()
   // Without a bar too: silence is news.
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700, 800])
+  await lane.close()
+})
+
+test('a new worker is sent again what the old one did not bring to the lake, before anything younger', async () => {
+  const { lane, arrived, worker } = laneWith([])
+  const send = async (...numbers: number[]) => {
+    for (const n of numbers) lane.add(closedBar({ n }))
+    await lane.flush()
+  }
+  await send(1, 2)
+  lane.completeTo(500)
+  await send(3)
+  worker.inLakeBars = 2
+  await send(4)
+  Object.assign(worker, { count: 2, inLakeBars: 0 })
+  await send(5)
+  expect(trades(arrived)).toEqual([1, 2, 3, 4, 3, 4, 5])
+  expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 500, 500, 0, 0, 500])
+  worker.inLakeBars = 3
+  await send(6)
+  worker.count = 3
+  await send(7)
+  expect(trades(arrived).slice(7)).toEqual([6, 6, 7])
   await lane.close()
 })
 
