@@ -2,10 +2,13 @@
 // columns or as objects, and a version that is cheap to tell. Never changes a bar.
 import { assert } from '../lib/assert.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../schema/bar.ts'
-import { BAR_STRIDE, C, H, L, N, O, T, tradesOf, V } from './bar-ring.ts'
+import * as layout from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
 import { BARS_ANSWERED_MAX, intervalStart, TIMEFRAME_LENGTHS_MS } from './limits.ts'
 import type { BarColumns, Bars, BarsQuery } from './types.ts'
+
+/** As constants of this module: imported ones are looked up each time, which is a quarter of what reading a bar costs. */
+const { BAR_STRIDE, C, H, L, N, O, T, tradesOf, V } = layout
 
 /** The most recent bars that qualify, as objects. `watermarkMs`: a bar that ended by then is closed. */
 export function readBars(store: BarStore, slot: number, query: BarsQuery, watermarkMs: number): Bars {
@@ -157,12 +160,21 @@ class Rows {
   }
 
   /**
-   * Takes what qualifies of the bars that lie side by side from `first` to before `end`, last one first. In one loop,
-   * because a call for each bar costs more than the bar.
+   * Takes what qualifies of the bars that lie side by side from `first` to before `end`, last one first.
    * @returns whether older bars are wanted.
    */
   take(values: Float64Array, first: number, end: number): boolean {
-    const { fromMs, toMs, filled, lengthMs, watermarkMs } = this.#range
+    if (!this.#range.filled) return this.#takeBars(values, first, end)
+    for (let at = end - BAR_STRIDE; at >= first; at -= BAR_STRIDE) {
+      this.#fillAfter(values[at + T], values[at + C])
+      if (!this.#takeBars(values, at, at + BAR_STRIDE)) return false
+    }
+    return true
+  }
+
+  /** In one loop that calls nothing: a call for each bar costs more than the bar. */
+  #takeBars(values: Float64Array, first: number, end: number): boolean {
+    const { fromMs, toMs, lengthMs, watermarkMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
     const closedToMs = watermarkMs - lengthMs
     let row = this.#first
@@ -170,7 +182,6 @@ class Rows {
     let time = Number.POSITIVE_INFINITY
     for (let at = end - BAR_STRIDE; at >= first; at -= BAR_STRIDE) {
       time = values[at + T]
-      if (filled) row = this.#filledAfter(time, values[at + C], row)
       if (time < fromMs || row === 0) break
       if (time > toMs) continue
       row--
@@ -190,22 +201,20 @@ class Rows {
   }
 
   /** Empty bars at the close before them, between the bar of `time` and the newer one, as far as they qualify. */
-  #filledAfter(time: number, close: number, row: number): number {
+  #fillAfter(time: number, close: number): void {
     const { fromMs, toMs, lengthMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
     const newerT = this.#newerT
     this.#newerT = time
-    if (newerT === 0) return row
+    if (newerT === 0) return
     const last = Math.min(newerT - lengthMs, intervalStart(toMs, lengthMs))
-    let at = row
-    for (let empty = last; empty > time && empty >= fromMs && at > 0; empty -= lengthMs) {
-      at--
-      t[at] = empty
-      o[at] = h[at] = l[at] = c[at] = close
-      v[at] = n[at] = 0
-      closed[at] = 1
+    for (let empty = last; empty > time && empty >= fromMs && this.#first > 0; empty -= lengthMs) {
+      const row = --this.#first
+      t[row] = empty
+      o[row] = h[row] = l[row] = c[row] = close
+      v[row] = n[row] = 0
+      closed[row] = 1
     }
-    return at
   }
 
   taken(version: (firstT: number, lastT: number, rowCount: number) => string): BarColumns {
