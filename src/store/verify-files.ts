@@ -40,6 +40,10 @@ const scanOf = (path: string): string => `read_parquet(${literal(path)}, hive_pa
 const firstLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0]
 
+/** A failure that says nothing of what is looked at. */
+export const isOfTheLooker = (error: unknown): boolean =>
+  /^(INTERRUPT|Out of Memory) Error/i.test(firstLine(error))
+
 const statOf = (path: string) => stat(path).catch(() => null)
 
 async function contentHash(path: string): Promise<string> {
@@ -107,7 +111,7 @@ async function fileFault(
   try {
     return await contentFault(connection, table, part, path)
   } catch (error) {
-    if (/^INTERRUPT/i.test(firstLine(error))) throw error
+    if (isOfTheLooker(error)) throw error
     return `cannot be read: ${firstLine(error)}`
   }
 }

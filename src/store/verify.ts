@@ -16,7 +16,7 @@ import { databasePath, journalPath, lakeFolder } from './paths.ts'
 import { viewShelf } from './shelf.ts'
 import { CREATE_JOURNAL, JOURNAL_DATABASE, LAKE_TABLES, literal } from './sql.ts'
 import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
-import { type ListedTable, type Look, verifyFiles } from './verify-files.ts'
+import { isOfTheLooker, type ListedTable, type Look, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
 import { verifyOutcomes } from './verify-outcomes.ts'
 import { checkRefused, checkTwice, type ReadableTable, verifyAgainstStore } from './verify-rows.ts'
@@ -83,6 +83,12 @@ async function withConnection<T>(
     try {
       options.signal?.throwIfAborted()
       return await work(connection)
+    } catch (error) {
+      if (!/^Out of Memory Error/.test(messageOf(error))) throw error
+      throw new ServiceError(
+        'store_unavailable',
+        `too little memory, or room in ${spillDir}: ${messageOf(error)}`,
+      )
     } finally {
       options.signal?.removeEventListener('abort', interrupt)
       connection.closeSync()
@@ -131,6 +137,7 @@ async function attachCatalog({ connection, lakeDir, findings }: Look): Promise<b
     await attach(connection, join(lakeDir, CATALOG_FILE), CATALOG)
     return true
   } catch (error) {
+    if (isOfTheLooker(error)) throw error
     findings.add(null, CATALOG_FILE, `cannot be opened: ${messageOf(error)}`)
     return false
   }

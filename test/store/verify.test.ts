@@ -157,6 +157,12 @@ test('rows that no file has yet are a note, and no fault, wherever they wait', a
   ])
 })
 
+test('too little memory is no fault of a file', async () => {
+  const starved = verifyLake({ dataDir: folder, nowMs: NOON_MS, memoryLimit: '2MB' })
+  await expect(starved).rejects.toThrow(/^too little memory, or room in /)
+  await expect(starved).rejects.toMatchObject({ code: 'store_unavailable' })
+})
+
 describe('damage to files', () => {
   test('files that were cut, spoilt in the middle, or are gone', async () => {
     const [cut, spoilt] = filesOf('training')
