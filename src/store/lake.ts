@@ -7,6 +7,7 @@ import pLimit from 'p-limit'
 import type { TableName } from '../schema/tables.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type Database, query } from './database.ts'
+import { inRange, lastOf, planRange } from './flush-range.ts'
 import {
   fileBytes,
   makeFolder,
@@ -19,7 +20,7 @@ import {
   temporaryPath,
   wholeOrGone,
 } from './lake-files.ts'
-import { FLUSH_ROWS_MAX, LAKE_ROW_GROUP_ROWS, MERGES_AT_ONCE } from './limits.ts'
+import { LAKE_ROW_GROUP_ROWS, MERGES_AT_ONCE } from './limits.ts'
 import {
   exchangeParts,
   forgetParts,
@@ -88,25 +89,6 @@ interface WrittenPart extends Part {
 }
 
 const dateOf = (table: LakeTable): string => `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
-/** Rows beyond `ackedSeq` may yet be taken back, where a caller waits for them; the others are there to stay. */
-const lastOf = ({ origin }: LakeTable, ackedSeq: number): number =>
-  origin === undefined ? ackedSeq : Number.MAX_SAFE_INTEGER
-const inRange = ({ first, last }: SeqRange): string => `${ROW_SEQ} BETWEEN ${first} AND ${last}`
-
-/** The range that the next round writes, at most FLUSH_ROWS_MAX rows; null when the lake has everything. */
-async function planRange(
-  connection: DuckDBConnection,
-  table: LakeTable,
-  ackedSeq: number,
-): Promise<SeqRange | null> {
-  const first = await nextSeq(connection, table.name)
-  const rows = await query<{ last: number | null }>(
-    connection,
-    `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${relation(table)}
-     WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })} ORDER BY ${ROW_SEQ} LIMIT ${FLUSH_ROWS_MAX})`,
-  )
-  return rows[0].last === null ? null : { first, last: rows[0].last }
-}
 
 /** Rows by UTC date within a range. */
 async function rowsByDate(connection: DuckDBConnection, table: LakeTable, range: SeqRange) {
