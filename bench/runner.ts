@@ -149,7 +149,8 @@ function rowOf(
     met: isMeasured ? verdict(comparison, ratio ?? median(ours)) : 'not measured',
     note: [comparison.note, ...failure, differing[0], isMeasured ? undefined : unprepared?.message]
       .filter(Boolean)
-      .join('; '),
+      .join('; ')
+      .replaceAll(/\s+/g, ' '),
     checksum: first instanceof Error || first === undefined ? '' : first.checksum,
   }
 }

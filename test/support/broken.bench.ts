@@ -26,7 +26,7 @@ export const question: Question = {
     ours: () => answer(20, [1, 2]),
     'a peer that agrees': () => answer(10, [1, 2 + 1e-12]),
     'a peer that throws': () => {
-      throw new Error('no such package')
+      throw new Error('no such\n\npackage')
     },
     'a peer that dies': () => process.exit(3),
     'a peer that computes something else': () => answer(10, [1, 2.1]),
