@@ -2,7 +2,7 @@
 // needs. Never measures by itself.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,6 +151,19 @@ const CLOCK_TICKS_PER_SECOND = 100
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND
+}
+
+/** The most memory that this process held since `forgetPeak`, or ever. */
+export const peakRssBytes = (): number =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
+
+/** Begins the peak anew, where the kernel lets a process do so. */
+export function forgetPeak(): void {
+  try {
+    writeFileSync('/proc/self/clear_refs', '5')
+  } catch {
+    // Then the peak is that of the whole run: never too low.
+  }
 }
 
 export const rssBytes = (pid: number | 'self'): number =>

@@ -1,9 +1,9 @@
 // In: a folder and how many rows (`node bench/lake-writer.ts FOLDER ROWS`). Out: that many submissions in a lake there,
 // through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
 // A process of its own: its memory is the store's and nothing else's.
-import { readFileSync } from 'node:fs'
 import { openStore } from '../src/store/store.ts'
 import type { StoreDoor } from '../src/store/types.ts'
+import { peakRssBytes } from './frame.ts'
 import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 
 export interface Written {
@@ -19,9 +19,6 @@ const COMMITS_AHEAD = 3
 const PROGRESS_ROWS = 16 * FLUSH_ROWS
 const HOUR_MS = 3_600_000
 const log = { info() {}, warn: console.error, error: console.error }
-
-const peakBytes = (): number =>
-  Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
 
 /** Commits so many rows, a few batches ahead of the disk. */
 async function commitAll(store: StoreDoor, source: TrainingRows, count: number): Promise<void> {
@@ -77,7 +74,7 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   await tidy()
   const seconds = (performance.now() - started) / 1_000
   await store.close()
-  return { rowsPerSecond: rows / seconds, peakBytes: peakBytes(), merges }
+  return { rowsPerSecond: rows / seconds, peakBytes: peakRssBytes(), merges }
 }
 
 const [folder, rows] = process.argv.slice(2)

@@ -6,12 +6,20 @@ import { join } from 'node:path'
 import type { Write } from '../../src/schema/tables.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
-import { type Measured, type Question, quantile, type RunOptions } from '../frame.ts'
+import {
+  forgetPeak,
+  type Measured,
+  peakRssBytes,
+  type Question,
+  quantile,
+  type RunOptions,
+} from '../frame.ts'
 import { trainingRows } from '../training-rows.ts'
 
 const CALLERS = 64
 const EVERY_MS = 100
 const FILES = 8
+const MEBIBYTE = 1_048_576
 const COMMIT_ROWS = 1_000
 const log = { info() {}, warn: console.error, error: console.error }
 
@@ -69,6 +77,7 @@ async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
   const store = await openStore({ dataDir, lakeFlushMs: 0, clock: { now: Date.now }, log })
   try {
     await fill(store, rowsOf(options))
+    forgetPeak()
     let isOver = false
     const started = performance.now()
     const work = isMerging ? store.tidyLake() : sleep(options.small ? 0 : 6_000)
@@ -78,7 +87,12 @@ async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
     })
     const waits = await submitUntil(store, () => isOver)
     return {
-      metrics: { p50Ms: quantile(waits, 0.5), p99Ms: quantile(waits, 0.99), workMs: await ended },
+      metrics: {
+        p50Ms: quantile(waits, 0.5),
+        p99Ms: quantile(waits, 0.99),
+        workMs: await ended,
+        peakMebibytes: peakRssBytes() / MEBIBYTE,
+      },
       checksum: `${waits.length > 0}`,
     }
   } finally {
@@ -106,6 +120,22 @@ export const question: Question = {
       metric: 'workMs',
       of: 'files are merged',
       unit: 'ms',
+      better: 'lower',
+    },
+    {
+      title: 'memory of the process while files are merged',
+      metric: 'peakMebibytes',
+      of: 'files are merged',
+      against: beside,
+      unit: 'MiB',
+      better: 'lower',
+    },
+    {
+      title: 'memory of the process while files are merged',
+      metric: 'peakMebibytes',
+      of: 'files are merged',
+      unit: 'MiB',
+      gate: 1_024,
       better: 'lower',
     },
   ],
