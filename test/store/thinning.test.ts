@@ -87,8 +87,8 @@ test('a restart knows the same whether the store has kept every row or none', as
   for (const keptSeqs of [Number.MAX_SAFE_INTEGER, 40, 0]) {
     const folder = newFolder()
     const store = await open(folder, keptSeqs)
-    for (let i = 0; i < writes.length; i += 20) {
-      await store.commit(writes.slice(i, i + 20).flat())
+    for (let i = 0; i < writes.length; i += 30) {
+      await store.commit(writes.slice(i, i + 30).flat())
       await store.flushLake()
     }
     await store.close()
