@@ -10,6 +10,8 @@ import { NOON_MS, openTestStore, submission } from './support.ts'
 const [folder, mode, crashAt] = process.argv.slice(2)
 const DAY_MS = 24 * 3_600_000
 const CALLERS = 200
+/** Small, so that logs are written into their files all the time. */
+const STORM_LOG_BYTES = 128 * 1024
 
 const acknowledged = openSync(join(folder, 'acknowledged'), 'a')
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -20,6 +22,7 @@ const store = await openTestStore(folder, {
   lakeGraceMs: 0,
   retainDays: mode === 'retain' ? { training: 0 } : {},
   keptSeqs: mode === 'storm' ? 500 : 0,
+  checkpointLogBytes: mode === 'storm' ? STORM_LOG_BYTES : undefined,
 })
 
 async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
