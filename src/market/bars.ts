@@ -2,7 +2,8 @@
 // A cascade: a trade touches one bar of one second; when time has passed it by, that bar is folded into the next
 // timeframe, and so on upwards. Readers fold what is still open. Never knows a mint, a clock or a price's origin.
 import { TIMEFRAMES } from '../schema/bar.ts'
-import { BAR_STRIDE, BarRing, BV, C, COUNT_UNIT, H, L, N, O, T, V } from './bar-ring.ts'
+import * as layout from './bar-ring.ts'
+import { BarRing } from './bar-ring.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
   CHUNK_BARS,
@@ -12,6 +13,9 @@ import {
   POOL_BARS_PER_TOKEN,
   TIMEFRAME_LENGTHS_MS,
 } from './limits.ts'
+
+/** As constants of this module: imported ones are looked up each time, a sixth of what sparse ticks cost. */
+const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
 const SECOND_MS = 1_000
 /** Seconds that may still change: those within the grace and the newest. A power of two above that. */
