@@ -22,7 +22,6 @@ export const CRASH_POINTS = [
   'merge:shown',
   'expire:removed',
   'expire:forgotten',
-  'outcomes:planned',
   'outcomes:computed',
   'outcomes:recorded',
   'outcomes:committed',

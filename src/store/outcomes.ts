@@ -133,7 +133,6 @@ export function openOutcomes(database: Database, { pathOf, spillDir, reach }: Ou
   async function step(connection: DuckDBConnection, horizon: Horizon, knownToMs: number, nowMs: number) {
     const due = await query<Due>(connection, selectDue(horizon, knownToMs, OUTCOMES_STEP_ROWS))
     if (due.length === 0) return 0
-    reach('outcomes:planned')
     const labels = await compute(horizon, due, await barsOf(connection, horizon, due), spillDir)
     reach('outcomes:computed')
     await record(connection, horizon, labels, nowMs)
