@@ -1,9 +1,12 @@
-// In: closed bars, one by one. Out: batches of them as columns-to-be: texts beside one array of numbers, cheap to hand to
+// In: closed bars, one by one. Out: batches of them as columns-to-be: mints beside one array of numbers, cheap to hand to
 // another thread. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
+import { TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from './limits.ts'
 
-/** The numbers of one bar, in the order in which they lie in a batch. */
+/** The numbers of one bar, in the order in which they lie in a batch. `tf` is the timeframe's place among TIMEFRAMES. */
 export const BAR_NUMBERS = [
+  'tf',
+
   't',
   'o',
   'h',
@@ -21,7 +24,7 @@ export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 /** A closed bar as the market tells it; times are Unix ms. */
 export interface ClosedBar {
   mint: string
-  tf: string
+  tf: Timeframe
   t: number
   o: number
   h: number
@@ -40,14 +43,12 @@ export interface ClosedBar {
 /** Bars on their way to the lake, in order. */
 export interface BarBatch {
   mints: string[]
-  timeframes: string[]
   /** BAR_NUMBER_COUNT numbers for each bar. */
   numbers: Float64Array
 }
 
 const newBatch = (): BarBatch => ({
   mints: [],
-  timeframes: [],
   numbers: new Float64Array(BARS_BATCH_ROWS * BAR_NUMBER_COUNT),
 })
 
@@ -76,7 +77,6 @@ export class BarBuffer {
     }
     write(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar)
     batch.mints.push(bar.mint)
-    batch.timeframes.push(bar.tf)
     this.waiting++
   }
 
@@ -121,15 +121,16 @@ export class BarBuffer {
 
 /** In the order of BAR_NUMBERS. Written out: this runs inside the market's write. */
 function write(numbers: Float64Array, at: number, bar: ClosedBar): void {
-  numbers[at] = bar.t
-  numbers[at + 1] = bar.o
-  numbers[at + 2] = bar.h
-  numbers[at + 3] = bar.l
-  numbers[at + 4] = bar.c
-  numbers[at + 5] = bar.v
-  numbers[at + 6] = bar.n
-  numbers[at + 7] = bar.buyV
-  numbers[at + 8] = bar.buys
-  numbers[at + 9] = bar.closedAtMs
-  numbers[at + 10] = bar.watchedSinceMs
+  numbers[at] = TIMEFRAMES.indexOf(bar.tf)
+  numbers[at + 1] = bar.t
+  numbers[at + 2] = bar.o
+  numbers[at + 3] = bar.h
+  numbers[at + 4] = bar.l
+  numbers[at + 5] = bar.c
+  numbers[at + 6] = bar.v
+  numbers[at + 7] = bar.n
+  numbers[at + 8] = bar.buyV
+  numbers[at + 9] = bar.buys
+  numbers[at + 10] = bar.closedAtMs
+  numbers[at + 11] = bar.watchedSinceMs
 }

@@ -38,7 +38,7 @@ export function openBarLane({ send, workers, log }: BarLaneOptions): BarLane {
     const toMs = completeToMs
     let left = buffer.waiting
     while (left > 0 || toMs > sentToMs) {
-      const batch = buffer.take() ?? { mints: [], timeframes: [], numbers: new Float64Array(0) }
+      const batch = buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
       left -= batch.mints.length
       // Only the last batch makes the bars up to that time complete.
       const isLast = left <= 0

@@ -7,7 +7,6 @@ import { BAR_MARKS_MAX } from './limits.ts'
 /** `doubtful`: the lake must be asked. */
 export type Freshness = 'new' | 'again' | 'doubtful'
 
-const TIMEFRAME_INDEX = new Map<string, number>(TIMEFRAMES.map((name, index) => [name, index]))
 const STRIDE = TIMEFRAMES.length
 
 export class BarMarks {
@@ -26,9 +25,9 @@ export class BarMarks {
     this.#marks = new Float64Array(marksMax * STRIDE)
   }
 
-  /** Says what the bar is, and remembers it. */
-  note(mint: string, timeframe: string, tMs: number): Freshness {
-    const at = this.#slotOf(mint) * STRIDE + TIMEFRAME_INDEX.get(timeframe)!
+  /** Says what the bar is, and remembers it. `timeframe` is its place among TIMEFRAMES. */
+  note(mint: string, timeframe: number, tMs: number): Freshness {
+    const at = this.#slotOf(mint) * STRIDE + timeframe
     const mark = this.#marks[at]
     if (mark !== 0 && tMs <= mark) return 'again'
     this.#marks[at] = tMs

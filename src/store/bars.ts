@@ -10,6 +10,7 @@ import {
   type DuckDBVarCharVector,
   VARCHAR,
 } from '@duckdb/node-api'
+import { TIMEFRAMES } from '../schema/bar.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../schema/tables.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
@@ -17,7 +18,7 @@ import { type Database, query } from './database.ts'
 import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from './limits.ts'
 import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
 import { selectEveryRow } from './parquet-sql.ts'
-import { createTable, identifier, MARKET_DATABASE, ROW_SEQ, relation } from './sql.ts'
+import { createTable, identifier, literal, MARKET_DATABASE, ROW_SEQ, relation } from './sql.ts'
 
 /** Bars as the worker is handed them. */
 export interface BarDelivery {
@@ -58,11 +59,15 @@ export interface Bars {
 }
 
 const TABLE = TABLES.bars
+const TF = BAR_NUMBERS.indexOf('tf')
+const T = BAR_NUMBERS.indexOf('t')
+/** The name of a staged bar's timeframe. */
+const TF_SQL = `[${TIMEFRAMES.map(literal).join(', ')}][staged.tf::INTEGER + 1]`
 const STAGED = `${MARKET_DATABASE}.bars_staged`
 const STAGED_NUMBERS = [...BAR_NUMBERS, 'doubtful']
-const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR, tf VARCHAR,
+const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR,
   ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
-const CHUNK_TYPES = [VARCHAR, VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
+const CHUNK_TYPES = [VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
 
 interface Pending {
   batch: BarBatch
@@ -74,6 +79,7 @@ interface Pending {
 
 /** A cell of the table from the staged row. */
 function cellSql({ name, type }: (typeof TABLE.columns)[number], nowMs: number): string {
+  if (name === 'tf') return TF_SQL
   if (name === 'known_at') return `epoch_ms(${nowMs})`
   if (name === 'schema_version') return String(LAKE_SCHEMA_VERSION)
   if (type === 'TIMESTAMP') return `epoch_ms(${name}::BIGINT)`
@@ -98,21 +104,26 @@ async function youngestInLake(
 }
 
 /** Writes the bars `from` to `to` of what is kept. */
-function appendChunk(appender: DuckDBAppender, pending: Pending, from: number, to: number): void {
+function appendChunk(
+  appender: DuckDBAppender,
+  chunk: DuckDBDataChunk,
+  pending: Pending,
+  from: number,
+  to: number,
+): void {
   const { batch, kept, doubtful } = pending
-  const chunk = DuckDBDataChunk.create(CHUNK_TYPES, to - from)
+  chunk.reset()
+  chunk.rowCount = to - from
   const mints = chunk.getColumnVector(0) as DuckDBVarCharVector
-  const timeframes = chunk.getColumnVector(1) as DuckDBVarCharVector
-  const numbers = STAGED_NUMBERS.map((_, index) => chunk.getColumnVector(index + 2) as DuckDBDoubleVector)
+  const numbers = STAGED_NUMBERS.map((_, index) => chunk.getColumnVector(index + 1) as DuckDBDoubleVector)
   for (let row = 0; row < to - from; row++) {
     const bar = kept[from + row]
     mints.setItem(row, batch.mints[bar])
-    timeframes.setItem(row, batch.timeframes[bar])
     for (let index = 0; index < BAR_NUMBER_COUNT; index++)
       numbers[index].setItem(row, batch.numbers[bar * BAR_NUMBER_COUNT + index])
     numbers[BAR_NUMBER_COUNT].setItem(row, doubtful[bar])
   }
-  for (const vector of [mints, timeframes, ...numbers]) vector.flush()
+  for (const vector of [mints, ...numbers]) vector.flush()
   appender.appendDataChunk(chunk)
 }
 
@@ -126,6 +137,8 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     }
   })
   const marks = new BarMarks(earlierToMs)
+  /** Used again and again: its memory is outside of what the garbage collector sees. */
+  const chunk = DuckDBDataChunk.create(CHUNK_TYPES)
   let pending: Pending[] = []
   let pendingBars = 0
   let stagedBars = 0
@@ -140,11 +153,8 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     const kept = new Uint32Array(count)
     let keptCount = 0
     for (let bar = 0; bar < count; bar++) {
-      const freshness = marks.note(
-        batch.mints[bar],
-        batch.timeframes[bar],
-        batch.numbers[bar * BAR_NUMBER_COUNT],
-      )
+      const at = bar * BAR_NUMBER_COUNT
+      const freshness = marks.note(batch.mints[bar], batch.numbers[at + TF], batch.numbers[at + T])
       if (freshness === 'again') continue
       doubtful[bar] = freshness === 'doubtful' ? 1 : 0
       kept[keptCount++] = bar
@@ -161,7 +171,7 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     try {
       for (const each of batches) {
         for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
-          appendChunk(appender, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
+          appendChunk(appender, chunk, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
           await nextTurn()
         }
       }
@@ -186,7 +196,7 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
     if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectEveryRow(TABLE, files)})`)
     return `doubtful = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
-      WHERE known.mint = staged.mint AND known.tf = staged.tf AND known.t = epoch_ms(staged.t::BIGINT))`
+      WHERE known.mint = staged.mint AND known.tf = ${TF_SQL} AND known.t = epoch_ms(staged.t::BIGINT))`
   }
 
   async function stage(nowMs: number): Promise<Staged> {

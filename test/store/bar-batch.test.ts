@@ -24,11 +24,11 @@ test('beyond the bound bars are dropped and counted, and a batch that did not ar
 
 test('a token whose mark was given up is in doubt, others are not', () => {
   const marks = new BarMarks(100, 2)
-  expect(marks.note('a', '1m', 100)).toBe('doubtful')
-  expect(marks.note('a', '1m', 160)).toBe('new')
-  expect(marks.note('a', '1m', 160)).toBe('again')
-  expect(marks.note('b', '5m', 200)).toBe('new')
-  expect(marks.note('c', '1m', 300)).toBe('new')
-  expect(marks.note('a', '1m', 160)).toBe('doubtful')
-  expect(marks.note('c', '1m', 310)).toBe('new')
+  expect(marks.note('a', 3, 100)).toBe('doubtful')
+  expect(marks.note('a', 3, 160)).toBe('new')
+  expect(marks.note('a', 3, 160)).toBe('again')
+  expect(marks.note('b', 4, 200)).toBe('new')
+  expect(marks.note('c', 3, 300)).toBe('new')
+  expect(marks.note('a', 3, 160)).toBe('doubtful')
+  expect(marks.note('c', 3, 310)).toBe('new')
 })
