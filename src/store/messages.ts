@@ -32,7 +32,6 @@ export const CRASH_POINTS = [
   'spread:copied',
   'spread:marked',
   'spread:renewed',
-  'thin:folded',
   'thin:deleted',
   'thin:done',
 ] as const

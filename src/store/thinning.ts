@@ -42,7 +42,6 @@ async function thinTable(
     const range = `${ROW_SEQ} <= ${last}`
     await transaction(connection, async () => {
       for (const statement of foldingOf(range, nowMs)) await connection.run(statement)
-      reach('thin:folded')
       await connection.run(`DELETE FROM ${identifier(table)} WHERE ${range}`)
       reach('thin:deleted')
     })

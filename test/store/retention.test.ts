@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { firstRetainedDate } from '../../src/store/retention.ts'
 import { literal } from '../../src/store/sql.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { verifyLake } from '../../src/store/verify.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -94,6 +95,8 @@ test('what left comes back neither with a restart nor with new rows, which are n
   expect(store.recovered.xpTotals).toEqual([{ agentId: 'agent-1', xp: 17.5, analyses: 1 }])
   await submitDaysAgo(0)
   expect(await catalogued('training')).toEqual(['an_0'])
+  await store.close()
+  expect((await verifyLake({ dataDir: folder, nowMs })).findings).toEqual([])
   expect(held()[0]).toMatch(/part-0*2-0*4\.parquet$/)
 })
 
