@@ -20,7 +20,7 @@ import {
   temporaryPath,
   wholeOrGone,
 } from './lake-files.ts'
-import { LAKE_ROW_GROUP_ROWS, MERGES_AT_ONCE } from './limits.ts'
+import { LAKE_ROW_GROUP_ROWS, MERGE_ROOM, MERGES_AT_ONCE } from './limits.ts'
 import {
   exchangeParts,
   forgetParts,
@@ -283,7 +283,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   /** Merges one group of files: written away from the store's lanes, exchanged on the list in one step. */
   async function mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
     reach('merge:planned')
-    room.require(parts.reduce((sum, { bytes }) => sum + bytes, 0))
+    room.require(MERGE_ROOM * parts.reduce((sum, { bytes }) => sum + bytes, 0))
     const merged = await mergeParts(table, parts, {
       pathOf: shelf.pathOf,
       spillDir: spillFolder(options.dataDir),
@@ -334,15 +334,23 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     })
   }
 
-  async function tidyNow(nowMs: number, quietMs: number) {
-    await retireDates(nowMs)
+  async function mergeAll(nowMs: number, quietMs: number): Promise<number> {
     let merged = 0
     for (const table of LAKE_TABLES) {
       // A merge may make its table ready for the next one.
       let groups = await mergeTable(table, nowMs, quietMs)
       for (; groups > 0; groups = await mergeTable(table, nowMs, quietMs)) merged += groups
     }
-    return { merged, removed: await removeReplaced(nowMs) }
+    return merged
+  }
+
+  async function tidyNow(nowMs: number, quietMs: number) {
+    await retireDates(nowMs)
+    const [merging] = await Promise.allSettled([mergeAll(nowMs, quietMs)])
+    // Though nothing could be merged: where a disk is full, this is what makes room.
+    const removed = await removeReplaced(nowMs)
+    if (merging.status === 'rejected') throw merging.reason
+    return { merged: merging.value, removed }
   }
 
   /** One at a time: what one merges another must not. */

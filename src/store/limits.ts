@@ -69,6 +69,8 @@ export const LAKE_GRACE_MS_DEFAULT = 300_000
 /** Merges under way at once, and what they may use: a database in memory of its own, that spills to disk. */
 export const MERGES_AT_ONCE = 1
 export const MERGE_MEMORY_LIMIT = '384MB'
+/** Room on the disk that a merge needs, as a multiple of its files: it spills what it sorts, unpacked. */
+export const MERGE_ROOM = 8
 export const MERGE_THREADS = 1
 /** One merge; beyond it the round is given up and tried again. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
