@@ -5,22 +5,16 @@ import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
+import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { TableName } from '../schema/tables.ts'
-import { arrowExtract, progressOf as copied, parquetExtract, rowsExtract } from '../store/extract.ts'
-import {
-  isInterrupted,
-  isOutdated,
-  type LakeAnswer,
-  type LakeReader,
-  withLake,
-} from '../store/lake-reader.ts'
+import { arrowExtract, progressOf as copied, parquetExtract, textExtract } from '../store/extract.ts'
+import { isInterrupted, isOutdated, type LakeReader, withLake } from '../store/lake-reader.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../store/selection.ts'
 import { type Command, EXIT, UsageError, type Values } from './command.ts'
 import { DATA_DIR, dataDirOf, moment } from './common.ts'
 import { PROGRESS_MS } from './limits.ts'
 import { type Progress, progressOf } from './progress.ts'
-import { writeRows } from './rows.ts'
 import { Stop } from './stop.ts'
 import { type Terminal, write } from './terminal.ts'
 
@@ -39,30 +33,13 @@ interface Task {
   isBegun: boolean
 }
 
-/** Counts rows as they pass; ends them once the work shall end. */
-function counted({ columns, batches }: LakeAnswer, task: Task, progress: Progress): LakeAnswer {
-  async function* pass() {
-    let done = 0
-    for await (const batch of batches) {
-      task.stop.check()
-      yield batch
-      task.isBegun = true
-      done += batch.length
-      progress.set(done)
-    }
-  }
-  return { columns, batches: pass() }
-}
-
 /** Writes the rows to a stream, piece by piece, as fast as it takes them. */
 async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
   const { selection, format, stop } = task
-  if (format !== 'arrow') {
-    const answer = await rowsExtract(reader, selection)
-    return writeRows(counted(answer, task, progress), format === 'csv' ? 'csv' : 'jsonl', out)
-  }
+  assert(format !== 'parquet', 'Parquet is no stream')
+  const pieces = format === 'arrow' ? arrowExtract(reader, selection) : textExtract(reader, selection, format)
   let done = 0
-  for await (const { bytes, rows } of arrowExtract(reader, selection)) {
+  for await (const { bytes, rows } of pieces) {
     stop.check()
     task.isBegun = true
     await write(out, bytes)
