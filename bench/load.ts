@@ -2,7 +2,16 @@
 // server has core 0, the load core 1. What is gated is work per CPU second: it does not depend on how fast the load is.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { compiled, cpuSeconds, jsonOf, type Measured, onCore, type RunOptions, rssBytes } from './frame.ts'
+import {
+  compiled,
+  cpuSeconds,
+  houseArgs,
+  jsonOf,
+  type Measured,
+  onCore,
+  type RunOptions,
+  rssBytes,
+} from './frame.ts'
 import type { ServerOptions } from './server.ts'
 
 const SERVER = fileURLToPath(new URL('server.ts', import.meta.url))
@@ -31,8 +40,11 @@ export function startProgram(command: string, args: readonly string[]): Promise<
   })
 }
 
+/** How a server of that kind is run: a peer as its users would. */
+export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? houseArgs() : ['--no-warnings'])
+
 export const startServer = (kind: string, options: ServerOptions): Promise<Running> =>
-  startProgram(process.execPath, ['--no-warnings', SERVER, kind, JSON.stringify(options)])
+  startProgram(process.execPath, [...argsOf(kind), SERVER, kind, JSON.stringify(options)])
 
 export interface Loaded {
   answers: number
