@@ -56,9 +56,10 @@ async function flush(): Promise<void> {
   await store.flushLake()
 }
 
-/** As many small files as are merged, then the merge and the removal of what it replaced. */
+/** As many small files as are merged, with those that are there, then the merge and the removal of what it replaced. */
 async function tidy(): Promise<void> {
-  for (let i = 0; i < MERGE_FILES_MIN; i++) {
+  const files = async () => (await store.status()).lake.find(({ table }) => table === 'training')!.files
+  for (let i = 0, there = await files(); i === 0 || there < MERGE_FILES_MIN; i++, there = await files()) {
     await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS)
     await store.flushLake()
   }

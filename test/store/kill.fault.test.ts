@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { CRASH_POINTS } from '../../src/store/messages.ts'
+import { CRASH_POINTS, type CrashPoint } from '../../src/store/messages.ts'
 import { journalLogPath } from '../../src/store/paths.ts'
 import { verifyLake } from '../../src/store/verify.ts'
 import { lakeGlob, NOON_MS, openTestStore, readSql, removeFolder, temporaryFolder } from './support.ts'
@@ -121,46 +121,56 @@ test('killed twice amid 200 callers and flushes, the store has each acknowledged
   await expectWhole(acknowledged)
 }, 60_000)
 
-describe('a process that dies while it works on the lake loses nothing and doubles nothing', () => {
-  // These have tests of their own.
-  test.each(CRASH_POINTS.filter((point) => !/^(retain|outcomes)/.test(point)))(
-    'at %s',
-    async (point) => {
-      const child = start(/^(merge|expire)/.test(point) ? 'tidy' : 'flush', point)
-      expect((await child.exited).signal).toBe('SIGKILL')
-      expect(child.lines.length).toBeGreaterThanOrEqual(6)
-      await expectWhole(child.lines)
-    },
-    30_000,
-  )
+/** Crash points of one kind of work; those of outcomes have a test of their own. */
+const pointsOf = (kind: string) => CRASH_POINTS.filter((point) => point.startsWith(`${kind}:`))
 
-  test.each(CRASH_POINTS.filter((point) => point.startsWith('retain')))(
-    'at %s: dates that left stay away, and nothing else does',
-    async (point) => {
-      const child = start('retain', point)
-      expect((await child.exited).signal).toBe('SIGKILL')
-      const today = child.lines.filter((_, i) => i % 3 === 0)
-      const store = await openTestStore(folder)
-      try {
-        expect(await catalogIds()).toEqual(today)
-        expect(await ids('training')).toEqual(today)
-        expect(await ids('xp_ledger')).toEqual(child.lines)
-        expect(store.recovered.xpTotals).toMatchObject([{ analyses: child.lines.length }])
-      } finally {
-        await store.close()
-      }
-      await expectVerified()
-    },
-    30_000,
-  )
+/** Processes that work on the folder one after the other, each dying at another point. @returns acknowledged ids. */
+async function dieAtEach(mode: string, points: readonly CrashPoint[]): Promise<string[]> {
+  const acknowledged: string[] = []
+  for (const point of points) {
+    const child = start(mode, point)
+    expect(`${point} ${(await child.exited).signal}`).toBe(`${point} SIGKILL`)
+    // One that dies while it recovers has acknowledged nothing of its own.
+    acknowledged.push(...child.lines)
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(6)
+  return acknowledged
+}
 
-  test('nor when the recovery itself dies, at another place', async () => {
+describe('processes that die while they work on the lake lose nothing and double nothing', () => {
+  // What one loses or doubles stays lost or doubled: so each recovers what the one before it left, and what the last one
+  // left is looked through.
+  test.each([
+    ['flush', 'flush'],
+    ['spread', 'flush'],
+    ['thin', 'flush'],
+    ['catalog', 'flush'],
+    ['merge', 'tidy'],
+    ['expire', 'tidy'],
+  ])('at each point of %s', async (kind, mode) => expectWhole(await dieAtEach(mode, pointsOf(kind))), 60_000)
+
+  test('nor when a recovery dies, at another place', async () => {
     const child = start('flush', 'flush:renamed-first')
     await child.exited
     const recovering = start('flush', 'flush:renamed-all')
     expect((await recovering.exited).signal).toBe('SIGKILL')
     expect(recovering.lines).toEqual([])
     await expectWhole(child.lines)
+  }, 30_000)
+
+  test('at each point of retention: dates that left stay away, and nothing else does', async () => {
+    const acknowledged = await dieAtEach('retain', pointsOf('retain'))
+    const today = acknowledged.filter((_, i) => i % 3 === 0).sort()
+    const store = await openTestStore(folder)
+    try {
+      expect(await catalogIds()).toEqual(today)
+      expect(await ids('training')).toEqual(today)
+      expect(await ids('xp_ledger')).toEqual(acknowledged.sort())
+      expect(store.recovered.xpTotals).toMatchObject([{ analyses: acknowledged.length }])
+    } finally {
+      await store.close()
+    }
+    await expectVerified()
   }, 30_000)
 })
 
