@@ -141,7 +141,7 @@ export const BARS_TIMEOUT_MS = 30_000
 export const BARS_FLUSH_ROWS = 131_072
 export const BARS_HELD_MAX = 524_288
 /** Bars appended between two looks at what else the worker is asked. */
-export const BARS_CHUNK_ROWS = 1_024
+export const BARS_CHUNK_ROWS = 256
 /** Tokens whose last bar is remembered, so that none is written twice; of others the lake is asked. */
 export const BAR_MARKS_MAX = 262_144
 
