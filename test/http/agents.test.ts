@@ -173,6 +173,12 @@ describe('the operator', () => {
     expect((await submit(house.client, key, submission(mint))).status).toBe(201)
     expectProblem(await post('/api/v1/admin/ban', { agentId: 'ag_nobody' }, ADMIN_KEY), 'not_found')
     expectProblem(await post('/api/v1/admin/ban', {}, ADMIN_KEY), 'validation_failed', '/agentId')
+    for (const untilMs of ['tomorrow', -1, 1.5, {}])
+      expectProblem(
+        await post('/api/v1/admin/ban', { agentId: 'ag_x', untilMs }, ADMIN_KEY),
+        'validation_failed',
+        '/untilMs',
+      )
   })
 
   it('makes researchers, which nobody makes of himself', async () => {

@@ -107,7 +107,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       const { agentId, untilMs, reason } = jsonObject(context)
       await agents.ban(
         text(agentId, 'agentId'),
-        typeof untilMs === 'number' ? untilMs : null,
+        untilMs === undefined || untilMs === null ? null : moment(untilMs, 'untilMs'),
         typeof reason === 'string' ? reason.slice(0, 500) : 'by the operator',
       )
       return ok({ banned: true })
@@ -128,6 +128,15 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       )
     }),
   ]
+}
+
+/** A ban whose end is no time must not become one without an end. */
+function moment(value: unknown, name: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  const message = 'must be Unix milliseconds'
+  throw new ServiceError('validation_failed', `/${name} ${message}.`, {
+    errors: [{ pointer: `/${name}`, code: 'invalid_type', message }],
+  })
 }
 
 function text(value: unknown, name: string): string {
