@@ -7,6 +7,9 @@ import { Ranking, type RankingSnapshot } from './ranking.ts'
 const NOTED_MAX = 4_096
 /** From this share of the list on, changes are carried out in one pass over it. */
 const MANY_SHARE = 1 / 64
+/** Fewer than this go one by one whatever their share: a pass over the list makes its chunks anew, which a small list
+ *  pays for in garbage. */
+const MANY_MIN = 8
 /** Pages up to this place are read without carrying out what happens far below them. */
 const TOP_MAX = 1_024
 
@@ -123,7 +126,7 @@ export class DeferredRanking {
   /** Carries out what was noted. */
   #settle(): void {
     const ids = this.#noted()
-    if (ids.length < this.#list.size * MANY_SHARE) for (const id of ids) this.#move(id)
+    if (ids.length < Math.max(MANY_MIN, this.#list.size * MANY_SHARE)) for (const id of ids) this.#move(id)
     else {
       for (const id of ids) this.#standing[id] = this.#keys[id]
       this.#list.updateMany(ids, this.#state, this.#keys)
