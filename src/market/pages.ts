@@ -130,7 +130,7 @@ export class PageCache {
       this.#linesDayFromMs = dayFromMs
     }
     if (this.#isCurrent[slot] === 1) return this.#lines[slot]!
-    const made = Buffer.from(`${this.#row(slot)}}\n`)
+    const made = ownBytes(`${this.#row(slot)}}\n`)
     this.#lines[slot] = made
     this.#isCurrent[slot] = 1
     return made
@@ -179,6 +179,13 @@ export class PageCache {
     this.#words[slot] ??= rowText(this.#source.words(slot))
     return renderOpenItem(this.#source.item(slot), this.#words[slot])
   }
+}
+
+/** A text's bytes in memory of their own: a line that is kept for hours must not pin Node's pool of small buffers. */
+function ownBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+  bytes.write(text)
+  return bytes
 }
 
 /** Joined in memory of their own: a kept page must not pin a shared pool. */
