@@ -1,6 +1,6 @@
 // In: questions. Out: rows: ours, theirs, their ratio, the target, whether it is met. Candidates take turns, each round in
 // processes of their own; a ratio is taken within a round, and the median over the rounds stands. Never hides a
-// candidate that failed: its row says why.
+// candidate that failed: its row says why. A small run stays in this process: its figures mean nothing.
 import { fileURLToPath } from 'node:url'
 import type { Comparison, Measured, Question, RunOptions } from './frame.ts'
 import { jsonOf, median } from './frame.ts'
@@ -30,8 +30,14 @@ type Round = Map<string, Measured | Error>
 
 const CANDIDATE = fileURLToPath(new URL('candidate.ts', import.meta.url))
 
-async function measureOne(file: string, name: string, options: RunOptions): Promise<Measured | Error> {
+async function measureOne(
+  { question, file }: LoadedQuestion,
+  name: string,
+  options: RunOptions,
+): Promise<Measured | Error> {
   try {
+    // A small run asks whether it works, not how fast it is.
+    if (options.small) return await question.candidates[name](options)
     const args = ['--expose-gc', '--no-warnings', CANDIDATE, file, name, JSON.stringify(options)]
     const measured = await jsonOf<Measured | { error: string }>(process.execPath, args)
     return 'error' in measured ? new Error(measured.error) : measured
@@ -54,10 +60,11 @@ export async function ask(
 }
 
 async function measure(
-  { question, file }: LoadedQuestion,
+  loaded: LoadedQuestion,
   options: RunOptions,
   progress: (line: string) => void,
 ): Promise<Row[]> {
+  const { question } = loaded
   let unprepared: Error | null = null
   try {
     await question.prepare?.(options)
@@ -73,7 +80,7 @@ async function measure(
       const name = names[(turn + round) % names.length]
       const failed = rounds.map((earlier) => earlier.get(name)).find((result) => result instanceof Error)
       progress(`${question.name}: round ${round + 1} of ${options.small ? 1 : question.rounds}, ${name}`)
-      results.set(name, failed ?? (await measureOne(file, name, options)))
+      results.set(name, failed ?? (await measureOne(loaded, name, options)))
     }
     rounds.push(results)
   }

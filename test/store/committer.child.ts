@@ -56,10 +56,11 @@ async function flush(): Promise<void> {
   await store.flushLake()
 }
 
-/** As many small files as are merged, with those that are there, then the merge and the removal of what it replaced. */
+/** A new file; as many as are merged, with those that are there, where a merge is to be died in. Then merge and removal. */
 async function tidy(): Promise<void> {
   const files = async () => (await store.status()).lake.find(({ table }) => table === 'training')!.files
-  for (let i = 0, there = await files(); i === 0 || there < MERGE_FILES_MIN; i++, there = await files()) {
+  const filesMin = crashAt.startsWith('merge') ? MERGE_FILES_MIN : 0
+  for (let i = 0, there = await files(); i === 0 || there < filesMin; i++, there = await files()) {
     await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS)
     await store.flushLake()
   }

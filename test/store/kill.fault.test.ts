@@ -149,6 +149,21 @@ describe('processes that die while they work on the lake lose nothing and double
     ['expire', 'tidy'],
   ])('at each point of %s', async (kind, mode) => expectWhole(await dieAtEach(mode, pointsOf(kind))), 60_000)
 
+  test('at each point of a merge, and of the removal of what it replaced', async () => {
+    // In an order in which each finds the work of the one before, so that there are small files to write but twice.
+    const points: CrashPoint[] = [
+      'merge:planned',
+      'merge:copied',
+      'merge:published',
+      'merge:listed',
+      'expire:removed',
+      'merge:shown',
+      'expire:forgotten',
+    ]
+    expect(points.toSorted()).toEqual([...pointsOf('merge'), ...pointsOf('expire')].toSorted())
+    await expectWhole(await dieAtEach('tidy', points))
+  }, 60_000)
+
   test('nor when a recovery dies, at another place', async () => {
     const child = start('flush', 'flush:renamed-first')
     await child.exited

@@ -18,7 +18,8 @@ export interface Settings {
   [flag: string]: string
 }
 
-/** Limits that only some tests are about are off unless asked for. */
+/** Limits that only some tests are about are off unless asked for; memory for a whole market would cost each house a third
+ *  of its start. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -27,6 +28,7 @@ const DEFAULTS: Settings = {
   'read-limit-keyed': '0',
   'register-limit': '0',
   'lake-flush-ms': '0',
+  'tokens-max': '5000',
 }
 
 const flagsOf = (settings: Settings, dataDir: string): string[] =>
