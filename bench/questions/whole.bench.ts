@@ -40,7 +40,8 @@ async function ours(options: RunOptions): Promise<Measured> {
     const before = rssBytes(server.pid)
     const readers = await Promise.all(Array.from({ length: STALLED_READERS }, () => stall(server.port, rows)))
     await settled(options.small ? 50 : 2_000)
-    const stalledMiB = (rssBytes(server.pid) - before) / MEBIBYTE / STALLED_READERS
+    // Less than before where rubbish was collected meanwhile.
+    const stalledMiB = Math.max(0, (rssBytes(server.pid) - before) / MEBIBYTE / STALLED_READERS)
     for (const reader of readers) reader.destroy()
     return { ...measured, metrics: { ...measured.metrics, stalledMiB } }
   } finally {
