@@ -10,7 +10,7 @@ import { newMint } from '../support/submission.ts'
 
 const TOKENS = 400
 const BATCH = 200
-const READS = 600
+const READS = 300
 const READERS = 6
 const ROWS = 50
 const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
