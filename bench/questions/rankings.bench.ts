@@ -9,7 +9,8 @@ const PAGE = 100
 const CHANGES_PER_READ = 20
 
 // The package is CommonJS: its class is the default of the default.
-const { default: BTree } = BTreeModule as unknown as { default: typeof BTreeModule.default }
+/** A CommonJS module: Node gives its exports, a bundler the class itself. */
+const BTree = ('default' in BTreeModule ? BTreeModule.default : BTreeModule) as typeof BTreeModule.default
 
 interface Market {
   tokens: number

@@ -23,6 +23,7 @@ import type {
   WorkerOptions,
 } from './messages.ts'
 import { type Outcomes, openOutcomes } from './outcomes.ts'
+import { endOwnDatabases } from './own-database.ts'
 import { lakeFolder, spillFolder } from './paths.ts'
 import { prune } from './prune.ts'
 import { findAnalysis, recover } from './recovery.ts'
@@ -187,6 +188,7 @@ const handlers: Handlers = {
     await lake.flush(ackedSeq, nowMs).catch((error: unknown) => {
       log({ level: 'error', message: 'the last flush failed', fields: { error: String(error) } })
     })
+    await endOwnDatabases()
     await database.writer.run(async (connection) => void (await connection.run('CHECKPOINT')))
     await database.close()
     cellar = null
@@ -204,6 +206,7 @@ async function fail(error: unknown): Promise<void> {
     fields: { error: String(error) },
   })
   try {
+    await endOwnDatabases()
     await cellar?.database.close()
   } finally {
     process.exit(EXIT_FAILED)

@@ -145,8 +145,6 @@ describe('processes that die while they work on the lake lose nothing and double
     ['spread', 'flush'],
     ['thin', 'flush'],
     ['catalog', 'flush'],
-    ['merge', 'tidy'],
-    ['expire', 'tidy'],
   ])('at each point of %s', async (kind, mode) => expectWhole(await dieAtEach(mode, pointsOf(kind))), 60_000)
 
   test('at each point of a merge, and of the removal of what it replaced', async () => {
