@@ -4,11 +4,11 @@
 import { connect } from 'node:net'
 import { mintOfSymbol } from '../src/schema/mint.ts'
 import { quantile } from './frame.ts'
+import { submissionOf } from './submission.ts'
 
 const [port, connections, seconds] = process.argv.slice(2).map(Number)
 const url = `http://127.0.0.1:${port}`
 const mints = Array.from({ length: 1_000 }, (_, index) => mintOfSymbol(`token ${index}`))
-const SUMMARY = 'Volume rises while the ten largest wallets hold still; the curve is half way. '.repeat(2)
 
 async function registered(name: string): Promise<string> {
   const answer = await fetch(`${url}/api/v1/keys/register`, {
@@ -18,24 +18,6 @@ async function registered(name: string): Promise<string> {
   })
   return ((await answer.json()) as { data: { key: string } }).data.key
 }
-
-const body = (mint: string): string =>
-  JSON.stringify({
-    mint,
-    sentiment: 'bullish',
-    score: 70,
-    summary: SUMMARY,
-    quant: {
-      riskLevel: 'medium',
-      riskFactors: ['bonding_curve_risk', 'whale_dominance'],
-      buyPressure: 55,
-      volatilityScore: 40,
-      liquidityDepth: 'moderate',
-      holderConcentration: 'moderate',
-      trendDirection: 'up',
-      volumeProfile: 'rising',
-    },
-  })
 
 const keys = await Promise.all(
   Array.from({ length: connections }, (_, index) => registered(`agent ${index}`)),
@@ -51,7 +33,7 @@ function submitFor(key: string): Promise<void> {
     let answer = ''
     let sentAt = 0
     const submit = () => {
-      const text = body(mints[next++ % mints.length])
+      const text = JSON.stringify(submissionOf(mints[next++ % mints.length]))
       sentAt = performance.now()
       socket.write(
         `POST /api/v1/analysis/submit HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${key}\r\n` +

@@ -17,6 +17,7 @@ import {
   type RunOptions,
 } from '../frame.ts'
 import { startServer } from '../load.ts'
+import { SUMMARY } from '../submission.ts'
 
 const CONNECTIONS = 64
 const SQLITE = ['better-sqlite3', '13.2.0'] as const
@@ -29,7 +30,6 @@ const COLUMNS = [
     (name) => `${name} DOUBLE`,
   ),
 ]
-const SUMMARY = 'Volume rises while the ten largest wallets hold still; the curve is half way. '.repeat(2)
 const textsOf = (index: number) => [
   `an_${index}`,
   `ag_${index % CONNECTIONS}`,

@@ -5,6 +5,7 @@ import { validateSubmission } from '../../src/analysis/validate.ts'
 import { outcomeOf, xpBreakdown, xpEarned } from '../../src/analysis/xp.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { type Measured, microsecondsOf, type Question, type RunOptions } from '../frame.ts'
+import { submissionOf } from '../submission.ts'
 
 const values = {
   priceUsd: 0.00123,
@@ -19,20 +20,7 @@ const values = {
 }
 const BODY = Buffer.from(
   JSON.stringify({
-    mint: mintOfSymbol('bench'),
-    sentiment: 'bullish',
-    score: 70,
-    summary: 'Volume rises while the ten largest wallets hold still; the curve is half way. '.repeat(2),
-    quant: {
-      riskLevel: 'medium',
-      riskFactors: ['bonding_curve_risk', 'whale_dominance'],
-      buyPressure: 55,
-      volatilityScore: 40,
-      liquidityDepth: 'moderate',
-      holderConcentration: 'moderate',
-      trendDirection: 'up',
-      volumeProfile: 'rising',
-    },
+    ...submissionOf(mintOfSymbol('bench')),
     snapshot: { ...values, snapshotAt: 1_772_000_000_000 },
   }),
 )

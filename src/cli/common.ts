@@ -28,3 +28,6 @@ export function moment(values: Values, name: string): number | null {
   if (Number.isFinite(ms)) return ms
   throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
 }
+
+/** `1 row`, `2 rows`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

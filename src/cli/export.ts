@@ -12,7 +12,7 @@ import { arrowExtract, progressOf as copied, parquetExtract, textExtract } from 
 import { isInterrupted, isOutdated, type LakeReader, withLake } from '../store/lake-reader.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../store/selection.ts'
 import { type Command, EXIT, UsageError, type Values } from './command.ts'
-import { DATA_DIR, dataDirOf, moment } from './common.ts'
+import { counted, DATA_DIR, dataDirOf, moment } from './common.ts'
 import { PROGRESS_MS } from './limits.ts'
 import { type Progress, progressOf } from './progress.ts'
 import { Stop } from './stop.ts'
@@ -174,18 +174,13 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   await checkOut(out, format)
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal)
-  try {
-    const task = { selection, format, stop, terminal, isBegun: false }
+  const task = { selection, format, stop, terminal, isBegun: false }
+  return stop.during(async () => {
     const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
-    terminal.stderr.write(`mintlake: ${rows} ${rows === 1 ? 'row' : 'rows'} of ${selection.table}${where}\n`)
+    terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
     return EXIT.done
-  } catch (error) {
-    if (isInterrupted(error)) stop.check()
-    throw error
-  } finally {
-    stop.end()
-  }
+  }, isInterrupted)
 }
 
 export const exportCommand: Command = {

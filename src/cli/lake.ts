@@ -166,7 +166,7 @@ async function showVerified(values: Values, terminal: Terminal): Promise<number>
   const ended = new AbortController()
   const stages = stageTeller(terminal)
   stop.act = () => ended.abort()
-  try {
+  return stop.during(async () => {
     const { signal } = ended
     const nowMs = terminal.clock.now()
     const verified = await verifyLake({ dataDir, nowMs, signal, onStage: stages.tell }).finally(stages.end)
@@ -176,12 +176,7 @@ async function showVerified(values: Values, terminal: Terminal): Promise<number>
       : verifiedText(verified, dataDir)
     await write(terminal.stdout, text)
     return verified.findings.length === 0 ? EXIT.done : EXIT.failed
-  } catch (error) {
-    stop.check()
-    throw error
-  } finally {
-    stop.end()
-  }
+  })
 }
 
 export const lakeVerifyCommand: Command = {

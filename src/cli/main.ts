@@ -1,6 +1,8 @@
 // In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
 // scripts/mintlake.mjs does.
+
 import { ConfigError, SETTINGS } from '../config.ts'
+import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import {
   type Command,
@@ -50,7 +52,7 @@ export const COMMANDS: readonly Command[] = [
 /** What to say of a failure, and the exit code. */
 function failure(error: unknown): { message: string; code: number } {
   if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }

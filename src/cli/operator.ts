@@ -3,7 +3,7 @@
 import { AGENT_TYPES } from '../schema/vocabulary.ts'
 import { XP_KINDS } from '../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from './command.ts'
-import { moment, wholeNumber } from './common.ts'
+import { counted, moment, wholeNumber } from './common.ts'
 import { ROW_FORMATS, type RowFormat, writeObjects } from './rows.ts'
 import { askAsOperator, URL_OPTION } from './server.ts'
 import { type Terminal, write } from './terminal.ts'
@@ -44,7 +44,6 @@ async function tell<T = Record<string, unknown>>(
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 function banOf({ banned, bannedUntilMs }: AgentSeen): string | null {
   if (!banned) return null

@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
 import type { LakeAnswer } from '../store/lake-reader.ts'
 import type { Plain } from '../store/plain-value.ts'
+import { counted } from './common.ts'
 import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
 import { write } from './terminal.ts'
 
@@ -69,7 +70,7 @@ async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Prom
   const described = columns.map(({ name, type }) => ({ name, isNumber: NUMBER.test(type) }))
   await write(out, tableText(described, shown))
   const more = rows.length > TABLE_ROWS_MAX
-  const count = shown.length === 1 ? '1 row' : `${shown.length} rows`
+  const count = counted(shown.length, 'row')
   await write(out, more ? `the first ${count}; --format csv, json or jsonl gives all\n` : `${count}\n`)
 }
 

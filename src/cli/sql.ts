@@ -46,20 +46,14 @@ function watched({ columns, batches }: LakeAnswer, stop: Stop): LakeAnswer {
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const sql = await readSql(values.QUERY, terminal)
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
-  try {
-    await withLake({ dataDir: dataDirOf(values, terminal) }, async (reader: LakeReader) => {
-      stop.check()
-      stop.act = () => reader.interrupt()
-      const answer = await reader.query(sql)
-      await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)
-    })
-    return EXIT.done
-  } catch (error) {
-    if (isInterrupted(error)) stop.check()
-    throw error
-  } finally {
-    stop.end()
+  const ask = async (reader: LakeReader) => {
+    stop.check()
+    stop.act = () => reader.interrupt()
+    const answer = await reader.query(sql)
+    await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)
   }
+  await stop.during(() => withLake({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
+  return EXIT.done
 }
 
 export const sqlCommand: Command = {

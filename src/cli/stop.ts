@@ -32,7 +32,22 @@ export class Stop {
     if (this.#reason !== null) throw new Stopped(this.#reason, this.#timeoutMs)
   }
 
-  end(): void {
+  /** Does the work. What fails because the work was ended is told as its end; `isEnd` tells such failures. */
+  async during<Result>(
+    work: () => Promise<Result>,
+    isEnd: (error: unknown) => boolean = () => true,
+  ): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      if (isEnd(error)) this.check()
+      throw error
+    } finally {
+      this.#end()
+    }
+  }
+
+  #end(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#forget()
   }

@@ -1,8 +1,10 @@
 // In: recorded trades in batches, in the order of their file; a speed; a clock. Out: the same trades as events, at recorded
 // speed, n times it, or flat out with pauses in which the house stays alive. The same file gives the same events.
 // Never reads a file: the store does.
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../lib/clock.ts'
+import { messageOf } from '../lib/messages.ts'
 import type { EventSink } from '../schema/event.ts'
 import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from './limits.ts'
 import { Tally } from './tally.ts'
@@ -117,7 +119,7 @@ class Replay implements ReplayFeed {
 
   private fail(error: unknown): void {
     this.state = 'failed'
-    this.error = error instanceof Error ? error.message : String(error)
+    this.error = messageOf(error)
     this.log.error({ error: this.error, rows: this.rows, label: this.options.label }, 'the replay failed')
     this.settleReady.reject(error)
     const atMs = this.rows === 0 ? this.clock.now() : this.latestMs

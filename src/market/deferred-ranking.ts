@@ -108,6 +108,7 @@ export class DeferredRanking {
    * is not among them, now or then, while that many entries that are not noted are at or above the floor.
    */
   #settleTop(count: number): void {
+    if (this.#freshCount + this.#belowCount === 0) return
     if (this.#belowCount === 0) this.#floor = this.#list.keyAt(this.#topMax + 2 * this.#notedMax)
     else if (this.#list.keyAt(count + this.#belowCount + this.#freshCount) < this.#floor) this.#settle()
     const floor = this.#floor
@@ -125,6 +126,7 @@ export class DeferredRanking {
 
   /** Carries out what was noted. */
   #settle(): void {
+    if (this.#freshCount + this.#belowCount === 0) return
     const ids = this.#noted()
     if (ids.length < Math.max(MANY_MIN, this.#list.size * MANY_SHARE)) for (const id of ids) this.#move(id)
     else {

@@ -5,9 +5,10 @@ import { decodeTime } from 'ulid'
 import { ServiceError } from '../schema/errors.ts'
 import { type Row, TABLES } from '../schema/tables.ts'
 import { type Lane, query } from './database.ts'
+import { utcDate } from './lake-files.ts'
 import { ARCHIVE_ATTEMPTS } from './limits.ts'
 import { type ListedPart, liveParts } from './manifest.ts'
-import { selectFromFiles } from './parquet-sql.ts'
+import { readableFiles, selectFromFiles } from './parquet-sql.ts'
 import { type LakeTable, selectList } from './sql.ts'
 
 const DAY_MS = 86_400_000
@@ -15,15 +16,13 @@ const IDENTITY = /^an_([0-9A-HJKMNP-TV-Z]{26})$/
 /** Where a submission can be. */
 const TABLES_SEARCHED: readonly LakeTable[] = [TABLES.training, TABLES.rejections]
 
-const dateOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
-
 /** UTC dates that a submission may stand under; identities keep rising where the clock steps back past midnight. */
 function datesOf(analysisId: string): string[] {
   const text = IDENTITY.exec(analysisId)?.[1]
   // Beyond 7 the first digit is no time.
   if (text === undefined || text[0] > '7') return []
   const timeMs = decodeTime(text)
-  return Number.isFinite(new Date(timeMs).getTime()) ? [dateOf(timeMs), dateOf(timeMs - DAY_MS)] : []
+  return Number.isFinite(new Date(timeMs).getTime()) ? [utcDate(timeMs), utcDate(timeMs - DAY_MS)] : []
 }
 
 export interface Archive {
@@ -36,7 +35,7 @@ export function openArchive(lane: Lane, pathOf: (part: ListedPart) => string): A
       const live = await liveParts(connection, table.name)
       const parts = live.filter(({ date }) => dates.includes(date))
       if (parts.length === 0) return null
-      const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+      const files = readableFiles(parts, pathOf)
       const rows = await query<Row>(
         connection,
         `SELECT ${selectList(table)} FROM (${selectFromFiles(table, files)}) WHERE analysis_id = $id LIMIT 1`,

@@ -14,10 +14,10 @@ import { TIMEFRAMES } from '../schema/bar.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../schema/tables.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
-import { type Database, query } from './database.ts'
+import { appending, type Database, query } from './database.ts'
 import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from './limits.ts'
 import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
-import { selectEveryRow } from './parquet-sql.ts'
+import { readableFiles, selectEveryRow } from './parquet-sql.ts'
 import { createTable, identifier, literal, MARKET_DATABASE, ROW_SEQ, relation } from './sql.ts'
 
 /** Bars as the worker is handed them. */
@@ -95,7 +95,7 @@ async function youngestInLake(
 ): Promise<number> {
   const parts = await liveParts(connection, TABLE.name)
   const newest = parts.filter(({ date }) => date === parts.at(-1)!.date)
-  const files = newest.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+  const files = readableFiles(newest, pathOf)
   const rows = await query<{ ms: number }>(
     connection,
     `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectEveryRow(TABLE, files)})`,
@@ -167,19 +167,14 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
   }
 
   async function append(connection: DuckDBConnection, batches: readonly Pending[]): Promise<void> {
-    const appender = await connection.createAppender('bars_staged', 'main', MARKET_DATABASE)
-    try {
+    await appending(connection, 'bars_staged', MARKET_DATABASE, async (appender) => {
       for (const each of batches) {
         for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
           appendChunk(appender, chunk, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
           await nextTurn()
         }
       }
-      appender.flushSync()
-    } finally {
-      appender.clear()
-      appender.closeSync()
-    }
+    })
   }
 
   /** Condition on a staged bar: no file and no row in memory has it. */
@@ -190,9 +185,8 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     )
     const wanted = new Set(dates.map(({ date }) => date))
     const parts = wanted.size === 0 ? [] : await liveParts(connection, TABLE.name)
-    const files = parts
-      .filter(({ date }) => wanted.has(date))
-      .map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+    const doubtful = parts.filter(({ date }) => wanted.has(date))
+    const files = readableFiles(doubtful, pathOf)
     const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
     if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectEveryRow(TABLE, files)})`)
     return `doubtful = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known

@@ -8,7 +8,7 @@ import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
 import { partPath, syncFile, wholeOrGone } from './lake-files.ts'
 import type { ListedPart } from './manifest.ts'
 import { inOwnDatabase } from './own-database.ts'
-import { selectFromFiles } from './parquet-sql.ts'
+import { readableFiles, selectFromFiles } from './parquet-sql.ts'
 import { identifier, LAKE_TABLES, type LakeTable, literal } from './sql.ts'
 
 export const CATALOG_FILE = 'catalog.duckdb'
@@ -45,7 +45,7 @@ function comments(table: LakeTable): string[] {
 }
 
 function definition({ table, parts }: CatalogTable, pathOf: CatalogOptions['pathOf']): string[] {
-  const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+  const files = readableFiles(parts, pathOf)
   const rows = parts.map((part) => fileRow(part, pathOf(part)))
   return [
     `CREATE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, files)}`,

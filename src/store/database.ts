@@ -1,9 +1,12 @@
 // In: a data folder. Out: an open DuckDB with the tables of schema/tables.ts in it, and one connection for each kind of
 // work, so that none waits for another. Never answers a question about the rows.
+
 import { mkdirSync } from 'node:fs'
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { type DuckDBAppender, type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Table } from '../schema/tables.ts'
+import { CLOSED_TO_EXTENSIONS, lockHolder } from './duckdb.ts'
 import {
   CHECKPOINT_FORCED,
   DUCKDB_MEMORY_LIMIT,
@@ -52,8 +55,6 @@ const FULL = /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/
 const DURABLE = /COMMIT succeeded and is durable/
 const WORLD = /^(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error/i
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** True when DuckDB will not answer again before it is opened anew. A ServiceError is ours, whatever it tells of. */
 export const isFatalError = (error: unknown): boolean =>
   !(error instanceof ServiceError) && FATAL.test(messageOf(error))
@@ -99,6 +100,24 @@ export async function query<T>(
   return (await result.getRowObjectsJS()) as T[]
 }
 
+/** Appends what `write` says to a table of the catalog `catalog`, or of the connection's own: all of it or nothing. */
+export async function appending(
+  connection: DuckDBConnection,
+  table: string,
+  catalog: string | undefined,
+  write: (appender: DuckDBAppender) => void | Promise<void>,
+): Promise<void> {
+  const appender = await connection.createAppender(table, 'main', catalog)
+  try {
+    await write(appender)
+    appender.flushSync()
+  } finally {
+    // After a failure it would otherwise try again to write what it holds when it is closed.
+    appender.clear()
+    appender.closeSync()
+  }
+}
+
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   // Merges and outcomes spill to folders in it: DuckDB makes no more than the last folder of a path.
   mkdirSync(spillFolder(dataDir), { recursive: true })
@@ -110,17 +129,13 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
       temp_directory: spillFolder(dataDir),
       // A commit that finds the log this long writes a checkpoint itself: journal.ts does so before, beside the commits.
       checkpoint_threshold: CHECKPOINT_FORCED,
-      // Everything needed is built in; nothing is ever fetched or loaded at run time.
-      autoinstall_known_extensions: 'false',
-      autoload_known_extensions: 'false',
-      allow_community_extensions: 'false',
+      ...CLOSED_TO_EXTENSIONS,
     })
   } catch (error) {
     const message = messageOf(error)
-    const lock = /Could not set lock on file/.test(message)
-    if (!lock) throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
-    const owner = /PID (\d+)/.exec(message)?.[1]
-    const by = owner === undefined ? '' : ` (process ${owner})`
+    const by = lockHolder(message)
+    if (by === null)
+      throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
     throw new ServiceError('store_unavailable', `the data folder ${dataDir} is in use by another server${by}`)
   }
 }

@@ -2,11 +2,13 @@
 // wide ones; and, soon after and away from their callers, each in its own table. The journal is a database file of its
 // own: a commit waits for nothing that is done to the tables. What was moved is told by a mark that the tables' file
 // keeps in the same transaction: rows up to it count no more. Never loses a row that its table will not take.
+
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { messageOf } from '../lib/messages.ts'
 import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
 import { checkpointJournal, checkpointTables } from './checkpoint.ts'
-import { type Database, isWorldError, query, transaction } from './database.ts'
+import { appending, type Database, isWorldError, query, transaction } from './database.ts'
 import { SPREAD_ROWS_MAX } from './limits.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { openOutcomes } from './outcome-sql.ts'
@@ -35,10 +37,9 @@ export async function appendToJournal(
   firstSeq: number,
   nowMs: number,
 ): Promise<void> {
-  const appender = await connection.createAppender(JOURNAL_TABLE, null, JOURNAL_DATABASE)
   const knownAtMs = BigInt(nowMs)
   let seq = BigInt(firstSeq)
-  try {
+  await appending(connection, JOURNAL_TABLE, JOURNAL_DATABASE, (appender) => {
     for (const { table, json } of writes) {
       appender.appendBigInt(seq++)
       appender.appendVarchar(table)
@@ -46,14 +47,7 @@ export async function appendToJournal(
       appender.appendVarchar(json)
       appender.endRow()
     }
-    appender.flushSync()
-  } catch (error) {
-    // Without this the appender would try again to write what it holds when it is closed.
-    appender.clear()
-    throw error
-  } finally {
-    appender.closeSync()
-  }
+  })
 }
 
 /** The type that JSON is read as: TIMESTAMP is a number there. */
@@ -177,7 +171,7 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
         await move(connection, `${ROW_SEQ} = ${seq}`, seq)
       } catch (error) {
         if (isWorldError(error)) throw error
-        await setAside(connection, seq, error instanceof Error ? error.message : String(error))
+        await setAside(connection, seq, messageOf(error))
       }
     }
   }

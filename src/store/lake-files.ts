@@ -28,6 +28,9 @@ const padded = (seq: number): string => String(seq).padStart(SEQ_DIGITS, '0')
 export const partPath = (part: Part): string =>
   `${part.table}/dt=${part.date}/part-${padded(part.first)}-${padded(part.last)}.parquet`
 
+/** The UTC date of a moment, as a part has it. */
+export const utcDate = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
+
 export const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
 
 async function syncPath(path: string): Promise<void> {

@@ -1,11 +1,14 @@
 // In: the data folder. Out: SQL over the lake's catalog for people, in a database of its own: read-only, no file but the
 // lake's, nothing loaded, while the server writes. Never waits for the server, never takes a lock that it wants.
+
 import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance, type DuckDBResult, StatementType } from '@duckdb/node-api'
+import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CATALOG_FILE } from './catalog.ts'
+import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
 import { lakeFolder } from './paths.ts'
 import { type Plain, plainRows } from './plain-value.ts'
@@ -38,14 +41,13 @@ export interface LakeReader {
 }
 
 /** A query was ended by `interrupt`. */
-export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.test(messageOf(error))
+export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.test(sentenceOf(error))
 
 /** Files that the catalog named are gone: it is older than the grace. Opened anew, it names others. */
 export const isOutdated = (error: unknown): boolean =>
-  /No files found that match|Cannot open file|No such file/i.test(messageOf(error))
+  /No files found that match|Cannot open file|No such file/i.test(sentenceOf(error))
 
-const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/^Failed to extract statements: /, '')
+const sentenceOf = (error: unknown): string => messageOf(error).replace(/^Failed to extract statements: /, '')
 const refuse = (sentence: string): ServiceError => new ServiceError('invalid_parameter', sentence)
 
 /** Where readers find the lake: the one place that knows. */
@@ -88,9 +90,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
     const instance = await DuckDBInstance.create(':memory:', {
       threads: String(options.threads ?? READER_THREADS),
       memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
-      autoinstall_known_extensions: 'false',
-      autoload_known_extensions: 'false',
-      allow_community_extensions: 'false',
+      ...CLOSED_TO_EXTENSIONS,
     })
     const connection = await instance.connect()
     const close = () => {
@@ -113,7 +113,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
   } catch (error) {
     removeSpill()
     if (error instanceof ServiceError) throw error
-    throw new ServiceError('store_unavailable', `the lake cannot be read: ${messageOf(error)}`)
+    throw new ServiceError('store_unavailable', `the lake cannot be read: ${sentenceOf(error)}`)
   }
 }
 
@@ -166,7 +166,7 @@ async function query(connection: DuckDBConnection, sql: string): Promise<LakeAns
     return { columns, batches: plainRows(result) }
   } catch (error) {
     if (error instanceof ServiceError || isOutdated(error) || isInterrupted(error)) throw error
-    throw refuse(messageOf(error))
+    throw refuse(sentenceOf(error))
   }
 }
 

@@ -8,6 +8,7 @@ import type { TableName } from '../schema/tables.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type Database, query } from './database.ts'
 import { inRange, lastOf, planRange } from './flush-range.ts'
+import { WAITING } from './journal.ts'
 import {
   fileBytes,
   makeFolder,
@@ -42,14 +43,12 @@ import { openShelf } from './shelf.ts'
 import {
   identifier,
   JOURNAL,
-  JOURNAL_MARK,
   LAKE_TABLES,
   type LakeTable,
   lakeColumns,
   lakeOrder,
   literal,
   MANIFEST,
-  ROW_SEQ,
   relation,
 } from './sql.ts'
 import type { LakeTableStatus } from './types.ts'
@@ -369,7 +368,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
       connection,
       `SELECT (SELECT count(*) FROM ${relation(table)} WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })})::DOUBLE
          + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table
-           AND ${ROW_SEQ} > (SELECT ${ROW_SEQ} FROM ${JOURNAL_MARK})) AS rows`,
+           AND ${WAITING}) AS rows`,
       { table: table.name },
     )
     return { table: table.name as TableName, ...listed[0], backlog: backlog[0].rows }

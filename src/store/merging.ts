@@ -18,7 +18,7 @@ import { LAKE_ROW_GROUP_ROWS, MERGE_MEMORY_LIMIT, MERGE_THREADS } from './limits
 import type { ListedPart } from './manifest.ts'
 import type { CrashPoint } from './messages.ts'
 import { inOwnDatabase } from './own-database.ts'
-import { selectEveryRow, selectFromFiles } from './parquet-sql.ts'
+import { readableFiles, selectEveryRow, selectFromFiles } from './parquet-sql.ts'
 import { type LakeTable, lakeOrder, literal } from './sql.ts'
 
 export interface Merged extends Part {
@@ -73,7 +73,7 @@ async function copySorted(
   target: string,
   spillDir: string,
 ): Promise<number> {
-  const files = parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+  const files = readableFiles(parts, pathOf)
   const settings = {
     threads: String(MERGE_THREADS),
     memory_limit: MERGE_MEMORY_LIMIT,

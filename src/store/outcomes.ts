@@ -3,7 +3,8 @@
 // is recorded in one transaction, so one that was cut off is done again and gives the same. Never changes a label.
 import { DOUBLE, type DuckDBConnection, DuckDBDataChunk, type DuckDBValue, VARCHAR } from '@duckdb/node-api'
 import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../schema/tables.ts'
-import { type Database, query, transaction } from './database.ts'
+import { appending, type Database, query, transaction } from './database.ts'
+import { utcDate } from './lake-files.ts'
 import {
   BASE_LOOKBACK_MS,
   OUTCOMES_MEMORY_LIMIT,
@@ -26,7 +27,7 @@ import {
   selectFewestDone,
 } from './outcome-sql.ts'
 import { inOwnDatabase } from './own-database.ts'
-import { selectEveryRow } from './parquet-sql.ts'
+import { readableFiles, selectEveryRow } from './parquet-sql.ts'
 import { MARKET_DATABASE, ROW_SEQ } from './sql.ts'
 
 interface Due {
@@ -48,8 +49,6 @@ export interface OutcomesOptions {
   reach(point: CrashPoint): void
 }
 
-const dateOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
-
 /** Writes rows of a few thousand cells at most, column by column. */
 async function append(
   connection: DuckDBConnection,
@@ -57,17 +56,10 @@ async function append(
   catalog: string | undefined,
   columns: readonly (readonly DuckDBValue[])[],
 ): Promise<void> {
-  const appender = await connection.createAppender(table, 'main', catalog)
-  try {
-    const types = columns.map((cells) => (typeof cells[0] === 'string' ? VARCHAR : DOUBLE))
-    const chunk = DuckDBDataChunk.create(types, columns[0].length)
-    chunk.setColumns(columns)
-    appender.appendDataChunk(chunk)
-    appender.flushSync()
-  } finally {
-    appender.clear()
-    appender.closeSync()
-  }
+  const types = columns.map((cells) => (typeof cells[0] === 'string' ? VARCHAR : DOUBLE))
+  const chunk = DuckDBDataChunk.create(types, columns[0].length)
+  chunk.setColumns(columns)
+  await appending(connection, table, catalog, (appender) => appender.appendDataChunk(chunk))
 }
 
 /** What becomes of `due`, in a database that knows nothing else. */
@@ -102,13 +94,11 @@ export function openOutcomes(database: Database, { pathOf, spillDir, reach }: Ou
     due: readonly Due[],
   ): Promise<string> {
     const times = due.map(({ atMs }) => atMs)
-    const first = dateOf(Math.min(...times) - BASE_LOOKBACK_MS)
-    const last = dateOf(Math.max(...times) + HORIZONS[horizon])
+    const first = utcDate(Math.min(...times) - BASE_LOOKBACK_MS)
+    const last = utcDate(Math.max(...times) + HORIZONS[horizon])
     const parts = await liveParts(connection, TABLES.bars.name)
-    const files = parts
-      .filter(({ date }) => first <= date && date <= last)
-      .map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
-    return selectEveryRow(TABLES.bars, files)
+    const around = parts.filter(({ date }) => first <= date && date <= last)
+    return selectEveryRow(TABLES.bars, readableFiles(around, pathOf))
   }
 
   async function lastSeq(connection: DuckDBConnection): Promise<number> {

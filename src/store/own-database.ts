@@ -1,14 +1,10 @@
 // In: a small job for DuckDB that is not the store's. Out: its result, from a database of its own that is gone afterwards.
 // Never shares memory, threads or failures with the store's database: what is fatal here is an ordinary failure there.
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
-import { ServiceError } from '../schema/errors.ts'
 
-/** Everything needed is built in; nothing is ever fetched or loaded at run time. */
-const CLOSED_TO_EXTENSIONS = {
-  autoinstall_known_extensions: 'false',
-  autoload_known_extensions: 'false',
-  allow_community_extensions: 'false',
-}
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { messageOf } from '../lib/messages.ts'
+import { ServiceError } from '../schema/errors.ts'
+import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
 
 /** Those at work in this thread. */
 const working = new Map<Promise<unknown>, DuckDBConnection | null>()
@@ -42,7 +38,7 @@ export async function inOwnDatabase<Value>(
   try {
     return await running
   } catch (error) {
-    throw new ServiceError('store_unavailable', error instanceof Error ? error.message : String(error))
+    throw new ServiceError('store_unavailable', messageOf(error))
   } finally {
     working.delete(running)
   }

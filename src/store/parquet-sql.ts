@@ -10,6 +10,12 @@ export interface ReadableFile {
   schemaVersion: number
 }
 
+/** Files of a list, as their readers need them. */
+export const readableFiles = <Listed extends Pick<ReadableFile, 'schemaVersion'>>(
+  parts: readonly Listed[],
+  pathOf: (part: Listed) => string,
+): ReadableFile[] => parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+
 const nullOf = (column: Column): string => `NULL::${column.type} AS ${identifier(column.name)}`
 const names = (table: LakeTable): string => table.columns.map(({ name }) => identifier(name)).join(', ')
 

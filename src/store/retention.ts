@@ -1,10 +1,11 @@
 // In: for how many days each table stays in the lake. Out: older dates, whole, off the list of live files, and a note of
 // what went: so a row number is never given out again, and a check knows why rows are missing. Never removes a file:
 // that is done after the readers' grace, as for files that were merged.
+
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../schema/tables.ts'
 import { query, transaction } from './database.ts'
-import { partPath } from './lake-files.ts'
+import { partPath, utcDate } from './lake-files.ts'
 import { type ListedPart, liveParts, retire } from './manifest.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from './sql.ts'
 
@@ -14,8 +15,7 @@ const DAY_MS = 86_400_000
 export type RetainedDays = Partial<Record<TableName, number>>
 
 /** The oldest UTC date that stays. */
-export const firstRetainedDate = (days: number, nowMs: number): string =>
-  new Date(nowMs - days * DAY_MS).toISOString().slice(0, 10)
+export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
 
 /** Live files of dates that are over their table's time. */
 async function overdue(

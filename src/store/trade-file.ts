@@ -1,9 +1,11 @@
 // In: a Parquet, CSV or NDJSON file of trades and a mapping of its columns. Out: its rows in batches of columns, in the
 // order of the file, with bounded memory: DuckDB reads ahead a megabyte, and waits. Never sorts, never drops a row.
+
 import { stat } from 'node:fs/promises'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { ServiceError } from '../schema/errors.ts'
 import { query } from './database.ts'
+import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
 import {
   DUCKDB_THREADS,
   TIME_SAMPLE_ROWS,
@@ -81,9 +83,7 @@ async function connect(): Promise<{ connection: DuckDBConnection; close(): void 
     threads: String(DUCKDB_THREADS),
     memory_limit: TRADE_FILE_MEMORY_LIMIT,
     preserve_insertion_order: 'true',
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-    allow_community_extensions: 'false',
+    ...CLOSED_TO_EXTENSIONS,
   })
   const connection = await instance.connect()
   await connection.run("SET TimeZone = 'UTC'")

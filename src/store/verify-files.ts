@@ -1,10 +1,12 @@
 // In: the files that a list says the lake has. Out: which of them are whole, and what is wrong with the others and with
 // the names they bear. Reads every byte of them. Never writes one.
+
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { firstLineOf } from '../lib/messages.ts'
 import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
 import { query } from './database.ts'
 import type { Findings } from './findings.ts'
@@ -37,12 +39,10 @@ export interface ListedTable {
 }
 
 const scanOf = (path: string): string => `read_parquet(${literal(path)}, hive_partitioning=false)`
-const firstLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split('\n')[0]
 
 /** A failure that says nothing of what is looked at. */
 export const isOfTheLooker = (error: unknown): boolean =>
-  /^(INTERRUPT|Out of Memory) Error/i.test(firstLine(error))
+  /^(INTERRUPT|Out of Memory) Error/i.test(firstLineOf(error))
 
 const statOf = (path: string) => stat(path).catch(() => null)
 
@@ -112,7 +112,7 @@ async function fileFault(
     return await contentFault(connection, table, part, path)
   } catch (error) {
     if (isOfTheLooker(error)) throw error
-    return `cannot be read: ${firstLine(error)}`
+    return `cannot be read: ${firstLineOf(error)}`
   }
 }
 

@@ -8,7 +8,7 @@ import { counted } from './findings.ts'
 import { WAITING } from './journal.ts'
 import { FINDING_EXAMPLES } from './limits.ts'
 import { type ListedPart, nextSeq } from './manifest.ts'
-import { selectEveryRow } from './parquet-sql.ts'
+import { readableFiles, selectEveryRow } from './parquet-sql.ts'
 import { isRetained, type Removed, removedOf } from './retention.ts'
 import {
   identifier,
@@ -46,7 +46,7 @@ const named = (identity: string): string => `concat_ws(' ', ${identity})`
 
 /** SQL of every row that the lake's files have of a table. */
 export function lakeRows({ shelf }: Look, { table, parts }: ReadableTable): string {
-  const files = parts.map((part) => ({ path: shelf.pathOf(part), schemaVersion: part.schemaVersion }))
+  const files = readableFiles(parts, shelf.pathOf)
   return `(${selectEveryRow(table, files)})`
 }
 

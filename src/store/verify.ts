@@ -1,13 +1,16 @@
 // In: a data folder. Out: what is wrong with its lake, in plain words: files, names, catalog, rows, the XP ledger. The
 // whole is checked where the store can be opened too; while a server has it, the files against the catalog. Never
 // writes to the folder, holds a bounded part of it in memory.
+
 import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { firstLineOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CATALOG_FILE } from './catalog.ts'
+import { CLOSED_TO_EXTENSIONS, lockHolder } from './duckdb.ts'
 import { type Finding, Findings } from './findings.ts'
 import { isOutdated } from './lake-reader.ts'
 import { FINDING_STANDS_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
@@ -51,23 +54,17 @@ export interface Verified {
 
 /** The name under which the store is attached. */
 const STORE = 'store'
-const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split('\n')[0]
 
-async function openConnection(spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> {
-  const instance = await DuckDBInstance.create(':memory:', {
+const openInstance = (spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> =>
+  DuckDBInstance.create(':memory:', {
     threads: String(options.threads ?? READER_THREADS),
     memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
     temp_directory: spillDir,
     max_temp_directory_size: READER_SPILL_MAX,
     // Rows are counted and hashed: their order is of no account, and costs memory.
     preserve_insertion_order: 'false',
-    autoinstall_known_extensions: 'false',
-    autoload_known_extensions: 'false',
-    allow_community_extensions: 'false',
+    ...CLOSED_TO_EXTENSIONS,
   })
-  return instance
-}
 
 /** Runs `work` on a database of its own in memory, that spills to a folder of its own. */
 async function withConnection<T>(
@@ -76,7 +73,7 @@ async function withConnection<T>(
 ): Promise<T> {
   const spillDir = mkdtempSync(join(tmpdir(), 'mintlake-verify-'))
   try {
-    const instance = await openConnection(spillDir, options)
+    const instance = await openInstance(spillDir, options)
     const connection = await instance.connect()
     const interrupt = (): void => connection.interrupt()
     options.signal?.addEventListener('abort', interrupt)
@@ -84,10 +81,10 @@ async function withConnection<T>(
       options.signal?.throwIfAborted()
       return await work(connection)
     } catch (error) {
-      if (!/^Out of Memory Error/.test(messageOf(error))) throw error
+      if (!/^Out of Memory Error/.test(firstLineOf(error))) throw error
       throw new ServiceError(
         'store_unavailable',
-        `too little memory, or room in ${spillDir}: ${messageOf(error)}`,
+        `too little memory, or room in ${spillDir}: ${firstLineOf(error)}`,
       )
     } finally {
       options.signal?.removeEventListener('abort', interrupt)
@@ -111,10 +108,9 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
     await connection.run(`USE ${STORE}`)
     return null
   } catch (error) {
-    const message = messageOf(error)
-    const owner = /PID (\d+)/.exec(message)?.[1]
-    const by = owner === undefined ? '' : ` (process ${owner})`
-    if (/Could not set lock on file/.test(message)) return `the server runs${by} and has the store to itself`
+    const message = firstLineOf(error)
+    const by = lockHolder(message)
+    if (by !== null) return `the server runs${by} and has the store to itself`
     throw new ServiceError('store_unavailable', `the store ${path} cannot be opened: ${message}`)
   }
 }
@@ -125,7 +121,7 @@ async function attachJournal({ connection, findings }: Look, dataDir: string): P
   try {
     if (existsSync(path)) return void (await attach(connection, path, JOURNAL_DATABASE))
   } catch (error) {
-    throw new ServiceError('store_unavailable', `the journal ${path} cannot be opened: ${messageOf(error)}`)
+    throw new ServiceError('store_unavailable', `the journal ${path} cannot be opened: ${firstLineOf(error)}`)
   }
   findings.add(null, null, `the journal ${path} is missing: rows that waited in it are lost`)
   await connection.run(`ATTACH ':memory:' AS ${JOURNAL_DATABASE}`)
@@ -138,7 +134,7 @@ async function attachCatalog({ connection, lakeDir, findings }: Look): Promise<b
     return true
   } catch (error) {
     if (isOfTheLooker(error)) throw error
-    findings.add(null, CATALOG_FILE, `cannot be opened: ${messageOf(error)}`)
+    findings.add(null, CATALOG_FILE, `cannot be opened: ${firstLineOf(error)}`)
     return false
   }
 }
@@ -177,7 +173,7 @@ async function readableTables(look: Look, listed: readonly ListedTable[]): Promi
 }
 
 /** Tables or columns are not there that this program has. */
-const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(messageOf(error))
+const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(firstLineOf(error))
 
 async function checkAgainstStore(look: Look, readable: readonly ReadableTable[], nowMs: number) {
   const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
@@ -194,7 +190,7 @@ async function checkAgainstStore(look: Look, readable: readonly ReadableTable[],
   } catch (error) {
     if (!isOlder(error)) throw error
     const sentence = 'the store is of an older version: start the server on it once, then verify again'
-    throw new ServiceError('store_unavailable', `${sentence} (${messageOf(error)})`)
+    throw new ServiceError('store_unavailable', `${sentence} (${firstLineOf(error)})`)
   }
 }
 

@@ -1,10 +1,12 @@
 // In: requests from the store's door, as messages. Out: a reply to each. The worker thread: DuckDB's synchronous calls
 // must not stall the streams. Never survives a failure of the disk or of DuckDB: it answers, closes the database and
 // ends, and the door starts a new one, so that there is one way to heal.
+
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../lib/assert.ts'
+import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type Archive, openArchive } from './archive.ts'
 import { type Bars, openBars } from './bars.ts'
@@ -221,7 +223,7 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
   } catch (error) {
     // Work that a failure interrupts is answered by the door when it sees the end.
     if (failing) return
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     const code = error instanceof ServiceError ? error.code : 'store_unavailable'
     // Only what callers wait for says so: the lake may lie on a disk of its own.
     if (kind === 'commit' && isFullError(error)) foundFull = true

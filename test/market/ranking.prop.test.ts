@@ -2,19 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
 import { Ranking } from '../../src/market/ranking.ts'
+import { seeded } from '../support/random.ts'
 
 const IDS = 3_000
-
-/** A small generator of its own: thousands of steps from one seed, cheaper than thousands of arbitraries. */
-function random(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
 
 /** Plays `steps` random changes; few distinct keys make many ties, many make few. */
 function play(
@@ -23,7 +13,7 @@ function play(
   distinctKeys: number,
   check: (ranking: Ranking, keys: Map<number, number>) => void,
 ): void {
-  const next = random(seed)
+  const next = seeded(seed)
   const ranking = new Ranking((a, b) => a < b)
   const keys = new Map<number, number>()
   const key = () => Math.floor(next() * distinctKeys) - (next() < 0.01 ? Number.POSITIVE_INFINITY : 0)
@@ -91,7 +81,7 @@ describe('a deferred ranking', () => {
         fc.constantFrom(20, 150, 4_096),
         fc.constantFrom(31, 200, 3_000),
         (seed, distinctKeys, notedMax, readEvery) => {
-          const next = random(seed)
+          const next = seeded(seed)
           const keys = new Float64Array(IDS)
           const before = (a: number, b: number) => a < b
           const ranking = new DeferredRanking({ capacity: IDS, keys, before, notedMax, topMax: 64 })

@@ -7,6 +7,7 @@ import { createRecords } from '../../src/records.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Write } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { seeded } from '../support/random.ts'
 import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outcome-oracle.ts'
 import { openTestStore, readSql, removeFolder, temporaryFolder, writeOf } from './support.ts'
 
@@ -33,17 +34,6 @@ afterEach(async () => {
   await store.close()
   removeFolder(folder)
 })
-
-/** Mulberry32: the same market each time. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 interface Token {
   mint: string

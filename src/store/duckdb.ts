@@ -1,0 +1,16 @@
+// In: nothing, or what DuckDB says. Out: what holds for every DuckDB that is opened here. Never opens one.
+
+/** Everything needed is built in; nothing is ever fetched or loaded at run time. */
+export const CLOSED_TO_EXTENSIONS = {
+  autoinstall_known_extensions: 'false',
+  autoload_known_extensions: 'false',
+  allow_community_extensions: 'false',
+}
+
+/** Of a failure to open a file that another process has open: ` (process 12)`, or nothing where it is not told which.
+ *  Null: it is another failure. */
+export function lockHolder(message: string): string | null {
+  if (!/Could not set lock on file/.test(message)) return null
+  const owner = /PID (\d+)/.exec(message)?.[1]
+  return owner === undefined ? '' : ` (process ${owner})`
+}
