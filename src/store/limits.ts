@@ -40,9 +40,14 @@ export const TRIAL_BYTES = 262_144
 /** What a client refused by the store is told to wait, in whole seconds. */
 export const RETRY_AFTER_S = 1
 
-export const DUCKDB_THREADS = 2
+/**
+ * One: each connection works in the thread that called it. With a helper, a call that waits for the helper's part of a
+ * statement spins until it is done, and takes the core that the helper needs: a third of all that a submission cost.
+ */
+export const DUCKDB_THREADS = 1
 export const DUCKDB_MEMORY_LIMIT = '512MB'
 /** The reader of trade files: its own small database in memory. */
+export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'
 /** Rows of one batch of trades, unless told otherwise. */
 export const TRADE_BATCH_ROWS = 65_536

@@ -7,11 +7,11 @@ import { ServiceError } from '../schema/errors.ts'
 import { query } from './database.ts'
 import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
 import {
-  DUCKDB_THREADS,
   TIME_SAMPLE_ROWS,
   TRADE_BATCH_ROWS,
   TRADE_BATCH_ROWS_MAX,
   TRADE_FILE_MEMORY_LIMIT,
+  TRADE_FILE_THREADS,
   TRADE_SYMBOLS_MAX,
 } from './limits.ts'
 import { identifier, literal } from './sql.ts'
@@ -80,7 +80,7 @@ const TABLE_FUNCTIONS: Record<TradeFormat, (path: string) => string> = {
 
 async function connect(): Promise<{ connection: DuckDBConnection; close(): void }> {
   const instance = await DuckDBInstance.create(':memory:', {
-    threads: String(DUCKDB_THREADS),
+    threads: String(TRADE_FILE_THREADS),
     memory_limit: TRADE_FILE_MEMORY_LIMIT,
     preserve_insertion_order: 'true',
     ...CLOSED_TO_EXTENSIONS,
