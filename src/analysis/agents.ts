@@ -188,10 +188,14 @@ export function createAgents({
     authenticate(text) {
       if (text === '')
         throw unauthorized('missing_key', 'An API key is required: Authorization: Bearer <API_KEY>.')
-      if (!isKey(text))
-        throw unauthorized('invalid_key', 'The API key is mistyped or not a key of this service.')
       const entry = keys.get(hashKey(text))
-      if (entry === undefined) throw unauthorized('invalid_key', 'The API key is not known.')
+      if (entry === undefined) {
+        const isWhole = isKey(text)
+        throw unauthorized(
+          'invalid_key',
+          isWhole ? 'The API key is not known.' : 'The API key is mistyped or not a key of this service.',
+        )
+      }
       if (clock.now() >= entry.key.expiresAtMs) throw unauthorized('revoked_key', 'The API key was revoked.')
       return { agent: entry.record.agent, keyHash: entry.key.hash }
     },

@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
 import type { Clock } from '../lib/clock.ts'
-import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../schema/datapoint.ts'
+import { machineRandom } from '../lib/random.ts'
+import type { SnapshotValues } from '../schema/datapoint.ts'
 import { type ErrorCode, type ErrorExtra, ServiceError } from '../schema/errors.ts'
 import type { Submission } from '../schema/submission.ts'
 import type { Row, Write } from '../schema/tables.ts'
@@ -13,7 +14,7 @@ import { XP_KINDS, type XpKind } from '../schema/xp.ts'
 import { type AgentBook, banned } from './agents.ts'
 import { createCooldowns } from './cooldown.ts'
 import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.ts'
-import { Idempotency } from './idempotency.ts'
+import { Idempotency, type Remembered } from './idempotency.ts'
 import {
   ANALYSIS_GOAL,
   AWARD_TIMES_MAX,
@@ -89,7 +90,7 @@ export function createDesk(options: DeskOptions): Desk {
   const idempotency = new Idempotency()
   const standing = new Standing(recovered)
   const strikes = new Map<string, number[]>()
-  const nextId = monotonicFactory(options.random)
+  const nextId = monotonicFactory(options.random ?? machineRandom())
   let inFlight = 0
 
   for (const row of recovered.submitAttempts) rate.take(row.agent_id as string, row.at as number)
@@ -157,26 +158,8 @@ export function createDesk(options: DeskOptions): Desk {
       throw withHeaders(error, limitHeaders(agentId, nowMs))
     }
     const writes = rate.enabled ? [...verdict.writes, attempt] : [...verdict.writes]
-    const kept = {
-      bodyHash,
-      status: verdict.answer.status,
-      body: JSON.stringify(keep(verdict.answer)),
-      atMs: nowMs,
-    }
-    if (idempotencyKey !== null) {
-      const { status, body: json } = kept
-      writes.push({
-        table: 'idempotency',
-        row: {
-          agent_id: agentId,
-          idempotency_key: idempotencyKey,
-          body_hash: bodyHash,
-          status,
-          body: json,
-          at: nowMs,
-        },
-      })
-    }
+    const kept = idempotencyKey === null ? null : keep(verdict.answer, bodyHash, nowMs)
+    if (kept !== null) writes.push(rememberedWrite(agentId, idempotencyKey!, kept))
     try {
       await ledger.commit(writes)
     } catch (error) {
@@ -184,7 +167,7 @@ export function createDesk(options: DeskOptions): Desk {
       rate.release(agentId, nowMs)
       throw error
     }
-    if (idempotencyKey !== null) idempotency.remember(agentId, idempotencyKey, kept)
+    if (kept !== null) idempotency.remember(agentId, idempotencyKey!, kept)
     const { answer } = verdict
     if (answer instanceof ServiceError) throw withHeaders(answer, limitHeaders(agentId, nowMs))
     onAccepted(answer.body.mint as string, standing.countOf(answer.body.mint as string))
@@ -232,7 +215,7 @@ export function createDesk(options: DeskOptions): Desk {
       outcome: outcomeOf(comparison.deviationPct),
       deviation: comparison,
       compared: comparison.compared,
-      enriched: enrichedOf(mint),
+      enriched: facts.enriched(mint)!,
       submittedAtMs: marketMs,
       snapshotAtMs: Math.min(
         marketMs,
@@ -247,13 +230,6 @@ export function createDesk(options: DeskOptions): Desk {
     if (!snapshot)
       return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
     return compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt), current)
-  }
-
-  function enrichedOf(mint: string): Enriched {
-    const datapoint = facts.datapoint(mint)
-    return Object.fromEntries(
-      ENRICHED_FIELDS.map((field) => [field, datapoint?.[field] ?? null]),
-    ) as unknown as Enriched
   }
 
   function cooldownError(waitMs: number): ServiceError {
@@ -417,10 +393,22 @@ export function createDesk(options: DeskOptions): Desk {
 const untilOf = (sanction: Exclude<Sanction, { kind: 'warning' }>): number =>
   sanction.kind === 'ban' ? Number.POSITIVE_INFINITY : sanction.untilMs
 
-const keep = (answer: Answer | ServiceError): Kept =>
-  answer instanceof ServiceError
-    ? { code: answer.code, sentence: answer.message, extra: answer.extra }
-    : { body: answer.body }
+function keep(answer: Answer | ServiceError, bodyHash: string, atMs: number): Remembered {
+  const kept: Kept =
+    answer instanceof ServiceError
+      ? { code: answer.code, sentence: answer.message, extra: answer.extra }
+      : { body: answer.body }
+  return { bodyHash, status: answer.status, body: JSON.stringify(kept), atMs }
+}
+
+const rememberedWrite = (
+  agentId: string,
+  idempotencyKey: string,
+  { bodyHash, status, body, atMs }: Remembered,
+): Write => ({
+  table: 'idempotency',
+  row: { agent_id: agentId, idempotency_key: idempotencyKey, body_hash: bodyHash, status, body, at: atMs },
+})
 
 /** The first answer again: returned, or thrown when it was an error. */
 function replay(first: { status: number; body: string }, headers: Record<string, string>): Answer {

@@ -1,6 +1,6 @@
 // In: random bytes, or the text of a key. Out: a key, its hash, or whether it can be one. The last six characters are a
-// checksum of the rest, so a mistyped key is refused without a look-up. Never stores or logs a key.
-import { createHash } from 'node:crypto'
+// checksum of the rest, so whoever mistyped a key is told so. Never stores or logs a key.
+import { hash } from 'node:crypto'
 
 const KEY_PREFIX = 'ps_'
 const KEY_CHARACTERS = 48
@@ -17,7 +17,7 @@ const KEY_PATTERN = new RegExp(`^${KEY_PREFIX}[a-z0-9]{${KEY_CHARACTERS}}$`)
 export type RandomBytes = (count: number) => Uint8Array
 
 function checksum(body: string): string {
-  let number = createHash('sha256').update(body, 'utf8').digest().readUIntBE(0, CHECKSUM_BYTES)
+  let number = hash('sha256', body, 'buffer').readUIntBE(0, CHECKSUM_BYTES)
   let text = ''
   for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
     text += ALPHABET[number % ALPHABET.length]
@@ -46,7 +46,7 @@ export function isKey(text: string): boolean {
 
 /** SHA-256, hex: all that is stored of a key. 217 random bits need no slow hash. */
 export function hashKey(key: string): string {
-  return createHash('sha256').update(key, 'utf8').digest('hex')
+  return hash('sha256', key, 'hex')
 }
 
 /** The first characters, by which its owner knows it again. */

@@ -1,5 +1,11 @@
 // In: a judged submission. Out: the rows that tell of it, and its public form read back. Never judges.
-import { ENRICHED_FIELDS, type Enriched, SNAPSHOT_FIELDS, type SnapshotValues } from '../schema/datapoint.ts'
+import {
+  ENRICHED_FIELDS,
+  type Enriched,
+  SNAPSHOT_FIELDS,
+  type SnapshotField,
+  type SnapshotValues,
+} from '../schema/datapoint.ts'
 import type { Submission } from '../schema/submission.ts'
 import { LAKE_SCHEMA_VERSION, type Row, SNAPSHOT_COLUMNS, type Write } from '../schema/tables.ts'
 import type { Outcome } from '../schema/vocabulary.ts'
@@ -19,16 +25,30 @@ export interface Judged {
   snapshotAtMs: number
 }
 
-const prefixed = (prefix: string, values: Partial<Record<string, number | null>>): Row =>
-  Object.fromEntries(
-    SNAPSHOT_FIELDS.map((field) => [`${prefix}${SNAPSHOT_COLUMNS[field].name}`, values[field] ?? null]),
-  )
+/** The fields of a snapshot, each with its column of that prefix. */
+const columnsOf = (prefix: string) =>
+  SNAPSHOT_FIELDS.map((field) => [field, `${prefix}${SNAPSHOT_COLUMNS[field].name}`] as const)
+const FEATURES = columnsOf('')
+const SUBMITTED = columnsOf('submitted_')
+const DEVIATIONS = columnsOf('dev_')
+
+/** Puts what is known into `row`; of the rest the store knows that it is null. */
+function put(
+  row: Row,
+  columns: typeof FEATURES,
+  values: Partial<Record<SnapshotField, number | null>>,
+): void {
+  for (const [field, name] of columns) {
+    const value = values[field]
+    if (value != null) row[name] = value
+  }
+}
 
 /** A row of `training` or `rejections`; the store fills `known_at` when it becomes durable. */
 export function submissionRow(judged: Judged): Row {
   const { submission, outcome, deviation, enriched } = judged
   const { quant } = submission
-  return {
+  const row: Row = {
     analysis_id: judged.analysisId,
     agent_id: judged.agentId,
     mint: submission.mint,
@@ -41,7 +61,6 @@ export function submissionRow(judged: Judged): Row {
     outcome,
     validated: outcome === 'validated',
     deviation_pct: deviation.deviationPct,
-    ...prefixed('', judged.compared),
     risk_level: quant.riskLevel,
     risk_factors: quant.riskFactors,
     buy_pressure: quant.buyPressure,
@@ -50,11 +69,13 @@ export function submissionRow(judged: Judged): Row {
     holder_concentration: quant.holderConcentration,
     trend_direction: quant.trendDirection,
     volume_profile: quant.volumeProfile,
-    ...Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, enriched[field]])),
-    ...prefixed('submitted_', submission.snapshot ?? {}),
-    ...prefixed('dev_', deviation.deviations),
     schema_version: LAKE_SCHEMA_VERSION,
   }
+  put(row, FEATURES, judged.compared)
+  for (const field of ENRICHED_FIELDS) if (enriched[field] !== null) row[field] = enriched[field]
+  put(row, SUBMITTED, submission.snapshot ?? {})
+  put(row, DEVIATIONS, deviation.deviations)
+  return row
 }
 
 export function ledgerWrite(

@@ -1,6 +1,6 @@
 // In: nothing. Out: the words of the judge's door, and the ports through which it learns facts and keeps records.
 // Never holds state. The ports are shaped so that the engine and the store fit them as they are.
-import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import type { AgentType } from '../schema/vocabulary.ts'
 
@@ -9,6 +9,8 @@ export interface Facts {
   has(mint: string): boolean
   snapshot(mint: string): SnapshotValues | null
   asOf(mint: string, timeMs: number): SnapshotValues | null
+  /** Of every mint that has a snapshot. */
+  enriched(mint: string): Enriched | null
   datapoint(mint: string): DataPoint | null
 }
 

@@ -2,7 +2,7 @@
 // The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
 // Never reads a clock, a file, the environment or a random number.
 import { TIMEFRAMES } from '../schema/bar.ts'
-import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type {
   EventRejection,
   GraduatedEvent,
@@ -318,6 +318,11 @@ export class Market implements MarketDoor {
   snapshot(mint: string): SnapshotValues | null {
     const slot = this.#tokens.slotOf(mint)
     return slot === -1 ? null : toSnapshot(this.#views.compare(slot, this.timeMs), 0)
+  }
+
+  enriched(mint: string): Enriched | null {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? null : this.#views.enriched(slot)
   }
 
   asOf(mint: string, timeMs: number): SnapshotValues | null {

@@ -1,6 +1,6 @@
 // In: nothing. Out: the words of the engine's door: what may be asked of it and what it answers. Never holds state.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { DataPoint, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
@@ -147,6 +147,8 @@ export interface MarketDoor {
   datapointJson(mint: string): { json: Buffer; version: string } | null
   /** The nine compared values as of now. */
   snapshot(mint: string): SnapshotValues | null
+  /** What the server resolves and no client sends. */
+  enriched(mint: string): Enriched | null
   /** The nine values of the version in effect at `timeMs`; null for an unknown mint, one younger than that, or a time
    *  before the versions held (five minutes at least). */
   asOf(mint: string, timeMs: number): SnapshotValues | null

@@ -1,12 +1,7 @@
 // In: a token's columns, words, windows, bars and trades. Out: what readers see of it: its compared values, its row in
 // the market list, its DataPoint. Never changes anything.
 import { TIMEFRAMES } from '../schema/bar.ts'
-import {
-  DATAPOINT_VERSION,
-  type DataPoint,
-  SNAPSHOT_FIELDS,
-  type SnapshotValues,
-} from '../schema/datapoint.ts'
+import { DATAPOINT_VERSION, type DataPoint, type Enriched, type SnapshotValues } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { C, T } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
@@ -130,6 +125,22 @@ export class Views {
     }
   }
 
+  /** What the server resolves and no client sends. */
+  enriched(slot: number): Enriched {
+    const rare = this.#sources.tokens.rare[slot]!
+    return {
+      has_freeze_authority: rare.has_freeze_authority,
+      has_mint_authority: rare.has_mint_authority,
+      transfer_fee_enabled: rare.transfer_fee_enabled,
+      is_mutable_metadata: rare.is_mutable_metadata,
+      top10_holder_pct_onchain: rare.top10_holder_pct_onchain,
+      unique_wallet_24h: rare.unique_wallet_24h,
+      unique_wallet_1h: rare.unique_wallet_1h,
+      buy_volume_24h_usd: rare.buy_volume_24h_usd,
+      sell_volume_24h_usd: rare.sell_volume_24h_usd,
+    }
+  }
+
   /** Its DataPoint as of `nowMs`. */
   datapoint(slot: number, nowMs: number): DataPoint {
     const columns = this.#sources.tokens.columns
@@ -195,7 +206,15 @@ export class Views {
 
 /** Compared values, in SNAPSHOT_FIELDS' order from `at` on, under their names. */
 export function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {
-  return Object.fromEntries(
-    SNAPSHOT_FIELDS.map((field, index) => [field, known(values[at + index])]),
-  ) as SnapshotValues
+  return {
+    priceUsd: known(values[at]),
+    marketCap: known(values[at + 1]),
+    volume24h: known(values[at + 2]),
+    liquidity: known(values[at + 3]),
+    holderCount: known(values[at + 4]),
+    top10HolderPct: known(values[at + 5]),
+    buys24h: known(values[at + 6]),
+    sells24h: known(values[at + 7]),
+    bondingProgress: known(values[at + 8]),
+  }
 }

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createAgents } from '../../src/analysis/agents.ts'
 import { createDesk } from '../../src/analysis/desk.ts'
 import type { Answer, Caller, Desk } from '../../src/analysis/types.ts'
-import type { SnapshotValues } from '../../src/schema/datapoint.ts'
+import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { Write } from '../../src/schema/tables.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -19,6 +19,7 @@ let desk: Desk
 let caller: Caller
 let accepted: [string, number][]
 
+const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
 const unavailable = () => Promise.reject(new ServiceError('store_unavailable', 'the disk is full'))
 const send = (body: unknown, idempotencyKey: string | null = null): Promise<Answer | ServiceError> =>
   desk.submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey }).catch((error) => error)
@@ -39,7 +40,13 @@ beforeEach(async () => {
   const agents = createAgents({ recovered: empty, ledger, clock, randomBytes, registrationOpen: true })
   const snapshot = (mint: string) => values.get(mint) ?? null
   desk = createDesk({
-    facts: { has: (mint) => values.has(mint), snapshot, asOf: snapshot, datapoint: () => null },
+    facts: {
+      has: (mint) => values.has(mint),
+      snapshot,
+      asOf: snapshot,
+      enriched: () => NOTHING_ENRICHED,
+      datapoint: () => null,
+    },
     ledger,
     agents,
     clock,
