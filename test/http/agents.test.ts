@@ -1,20 +1,32 @@
-// Keys and what agents ask of themselves, over real HTTP and the real store, on a clock that the test holds.
+// Keys and what agents ask of themselves, over real HTTP and the real store, on a clock that the test holds. One server for
+// all tests but those that need another setting, or nobody else in it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ADMIN_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
 
-const START_MS = 1_795_000_000_000
 const DAY_MS = 86_400_000
-let nowMs: number
+let nowMs = 1_795_000_000_000
 let house: TestHouse
 
-beforeEach(async () => {
-  nowMs = START_MS
-  house = await openHouse({}, { clock: { now: () => nowMs } })
+const open = (settings: Settings = {}) => openHouse(settings, { clock: { now: () => nowMs } })
+beforeAll(async () => {
+  house = await open()
 })
-afterEach(() => house.remove())
+afterAll(() => house.remove())
+
+/** `work` in a house of its own. */
+async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
+  const shared = house
+  house = await open(settings)
+  try {
+    await work()
+  } finally {
+    await house.remove()
+    house = shared
+  }
+}
 
 const { get, post } = {
   get: (path: string, key = '') =>
@@ -43,6 +55,7 @@ describe('a key', () => {
     expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
     await house.stop()
     for (const file of filesUnder(house.dataDir)) expect(readFileSync(file).includes(key), file).toBe(false)
+    house = await house.restart()
   })
 
   it('needs a name of 1 to 64 characters', async () => {
@@ -65,7 +78,7 @@ describe('a key', () => {
     })
     expect(answer.status, answer.text).toBe(201)
     const { key, oldKeyExpiresAt } = answer.body.data
-    expect(oldKeyExpiresAt).toBe(START_MS + DAY_MS)
+    expect(oldKeyExpiresAt).toBe(nowMs + DAY_MS)
     nowMs += DAY_MS - 1
     expect((await get('/api/v1/agent/profile', old)).status).toBe(200)
     nowMs += 1
@@ -98,6 +111,7 @@ describe('a key', () => {
 
 describe('a profile', () => {
   it('is null until it is set, keeps what is not sent, and survives a restart', async () => {
+    const madeMs = nowMs
     const key = await house.client.register('Grace')
     expect((await get('/api/v1/agent/profile', key)).body).toEqual({ ok: true, profile: null })
     const first = await post('/api/v1/agent/profile', { website: 'https://example.org', other: 1 }, key)
@@ -107,13 +121,13 @@ describe('a profile', () => {
       avatarUrl: null,
       twitterHandle: null,
       website: 'https://example.org',
-      createdAt: START_MS,
-      updatedAt: START_MS,
+      createdAt: madeMs,
+      updatedAt: madeMs,
     }
     expect(first.body).toEqual({ ok: true, profile })
     nowMs += 1_000
     const second = await post('/api/v1/agent/profile', { name: 'Grace H.', twitterHandle: '@g' }, key)
-    const changed = { ...profile, name: 'Grace H.', twitterHandle: '@g', updatedAt: START_MS + 1_000 }
+    const changed = { ...profile, name: 'Grace H.', twitterHandle: '@g', updatedAt: madeMs + 1_000 }
     expect(second.body.profile).toEqual(changed)
     expectProblem(await post('/api/v1/agent/profile', { name: '' }, key), 'validation_failed', '/name')
     house = await house.restart()
@@ -123,31 +137,41 @@ describe('a profile', () => {
 
 describe('what is published of agents', () => {
   it('a leaderboard by XP, the coverage of tokens and one analysis', async () => {
-    const keys = [await house.client.register('first'), await house.client.register('second')]
-    const mint = await seedToken(house.client, nowMs)
-    const { analysisId } = (await submit(house.client, keys[0], submission(mint))).body
-    await submit(house.client, keys[1], submission(mint))
-    const agents = await get('/api/v1/agents/leaderboard')
-    expect(agents.body.ok).toBe(true)
-    const named = JSON.stringify(agents.body)
-    expect(named.indexOf('first')).toBeGreaterThan(0)
-    expect(named.indexOf('first')).toBeLessThan(named.indexOf('second'))
+    await alone({}, async () => {
+      const keys = [await house.client.register('first'), await house.client.register('second')]
+      const mint = await seedToken(house.client, nowMs)
+      const { analysisId } = (await submit(house.client, keys[0], submission(mint))).body
+      await submit(house.client, keys[1], submission(mint))
+      const agents = await get('/api/v1/agents/leaderboard')
+      expect(agents.body.ok).toBe(true)
+      const named = JSON.stringify(agents.body)
+      expect(named.indexOf('first')).toBeGreaterThan(0)
+      expect(named.indexOf('first')).toBeLessThan(named.indexOf('second'))
 
-    const board = (await get('/api/v1/analysis?limit=5')).body
-    expect(board).toMatchObject({ ok: true, totalAnalyses: 2, uniqueTokens: 1 })
-    expect(typeof board.goal).toBe('number')
-    expect(typeof board.progress).toBe('number')
-    expect(board.leaderboard).toEqual([
-      { mint, name: 'Seed', symbol: 'SEED', image: null, count: 2, lastSentiment: 'bullish', lastScore: 70 },
-    ])
+      const board = (await get('/api/v1/analysis?limit=5')).body
+      expect(board).toMatchObject({ ok: true, totalAnalyses: 2, uniqueTokens: 1 })
+      expect(typeof board.goal).toBe('number')
+      expect(typeof board.progress).toBe('number')
+      expect(board.leaderboard).toEqual([
+        {
+          mint,
+          name: 'Seed',
+          symbol: 'SEED',
+          image: null,
+          count: 2,
+          lastSentiment: 'bullish',
+          lastScore: 70,
+        },
+      ])
 
-    const one = await get(`/api/v1/analysis/${analysisId}`)
-    expect(one.status, one.text).toBe(200)
-    expect(one.text).toContain(mint)
-    expectProblem(await get('/api/v1/analysis/an_nothing'), 'not_found')
-    for (const key of keys)
-      for (const answer of [agents, one, await get('/api/v1/analysis')])
-        expect(answer.text).not.toContain(key)
+      const one = await get(`/api/v1/analysis/${analysisId}`)
+      expect(one.status, one.text).toBe(200)
+      expect(one.text).toContain(mint)
+      expectProblem(await get('/api/v1/analysis/an_nothing'), 'not_found')
+      for (const key of keys)
+        for (const answer of [agents, one, await get('/api/v1/analysis')])
+          expect(answer.text).not.toContain(key)
+    })
   })
 
   it('the XP table of the specification', async () => {
@@ -160,9 +184,9 @@ describe('the operator', () => {
   it('sees agents without their keys, bans and unbans one, and awards XP', async () => {
     const key = await house.client.register('Mallory')
     const mint = await seedToken(house.client, nowMs)
-    const [agent] = (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data
-    expect(agent.name).toBe('Mallory')
-    expect(JSON.stringify(agent)).not.toContain(key)
+    const { data } = (await get('/api/v1/admin/agents', ADMIN_KEY)).body
+    const agent = data.find(({ name }: { name: string }) => name === 'Mallory')
+    expect(JSON.stringify(data)).not.toContain(key)
     const ban = { agentId: agent.agentId, untilMs: nowMs + 60_000, reason: 'spam' }
     expect((await post('/api/v1/admin/ban', ban, ADMIN_KEY)).body.ok).toBe(true)
     const refused = await submit(house.client, key, submission(mint))
@@ -202,22 +226,23 @@ describe('the operator', () => {
   })
 
   it('makes keys while registration is closed, and revokes one by its prefix or all of an agent', async () => {
-    house = await house.restart({ registration: 'closed' })
-    expectProblem(await post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
-    const made = await post('/api/v1/admin/keys', { name: 'invited' }, ADMIN_KEY)
-    expect(made.status, made.text).toBe(201)
-    const { key, agentId } = made.body.data
-    const second = (await post('/api/v1/keys/rotate', undefined, key)).body.data.key
-    const revokeBy = (body: object) => post('/api/v1/admin/revoke', body, ADMIN_KEY)
-    expect((await revokeBy({ agentId, prefix: key.slice(0, 9) })).body.data).toEqual({ revoked: 1 })
-    expectProblem(await get('/api/v1/agent/profile', key), 'revoked_key')
-    expect((await get('/api/v1/agent/profile', second)).status).toBe(200)
-    expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 1 })
-    expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 0 })
-    house = await house.restart()
-    expectProblem(await get('/api/v1/agent/profile', second), 'revoked_key')
-    expectProblem(await revokeBy({ agentId: 'ag_nobody' }), 'not_found')
-    expectProblem(await revokeBy({ agentId, prefix: 7 }), 'validation_failed', '/prefix')
-    expectProblem(await post('/api/v1/admin/revoke', { agentId }, key), 'invalid_key')
+    await alone({ registration: 'closed' }, async () => {
+      expectProblem(await post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
+      const made = await post('/api/v1/admin/keys', { name: 'invited' }, ADMIN_KEY)
+      expect(made.status, made.text).toBe(201)
+      const { key, agentId } = made.body.data
+      const second = (await post('/api/v1/keys/rotate', undefined, key)).body.data.key
+      const revokeBy = (body: object) => post('/api/v1/admin/revoke', body, ADMIN_KEY)
+      expect((await revokeBy({ agentId, prefix: key.slice(0, 9) })).body.data).toEqual({ revoked: 1 })
+      expectProblem(await get('/api/v1/agent/profile', key), 'revoked_key')
+      expect((await get('/api/v1/agent/profile', second)).status).toBe(200)
+      expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 1 })
+      expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 0 })
+      house = await house.restart()
+      expectProblem(await get('/api/v1/agent/profile', second), 'revoked_key')
+      expectProblem(await revokeBy({ agentId: 'ag_nobody' }), 'not_found')
+      expectProblem(await revokeBy({ agentId, prefix: 7 }), 'validation_failed', '/prefix')
+      expectProblem(await post('/api/v1/admin/revoke', { agentId }, key), 'invalid_key')
+    })
   })
 })
