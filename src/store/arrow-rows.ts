@@ -1,12 +1,6 @@
 // In: rows as DuckDB hands them over, and the columns of their table. Out: an Arrow IPC stream: its schema, a record batch
 // for each of DuckDB's chunks, its end. Never holds more than one chunk.
-import {
-  type DuckDBDataChunk,
-  DuckDBListValue,
-  DuckDBTimestampValue,
-  type DuckDBValue,
-  type DuckDBVector,
-} from '@duckdb/node-api'
+import type { DuckDBDataChunk, DuckDBValue, DuckDBVector } from '@duckdb/node-api'
 import {
   Bool,
   type Data,
@@ -27,6 +21,9 @@ import {
   Utf8,
 } from 'apache-arrow'
 import type { Column, ColumnType } from '../schema/tables.ts'
+import { duckdb } from './duckdb.ts'
+
+const { DuckDBListValue, DuckDBTimestampValue } = duckdb
 
 const TYPES: Readonly<Record<ColumnType, () => DataType>> = {
   VARCHAR: () => new Utf8(),

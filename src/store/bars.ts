@@ -1,20 +1,19 @@
 // In: batches of closed bars. Out: those that the lake does not have yet, as rows of the table in memory that the lake is
 // written from; and the table empty again once they are in files. Works on the maintenance connection and in small
 // steps: a commit never waits for it. Never writes a bar twice, never holds more than BARS_HELD_MAX of them.
-import {
-  DOUBLE,
-  type DuckDBAppender,
-  type DuckDBConnection,
+import type {
+  DuckDBAppender,
+  DuckDBConnection,
   DuckDBDataChunk,
-  type DuckDBDoubleVector,
-  type DuckDBVarCharVector,
-  VARCHAR,
+  DuckDBDoubleVector,
+  DuckDBVarCharVector,
 } from '@duckdb/node-api'
 import { TIMEFRAMES } from '../schema/bar.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../schema/tables.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
 import { appending, type Database, query } from './database.ts'
+import { duckdb } from './duckdb.ts'
 import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from './limits.ts'
 import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
 import { readableFiles, selectEveryRow } from './parquet-sql.ts'
@@ -67,7 +66,7 @@ const STAGED = `${MARKET_DATABASE}.bars_staged`
 const STAGED_NUMBERS = [...BAR_NUMBERS, 'doubtful']
 const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR,
   ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
-const CHUNK_TYPES = [VARCHAR, ...STAGED_NUMBERS.map(() => DOUBLE)]
+const CHUNK_TYPES = [duckdb.VARCHAR, ...STAGED_NUMBERS.map(() => duckdb.DOUBLE)]
 
 interface Pending {
   batch: BarBatch
@@ -138,7 +137,7 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
   })
   const marks = new BarMarks(earlierToMs)
   /** Used again and again: its memory is outside of what the garbage collector sees. */
-  const chunk = DuckDBDataChunk.create(CHUNK_TYPES)
+  const chunk = duckdb.DuckDBDataChunk.create(CHUNK_TYPES)
   let pending: Pending[] = []
   let pendingBars = 0
   let stagedBars = 0

@@ -2,11 +2,11 @@
 // work, so that none waits for another. Never answers a question about the rows.
 
 import { mkdirSync } from 'node:fs'
-import { type DuckDBAppender, type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Table } from '../schema/tables.ts'
-import { CLOSED_TO_EXTENSIONS, lockHolder } from './duckdb.ts'
+import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder } from './duckdb.ts'
 import {
   CHECKPOINT_FORCED,
   DUCKDB_MEMORY_LIMIT,
@@ -123,7 +123,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   mkdirSync(spillFolder(dataDir), { recursive: true })
   const path = databasePath(dataDir)
   try {
-    return await DuckDBInstance.create(path, {
+    return await duckdb.DuckDBInstance.create(path, {
       threads: String(DUCKDB_THREADS),
       memory_limit: DUCKDB_MEMORY_LIMIT,
       temp_directory: spillFolder(dataDir),

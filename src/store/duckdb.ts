@@ -1,4 +1,10 @@
-// In: nothing, or what DuckDB says. Out: what holds for every DuckDB that is opened here. Never opens one.
+// In: nothing, or what DuckDB says. Out: DuckDB's package, and what holds for every DuckDB that is opened here. Never opens
+// one.
+import { createRequire } from 'node:module'
+
+/** Required, not imported: Node scans the 180 files of a CommonJS package for names before it imports it, which takes longer
+ *  than all the rest, in each thread anew. */
+export const duckdb = createRequire(import.meta.url)('@duckdb/node-api') as typeof import('@duckdb/node-api')
 
 /** Everything needed is built in; nothing is ever fetched or loaded at run time. */
 export const CLOSED_TO_EXTENSIONS = {

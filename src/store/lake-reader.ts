@@ -4,11 +4,11 @@
 import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DuckDBConnection, DuckDBInstance, type DuckDBResult, StatementType } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBResult, StatementType } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CATALOG_FILE } from './catalog.ts'
-import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
+import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
 import { lakeFolder } from './paths.ts'
 import { type Plain, plainRows } from './plain-value.ts'
@@ -87,7 +87,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
   const spillDir = mkdtempSync(join(options.spillParent ?? tmpdir(), 'mintlake-reader-'))
   const removeSpill = () => rmSync(spillDir, { recursive: true, force: true })
   try {
-    const instance = await DuckDBInstance.create(':memory:', {
+    const instance = await duckdb.DuckDBInstance.create(':memory:', {
       threads: String(options.threads ?? READER_THREADS),
       memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
       ...CLOSED_TO_EXTENSIONS,
@@ -139,9 +139,9 @@ export async function withLake<T>(
 
 /** Statements that cannot reach a file: the catalog is attached read-only and the configuration is locked. */
 const HARMLESS: ReadonlySet<StatementType> = new Set([
-  StatementType.SELECT,
-  StatementType.SET,
-  StatementType.CREATE,
+  duckdb.StatementType.SELECT,
+  duckdb.StatementType.SET,
+  duckdb.StatementType.CREATE,
 ])
 /** Space, comments and semicolons: DuckDB finds no statement in these, and says so badly. */
 const NOTHING = /^(\s|;|--[^\n]*(\n|$)|\/\*[\s\S]*?\*\/)*$/
@@ -153,7 +153,7 @@ async function checkExplained(connection: DuckDBConnection, sql: string): Promis
   if (explained === sql) throw refuse('EXPLAIN must stand at the beginning')
   const statements = await connection.extractStatements(explained)
   const { statementType } = await statements.prepare(0)
-  if (statements.count !== 1 || statementType !== StatementType.SELECT)
+  if (statements.count !== 1 || statementType !== duckdb.StatementType.SELECT)
     throw refuse('only queries can be explained here')
 }
 
@@ -176,10 +176,10 @@ async function start(connection: DuckDBConnection, sql: string): Promise<DuckDBR
   const statements = await connection.extractStatements(sql)
   for (let index = 0; ; index++) {
     const prepared = await statements.prepare(index)
-    if (prepared.statementType === StatementType.EXPLAIN) await checkExplained(connection, sql)
+    if (prepared.statementType === duckdb.StatementType.EXPLAIN) await checkExplained(connection, sql)
     else if (!HARMLESS.has(prepared.statementType))
       throw refuse(
-        `${StatementType[prepared.statementType] ?? 'this'} statements are refused: the lake is read-only`,
+        `${duckdb.StatementType[prepared.statementType] ?? 'this'} statements are refused: the lake is read-only`,
       )
     if (index === statements.count - 1) return prepared.stream()
     await prepared.run()

@@ -1,9 +1,10 @@
 // In: how far the market's bars are in the lake. Out: what became of each accepted submission, horizon by horizon, as rows
 // of the table outcomes. Computed in a small database of its own over the bars' files, a bounded step at a time; a step
 // is recorded in one transaction, so one that was cut off is done again and gives the same. Never changes a label.
-import { DOUBLE, type DuckDBConnection, DuckDBDataChunk, type DuckDBValue, VARCHAR } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../schema/tables.ts'
 import { appending, type Database, query, transaction } from './database.ts'
+import { duckdb } from './duckdb.ts'
 import { utcDate } from './lake-files.ts'
 import {
   BASE_LOOKBACK_MS,
@@ -56,8 +57,8 @@ async function append(
   catalog: string | undefined,
   columns: readonly (readonly DuckDBValue[])[],
 ): Promise<void> {
-  const types = columns.map((cells) => (typeof cells[0] === 'string' ? VARCHAR : DOUBLE))
-  const chunk = DuckDBDataChunk.create(types, columns[0].length)
+  const types = columns.map((cells) => (typeof cells[0] === 'string' ? duckdb.VARCHAR : duckdb.DOUBLE))
+  const chunk = duckdb.DuckDBDataChunk.create(types, columns[0].length)
   chunk.setColumns(columns)
   await appending(connection, table, catalog, (appender) => appender.appendDataChunk(chunk))
 }

@@ -1,10 +1,10 @@
 // In: a small job for DuckDB that is not the store's. Out: its result, from a database of its own that is gone afterwards.
 // Never shares memory, threads or failures with the store's database: what is fatal here is an ordinary failure there.
 
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
-import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
+import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 
 /** Those at work in this thread. */
 const working = new Map<Promise<unknown>, DuckDBConnection | null>()
@@ -50,7 +50,7 @@ async function run<Value>(
   work: (connection: DuckDBConnection) => Promise<Value>,
   begun: (connection: DuckDBConnection) => void,
 ): Promise<Value> {
-  const instance = await DuckDBInstance.create(path, { ...CLOSED_TO_EXTENSIONS, ...settings })
+  const instance = await duckdb.DuckDBInstance.create(path, { ...CLOSED_TO_EXTENSIONS, ...settings })
   try {
     const connection = await instance.connect()
     begun(connection)

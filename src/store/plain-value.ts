@@ -1,18 +1,13 @@
 // In: rows as DuckDB hands them over. Out: values that JSON can bear: numbers where they are exact, texts elsewhere, lists
 // and objects. Never holds more than one of DuckDB's chunks.
-import {
-  type DuckDBResult,
-  type DuckDBType,
-  DuckDBTypeId,
-  type DuckDBValue,
-  type DuckDBValueConverter,
-  type Json,
-  JsonDuckDBValueConverter,
-} from '@duckdb/node-api'
+import type { DuckDBResult, DuckDBType, DuckDBValue, DuckDBValueConverter, Json } from '@duckdb/node-api'
+import { duckdb } from './duckdb.ts'
 
 export type Plain = Json
 
-const WIDE_NUMBERS: ReadonlySet<DuckDBTypeId> = new Set([
+const { DuckDBTypeId, JsonDuckDBValueConverter } = duckdb
+
+const WIDE_NUMBERS: ReadonlySet<DuckDBType['typeId']> = new Set([
   DuckDBTypeId.BIGINT,
   DuckDBTypeId.UBIGINT,
   DuckDBTypeId.HUGEINT,

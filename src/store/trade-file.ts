@@ -2,10 +2,10 @@
 // order of the file, with bounded memory: DuckDB reads ahead a megabyte, and waits. Never sorts, never drops a row.
 
 import { stat } from 'node:fs/promises'
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { ServiceError } from '../schema/errors.ts'
 import { query } from './database.ts'
-import { CLOSED_TO_EXTENSIONS } from './duckdb.ts'
+import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 import {
   TIME_SAMPLE_ROWS,
   TRADE_BATCH_ROWS,
@@ -79,7 +79,7 @@ const TABLE_FUNCTIONS: Record<TradeFormat, (path: string) => string> = {
 }
 
 async function connect(): Promise<{ connection: DuckDBConnection; close(): void }> {
-  const instance = await DuckDBInstance.create(':memory:', {
+  const instance = await duckdb.DuckDBInstance.create(':memory:', {
     threads: String(TRADE_FILE_THREADS),
     memory_limit: TRADE_FILE_MEMORY_LIMIT,
     preserve_insertion_order: 'true',

@@ -6,11 +6,11 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { firstLineOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CATALOG_FILE } from './catalog.ts'
-import { CLOSED_TO_EXTENSIONS, lockHolder } from './duckdb.ts'
+import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder } from './duckdb.ts'
 import { type Finding, Findings } from './findings.ts'
 import { isOutdated } from './lake-reader.ts'
 import { FINDING_STANDS_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
@@ -56,7 +56,7 @@ export interface Verified {
 const STORE = 'store'
 
 const openInstance = (spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> =>
-  DuckDBInstance.create(':memory:', {
+  duckdb.DuckDBInstance.create(':memory:', {
     threads: String(options.threads ?? READER_THREADS),
     memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
     temp_directory: spillDir,

@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import {
   type Cell,
   type Row,
@@ -12,6 +11,7 @@ import {
   type Write,
 } from '../../src/schema/tables.ts'
 import type { ClosedBar } from '../../src/store/bar-batch.ts'
+import { duckdb } from '../../src/store/duckdb.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 
@@ -86,7 +86,7 @@ export function openTestStore(dataDir: string, options: Partial<StoreOptions> = 
 
 /** Rows of a query in a database of its own, as a reader from outside sees them. */
 export async function readSql(sql: string, ...before: string[]): Promise<Record<string, unknown>[]> {
-  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
+  const instance = await duckdb.DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()
   try {
     for (const statement of before) await connection.run(statement)
