@@ -17,7 +17,8 @@ import {
 } from './limits.ts'
 
 export interface FollowOptions {
-  /** How long a change may wait for others to be sent with it; 0: until the event at hand is done. */
+  /** How long a change may wait for others to be sent with it, counted from the last flush: one that comes later than that
+   *  waits, as with 0, until the event at hand is done. */
   flushMs: number
   heartbeatMs: number
   stalledMsMax: number
@@ -92,7 +93,8 @@ export class FollowHub {
   /** The step from one cursor to the newest change, which nearly all followers of a tab take together. */
   #step: { from: Cursor; piece: Piece } | null = null
   #isScheduled = false
-  #flushTookMs = 0
+  /** Not before this is there another flush. */
+  #nextFlushAtMs = 0
   #sweeper: NodeJS.Timeout | null = null
   readonly byes: Record<ByeReason, number> = { draining: 0, slow_consumer: 0, max_age: 0 }
 
@@ -233,10 +235,8 @@ export class FollowHub {
   #wake(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    const { flushMs } = this.#options
-    const pauseMs = this.#flushTookMs < LONG_FLUSH_MS ? 0 : this.#flushTookMs
-    const waitMs = Math.max(flushMs, pauseMs)
-    if (waitMs === 0) setImmediate(this.#flush)
+    const waitMs = this.#nextFlushAtMs - this.#options.now()
+    if (waitMs <= 0) setImmediate(this.#flush)
     else setTimeout(this.#flush, waitMs)
   }
 
@@ -257,7 +257,10 @@ export class FollowHub {
       }
       if (follower.due.size === 0) this.#due.delete(follower)
     }
-    this.#flushTookMs = this.#options.now() - startedAtMs
+    const endedAtMs = this.#options.now()
+    const tookMs = endedAtMs - startedAtMs
+    const pauseMs = tookMs < LONG_FLUSH_MS ? 0 : tookMs
+    this.#nextFlushAtMs = Math.max(startedAtMs + this.#options.flushMs, endedAtMs + pauseMs)
   }
 
   /** Makes subscribers of tokens that changed due. */
