@@ -1,6 +1,6 @@
 // In: a folder and how many rows (`node bench/lake-writer.ts FOLDER ROWS`). Out: that many submissions in a lake there,
 // through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
-// A process of its own: its memory is the store's and nothing else's.
+// A process of its own: its memory is the store's and that of the rows on their way.
 import { openStore } from '../src/store/store.ts'
 import type { StoreDoor } from '../src/store/types.ts'
 import { peakRssBytes } from './frame.ts'
@@ -8,8 +8,10 @@ import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './tr
 
 export interface Written {
   rowsPerSecond: number
-  /** Of the process, while it wrote and merged. */
+  /** Of the process that wrote, while it did. */
   peakBytes: number
+  /** Of the process that merged. */
+  mergePeakBytes: number
   merges: number
 }
 
@@ -18,7 +20,14 @@ const FLUSH_ROWS = 65_536
 const COMMITS_AHEAD = 3
 const PROGRESS_ROWS = 16 * FLUSH_ROWS
 const HOUR_MS = 3_600_000
-const log = { info() {}, warn: console.error, error: console.error }
+let mergePeakBytes = 0
+const log = {
+  info({ peakBytes }: Record<string, unknown>): void {
+    if (typeof peakBytes === 'number') mergePeakBytes = Math.max(mergePeakBytes, peakBytes)
+  },
+  warn: console.error,
+  error: console.error,
+}
 
 /** Commits so many rows, a few batches ahead of the disk. */
 async function commitAll(store: StoreDoor, source: TrainingRows, count: number): Promise<void> {
@@ -74,7 +83,7 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   await tidy()
   const seconds = (performance.now() - started) / 1_000
   await store.close()
-  return { rowsPerSecond: rows / seconds, peakBytes: peakRssBytes(), merges }
+  return { rowsPerSecond: rows / seconds, peakBytes: peakRssBytes(), mergePeakBytes, merges }
 }
 
 const [folder, rows] = process.argv.slice(2)

@@ -21,7 +21,7 @@ import {
   temporaryPath,
   wholeOrGone,
 } from './lake-files.ts'
-import { LAKE_ROW_GROUP_ROWS, MERGE_ROOM, MERGES_AT_ONCE } from './limits.ts'
+import { LAKE_ROW_GROUP_ROWS, MERGE_ROOM } from './limits.ts'
 import {
   exchangeParts,
   forgetParts,
@@ -34,6 +34,7 @@ import {
   setBytes,
 } from './manifest.ts'
 import { planMerges } from './merge-plan.ts'
+import { openMerger } from './merger.ts'
 import { mergeParts } from './merging.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { lakeFolder, spillFolder } from './paths.ts'
@@ -68,6 +69,8 @@ export interface Lake {
   /** Merges small files; removes those that were replaced before the grace. `quietMs`: see merge-plan.ts. */
   tidy(nowMs: number, quietMs: number): Promise<{ merged: number; removed: number }>
   status(ackedSeq: number): Promise<LakeTableStatus[]>
+  /** Ends what is being merged; merges are refused from here on. */
+  close(): Promise<void>
 }
 
 export interface LakeOptions {
@@ -127,7 +130,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   const shelf = await openShelf(lakeDir)
   const room = openRoom(lakeDir, options.diskReserveMb)
   const { reach, log } = options
-  const merges = pLimit(MERGES_AT_ONCE)
+  const merger = openMerger()
   const tidies = pLimit(1)
   /** Tables whose last flush failed half-way: they are settled before the next one. */
   const unsettled = new Set<string>(LAKE_TABLES.map((table) => table.name))
@@ -283,9 +286,11 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   async function mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
     reach('merge:planned')
     room.require(MERGE_ROOM * parts.reduce((sum, { bytes }) => sum + bytes, 0))
+    const started = performance.now()
     const merged = await mergeParts(table, parts, {
       pathOf: shelf.pathOf,
-      spillDir: spillFolder(options.dataDir),
+      merger,
+      spillDir: join(spillFolder(options.dataDir), 'merge'),
       reach,
     })
     await database.maintenance.run(async (connection) => {
@@ -297,12 +302,16 @@ export async function openLake(database: Database, options: LakeOptions): Promis
       reach('merge:shown')
       await refreshCatalog(connection, nowMs)
     })
+    const { rows, bytes, peakBytes } = merged
+    const ms = Math.round(performance.now() - started)
+    const fields = { table: table.name, files: parts.length, rows, bytes, ms, peakBytes }
+    log({ level: 'info', message: 'files of the lake were merged', fields })
   }
 
   async function mergeTable(table: LakeTable, nowMs: number, quietMs: number): Promise<number> {
     const live = await database.maintenance.run((connection) => liveParts(connection, table.name))
     const groups = planMerges(live, nowMs - quietMs)
-    await Promise.all(groups.map((parts) => merges(() => mergeGroup(table, parts, nowMs))))
+    for (const parts of groups) await mergeGroup(table, parts, nowMs)
     return groups.length
   }
 
@@ -335,11 +344,19 @@ export async function openLake(database: Database, options: LakeOptions): Promis
 
   async function mergeAll(nowMs: number, quietMs: number): Promise<number> {
     let merged = 0
+    const failures: unknown[] = []
     for (const table of LAKE_TABLES) {
-      // A merge may make its table ready for the next one.
-      let groups = await mergeTable(table, nowMs, quietMs)
-      for (; groups > 0; groups = await mergeTable(table, nowMs, quietMs)) merged += groups
+      try {
+        // A merge may make its table ready for the next one.
+        let groups = await mergeTable(table, nowMs, quietMs)
+        for (; groups > 0; groups = await mergeTable(table, nowMs, quietMs)) merged += groups
+      } catch (error) {
+        // A table that cannot be merged is no reason to let the others fall to pieces.
+        failures.push(error)
+      }
     }
+    await merger.rest()
+    if (failures.length > 0) throw failures[0]
     return merged
   }
 
@@ -382,5 +399,5 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     })
   }
 
-  return { pathOf: shelf.pathOf, settle, flush, tidy, status }
+  return { pathOf: shelf.pathOf, settle, flush, tidy, status, close: merger.close }
 }

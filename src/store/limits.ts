@@ -45,7 +45,7 @@ export const RETRY_AFTER_S = 1
  * statement spins until it is done, and takes the core that the helper needs: a third of all that a submission cost.
  */
 export const DUCKDB_THREADS = 1
-export const DUCKDB_MEMORY_LIMIT = '512MB'
+export const DUCKDB_MEMORY_LIMIT = '384MB'
 /** The reader of trade files: its own small database in memory. */
 export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'
@@ -60,24 +60,34 @@ export const TIME_SAMPLE_ROWS = 10_000
 /** A row group of the lake's files; contract 10. */
 export const LAKE_ROW_GROUP_ROWS = 122_880
 /** Rows that one flush sorts and writes at once; a larger backlog takes several rounds. */
-export const FLUSH_ROWS_MAX = 1_000_000
+export const FLUSH_ROWS_MAX = 32_768
 
 /** Files of up to this many rows are of the lowest tier; eight of one tier are merged into one. */
 export const TIER_ROWS = 2_048
 export const MERGE_FILES_MIN = 8
 /** Rows of the largest file that merging makes. */
-export const MERGED_ROWS_MAX = 2_000_000
+export const MERGED_ROWS_MAX = 8_388_608
 /** A date that got no new file for this long is over: its files are made one. */
 export const DATE_QUIET_MS = 3_600_000
 /** A replaced file stays this long for readers who have begun. */
 export const LAKE_GRACE_MS_DEFAULT = 300_000
-/** Merges under way at once, and what they may use: a database in memory of its own, that spills to disk. */
-export const MERGES_AT_ONCE = 1
+/** The merging process: one merge at a time, in a database in memory of its own, that spills to disk. */
 export const MERGE_MEMORY_LIMIT = '384MB'
-/** Room on the disk that a merge needs, as a multiple of its files: it spills what it sorts, unpacked. */
-export const MERGE_ROOM = 8
 export const MERGE_THREADS = 1
-/** One merge; beyond it the round is given up and tried again. */
+/** JavaScript's heap in it. */
+export const MERGE_HEAP_MB = 128
+/** Its priority: 0 is usual, 19 the least. */
+export const MERGE_NICENESS = 5
+/** Rows that are sorted in memory at once; where they do not fit, half as many, down to the second number. */
+export const MERGE_SLICE_ROWS = 122_880
+export const MERGE_SLICE_ROWS_MIN = 1_920
+/** Rows whose keys tell where slices begin. */
+export const MERGE_SAMPLE_ROWS = 20_000
+/** Room on the disk that a merge needs, as a multiple of its files: their rows again in slices, and once more in one file. */
+export const MERGE_ROOM = 4
+/** One merge; beyond it its process is ended, and the next round tries again. */
+export const MERGE_TIMEOUT_MS = 1_800_000
+/** One round of housekeeping. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 
 /**

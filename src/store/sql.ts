@@ -85,8 +85,13 @@ export const selectList = (table: Table): string => table.columns.map(readable).
 export const lakeColumns = (table: Table): string =>
   table.columns.map((column) => identifier(column.name)).join(', ')
 
-/** Rows of a lake file: by mint where there is one, then by time; ties by the rest of the row, so that the order is one. */
-export const lakeOrder = (table: LakeTable): string => {
-  const byMint = table.columns.some((column) => column.name === 'mint') ? ['mint'] : []
-  return [...byMint, table.lakeDateColumn, table.columns[0].name].map(identifier).join(', ')
+/** What rows of a lake file are sorted by: mint where there is one, then time; ties by the first column, so that the order is one. */
+export const lakeKey = (table: LakeTable): readonly Column[] => {
+  const names = new Set(['mint', table.lakeDateColumn, table.columns[0].name])
+  return [...names].flatMap((name) => table.columns.filter((column) => column.name === name))
 }
+
+export const lakeOrder = (table: LakeTable): string =>
+  lakeKey(table)
+    .map(({ name }) => identifier(name))
+    .join(', ')

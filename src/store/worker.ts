@@ -184,6 +184,7 @@ const handlers: Handlers = {
   },
   async close({ nowMs, ackedSeq }) {
     const { bars, database, committer, journal, lake } = opened()
+    await lake.close()
     await committer.retract(ackedSeq)
     await journal.spread(ackedSeq)
     await bars.stage(nowMs)
@@ -208,6 +209,7 @@ async function fail(error: unknown): Promise<void> {
     fields: { error: String(error) },
   })
   try {
+    await cellar?.lake.close()
     await endOwnDatabases()
     await cellar?.database.close()
   } finally {

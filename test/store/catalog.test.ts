@@ -1,10 +1,11 @@
 // In: a lake that is written, merged and cleared while it is read. Out: proof of what a reader of the catalog sees.
-import { readdirSync, renameSync, statSync } from 'node:fs'
+import { readdirSync, renameSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../src/schema/tables.ts'
 import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
+import { openMerger } from '../../src/store/merger.ts'
 import { mergeParts } from '../../src/store/merging.ts'
 import { selectFromFiles } from '../../src/store/parquet-sql.ts'
 import { LAKE_TABLES, literal } from '../../src/store/sql.ts'
@@ -211,15 +212,30 @@ test('files of an older schema are NULL in the columns that they lack, read alon
     [1, old],
     [2, young],
   ])
+  const merger = openMerger()
   const merged = await mergeParts(table, [part(1, older), part(2, newer)], {
     pathOf: ({ first, last }) =>
       first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
+    merger,
     spillDir: join(folder, 'spill'),
     reach: () => {},
   })
+  await merger.close()
   expect(merged.rows).toBe(2)
   expect(await readSql(`SELECT note FROM '${folder}/merged/both.parquet' ORDER BY schema_version`)).toEqual([
     { note: null },
     { note: 'word' },
   ])
+})
+
+test('a table that cannot be merged leaves the others to be merged', async () => {
+  await flushEach(MERGE_FILES_MIN * 2)
+  const broken = join(folder, 'lake/.files/training', held().map(String).sort()[1])
+  truncateSync(broken, statSync(broken).size - 10)
+  await expect(store.tidyLake()).rejects.toThrow(/parquet/i)
+  const [ledger] = await read(
+    'SELECT count(*)::INT AS rows, (SELECT count(*)::INT FROM lake.lake_files ' +
+      `WHERE table_name = 'xp_ledger') AS files FROM lake.xp_ledger`,
+  )
+  expect(ledger).toEqual({ rows: MERGE_FILES_MIN * 2, files: 2 })
 })
