@@ -1,7 +1,7 @@
 // In: how many rows, and where. Out: the same submissions thrice: a lake that the store wrote and merged; one Parquet file
 // of all of them, ideally sorted; and a file for each ten seconds, as a writer leaves that never merges. Times queries
 // over any of them. Nothing of it stays longer than the benchmark.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,8 +48,12 @@ export interface Sets {
   written: string
 }
 
-/** Where this run's sets are: candidates are processes of their own and inherit it. */
+/**
+ * Where this run's sets are: candidates are processes of their own and inherit it. Whoever sets it keeps them there, and
+ * may ask again without writing them anew: ten million rows take half an hour.
+ */
 const FOLDER = 'MINTLAKE_BENCH_LAKE'
+const isKept = process.env[FOLDER] !== undefined
 
 /** The sets of this run; throws where none were written. */
 export function setsOfRun(): Sets {
@@ -69,7 +73,7 @@ async function inDuckdb<Value>(
   work: (connection: DuckDBConnection) => Promise<Value>,
 ): Promise<Value> {
   const spill = join(tmpdir(), 'mintlake-bench', 'spill')
-  const instance = await DuckDBInstance.create(path, { memory_limit: '2GB', temp_directory: spill })
+  const instance = await DuckDBInstance.create(path, { memory_limit: '8GB', temp_directory: spill })
   const connection = await instance.connect()
   try {
     return await work(connection)
@@ -101,11 +105,12 @@ async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
   rmSync(database)
 }
 
-/** Writes all three, in a folder of this run's own. */
+/** Writes all three, in a folder of this run's own unless the environment names one. */
 export async function writeSets(rows: number): Promise<void> {
-  process.env[FOLDER] = mkdtempSync(join(tmpdir(), 'mintlake-bench-lake-'))
+  process.env[FOLDER] ??= mkdtempSync(join(tmpdir(), 'mintlake-bench-lake-'))
   const sets = setsOfRun()
-  mkdirSync(sets.lake)
+  if (existsSync(sets.written)) return
+  mkdirSync(sets.lake, { recursive: true })
   const words = ['--no-warnings', WRITER, sets.lake, `${rows}`]
   const written = await jsonOf<Written>(process.execPath, words, WRITER_MS_MAX)
   await inDuckdb(':memory:', async (connection) => {
@@ -117,6 +122,7 @@ export async function writeSets(rows: number): Promise<void> {
 }
 
 export function removeSets(): void {
+  if (isKept) return
   const root = process.env[FOLDER]
   if (root !== undefined) rmSync(root, { recursive: true, force: true })
   delete process.env[FOLDER]
