@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { C1, Unpackr } from 'msgpackr'
 import { ServiceError } from '../schema/errors.ts'
-import type { EventRejection, EventSink } from '../schema/event.ts'
+import type { EventRejection, EventSink, IngestRecord, TradeEvent } from '../schema/event.ts'
 import {
   INGEST_BODY_BYTES_MAX,
   INGEST_ERRORS_MAX,
@@ -12,7 +12,10 @@ import {
   INGEST_LINE_CHARS_MIN,
   INGEST_SLICE_RECORDS,
 } from './limits.ts'
-import { isFault, readRecord } from './record.ts'
+import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
+import { recordEnd } from './record-end.ts'
+import { TradeLineReader } from './trade-line.ts'
+import { TradeMapReader } from './trade-map.ts'
 
 export interface IngestError {
   /** Which record, from 0; blank lines are not counted. */
@@ -66,7 +69,15 @@ class Intake implements IngestResult {
   }
 
   take(record: unknown): void {
-    const event = readRecord(record, this.receivedAtMs)
+    this.deliver(readRecord(record, this.receivedAtMs))
+  }
+
+  /** Takes a trade that was read from the bytes themselves. */
+  takeTrade(trade: TradeEvent): void {
+    this.deliver(timeFault(trade.ts, this.receivedAtMs) ?? trade)
+  }
+
+  private deliver(event: IngestRecord | RecordFault): void {
     if (isFault(event)) {
       this.refuse(event.code, event.message)
       return
@@ -104,41 +115,38 @@ function takeLine(line: string, intake: Intake): void {
   else intake.take(record)
 }
 
+const NEWLINE = 0x0a
+const BYTE_ORDER_MARK = '\ufeff'
+
 const OPEN_BRACE = 0x7b
 const isBlank = (line: string): boolean => line.charCodeAt(0) !== OPEN_BRACE && line.trim() === ''
 
-function textReader(text: string, intake: Intake): Reader {
-  let position = text.charCodeAt(0) === 0xfeff ? 1 : 0
-  return (recordsMax) => {
-    for (let taken = 0; taken < recordsMax && position < text.length; taken++) {
-      const newline = text.indexOf('\n', position)
-      const end = newline === -1 ? text.length : newline
-      const line = text.slice(position, end)
-      position = end + 1
-      if (!isBlank(line)) takeLine(line, intake)
-    }
-    return position < text.length
+/** Of a body that is not UTF-8 as a whole only the lines that are not are lost. */
+function ndjsonReader(body: Buffer, intake: Intake): Reader {
+  const trades = new TradeLineReader(body)
+  const isText = isUtf8(body)
+  let position = body.toString('utf8', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
+  /** Takes the line up to `end` as text. */
+  const takeText = (end: number) => {
+    const line = isText || isUtf8(body.subarray(position, end)) ? body.toString('utf8', position, end) : null
+    if (line === null) intake.refuse('invalid_json', 'not valid UTF-8')
+    else if (!isBlank(line)) takeLine(line, intake)
   }
-}
-
-/** For a body that is not UTF-8 as a whole: only the lines that are not are lost. */
-function bytesReader(body: Buffer, intake: Intake): Reader {
-  let position = 0
   return (recordsMax) => {
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
-      const newline = body.indexOf(0x0a, position)
+      const trade = trades.read(position)
+      if (trade !== null) {
+        position = trades.end
+        intake.takeTrade(trade)
+        continue
+      }
+      const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
-      const line = body.subarray(position, end)
+      takeText(end)
       position = end + 1
-      if (!isUtf8(line)) intake.refuse('invalid_json', 'not valid UTF-8')
-      else if (!isBlank(line.toString('utf8'))) takeLine(line.toString('utf8'), intake)
     }
     return position < body.length
   }
-}
-
-function ndjsonReader(body: Buffer, intake: Intake): Reader {
-  return isUtf8(body) ? textReader(body.toString('utf8'), intake) : bytesReader(body, intake)
 }
 
 /** Bytes of an array's head and how many items it announces; null where the body is not an array. */
@@ -154,48 +162,103 @@ const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsTyp
 
 /**
  * An array is read item by item like records one after another: so a fault in the middle costs only what follows it.
- * The callback's own errors are bugs, not bad input, and are thrown as they are.
  */
-function msgpackReader(body: Buffer, intake: Intake): Reader {
-  const head = arrayHead(body)
-  let position = head?.bytes ?? 0
-  let left = head?.items ?? Number.POSITIVE_INFINITY
-  return (recordsMax) => {
-    let taken = 0
-    let bug: { error: unknown } | null = null
-    const base = position
-    try {
-      if (left > 0 && position < body.length) {
-        unpackr.unpackMultiple(body.subarray(base), (record: unknown, _start?: number, end?: number) => {
-          if (record === C1) throw new Error('0xc1 is no msgpack')
-          try {
-            intake.take(record)
-          } catch (error) {
-            bug = { error }
-          }
-          position = base + (end as number)
-          left--
-          return bug === null && ++taken < recordsMax && left > 0
-        })
-      }
-    } catch {
-      if (bug === null) intake.refuse('invalid_msgpack', 'not valid msgpack; nothing after it was read')
-      left = 0
-      position = body.length
-    }
-    if (bug !== null) throw (bug as { error: unknown }).error
-    return msgpackLeft()
+class MsgpackRecords {
+  private readonly body: Buffer
+  private readonly intake: Intake
+  private readonly trades: TradeMapReader
+  private readonly isArray: boolean
+  private position: number
+  private left: number
+
+  constructor(body: Buffer, intake: Intake) {
+    const head = arrayHead(body)
+    this.body = body
+    this.intake = intake
+    this.trades = new TradeMapReader(body)
+    this.isArray = head !== null
+    this.position = head?.bytes ?? 0
+    this.left = head?.items ?? Number.POSITIVE_INFINITY
   }
 
-  function msgpackLeft(): boolean {
-    if (position < body.length) {
-      if (left > 0) return true
-      intake.refuse('invalid_msgpack', 'bytes after the end of the array; they were not read')
-    } else if (left > 0 && head !== null) {
-      intake.refuse('invalid_msgpack', `the array ends ${left} records early`)
+  take(recordsMax: number): boolean {
+    let taken = 0
+    while (taken < recordsMax && this.hasNext()) {
+      const trade = this.trades.read(this.position)
+      if (trade === null) {
+        taken += this.takeByLibrary(recordsMax - taken)
+        continue
+      }
+      this.position = this.trades.end
+      this.left--
+      taken++
+      this.intake.takeTrade(trade)
     }
+    if (this.hasNext()) return true
+    this.finish()
     return false
   }
+
+  /** Takes records as the library reads them, up to the next trade that does without. @returns how many. */
+  private takeByLibrary(recordsMax: number): number {
+    const base = this.position
+    const { count, end } = this.run(recordsMax)
+    const records: unknown[] = []
+    let isBroken = false
+    try {
+      unpackr.unpackMultiple(
+        this.body.subarray(base, end),
+        (record: unknown, _start?: number, next?: number) => {
+          if (record === C1) throw new Error('0xc1 is no msgpack')
+          records.push(record)
+          this.position = base + (next as number)
+          return records.length < count
+        },
+      )
+    } catch {
+      isBroken = true
+    }
+    this.left -= records.length
+    for (const record of records) this.intake.take(record)
+    if (isBroken) {
+      this.intake.refuse('invalid_msgpack', 'not valid msgpack; nothing after it was read')
+      this.left = 0
+      this.position = this.body.length
+    }
+    return records.length
+  }
+
+  /** The next records for the library, which looks through all that it is given before it reads: no more than those. */
+  private run(recordsMax: number): { count: number; end: number } {
+    const countMax = Math.min(recordsMax, this.left)
+    let end = this.position
+    let count = 0
+    do {
+      const next = recordEnd(this.body, end)
+      if (next === -1) return { count: countMax, end: this.body.length }
+      end = next
+      count++
+    } while (count < countMax && end < this.body.length && this.trades.read(end) === null)
+    return { count, end }
+  }
+
+  private hasNext(): boolean {
+    return this.left > 0 && this.position < this.body.length
+  }
+
+  /** An array must end where its head said. */
+  private finish(): void {
+    if (this.position < this.body.length) {
+      this.intake.refuse('invalid_msgpack', 'bytes after the end of the array; they were not read')
+    } else if (this.left > 0 && this.isArray) {
+      this.intake.refuse('invalid_msgpack', `the array ends ${this.left} records early`)
+    }
+  }
+}
+
+function msgpackReader(body: Buffer, intake: Intake): Reader {
+  const records = new MsgpackRecords(body, intake)
+  return (recordsMax) => records.take(recordsMax)
 }
 
 const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

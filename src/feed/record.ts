@@ -1,10 +1,9 @@
 // In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
 // Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
-// schema alone judges the rest and explains every fault. Never touches the market.
+// schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
 import { type IngestRecord, ingestRecordSchema, type TradeEvent, tradeEventSchema } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
-import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from './limits.ts'
-import { RecentMap } from './recent-map.ts'
+import { TS_AHEAD_MS_MAX } from './limits.ts'
 
 export interface RecordFault {
   code: string
@@ -15,21 +14,10 @@ const { minValue: TS_MS_MIN, maxValue: TS_MS_MAX } = tradeEventSchema.shape.ts a
   minValue: number
   maxValue: number
 }
-const TEXT_CHARS_MAX = 128
+/** Longer text is cut. */
+export const TEXT_CHARS_MAX = 128
 const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * 86_400_000
 const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
-
-const knownMints = new RecentMap<string>(MINT_CACHE_ENTRIES_MAX)
-
-/** The one shared string of a well-formed mint (so that later look-ups find its hash computed), or null. */
-export function canonicalMint(mint: unknown): string | null {
-  if (typeof mint !== 'string') return null
-  const known = knownMints.get(mint)
-  if (known !== undefined) return known
-  if (!isMint(mint)) return null
-  knownMints.set(mint, mint)
-  return mint
-}
 
 const isAmount = (value: unknown): value is number =>
   typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
@@ -41,21 +29,24 @@ const isTime = (value: unknown): value is number =>
 const cut = (text: string | null | undefined): string | null | undefined =>
   text != null && text.length > TEXT_CHARS_MAX ? text.slice(0, TEXT_CHARS_MAX) : text
 
+/** What a trade must keep besides its mint. */
+export function isSound(trade: Partial<TradeEvent>): boolean {
+  const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } = trade
+  if (side !== 'buy' && side !== 'sell') return false
+  if (!isTime(ts) || !isAmount(tokenAmount)) return false
+  if (priceUsd == null && solAmount == null) return false
+  if (!isAbsentOrPositive(priceUsd) || !isAbsentOrAmount(solAmount)) return false
+  if (!isAbsentOrPositive(vSol) || !isAbsentOrPositive(vTokens)) return false
+  return isAbsentOrText(wallet) && isAbsentOrText(tx)
+}
+
 /**
  * A trade, or null where the schema has to say what is wrong. Every trade has the same keys in the same order, so that
  * the engine's code sees one shape.
  */
 export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
-  const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } =
-    record as Partial<TradeEvent>
-  if (side !== 'buy' && side !== 'sell') return null
-  if (!isTime(ts) || !isAmount(tokenAmount)) return null
-  if (priceUsd == null && solAmount == null) return null
-  if (!isAbsentOrPositive(priceUsd) || !isAbsentOrAmount(solAmount)) return null
-  if (!isAbsentOrPositive(vSol) || !isAbsentOrPositive(vTokens)) return null
-  if (!isAbsentOrText(wallet) || !isAbsentOrText(tx)) return null
-  const mint = canonicalMint(record.mint)
-  if (mint === null) return null
+  if (!isSound(record) || !isMint(record.mint)) return null
+  const { mint, ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
   return {
     type: 'trade',
     mint,
@@ -80,7 +71,8 @@ function bySchema(record: unknown): IngestRecord | RecordFault {
   return { code, message: field === '' ? issue.message : `${field}: ${issue.message}` }
 }
 
-function timeFault(ts: number, receivedAtMs: number): RecordFault | null {
+/** Why an event of that time is not taken, if it is not. */
+export function timeFault(ts: number, receivedAtMs: number): RecordFault | null {
   if (ts > receivedAtMs + TS_AHEAD_MS_MAX) {
     const unit = ts > receivedAtMs * 1e5 ? 'nanoseconds' : ts > receivedAtMs * 100 ? 'microseconds' : null
     const hint = unit === null ? '' : `; it looks like ${unit}, send Unix milliseconds`
