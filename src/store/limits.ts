@@ -8,7 +8,7 @@ export const BATCH_ROWS_MAX = 8_192
 /** Rows of one `commit` call: they cannot be split over transactions. */
 export const COMMIT_ROWS_MAX = 8_192
 /** Rows that one step moves from the journal to their tables: bounds its memory. */
-export const SPREAD_ROWS_MAX = 2_048
+export const SPREAD_ROWS_MAX = 8_192
 /** Rows in the journal from which on they are moved without waiting for the next flush. */
 export const JOURNAL_ROWS_SPREAD = 16_384
 /** A log this long is written into its database file; beyond the second the next commit does so itself, and waits. */

@@ -9,7 +9,7 @@ import {
   TABLES,
 } from '../schema/tables.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from './limits.ts'
-import { identifier, JOURNAL, literal, MARKET_DATABASE, ROW_SEQ } from './sql.ts'
+import { identifier, literal, MARKET_DATABASE, ROW_SEQ } from './sql.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -18,12 +18,13 @@ const LAST: Horizon = '24h'
 const DEAD_SILENCE_MS = 6 * HOUR_MS
 const DEAD_PRICE_SHARE = 0.01
 
-/** The outcome's row number is its example's: both come and go together. */
+/**
+ * Of examples that are in their table already: their JSON is not read again. The outcome's row number is its example's:
+ * both come and go together.
+ */
 export const openOutcomes = (range: string): string => `INSERT INTO outcomes_open
   (${ROW_SEQ}, analysis_id, mint, submitted_at, base_price_usd, horizons_done)
-  SELECT ${ROW_SEQ}, json ->> '$.analysis_id', json ->> '$.mint', epoch_ms((json ->> '$.submitted_at')::BIGINT),
-    (json ->> '$.price_usd')::DOUBLE, 0
-  FROM ${JOURNAL} WHERE table_name = 'training' AND ${range}`
+  SELECT ${ROW_SEQ}, analysis_id, mint, submitted_at, price_usd, 0 FROM training WHERE ${range}`
 
 /** Submissions whose next horizon is `horizon` and lies before `knownToMs`, oldest first. */
 export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>
