@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../lib/assert.ts'
 import { TABLES } from '../schema/tables.ts'
 import { type EncodedWrite, KNOWN_AT } from './cells.ts'
-import { type Database, isDurableError, query, transaction } from './database.ts'
+import { type Database, isDurableError, query } from './database.ts'
 import { appendToJournal } from './journal.ts'
 import { EVER_LISTED } from './manifest.ts'
 import { ALL_TABLES, identifier, JOURNAL, JOURNAL_MARK, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
@@ -84,8 +84,8 @@ export async function openCommitter(
         // Each commit is younger than the one before, even where the clock is set back: whoever has read all rows up to
         // one `known_at` goes on from there and misses none.
         const knownAtMs = Math.max(nowMs, lastKnownAtMs + 1)
-        const append = () => appendToJournal(connection, writes, lastSeq + 1, knownAtMs)
-        await transaction(connection, append).catch((error: unknown) => {
+        // One statement, so a transaction by itself: to begin and to commit one would cost as much again.
+        await appendToJournal(connection, writes, lastSeq + 1, knownAtMs).catch((error: unknown) => {
           if (!isDurableError(error)) throw error
           onBroken(error)
         })

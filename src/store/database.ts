@@ -53,7 +53,9 @@ export interface Database {
 const FATAL = /FATAL Error|INTERNAL Error|has been invalidated/
 const FULL = /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/
 const DURABLE = /COMMIT succeeded and is durable/
-const WORLD = /^(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error/i
+/** Rows are checked before they are appended: an append that fails is never theirs. */
+const WORLD =
+  /^(Failed to append|(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error)/i
 
 /** True when DuckDB will not answer again before it is opened anew. A ServiceError is ours, whatever it tells of. */
 export const isFatalError = (error: unknown): boolean =>

@@ -125,6 +125,7 @@ test.each([
   ['TransactionContext Error: Failed to commit: Could not write file', true],
   ['FATAL Error: Failed: database has been invalidated because of a previous fatal error', true],
   ['Out of Memory Error: could not allocate block', true],
+  ['Failed to append: Failed to commit: Could not write file "x.wal": Input/output error', true],
   ['Constraint Error: NOT NULL constraint failed: training.mint', false],
   ['Conversion Error: Could not convert string', false],
 ])('%s is the world’s fault: %s', (message, expected) => {
