@@ -1,7 +1,10 @@
 // In: nothing. Out: the DataPoint: its fields, types, units and which of them a patch may set. The one source for the
 // TypeScript type, OpenAPI, the docs and the patch validator. Never holds a value.
 import { z } from 'zod'
+import { ENRICHED, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
+
+export { ENRICHED_FIELDS, SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from './features.ts'
 
 const usd = (description: string) => z.number().nullable().meta({ description, unit: 'USD' })
 const percent = (description: string) =>
@@ -10,7 +13,6 @@ const change = (description: string) => z.number().nullable().meta({ description
 const count = (description: string) => z.number().int().min(0).nullable().meta({ description, unit: 'count' })
 const text = (description: string) => z.string().nullable().meta({ description })
 const flag = (description: string) => z.boolean().meta({ description })
-const knownFlag = (description: string) => z.boolean().nullable().meta({ description })
 
 export const topHolderSchema = z.object({
   address: z.string().max(64),
@@ -28,18 +30,17 @@ export const recentTradeSchema = z.object({
 
 export const skillSchema = z.object({ id: z.string(), method: z.enum(['GET', 'POST']), path: z.string() })
 
-/** The nine fields that the server resolves and that clients never send (specification 2.5). */
-export const enrichedShape = {
-  has_freeze_authority: knownFlag('The freeze authority is set'),
-  has_mint_authority: knownFlag('The mint authority is set'),
-  transfer_fee_enabled: knownFlag('Transfers carry a fee (Token-2022)'),
-  is_mutable_metadata: knownFlag('The metadata can be changed'),
-  top10_holder_pct_onchain: percent('Share of the ten largest on-chain holders'),
-  unique_wallet_24h: count('Wallets that traded in the last 24 hours'),
-  unique_wallet_1h: count('Wallets that traded in the last hour'),
-  buy_volume_24h_usd: usd('Buy volume of the last 24 hours'),
-  sell_volume_24h_usd: usd('Sell volume of the last 24 hours'),
-} as const
+const enrichedShape = {
+  has_freeze_authority: z.boolean().nullable().meta(ENRICHED.has_freeze_authority),
+  has_mint_authority: z.boolean().nullable().meta(ENRICHED.has_mint_authority),
+  transfer_fee_enabled: z.boolean().nullable().meta(ENRICHED.transfer_fee_enabled),
+  is_mutable_metadata: z.boolean().nullable().meta(ENRICHED.is_mutable_metadata),
+  top10_holder_pct_onchain: z.number().min(0).max(100).nullable().meta(ENRICHED.top10_holder_pct_onchain),
+  unique_wallet_24h: z.number().int().min(0).nullable().meta(ENRICHED.unique_wallet_24h),
+  unique_wallet_1h: z.number().int().min(0).nullable().meta(ENRICHED.unique_wallet_1h),
+  buy_volume_24h_usd: z.number().nullable().meta(ENRICHED.buy_volume_24h_usd),
+  sell_volume_24h_usd: z.number().nullable().meta(ENRICHED.sell_volume_24h_usd),
+} satisfies Record<EnrichedField, z.ZodType>
 
 export const dataPointSchema = z.object({
   mint: z.string().meta({ description: 'Mint address, base58' }),
@@ -126,28 +127,10 @@ export const dataPointSchema = z.object({
 })
 
 export type DataPoint = z.infer<typeof dataPointSchema>
-export type Enriched = Pick<DataPoint, keyof typeof enrichedShape>
-export const ENRICHED_FIELDS = Object.keys(enrichedShape) as (keyof Enriched)[]
+export type Enriched = Pick<DataPoint, EnrichedField>
 
 /** Version of the DataPoint's schema, the `version` field. */
 export const DATAPOINT_VERSION = '1'
-
-/** What a submission's snapshot is compared on: the nine numeric fields of the specification's section 2.2. */
-export const SNAPSHOT_FIELDS = [
-  'priceUsd',
-  'marketCap',
-  'volume24h',
-  'liquidity',
-  'holderCount',
-  'top10HolderPct',
-  'buys24h',
-  'sells24h',
-  'bondingProgress',
-] as const
-export type SnapshotField = (typeof SNAPSHOT_FIELDS)[number]
-
-/** The nine values of one DataPoint version; null where unknown. */
-export type SnapshotValues = Record<SnapshotField, number | null>
 
 /** Fields that follow from others or from the reading itself: a patch that names one is refused. */
 const NEVER_PATCHED = ['mint', 'snapshotAt', 'ttl', 'version', 'recentTrades', 'sparkline', 'skills'] as const

@@ -1,6 +1,6 @@
 // In: nothing. Out: every table of the store and of the lake: column names, DuckDB types, units and meaning, once.
 // The store's DDL and appenders, the Parquet schema and the data dictionary all come from here. Never holds a row.
-import { ENRICHED_FIELDS, enrichedShape, SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
+import { ENRICHED, type Meaning, SNAPSHOT_FIELDS, type SnapshotField } from './features.ts'
 
 export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMP' | 'VARCHAR[]'
 
@@ -71,8 +71,7 @@ const snapshotColumns = (prefix: string, describe: (unit: string) => string): Co
 const enrichedType = (name: string): ColumnType =>
   name.startsWith('unique_') ? 'BIGINT' : /^(has_|is_|transfer_)/.test(name) ? 'BOOLEAN' : 'DOUBLE'
 
-const enrichedColumns = ENRICHED_FIELDS.map((name) => {
-  const { description, unit } = enrichedShape[name].meta() as { description: string; unit?: string }
+const enrichedColumns = Object.entries<Meaning>(ENRICHED).map(([name, { description, unit }]) => {
   const meaning = unit === undefined ? description : `${description}, ${unit}`
   return optional(name, enrichedType(name), `Feature, resolved by the server: ${meaning}`)
 })

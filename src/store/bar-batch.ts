@@ -1,6 +1,6 @@
 // In: closed bars, one by one. Out: batches of them as columns-to-be: mints beside one array of numbers, cheap to hand to
 // another thread. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
-import { TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
+import { TIMEFRAMES, type Timeframe } from '../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from './limits.ts'
 
 /** The numbers of one bar, in the order in which they lie in a batch. `tf` is the timeframe's place among TIMEFRAMES. */

@@ -1,7 +1,7 @@
 // In: closed bars, token by token ascending in time. Out: for each whether it is new, comes again, or may be in the lake
 // from an earlier run. Knows the last bar of so many tokens; of one that it forgot it says that it does not know.
 // Never reads a file.
-import { TIMEFRAMES } from '../schema/bar.ts'
+import { TIMEFRAMES } from '../schema/timeframe.ts'
 import { BAR_MARKS_MAX } from './limits.ts'
 
 /** `doubtful`: the lake must be asked. */

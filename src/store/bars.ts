@@ -8,8 +8,8 @@ import type {
   DuckDBDoubleVector,
   DuckDBVarCharVector,
 } from '@duckdb/node-api'
-import { TIMEFRAMES } from '../schema/bar.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../schema/tables.ts'
+import { TIMEFRAMES } from '../schema/timeframe.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
 import { appending, type Database, query } from './database.ts'

@@ -1,0 +1,42 @@
+// In: nothing. Out: what a submission is judged by and trained on, of the DataPoint: the fields that are compared, and
+// those that the server adds, with their units. Loads nothing: threads that check no input have no use for zod.
+
+/** What a submission's snapshot is compared on: the nine numeric fields of the specification's section 2.2. */
+export const SNAPSHOT_FIELDS = [
+  'priceUsd',
+  'marketCap',
+  'volume24h',
+  'liquidity',
+  'holderCount',
+  'top10HolderPct',
+  'buys24h',
+  'sells24h',
+  'bondingProgress',
+] as const
+export type SnapshotField = (typeof SNAPSHOT_FIELDS)[number]
+
+/** The nine values of one DataPoint version; null where unknown. */
+export type SnapshotValues = Record<SnapshotField, number | null>
+
+export interface Meaning {
+  description: string
+  unit?: string
+}
+
+/** The nine fields that the server resolves and that clients never send (specification 2.5). */
+export const ENRICHED = {
+  has_freeze_authority: { description: 'The freeze authority is set' },
+  has_mint_authority: { description: 'The mint authority is set' },
+  transfer_fee_enabled: { description: 'Transfers carry a fee (Token-2022)' },
+  is_mutable_metadata: { description: 'The metadata can be changed' },
+  top10_holder_pct_onchain: {
+    description: 'Share of the ten largest on-chain holders',
+    unit: 'percent 0-100',
+  },
+  unique_wallet_24h: { description: 'Wallets that traded in the last 24 hours', unit: 'count' },
+  unique_wallet_1h: { description: 'Wallets that traded in the last hour', unit: 'count' },
+  buy_volume_24h_usd: { description: 'Buy volume of the last 24 hours', unit: 'USD' },
+  sell_volume_24h_usd: { description: 'Sell volume of the last 24 hours', unit: 'USD' },
+} as const satisfies Record<string, Meaning>
+export type EnrichedField = keyof typeof ENRICHED
+export const ENRICHED_FIELDS = Object.keys(ENRICHED) as EnrichedField[]

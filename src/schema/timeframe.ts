@@ -1,0 +1,17 @@
+// In: nothing. Out: the timeframes of bars. Loads nothing: threads that check no input have no use for zod.
+
+/** Length of each timeframe in milliseconds, finest first; each divides the next. */
+export const TIMEFRAME_MS = {
+  '1s': 1_000,
+  '5s': 5_000,
+  '15s': 15_000,
+  '1m': 60_000,
+  '5m': 300_000,
+  '15m': 900_000,
+  '1h': 3_600_000,
+  '4h': 14_400_000,
+  '1d': 86_400_000,
+} as const
+
+export type Timeframe = keyof typeof TIMEFRAME_MS
+export const TIMEFRAMES = Object.keys(TIMEFRAME_MS) as Timeframe[]
