@@ -57,9 +57,11 @@ export async function thin(
   nowMs: number,
   { keptSeqs, reach }: ThinningOptions,
 ): Promise<number> {
+  const goneSeq = ackedSeq - keptSeqs
+  if (goneSeq < 1) return 0
   let steps = 0
   for (const { name } of LAKE_TABLES) {
-    const upToSeq = Math.min((await nextSeq(connection, name)) - 1, ackedSeq - keptSeqs)
+    const upToSeq = Math.min((await nextSeq(connection, name)) - 1, goneSeq)
     steps += await thinTable(connection, name as TableName, upToSeq, nowMs, reach)
   }
   return steps
