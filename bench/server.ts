@@ -6,7 +6,6 @@ import { App, us_socket_local_port } from 'uWebSockets.js'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fastify from 'fastify'
 import { readConfig } from '../src/config.ts'
 import { startHouse } from '../src/house.ts'
 import { Market } from '../src/market/market.ts'
@@ -126,6 +125,7 @@ async function uws(): Promise<number> {
 
 async function fastifyWith(isStringified: boolean): Promise<number> {
   const { buffer, value, contentType } = constantBody()
+  const { fastify } = await import('fastify')
   const app = fastify()
   const isList = Array.isArray(value)
   app.get('/*', (_, reply) => {

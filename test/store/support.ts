@@ -11,7 +11,6 @@ import {
   type Write,
 } from '../../src/schema/tables.ts'
 import type { ClosedBar } from '../../src/store/bar-batch.ts'
-import { duckdb } from '../../src/store/duckdb.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 
@@ -86,6 +85,8 @@ export function openTestStore(dataDir: string, options: Partial<StoreOptions> = 
 
 /** Rows of a query in a database of its own, as a reader from outside sees them. */
 export async function readSql(sql: string, ...before: string[]): Promise<Record<string, unknown>[]> {
+  // Loaded by who reads: most processes that tests start only write, and load DuckDB in the store's thread alone.
+  const { duckdb } = await import('../../src/store/duckdb.ts')
   const instance = await duckdb.DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()
   try {
