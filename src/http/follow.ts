@@ -75,9 +75,16 @@ export class Follower {
 
 /** How often followers are looked at for their age, their silence, and bars that time has closed. */
 const SWEEP_MS_MAX = 1_000
-/** A flush that took this long is followed by a pause of the same length, so that requests have half of the process. A
- *  shorter one needs none: each turn of the event loop serves the requests that wait before it flushes again. */
+/** A flush of so much work is followed by a pause of the same length, so that requests have half of the process. A shorter
+ *  one needs none: each turn of the event loop serves the requests that wait before it flushes again. What counts is this
+ *  thread's work: one that others kept from it is late as it is. */
 const LONG_FLUSH_MS = 5
+
+/** Processor time of this thread so far. */
+function workedMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
 
 export class FollowHub {
   readonly #market: MarketDoor
@@ -242,7 +249,9 @@ export class FollowHub {
 
   #flush = (): void => {
     this.#isScheduled = false
-    const startedAtMs = this.#options.now()
+    const { flushMs, now } = this.#options
+    const startedAtMs = now()
+    const workedBeforeMs = workedMs()
     this.#markChanged()
     this.#step = null
     for (const follower of this.#ofTabs) {
@@ -257,10 +266,9 @@ export class FollowHub {
       }
       if (follower.due.size === 0) this.#due.delete(follower)
     }
-    const endedAtMs = this.#options.now()
-    const tookMs = endedAtMs - startedAtMs
-    const pauseMs = tookMs < LONG_FLUSH_MS ? 0 : tookMs
-    this.#nextFlushAtMs = Math.max(startedAtMs + this.#options.flushMs, endedAtMs + pauseMs)
+    const workMs = workedMs() - workedBeforeMs
+    const pauseMs = workMs < LONG_FLUSH_MS ? 0 : workMs
+    this.#nextFlushAtMs = Math.max(startedAtMs + flushMs, now() + pauseMs)
   }
 
   /** Makes subscribers of tokens that changed due. */
