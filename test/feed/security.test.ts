@@ -170,7 +170,7 @@ test('a provider that does not answer in time, or answers without end, is given 
     response.writeHead(200)
     response.end(Buffer.alloc(2 * 1024 * 1024, 0x20))
   }
-  const feed = start(sink, { timeoutMs: 50 })
+  const feed = start(sink, { timeoutMs: 1_000 })
   await feed.resolve(mint)
   expect(sink.events).toEqual([])
   expect(feed.describe().faults).toEqual({ timeout: 1, malformed: 1 })
