@@ -35,7 +35,15 @@ import { KEY_UNKNOWN, Rankings } from './rankings.ts'
 import { RecentTrades } from './recent-trades.ts'
 import { DataPointText } from './render.ts'
 import { Tape } from './tape.ts'
-import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, TokenTable, type TokenText } from './tokens.ts'
+import {
+  type Columns,
+  FLAG_COMPLETE,
+  FLAG_LIQUIDITY_PATCHED,
+  FLAG_LIVE,
+  rowOf,
+  TokenTable,
+  type TokenText,
+} from './tokens.ts'
 import type {
   BarColumns,
   Bars,
@@ -78,6 +86,7 @@ export class Market implements MarketDoor {
   /** Market time at which this market began to watch. */
   sinceMs = 0
   readonly #tokens: TokenTable
+  readonly #columns: Columns
   readonly #bars: BarStore
   readonly #barTexts: BarTexts
   readonly #columnSpace = new ColumnSpace(BAR_COLUMNS_KEPT)
@@ -98,16 +107,8 @@ export class Market implements MarketDoor {
   readonly #newWindowMs: number
   readonly #analysisCounts = new Map<string, number>()
   #solPriceUsd = Number.NaN
-  /** By token: no trade older than this is taken; never goes back. */
-  readonly #watermark: Float64Array
-  /** By token: market time of the latest trade, of the first sight, of the version in effect, and of the row's change. */
-  readonly #tradedAt: Float64Array
-  readonly #bornAt: Float64Array
-  readonly #versionAt: Float64Array
-  readonly #changedSeq: Float64Array
-  /** By token: the change that last moved it out of each tab, and the one that created it. */
+  /** By token: the change that last moved it out of each tab. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #bornSeq: Float64Array
   readonly #datapoints: (
     | { text: DataPointText; version: string; validUntilMs: number; seq: number }
     | undefined
@@ -118,6 +119,7 @@ export class Market implements MarketDoor {
   constructor(options: MarketOptions = {}) {
     const { tokensMax = TOKENS_MAX_DEFAULT, newWindowMs = NEW_WINDOW_MS_DEFAULT, onBarClosed } = options
     this.#tokens = new TokenTable(tokensMax)
+    this.#columns = this.#tokens.columns
     this.#onProfile = options.onProfile ?? (() => {})
     this.#bars = new BarStore({
       tokensMax,
@@ -129,7 +131,7 @@ export class Market implements MarketDoor {
       closedFrom: MINUTE_INDEX,
     })
     this.#barTexts = new BarTexts(this.#bars)
-    this.#windows = new Windows(this.#bars, tokensMax)
+    this.#windows = new Windows(this.#bars, this.#columns)
     this.#versions = new VersionLog({
       tokensMax,
       retentionMs: VERSION_RETENTION_MS,
@@ -143,16 +145,10 @@ export class Market implements MarketDoor {
     )
     this.#recentTrades = new RecentTrades()
     this.#newWindowMs = newWindowMs
-    this.#watermark = new Float64Array(tokensMax)
-    this.#tradedAt = new Float64Array(tokensMax)
-    this.#bornAt = new Float64Array(tokensMax)
-    this.#versionAt = new Float64Array(tokensMax)
-    this.#changedSeq = new Float64Array(tokensMax)
     this.#leftSeq = Object.fromEntries(TABS.map((tab) => [tab, new Float64Array(tokensMax)])) as Record<
       Tab,
       Float64Array
     >
-    this.#bornSeq = new Float64Array(tokensMax)
     this.#tape = new Tape(options.tapeEntriesMax ?? TAPE_ENTRIES_MAX)
     this.#views = new Views({
       tokens: this.#tokens,
@@ -167,7 +163,7 @@ export class Market implements MarketDoor {
       tokensMax,
       item: (slot) => this.#views.item(slot, this.timeMs),
       words: (slot) => texts[slot]!,
-      changedSeq: this.#changedSeq,
+      changedSeq: (slot) => this.#columns.changedSeq[rowOf(slot)],
     })
   }
 
@@ -237,7 +233,8 @@ export class Market implements MarketDoor {
     const ranking = this.#rankings.of(tab, sort).snapshot()
     const version = this.seq
     // A slot that another token has taken since was not on this list.
-    const isThere = (slot: number) => this.#tokens.texts[slot] !== undefined && this.#bornSeq[slot] <= version
+    const isThere = (slot: number) =>
+      this.#tokens.texts[slot] !== undefined && this.#columns.bornSeq[rowOf(slot)] <= version
     return {
       tab,
       sort,
@@ -275,7 +272,7 @@ export class Market implements MarketDoor {
 
   changedSeq(mint: string): number {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? 0 : this.#changedSeq[slot]
+    return slot === -1 ? 0 : this.#columns.changedSeq[rowOf(slot)]
   }
 
   watch(onChanged: (() => void) | null): void {
@@ -300,15 +297,16 @@ export class Market implements MarketDoor {
   datapointJson(mint: string): { json: Buffer; version: string } | null {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return null
+    const seq = this.#columns.changedSeq[rowOf(slot)]
     let cached = this.#datapoints[slot]
-    if (cached === undefined || cached.seq !== this.#changedSeq[slot] || cached.validUntilMs <= this.timeMs) {
+    if (cached === undefined || cached.seq !== seq || cached.validUntilMs <= this.timeMs) {
       // Windows move with time: what they show is made anew once a second, for tokens that somebody reads.
       const second = Math.floor(this.timeMs / SECOND_MS)
       cached = {
         text: new DataPointText(this.#views.datapoint(slot, this.timeMs)),
-        version: `${this.#changedSeq[slot].toString(36)}-${second.toString(36)}`,
+        version: `${seq.toString(36)}-${second.toString(36)}`,
         validUntilMs: (second + 1) * SECOND_MS,
-        seq: this.#changedSeq[slot],
+        seq,
       }
       this.#datapoints[slot] = cached
     }
@@ -327,9 +325,9 @@ export class Market implements MarketDoor {
 
   asOf(mint: string, timeMs: number): SnapshotValues | null {
     const slot = this.#tokens.slotOf(mint)
-    if (slot === -1 || timeMs < this.#bornAt[slot]) return null
+    if (slot === -1 || timeMs < this.#columns.bornAt[rowOf(slot)]) return null
     const atMs = Math.min(timeMs, this.timeMs)
-    if (atMs >= this.#versionAt[slot]) {
+    if (atMs >= this.#columns.versionAt[rowOf(slot)]) {
       const windowFromMs = this.#windows.windowFromMs(slot, this.timeMs)
       return this.#views.asOfWindow(slot, this.#views.compare(slot, this.timeMs), 0, windowFromMs, atMs)
     }
@@ -405,13 +403,14 @@ export class Market implements MarketDoor {
     const watermark = Math.max(this.#watermarkOf(slot), ts - LATE_GRACE_MS)
     const isBuy = trade.side === 'buy'
     this.#bars.add(slot, ts, priceUsd, volumeUsd, isBuy, watermark)
-    this.#watermark[slot] = watermark
-    this.#tradedAt[slot] = this.timeMs
+    const columns = this.#columns
+    const row = rowOf(slot)
+    columns.watermark[row] = watermark
+    columns.tradedAt[row] = this.timeMs
     this.#windows.add(slot, ts, volumeUsd, isBuy, this.timeMs)
-    const columns = this.#tokens.columns
-    columns.tradeCount[slot]++
-    if (!(ts < columns.lastTradeAt[slot])) {
-      columns.lastTradeAt[slot] = ts
+    columns.tradeCount[row]++
+    if (!(ts < columns.lastTradeAt[row])) {
+      columns.lastTradeAt[row] = ts
       const sol = Number.isFinite(priceSol) && priceSol > 0 ? priceSol : priceUsd / this.#solPriceUsd
       if (onCurve) this.#setCurve(slot, vSol, vTokens)
       else if (vSol != null && vTokens != null) this.#setReserves(slot, vSol, vTokens)
@@ -427,7 +426,8 @@ export class Market implements MarketDoor {
   #token(event: TokenEvent): void {
     const slot = this.#obtain(event.mint)
     const words = this.#tokens.texts[slot]!
-    const columns = this.#tokens.columns
+    const columns = this.#columns
+    const row = rowOf(slot)
     words.name = event.name
     words.symbol = event.symbol
     words.description = event.description ?? words.description
@@ -437,12 +437,12 @@ export class Market implements MarketDoor {
     words.twitter = event.twitter ?? words.twitter
     words.telegram = event.telegram ?? words.telegram
     this.#pages.wordsChanged(slot)
-    if (Number.isNaN(columns.createdAt[slot])) this.#setCreatedAt(slot, event.ts)
-    if (event.totalSupply != null && event.totalSupply !== columns.totalSupply[slot]) {
-      columns.totalSupply[slot] = event.totalSupply
-      columns.circulating[slot] = event.totalSupply
-      if (!Number.isNaN(columns.priceUsd[slot]))
-        this.#setPrice(slot, columns.priceUsd[slot], columns.priceSol[slot])
+    if (Number.isNaN(columns.createdAt[row])) this.#setCreatedAt(slot, event.ts)
+    if (event.totalSupply != null && event.totalSupply !== columns.totalSupply[row]) {
+      columns.totalSupply[row] = event.totalSupply
+      columns.circulating[row] = event.totalSupply
+      if (!Number.isNaN(columns.priceUsd[row]))
+        this.#setPrice(slot, columns.priceUsd[row], columns.priceSol[row])
     }
     this.#onProfile(event.mint)
     this.#touched(slot)
@@ -461,7 +461,7 @@ export class Market implements MarketDoor {
       setCreatedAt: (createdAtMs) => this.#setCreatedAt(slot, createdAtMs),
     })
     this.#pages.wordsChanged(slot)
-    this.#rankings.setKey(slot, 'market_cap', this.#tokens.columns.marketCap[slot])
+    this.#rankings.setKey(slot, 'market_cap', this.#columns.marketCap[rowOf(slot)])
     if (changesProfile(event.fields)) this.#onProfile(event.mint)
     this.#touched(slot)
   }
@@ -469,7 +469,7 @@ export class Market implements MarketDoor {
   #graduated(event: GraduatedEvent): void {
     const slot = this.#obtain(event.mint)
     this.#setFlag(slot, FLAG_COMPLETE, true)
-    this.#tokens.columns.bondingProgress[slot] = 100
+    this.#columns.bondingProgress[rowOf(slot)] = 100
     this.#onProfile(event.mint)
     if (event.pool != null) this.#tokens.rare[slot] = { ...this.#tokens.rare[slot]!, primaryDex: event.pool }
     this.#touched(slot)
@@ -517,11 +517,10 @@ export class Market implements MarketDoor {
     }
     const slot = this.#tokens.add(words)
     this.#mintOrder[slot] = orderOf(mint)
-    this.#bornAt[slot] = this.timeMs
-    this.#versionAt[slot] = this.timeMs
-    this.#watermark[slot] = 0
-    this.#tradedAt[slot] = 0
-    this.#bornSeq[slot] = this.seq + 1
+    const row = rowOf(slot)
+    this.#columns.bornAt[row] = this.timeMs
+    this.#columns.versionAt[row] = this.timeMs
+    this.#columns.bornSeq[row] = this.seq + 1
     for (const tab of TABS) this.#leftSeq[tab][slot] = 0
     this.#rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
     return slot
@@ -547,56 +546,58 @@ export class Market implements MarketDoor {
   }
 
   #changed(slot: number): void {
-    this.#changedSeq[slot] = this.#tape.append(slot)
+    this.#columns.changedSeq[rowOf(slot)] = this.#tape.append(slot)
     this.#pages.changed(slot)
     this.#onChanged?.()
   }
 
   /** Puts the present version on record, once for each millisecond: it ends now. */
   #supersede(slot: number): void {
-    if (this.#versionAt[slot] === this.timeMs) return
+    if (this.#columns.versionAt[rowOf(slot)] === this.timeMs) return
     this.#versions.push(
       slot,
       this.#views.compare(slot, this.timeMs),
       this.timeMs,
       this.#windows.windowFromMs(slot, this.timeMs),
     )
-    this.#versionAt[slot] = this.timeMs
+    this.#columns.versionAt[rowOf(slot)] = this.timeMs
   }
 
   #setPrice(slot: number, priceUsd: number, priceSol: number): void {
-    const columns = this.#tokens.columns
-    columns.priceUsd[slot] = priceUsd
-    columns.priceSol[slot] = priceSol
-    let circulating = columns.circulating[slot]
+    const columns = this.#columns
+    const row = rowOf(slot)
+    columns.priceUsd[row] = priceUsd
+    columns.priceSol[row] = priceSol
+    let circulating = columns.circulating[row]
     if (Number.isNaN(circulating)) {
       // A market cap that was patched before any price tells how many tokens it counted.
-      circulating = Number.isNaN(columns.marketCap[slot])
-        ? columns.totalSupply[slot]
-        : columns.marketCap[slot] / priceUsd
-      columns.circulating[slot] = circulating
+      circulating = Number.isNaN(columns.marketCap[row])
+        ? columns.totalSupply[row]
+        : columns.marketCap[row] / priceUsd
+      columns.circulating[row] = circulating
     }
-    columns.marketCap[slot] = priceUsd * circulating
-    columns.marketCapSol[slot] = priceSol * circulating
-    this.#rankings.setKey(slot, 'market_cap', columns.marketCap[slot])
+    columns.marketCap[row] = priceUsd * circulating
+    columns.marketCapSol[row] = priceSol * circulating
+    this.#rankings.setKey(slot, 'market_cap', columns.marketCap[row])
   }
 
   #setReserves(slot: number, vSol: number, vTokens: number): void {
-    this.#tokens.columns.virtualSolReserves[slot] = vSol
-    this.#tokens.columns.virtualTokenReserves[slot] = vTokens
+    this.#columns.virtualSolReserves[rowOf(slot)] = vSol
+    this.#columns.virtualTokenReserves[rowOf(slot)] = vTokens
   }
 
   #setCurve(slot: number, vSol: number, vTokens: number): void {
-    const columns = this.#tokens.columns
+    const columns = this.#columns
+    const row = rowOf(slot)
     this.#setReserves(slot, vSol, vTokens)
     if ((this.#tokens.flags[slot] & FLAG_COMPLETE) === 0)
-      columns.bondingProgress[slot] = bondingProgress(vTokens)
-    if (Number.isNaN(columns.totalSupply[slot])) {
-      columns.totalSupply[slot] = CURVE_SUPPLY
+      columns.bondingProgress[row] = bondingProgress(vTokens)
+    if (Number.isNaN(columns.totalSupply[row])) {
+      columns.totalSupply[row] = CURVE_SUPPLY
       this.#onProfile(this.#tokens.texts[slot]!.mint)
     }
     if ((this.#tokens.flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) {
-      columns.liquidity[slot] = 2 * raisedSol(vSol) * this.#solPriceUsd
+      columns.liquidity[row] = 2 * raisedSol(vSol) * this.#solPriceUsd
     }
   }
 
@@ -608,7 +609,7 @@ export class Market implements MarketDoor {
   }
 
   #setCreatedAt(slot: number, createdAtMs: number): void {
-    this.#tokens.columns.createdAt[slot] = createdAtMs
+    this.#columns.createdAt[rowOf(slot)] = createdAtMs
     this.#rankings.setKey(slot, 'created_timestamp', createdAtMs)
     this.#setTab(slot, 'new', this.#isNew(slot))
   }
@@ -621,13 +622,14 @@ export class Market implements MarketDoor {
   }
 
   #isNew(slot: number): boolean {
-    return this.timeMs - this.#tokens.columns.createdAt[slot] < this.#newWindowMs
+    return this.timeMs - this.#columns.createdAt[rowOf(slot)] < this.#newWindowMs
   }
 
   /** Before this time a token's bars are closed. Its own trades carry it; once it is silent, the market's time does. */
   #watermarkOf(slot: number): number {
-    const own = this.#watermark[slot]
-    if (own === 0 || this.timeMs - this.#tradedAt[slot] < SILENCE_MS) return own
+    const row = rowOf(slot)
+    const own = this.#columns.watermark[row]
+    if (own === 0 || this.timeMs - this.#columns.tradedAt[row] < SILENCE_MS) return own
     return Math.max(own, this.timeMs - LATE_GRACE_MS)
   }
 }

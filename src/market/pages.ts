@@ -17,8 +17,8 @@ export interface RowSource {
   readonly tokensMax: number
   item(slot: number): MarketItem
   words(slot: number): TokenText
-  /** By slot: the sequence number of the row's last change. */
-  changedSeq: Float64Array
+  /** The sequence number of the row's last change. */
+  changedSeq(slot: number): number
 }
 
 class RowPage implements Page {
@@ -170,7 +170,7 @@ export class PageCache {
    */
   joinWithSeq(slots: Iterable<number>): Buffer {
     let rows = ''
-    for (const slot of slots) rows += `${this.#row(slot)},"seq":${this.#source.changedSeq[slot]}}\n`
+    for (const slot of slots) rows += `${this.#row(slot)},"seq":${this.#source.changedSeq(slot)}}\n`
     return Buffer.from(rows)
   }
 

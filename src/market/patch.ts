@@ -2,11 +2,12 @@
 // fields follow from a patched one is decided here, once for each field. Never derives from trades.
 import type { DataPoint, PatchFields } from '../schema/datapoint.ts'
 import {
-  type ColumnName,
+  type FigureName,
   FLAG_COMPLETE,
   FLAG_LIQUIDITY_PATCHED,
   FLAG_LIVE,
   RARE_FIELDS_UNKNOWN,
+  rowOf,
   type TokenTable,
 } from './tokens.ts'
 import type { WindowField } from './windows.ts'
@@ -28,9 +29,9 @@ type Setters = {
 }
 
 const column =
-  (name: ColumnName) =>
+  (name: FigureName) =>
   ({ tokens, slot }: PatchTarget, value: number | null): void => {
-    tokens.columns[name][slot] = value ?? Number.NaN
+    tokens.columns[name][rowOf(slot)] = value ?? Number.NaN
   }
 const windowed =
   (field: WindowField) =>
@@ -48,17 +49,19 @@ const flag =
 
 function setMarketCap({ tokens, slot }: PatchTarget, value: number | null): void {
   const { columns } = tokens
-  columns.marketCap[slot] = value ?? Number.NaN
+  const row = rowOf(slot)
+  columns.marketCap[row] = value ?? Number.NaN
   // From here on the market cap follows the price by the supply that this patch implies.
-  columns.circulating[slot] = value === null ? Number.NaN : value / columns.priceUsd[slot]
-  columns.marketCapSol[slot] = columns.circulating[slot] * columns.priceSol[slot]
+  columns.circulating[row] = value === null ? Number.NaN : value / columns.priceUsd[row]
+  columns.marketCapSol[row] = columns.circulating[row] * columns.priceSol[row]
 }
 
 function setPrice({ tokens, slot }: PatchTarget, value: number | null): void {
   const { columns } = tokens
-  columns.priceUsd[slot] = value ?? Number.NaN
-  if (!Number.isNaN(columns.circulating[slot]))
-    columns.marketCap[slot] = columns.priceUsd[slot] * columns.circulating[slot]
+  const row = rowOf(slot)
+  columns.priceUsd[row] = value ?? Number.NaN
+  if (!Number.isNaN(columns.circulating[row]))
+    columns.marketCap[row] = columns.priceUsd[row] * columns.circulating[row]
 }
 
 function setLiquidity(target: PatchTarget, value: number | null): void {
@@ -68,11 +71,12 @@ function setLiquidity(target: PatchTarget, value: number | null): void {
 
 function setTotalSupply(target: PatchTarget, value: number | null): void {
   const { columns } = target.tokens
+  const row = rowOf(target.slot)
   column('totalSupply')(target, value)
-  if (value === null || Number.isNaN(columns.priceUsd[target.slot])) return
-  if (Number.isNaN(columns.circulating[target.slot])) {
-    columns.circulating[target.slot] = value
-    if (Number.isNaN(columns.marketCap[target.slot])) setPrice(target, columns.priceUsd[target.slot])
+  if (value === null || Number.isNaN(columns.priceUsd[row])) return
+  if (Number.isNaN(columns.circulating[row])) {
+    columns.circulating[row] = value
+    if (Number.isNaN(columns.marketCap[row])) setPrice(target, columns.priceUsd[row])
   }
 }
 
@@ -97,7 +101,7 @@ const SETTERS: Partial<Setters> = {
   marketCap: setMarketCap,
   liquidity: setLiquidity,
   tradeCount: ({ tokens, slot }, value) => {
-    tokens.columns.tradeCount[slot] = value ?? 0
+    tokens.columns.tradeCount[rowOf(slot)] = value ?? 0
   },
   holderCount: column('holderCount'),
   top10Holding: column('top10HolderPct'),

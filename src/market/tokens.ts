@@ -1,5 +1,6 @@
 // In: mints and what is known of them. Out: a small number (the token's slot) for each, its numbers in typed columns,
 // its words in one record. Knows who was touched longest ago. Never derives one figure from another.
+import { assert } from '../lib/assert.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 
 const NONE = 0xffffffff
@@ -71,8 +72,9 @@ export type RareField =
   | 'enriched_source'
 export type RareFields = Pick<DataPoint, RareField>
 
-/** Numeric columns; NaN stands for unknown. */
-export const COLUMNS = [
+/** Numbers of a token. A token's lie side by side, those that a trade touches first: each line of memory that has to be
+ *  fetched for a trade costs as much as a hundred additions. */
+const FIGURES = [
   'priceUsd',
   'priceSol',
   'marketCap',
@@ -83,14 +85,47 @@ export const COLUMNS = [
   'holderCount',
   'top10HolderPct',
   'bondingProgress',
-  'totalSupply',
-  'createdAt',
-  'virtualSolReserves',
-  'virtualTokenReserves',
-  'tradeCount',
   'lastTradeAt',
 ] as const
-export type ColumnName = (typeof COLUMNS)[number]
+const BOOKS = [
+  'tradeCount',
+  /** No trade older than this is taken; never goes back. */
+  'watermark',
+  /** Market time of the latest trade, of the version in effect, and the number of the row's last change. */
+  'tradedAt',
+  'versionAt',
+  'changedSeq',
+  /** Where the 24-hour window stands and what it holds, and all that ever was (windows.ts). */
+  'dayFrom',
+  'dayVolume',
+  'dayCounts',
+  'lifetimeVolume',
+  'lifetimeCounts',
+  /** Market time of the first sight, and the change that created it. */
+  'bornAt',
+  'bornSeq',
+] as const
+const RARELY_CHANGED = ['totalSupply', 'createdAt', 'virtualSolReserves', 'virtualTokenReserves'] as const
+/** NaN stands for unknown in these; the others begin at zero. */
+const UNKNOWN_AT_FIRST = [...FIGURES, ...RARELY_CHANGED] as const
+const COLUMNS = [...FIGURES, ...BOOKS, ...RARELY_CHANGED] as const
+export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
+
+/** By name; a token's value stands at `rowOf(slot)`. */
+export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>
+
+/** Numbers from one token to the next: a power of two. */
+const ROW_LENGTH = 32
+assert(COLUMNS.length <= ROW_LENGTH, 'a token’s numbers fit its row')
+
+/** Where a token's numbers stand in every column. */
+export const rowOf = (slot: number): number => slot * ROW_LENGTH
+
+/** Columns that share one memory: each begins at its own place in the first row. */
+function interleaved(capacity: number): Columns {
+  const numbers = new Float64Array(capacity * ROW_LENGTH)
+  return Object.fromEntries(COLUMNS.map((name, at) => [name, numbers.subarray(at)])) as unknown as Columns
+}
 
 export const FLAG_LIVE = 1
 export const FLAG_COMPLETE = 2
@@ -98,7 +133,7 @@ export const FLAG_COMPLETE = 2
 export const FLAG_LIQUIDITY_PATCHED = 4
 
 export class TokenTable {
-  readonly columns: Record<ColumnName, Float64Array>
+  readonly columns: Columns
   readonly flags: Uint8Array
   readonly texts: (TokenText | undefined)[]
   readonly rare: (RareFields | undefined)[]
@@ -114,10 +149,7 @@ export class TokenTable {
 
   constructor(capacity: number) {
     this.capacity = capacity
-    this.columns = Object.fromEntries(COLUMNS.map((name) => [name, new Float64Array(capacity)])) as Record<
-      ColumnName,
-      Float64Array
-    >
+    this.columns = interleaved(capacity)
     this.flags = new Uint8Array(capacity)
     this.texts = []
     this.rare = []
@@ -147,8 +179,9 @@ export class TokenTable {
   add(text: TokenText): number {
     const slot = this.#free.pop() ?? this.#untouched++
     this.#slots.set(text.mint, slot)
-    for (const name of COLUMNS) this.columns[name][slot] = Number.NaN
-    this.columns.tradeCount[slot] = 0
+    const row = rowOf(slot)
+    for (const name of UNKNOWN_AT_FIRST) this.columns[name][row] = Number.NaN
+    for (const name of BOOKS) this.columns[name][row] = 0
     this.flags[slot] = 0
     this.texts[slot] = text
     this.rare[slot] = RARE_FIELDS_UNKNOWN

@@ -8,7 +8,7 @@ import type { BarStore } from './bars.ts'
 import { SPARKLINE_BARS } from './limits.ts'
 import type { Rankings } from './rankings.ts'
 import type { RecentTrades } from './recent-trades.ts'
-import { FLAG_COMPLETE, FLAG_LIVE, type TokenTable } from './tokens.ts'
+import { FLAG_COMPLETE, FLAG_LIVE, rowOf, type TokenTable } from './tokens.ts'
 import type { TokenProfile } from './types.ts'
 import { VERSION_VALUES } from './versions.ts'
 import { dayFrom, type Windows } from './windows.ts'
@@ -44,16 +44,17 @@ export class Views {
   compare(slot: number, nowMs: number): Float64Array {
     const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
       this.#sources.tokens.columns
+    const row = rowOf(slot)
     const values = this.#compared
-    values[0] = priceUsd[slot]
-    values[1] = marketCap[slot]
+    values[0] = priceUsd[row]
+    values[1] = marketCap[row]
     values[2] = this.#sources.windows.volume24h(slot, nowMs) ?? Number.NaN
-    values[3] = liquidity[slot]
-    values[4] = holderCount[slot]
-    values[5] = top10HolderPct[slot]
+    values[3] = liquidity[row]
+    values[4] = holderCount[row]
+    values[5] = top10HolderPct[row]
     values[6] = this.#sources.windows.buys24h(slot, nowMs) ?? Number.NaN
     values[7] = this.#sources.windows.sells24h(slot, nowMs) ?? Number.NaN
-    values[8] = bondingProgress[slot]
+    values[8] = bondingProgress[row]
     return values
   }
 
@@ -83,6 +84,7 @@ export class Views {
   /** Its row in the market list. */
   item(slot: number, nowMs: number): MarketItem {
     const columns = this.#sources.tokens.columns
+    const row = rowOf(slot)
     const words = this.#sources.tokens.texts[slot]!
     const flags = this.#sources.tokens.flags[slot]
     return {
@@ -91,20 +93,20 @@ export class Views {
       symbol: words.symbol,
       description: words.description,
       image_uri: words.imageUri,
-      usd_market_cap: known(columns.marketCap[slot]),
-      market_cap: known(columns.marketCapSol[slot]),
-      created_timestamp: known(columns.createdAt[slot]),
+      usd_market_cap: known(columns.marketCap[row]),
+      market_cap: known(columns.marketCapSol[row]),
+      created_timestamp: known(columns.createdAt[row]),
       is_currently_live: (flags & FLAG_LIVE) !== 0,
       complete: (flags & FLAG_COMPLETE) !== 0,
-      priceUsd: known(columns.priceUsd[slot]),
+      priceUsd: known(columns.priceUsd[row]),
       creator: words.creator,
-      virtual_sol_reserves: known(columns.virtualSolReserves[slot]),
-      virtual_token_reserves: known(columns.virtualTokenReserves[slot]),
-      bonding_progress: known(columns.bondingProgress[slot]),
+      virtual_sol_reserves: known(columns.virtualSolReserves[row]),
+      virtual_token_reserves: known(columns.virtualTokenReserves[row]),
+      bonding_progress: known(columns.bondingProgress[row]),
       volume_24h_usd: this.#sources.windows.volume24h(slot, nowMs),
-      liquidity_usd: known(columns.liquidity[slot]),
-      holder_count: known(columns.holderCount[slot]),
-      last_trade_timestamp: known(columns.lastTradeAt[slot]),
+      liquidity_usd: known(columns.liquidity[row]),
+      holder_count: known(columns.holderCount[row]),
+      last_trade_timestamp: known(columns.lastTradeAt[row]),
       website: words.website,
       twitter: words.twitter,
       telegram: words.telegram,
@@ -116,11 +118,12 @@ export class Views {
   /** What it says of itself. */
   profile(slot: number): TokenProfile {
     const { columns, flags, texts } = this.#sources.tokens
+    const row = rowOf(slot)
     const { mint: _, ...words } = texts[slot]!
     return {
       ...words,
-      totalSupply: known(columns.totalSupply[slot]),
-      createdAtMs: known(columns.createdAt[slot]),
+      totalSupply: known(columns.totalSupply[row]),
+      createdAtMs: known(columns.createdAt[row]),
       graduated: (flags[slot] & FLAG_COMPLETE) !== 0,
     }
   }
@@ -144,11 +147,12 @@ export class Views {
   /** Its DataPoint as of `nowMs`. */
   datapoint(slot: number, nowMs: number): DataPoint {
     const columns = this.#sources.tokens.columns
+    const row = rowOf(slot)
     const words = this.#sources.tokens.texts[slot]!
     const flags = this.#sources.tokens.flags[slot]
     const rare = this.#sources.tokens.rare[slot]!
-    const price = columns.priceUsd[slot]
-    const top10 = known(columns.top10HolderPct[slot])
+    const price = columns.priceUsd[row]
+    const top10 = known(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0
     return {
       mint: words.mint,
@@ -159,16 +163,16 @@ export class Views {
       imageUri: words.imageUri,
       creator: words.creator,
       priceUsd: known(price),
-      priceSol: known(columns.priceSol[slot]),
+      priceSol: known(columns.priceSol[row]),
       solPriceUsd: known(this.#sources.solPriceUsd()),
-      marketCap: known(columns.marketCap[slot]),
-      totalSupply: known(columns.totalSupply[slot]),
+      marketCap: known(columns.marketCap[row]),
+      totalSupply: known(columns.totalSupply[row]),
       ...this.#sources.windows.figures(slot, price, nowMs),
-      liquidity: known(columns.liquidity[slot]),
-      tradeCount: columns.tradeCount[slot],
-      holderCount: known(columns.holderCount[slot]),
+      liquidity: known(columns.liquidity[row]),
+      tradeCount: columns.tradeCount[row],
+      holderCount: known(columns.holderCount[row]),
       bondingComplete: (flags & FLAG_COMPLETE) !== 0,
-      bondingProgress: known(columns.bondingProgress[slot]),
+      bondingProgress: known(columns.bondingProgress[row]),
       isLive,
       isCurrentlyLive: isLive,
       website: words.website,
@@ -177,14 +181,14 @@ export class Views {
       top10Holding: top10,
       top10HolderPct: top10,
       ...rare,
-      fdv: rare.fdv ?? known(price * columns.totalSupply[slot]),
+      fdv: rare.fdv ?? known(price * columns.totalSupply[row]),
       recentTrades: this.#sources.recentTrades.of(slot),
       snapshotAt: nowMs,
       ttl: DATAPOINT_TTL_SECONDS,
       version: DATAPOINT_VERSION,
-      createdAt: known(columns.createdAt[slot]),
-      virtualSolReserves: known(columns.virtualSolReserves[slot]),
-      virtualTokenReserves: known(columns.virtualTokenReserves[slot]),
+      createdAt: known(columns.createdAt[row]),
+      virtualSolReserves: known(columns.virtualSolReserves[row]),
+      virtualTokenReserves: known(columns.virtualTokenReserves[row]),
       sparkline: this.#sparkline(slot),
       skills: [
         { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },

@@ -8,6 +8,7 @@ import type { DataPoint } from '../schema/datapoint.ts'
 import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
 import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from './limits.ts'
+import { type Columns, rowOf } from './tokens.ts'
 
 export type WindowField =
   | 'volume1m'
@@ -64,55 +65,56 @@ export const dayMovesAt = (nowMs: number): number => intervalStart(nowMs, DAY.re
 
 export class Windows {
   #bars: BarStore
-  #dayFrom: Float64Array
-  #dayVolume: Float64Array
-  #dayCounts: Float64Array
-  #lifetimeVolume: Float64Array
-  #lifetimeCounts: Float64Array
+  /** Columns of the tokens: see tokens.ts. */
+  readonly #dayFrom: Float64Array
+  readonly #dayVolume: Float64Array
+  readonly #dayCounts: Float64Array
+  readonly #lifetimeVolume: Float64Array
+  readonly #lifetimeCounts: Float64Array
   #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
 
-  constructor(bars: BarStore, tokensMax: number) {
-    const column = () => new Float64Array(tokensMax)
+  constructor(bars: BarStore, columns: Columns) {
     this.#bars = bars
-    this.#dayFrom = column()
-    this.#dayVolume = column()
-    this.#dayCounts = column()
-    this.#lifetimeVolume = column()
-    this.#lifetimeCounts = column()
+    this.#dayFrom = columns.dayFrom
+    this.#dayVolume = columns.dayVolume
+    this.#dayCounts = columns.dayCounts
+    this.#lifetimeVolume = columns.lifetimeVolume
+    this.#lifetimeCounts = columns.lifetimeCounts
   }
 
   /** Counts a trade that is in the bars already. */
   add(slot: number, tsMs: number, volume: number, isBuy: boolean, nowMs: number): void {
     const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
-    this.#lifetimeVolume[slot] += volume
-    this.#lifetimeCounts[slot] += counts
-    if (this.#dayFrom[slot] !== dayFrom(nowMs)) {
+    const row = rowOf(slot)
+    this.#lifetimeVolume[row] += volume
+    this.#lifetimeCounts[row] += counts
+    if (this.#dayFrom[row] !== dayFrom(nowMs)) {
       this.#refreshDay(slot, nowMs)
-    } else if (tsMs >= this.#dayFrom[slot]) {
-      this.#dayVolume[slot] += volume
-      this.#dayCounts[slot] += counts
+    } else if (tsMs >= this.#dayFrom[row]) {
+      this.#dayVolume[row] += volume
+      this.#dayCounts[row] += counts
     }
   }
 
   volume24h(slot: number, nowMs: number): number | null {
     const patched = this.#patchedValue(slot, 'volume24h', nowMs)
     if (patched !== undefined) return patched
-    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return this.#dayVolume[slot]
+    if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return this.#dayVolume[rowOf(slot)]
   }
 
   buys24h(slot: number, nowMs: number): number | null {
     const patched = this.#patchedValue(slot, 'buys24h', nowMs)
     if (patched !== undefined) return patched
-    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return buysOf(this.#dayCounts[slot])
+    if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return buysOf(this.#dayCounts[rowOf(slot)])
   }
 
   sells24h(slot: number, nowMs: number): number | null {
     const patched = this.#patchedValue(slot, 'sells24h', nowMs)
     if (patched !== undefined) return patched
-    if (this.#dayFrom[slot] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return tradesOf(this.#dayCounts[slot]) - buysOf(this.#dayCounts[slot])
+    if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
+    return tradesOf(this.#dayCounts[rowOf(slot)]) - buysOf(this.#dayCounts[rowOf(slot)])
   }
 
   /** The 24-hour window that the sums of `slot` stand for; NaN when a patch rules any of them. */
@@ -165,25 +167,23 @@ export class Windows {
     patched[field] = {
       value,
       untilMs: carried === undefined ? Number.POSITIVE_INFINITY : nowMs + WINDOWS[carried.window].lengthMs,
-      lifetimeAt: carried === undefined ? this.#lifetimeCounts[slot] : this.#lifetime(slot, carried.of),
+      lifetimeAt:
+        carried === undefined ? this.#lifetimeCounts[rowOf(slot)] : this.#lifetime(slot, carried.of),
     }
   }
 
+  /** The sums of a slot begin anew with the token that takes it. */
   clear(slot: number): void {
-    this.#dayFrom[slot] = 0
-    this.#dayVolume[slot] = 0
-    this.#dayCounts[slot] = 0
-    this.#lifetimeVolume[slot] = 0
-    this.#lifetimeCounts[slot] = 0
     this.#patched.delete(slot)
   }
 
   #refreshDay(slot: number, nowMs: number): void {
     const from = dayFrom(nowMs)
     const { volume, counts } = this.#bars.sum(slot, DAY.index, from)
-    this.#dayFrom[slot] = from
-    this.#dayVolume[slot] = volume
-    this.#dayCounts[slot] = counts
+    const row = rowOf(slot)
+    this.#dayFrom[row] = from
+    this.#dayVolume[row] = volume
+    this.#dayCounts[row] = counts
   }
 
   #volume(slot: number, name: WindowName, nowMs: number): number {
@@ -198,9 +198,9 @@ export class Windows {
   }
 
   #lifetime(slot: number, of: 'volume' | 'buys' | 'sells'): number {
-    if (of === 'volume') return this.#lifetimeVolume[slot]
-    const buys = buysOf(this.#lifetimeCounts[slot])
-    return of === 'buys' ? buys : tradesOf(this.#lifetimeCounts[slot]) - buys
+    if (of === 'volume') return this.#lifetimeVolume[rowOf(slot)]
+    const counts = this.#lifetimeCounts[rowOf(slot)]
+    return of === 'buys' ? buysOf(counts) : tradesOf(counts) - buysOf(counts)
   }
 
   /** The patched value of a figure as of now; undefined when the trades rule. */
@@ -209,7 +209,7 @@ export class Windows {
     if (patched === undefined) return undefined
     const carried = CARRIED[field]
     if (patched.value === null || carried === undefined) {
-      return patched.lifetimeAt === this.#lifetimeCounts[slot] ? patched.value : undefined
+      return patched.lifetimeAt === this.#lifetimeCounts[rowOf(slot)] ? patched.value : undefined
     }
     return nowMs < patched.untilMs
       ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt
