@@ -29,6 +29,10 @@ const PENDING_BLOCK = PENDING_SECONDS * PENDING_STRIDE
 const TIMEFRAME_COUNT = TIMEFRAMES.length
 /** One open bar for each timeframe above a second. */
 const OPEN_BLOCK = (TIMEFRAME_COUNT - 1) * BAR_STRIDE
+/** What is not settled of a token lies side by side: its newest and its oldest second, open bars, pending seconds. */
+const OPEN_AT = 2
+const PENDING_AT = OPEN_AT + OPEN_BLOCK
+const TOKEN_BLOCK = PENDING_AT + PENDING_BLOCK
 /** No bar starts at or before zero: a bar's start of zero marks an empty place. */
 const EMPTY = 0
 
@@ -50,12 +54,14 @@ export interface WindowSum {
 export class BarStore {
   readonly barsPerTokenMax: number
   #rings: BarRing[]
-  #pending: Float64Array
-  #open: Float64Array
-  /** Start of the newest pending second, by token. */
+  /** Token after token; the next four are parts of it. */
+  #unsettled: Float64Array
+  /** Start of the newest pending second. */
   #head: Float64Array
-  /** Start of the oldest second that may be pending, by token. */
+  /** Start of the oldest second that may be pending. */
   #tail: Float64Array
+  #open: Float64Array
+  #pending: Float64Array
   #onClosed: NonNullable<BarsOptions['onClosed']>
   #closedFrom: number
   /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
@@ -77,10 +83,11 @@ export class BarStore {
           poolBars: Math.max(POOL_BARS_MIN, barsPerTokenMax * 8, POOL_BARS_PER_TOKEN[timeframe] * tokensMax),
         }),
     )
-    this.#pending = new Float64Array(tokensMax * PENDING_BLOCK)
-    this.#open = new Float64Array(tokensMax * OPEN_BLOCK)
-    this.#head = new Float64Array(tokensMax)
-    this.#tail = new Float64Array(tokensMax)
+    this.#unsettled = new Float64Array(tokensMax * TOKEN_BLOCK)
+    this.#head = this.#unsettled
+    this.#tail = this.#unsettled.subarray(1)
+    this.#open = this.#unsettled.subarray(OPEN_AT)
+    this.#pending = this.#unsettled.subarray(PENDING_AT)
     this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
@@ -98,7 +105,7 @@ export class BarStore {
 
   /** Start of the newest second with a trade, or 0. */
   newestSecond(token: number): number {
-    return this.#head[token]
+    return this.#head[token * TOKEN_BLOCK]
   }
 
   /**
@@ -107,14 +114,15 @@ export class BarStore {
    */
   add(token: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
     const second = intervalStart(tsMs, SECOND_MS)
-    if (second > this.#head[token]) {
-      if (this.#head[token] !== EMPTY) this.#close(token, watermarkMs)
-      else this.#tail[token] = second
-      this.#head[token] = second
-    } else if (second < this.#tail[token]) {
-      this.#tail[token] = second
+    const block = token * TOKEN_BLOCK
+    if (second > this.#head[block]) {
+      if (this.#head[block] !== EMPTY) this.#close(token, watermarkMs)
+      else this.#tail[block] = second
+      this.#head[block] = second
+    } else if (second < this.#tail[block]) {
+      this.#tail[block] = second
     }
-    const at = token * PENDING_BLOCK + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+    const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
     const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
     if (this.#pending[at + T] === second) this.#update(at, tsMs, price, volume, isBuy ? volume : 0, counts)
     else this.#start(at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
@@ -161,9 +169,9 @@ export class BarStore {
 
   /** Folds every pending second that ended at or before the watermark, oldest first. */
   #close(token: number, watermarkMs: number): void {
-    const head = this.#head[token]
-    let second = this.#tail[token]
-    const block = token * PENDING_BLOCK
+    const block = token * TOKEN_BLOCK
+    const head = this.#head[block]
+    let second = this.#tail[block]
     for (; second <= head && second + SECOND_MS <= watermarkMs; second += SECOND_MS) {
       const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
       if (this.#pending[at + T] === second) {
@@ -172,7 +180,7 @@ export class BarStore {
       }
     }
     // Nothing between the head and the newcomer is pending; a late trade may move the tail back within the grace.
-    this.#tail[token] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
+    this.#tail[block] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
   #handOut(token: number, timeframe: number, values: Float64Array, at: number): void {
@@ -185,13 +193,13 @@ export class BarStore {
    * fell silent has its last bars known too. Changes nothing that readers see.
    */
   handOutEnded(token: number, watermarkMs: number): void {
-    if (this.#head[token] === EMPTY) return
+    if (this.#head[token * TOKEN_BLOCK] === EMPTY) return
     const fromMs = this.#handedOutTo[token]
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const length = TIMEFRAME_LENGTHS_MS[timeframe]
       // No interval ended since the last time, or the newest trade was handed out with an earlier one.
       if (intervalStart(watermarkMs, length) <= fromMs) continue
-      if (intervalStart(this.#head[token], length) + length <= fromMs) continue
+      if (intervalStart(this.#head[token * TOKEN_BLOCK], length) + length <= fromMs) continue
       const made = this.foldOpen(token, timeframe)
       for (let index = 0; index < made; index++) {
         const at = index * BAR_STRIDE
@@ -209,7 +217,7 @@ export class BarStore {
     copyBar(values, address, source, at)
     if (timeframe >= this.#closedFrom) this.#handOut(token, timeframe, values, address)
     if (timeframe + 1 === TIMEFRAME_COUNT) return
-    const open = token * OPEN_BLOCK + timeframe * BAR_STRIDE
+    const open = token * TOKEN_BLOCK + timeframe * BAR_STRIDE
     const start = values[address + T]
     const bucket = intervalStart(start, TIMEFRAME_LENGTHS_MS[timeframe + 1])
     if (this.#open[open + T] === bucket) {
@@ -250,18 +258,19 @@ export class BarStore {
       copyBar(this.scratch, next, source, at)
       this.scratch[next + T] = bucket
     }
+    const block = token * TOKEN_BLOCK
     for (let level = timeframe - 1; level >= 0; level--) {
-      const open = token * OPEN_BLOCK + level * BAR_STRIDE
+      const open = block + level * BAR_STRIDE
       if (this.#open[open + T] !== EMPTY) put(this.#open, open)
     }
-    const head = this.#head[token]
+    const head = this.#head[block]
     if (head === EMPTY) return made
     for (
-      let second = Math.max(this.#tail[token], head - PENDING_MASK * SECOND_MS);
+      let second = Math.max(this.#tail[block], head - PENDING_MASK * SECOND_MS);
       second <= head;
       second += SECOND_MS
     ) {
-      const at = token * PENDING_BLOCK + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+      const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
       if (this.#pending[at + T] === second) put(this.#pending, at)
     }
     return made
@@ -311,10 +320,7 @@ export class BarStore {
   /** Forgets a token's bars. */
   clear(token: number): void {
     for (const ring of this.#rings) ring.clear(token)
-    this.#pending.fill(0, token * PENDING_BLOCK, (token + 1) * PENDING_BLOCK)
-    this.#open.fill(0, token * OPEN_BLOCK, (token + 1) * OPEN_BLOCK)
-    this.#head[token] = EMPTY
-    this.#tail[token] = EMPTY
+    this.#unsettled.fill(EMPTY, token * TOKEN_BLOCK, (token + 1) * TOKEN_BLOCK)
     if (this.#handedOutTo.length > 0) this.#handedOutTo[token] = 0
     this.#generations[token]++
   }
