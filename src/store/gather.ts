@@ -45,8 +45,23 @@ export function gatherer(send: Send, gatherMs: number): Gatherer {
     }
   }
 
+  /**
+   * Resolves once a turn of the event loop has brought nobody, or enough have waited long enough. Callers who were just
+   * answered come back with their next rows: sent at once, a batch would miss them, and two halves would take turns.
+   */
+  async function gathered(): Promise<void> {
+    const untilMs = performance.now() + gatherMs
+    for (let rows = 0; rows < queuedRows && performance.now() < untilMs; ) {
+      rows = queuedRows
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
   async function drain(): Promise<void> {
-    while (queue.length > 0) await sendBatch(takeBatch())
+    while (queue.length > 0) {
+      await gathered()
+      await sendBatch(takeBatch())
+    }
     sending = null
   }
 

@@ -35,6 +35,26 @@ test('who comes while a batch is on its way joins the next one', async () => {
   await queue.idle()
 })
 
+test('callers who come back when they are answered share the next batch with those who came meanwhile', async () => {
+  const { batches, gates, send } = slowStore()
+  const queue = gatherer(send, 50)
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const twice = async (): Promise<void> => {
+    await queue.add(rows(1))
+    await turn()
+    await queue.add(rows(1))
+  }
+  const first = [twice(), twice()]
+  await expect.poll(() => batches.length).toBe(1)
+  const meanwhile = queue.add(rows(1))
+  gates[0].resolve()
+  await expect.poll(() => batches.length).toBe(2)
+  gates[1].resolve()
+  await Promise.all([...first, meanwhile])
+  expect(batches).toEqual([2, 3])
+  await queue.idle()
+})
+
 test('a batch ends before it exceeds its rows, and never splits a commit', async () => {
   const { batches, gates, send } = slowStore()
   const queue = gatherer(send, 0)
