@@ -27,8 +27,13 @@ export interface Running {
 }
 
 /** Starts a program that prints its port, and more numbers where there is more to say. */
-export function startProgram(command: string, args: readonly string[]): Promise<Running> {
-  const child = spawn(...onCore(0, command, args), { stdio: ['ignore', 'pipe', 'inherit'] })
+export function startProgram(
+  command: string,
+  args: readonly string[],
+  settings: NodeJS.ProcessEnv = {},
+): Promise<Running> {
+  const env = { ...process.env, ...settings }
+  const child = spawn(...onCore(0, command, args), { stdio: ['ignore', 'pipe', 'inherit'], env })
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
     child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
@@ -43,8 +48,12 @@ export function startProgram(command: string, args: readonly string[]): Promise<
 /** How a server of that kind is run: a peer as its users would. */
 export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? houseArgs() : ['--no-warnings'])
 
+/** What scripts/start.mjs sets. */
+export const settingsOf = (kind: string): NodeJS.ProcessEnv =>
+  kind === 'mintlake' ? { UV_THREADPOOL_SIZE: '16' } : {}
+
 export const startServer = (kind: string, options: ServerOptions): Promise<Running> =>
-  startProgram(process.execPath, [...argsOf(kind), SERVER, kind, JSON.stringify(options)])
+  startProgram(process.execPath, [...argsOf(kind), SERVER, kind, JSON.stringify(options)], settingsOf(kind))
 
 export interface Loaded {
   answers: number

@@ -10,7 +10,7 @@ import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
 import { compiled, jsonOf, onCore } from '../frame.ts'
-import { argsOf, type Running, startProgram } from '../load.ts'
+import { argsOf, type Running, settingsOf, startProgram } from '../load.ts'
 
 const SERVER = fileURLToPath(new URL('../follow-server.ts', import.meta.url))
 const LOAD = new URL('../limits/followers.c', import.meta.url)
@@ -67,7 +67,7 @@ const served =
   (kind: string, feed: 'ws' | 'lines', flushMs = 0) =>
   async (options: RunOptions): Promise<Measured> => {
     const args = [...argsOf(kind), SERVER, kind, `${sizes(options).tokens}`, `${flushMs}`]
-    const server = await startProgram(process.execPath, args)
+    const server = await startProgram(process.execPath, args, settingsOf(kind))
     try {
       return await measure(server, feed, options)
     } finally {

@@ -5,8 +5,7 @@ import { KNOWN_AT } from './cells.ts'
 import { query } from './database.ts'
 import type { SeqRange } from './lake-files.ts'
 import { FLUSH_ROWS_MAX } from './limits.ts'
-import { nextSeq } from './manifest.ts'
-import { type LakeTable, ROW_SEQ, relation } from './sql.ts'
+import { LAKE_TABLES, type LakeTable, literal, ROW_SEQ, relation } from './sql.ts'
 
 /** Rows beyond `ackedSeq` may yet be taken back, where a caller waits for them; the others are there to stay. */
 export const lastOf = ({ origin }: LakeTable, ackedSeq: number): number =>
@@ -23,14 +22,28 @@ async function endOfCommit(connection: DuckDBConnection, table: LakeTable, range
   return rows[0].last
 }
 
-/** The range that the next round writes, some `rowsMax` rows; null when the lake has everything. */
+/** Rows of each table that wait for the lake, from the row numbers `firsts` on. One statement for all. */
+export async function waitingRows(
+  connection: DuckDBConnection,
+  firsts: ReadonlyMap<string, number>,
+  ackedSeq: number,
+): Promise<Map<string, number>> {
+  const counts = LAKE_TABLES.map((table) => {
+    const waiting = { first: firsts.get(table.name) ?? 1, last: lastOf(table, ackedSeq) }
+    return `SELECT ${literal(table.name)} AS name, count(*)::DOUBLE AS rows FROM ${relation(table)} WHERE ${inRange(waiting)}`
+  })
+  const found = await query<{ name: string; rows: number }>(connection, counts.join(' UNION ALL '))
+  return new Map(found.map(({ name, rows }) => [name, rows]))
+}
+
+/** The range that the next round writes, some `rowsMax` rows from `first` on; null when the lake has everything. */
 export async function planRange(
   connection: DuckDBConnection,
   table: LakeTable,
+  first: number,
   ackedSeq: number,
   rowsMax = FLUSH_ROWS_MAX,
 ): Promise<SeqRange | null> {
-  const first = await nextSeq(connection, table.name)
   const waiting = { first, last: lastOf(table, ackedSeq) }
   const [found] = await query<{ last: number | null; rows: number }>(
     connection,

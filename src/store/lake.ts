@@ -7,7 +7,7 @@ import pLimit from 'p-limit'
 import type { TableName } from '../schema/tables.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type Database, query } from './database.ts'
-import { inRange, lastOf, planRange } from './flush-range.ts'
+import { inRange, planRange, waitingRows } from './flush-range.ts'
 import { WAITING } from './journal.ts'
 import {
   fileBytes,
@@ -30,6 +30,7 @@ import {
   listParts,
   liveParts,
   nextSeq,
+  nextSeqs,
   replacedParts,
   setBytes,
 } from './manifest.ts'
@@ -246,7 +247,8 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   async function flushTable(connection: DuckDBConnection, table: LakeTable, ackedSeq: number, nowMs: number) {
     if (unsettled.has(table.name)) await settleTable(connection, table, nowMs)
     const flushed: Flushed = { files: 0, rows: 0 }
-    let range = await planRange(connection, table, ackedSeq)
+    let first = await nextSeq(connection, table.name)
+    let range = await planRange(connection, table, first, ackedSeq)
     while (range !== null) {
       reach('flush:planned')
       unsettled.add(table.name)
@@ -254,7 +256,8 @@ export async function openLake(database: Database, options: LakeOptions): Promis
       unsettled.delete(table.name)
       flushed.files += parts.length
       flushed.rows += parts.reduce((sum, part) => sum + part.rows, 0)
-      range = await planRange(connection, table, ackedSeq)
+      first = range.last + 1
+      range = await planRange(connection, table, first, ackedSeq)
     }
     return flushed
   }
@@ -263,7 +266,9 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     room.require()
     return database.maintenance.run(async (connection) => {
       const total: Flushed = { files: 0, rows: 0 }
+      const waiting = await waitingRows(connection, await nextSeqs(connection), ackedSeq)
       for (const table of LAKE_TABLES) {
+        if (waiting.get(table.name) === 0 && !unsettled.has(table.name)) continue
         const { files, rows } = await flushTable(connection, table, ackedSeq, nowMs)
         total.files += files
         total.rows += rows
@@ -372,30 +377,22 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   /** One at a time: what one merges another must not. */
   const tidy = (nowMs: number, quietMs: number) => tidies(() => tidyNow(nowMs, quietMs))
 
-  async function tableStatus(connection: DuckDBConnection, table: LakeTable, ackedSeq: number) {
-    const listed = await query<{ files: number; rows: number; bytes: number }>(
-      connection,
-      `SELECT count(*)::DOUBLE AS files, coalesce(sum(row_count), 0)::DOUBLE AS rows,
-         coalesce(sum(byte_count), 0)::DOUBLE AS bytes
-       FROM ${MANIFEST} WHERE table_name = $table AND replaced_at IS NULL`,
-      { table: table.name },
-    )
-    const first = await nextSeq(connection, table.name)
-    const backlog = await query<{ rows: number }>(
-      connection,
-      `SELECT (SELECT count(*) FROM ${relation(table)} WHERE ${inRange({ first, last: lastOf(table, ackedSeq) })})::DOUBLE
-         + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table
-           AND ${WAITING}) AS rows`,
-      { table: table.name },
-    )
-    return { table: table.name as TableName, ...listed[0], backlog: backlog[0].rows }
-  }
-
   async function status(ackedSeq: number): Promise<LakeTableStatus[]> {
     return database.reader.run(async (connection) => {
-      const tables: LakeTableStatus[] = []
-      for (const table of LAKE_TABLES) tables.push(await tableStatus(connection, table, ackedSeq))
-      return tables
+      const stored = await waitingRows(connection, await nextSeqs(connection), ackedSeq)
+      const sizes = await query<{ name: string; files: number; rows: number; bytes: number; queued: number }>(
+        connection,
+        `SELECT name, sum(files)::DOUBLE AS files, sum(rows)::DOUBLE AS rows, sum(bytes)::DOUBLE AS bytes,
+           sum(queued)::DOUBLE AS queued
+         FROM (SELECT table_name AS name, 1 AS files, row_count AS rows, byte_count AS bytes, 0 AS queued
+             FROM ${MANIFEST} WHERE replaced_at IS NULL
+           UNION ALL SELECT table_name, 0, 0, 0, 1 FROM ${JOURNAL} WHERE ${WAITING}) GROUP BY name`,
+      )
+      const byName = new Map(sizes.map((size) => [size.name, size]))
+      return LAKE_TABLES.map(({ name }) => {
+        const { files = 0, rows = 0, bytes = 0, queued = 0 } = byName.get(name) ?? {}
+        return { table: name as TableName, files, rows, bytes, backlog: (stored.get(name) ?? 0) + queued }
+      })
     })
   }
 

@@ -48,11 +48,16 @@ export async function knownPaths(connection: DuckDBConnection, table: string): P
   return new Set((await query<{ path: string }>(connection, sql, { table })).map(({ path }) => path))
 }
 
-/** The first row that no file holds yet: everything before it is in the lake. */
-export async function nextSeq(connection: DuckDBConnection, table: string): Promise<number> {
-  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM (${EVER_LISTED}) WHERE table_name = $table`
-  return (await query<{ last: number }>(connection, sql, { table }))[0].last + 1
+/** The first row of each table that no file holds yet: everything before it is in the lake. Of a table not named: 1. */
+export async function nextSeqs(connection: DuckDBConnection): Promise<Map<string, number>> {
+  const sql = `SELECT table_name AS name, max(seq_last)::DOUBLE AS last FROM (${EVER_LISTED}) GROUP BY 1`
+  const found = await query<{ name: string; last: number }>(connection, sql)
+  return new Map(found.map(({ name, last }) => [name, last + 1]))
 }
+
+/** The same of one table. */
+export const nextSeq = async (connection: DuckDBConnection, table: string): Promise<number> =>
+  (await nextSeqs(connection)).get(table) ?? 1
 
 const rowOf = (part: Omit<ListedPart, 'schemaVersion' | 'writtenAtMs'>, nowMs: number): string =>
   `(${literal(part.table)}, ${literal(partPath(part))}, DATE '${part.date}', ${part.first}, ${part.last}, ${part.rows},

@@ -21,7 +21,7 @@ afterAll(() => {
   instance.closeSync()
 })
 
-const planned = (ackedSeq: number, rowsMax?: number) => planRange(connection, table, ackedSeq, rowsMax)
+const planned = (ackedSeq: number, rowsMax?: number) => planRange(connection, table, 1, ackedSeq, rowsMax)
 
 it('is everything that was acknowledged', async () => {
   expect(await planned(36)).toEqual({ first: 1, last: 34 })
