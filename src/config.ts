@@ -102,6 +102,13 @@ export const SETTINGS = {
     wholeNumber(0, 10_000),
     'How long a change may wait to be sent to followers together with others, ms; 0: not at all',
   ),
+  drainNoticeMs: setting(
+    'drain-notice-ms',
+    'DRAIN_NOTICE_MS',
+    '500',
+    wholeNumber(0, 10_000),
+    'How long a server that was told to end says so, by /readyz and 503 draining, before it takes no more connections, ms',
+  ),
   lakeFlushMs: setting(
     'lake-flush-ms',
     'LAKE_FLUSH_MS',

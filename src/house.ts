@@ -207,9 +207,12 @@ async function furnish(
 
   let stopping: Promise<void> | null = null
   const stop = async () => {
+    const wasReady = phase === 'ready'
     phase = 'draining'
     await Promise.all(feeds.map((feed) => feed.stop()))
     if (timer !== null) clearInterval(timer)
+    // Who sends us requests learns of it from an answer, not from a refused connection.
+    if (wasReady) await new Promise((resolve) => setTimeout(resolve, config.drainNoticeMs))
     server.stopListening()
     hub.close('draining')
     await Promise.all([drained(server), exporter.close()])

@@ -32,8 +32,8 @@ const foldExamples = (range: string): string => `MERGE INTO mint_totals AS total
 
 const younger = (keptMs: number, nowMs: number): string => `submitted_at > epoch_ms(${nowMs - keptMs})`
 
-const keepCooldowns = (range: string, nowMs: number): string => `INSERT INTO cooldown_times
-  SELECT agent_id, mint, max(epoch_ms(submitted_at)) FROM training
+const keepCooldowns = (table: TableName, range: string, nowMs: number): string => `INSERT INTO cooldown_times
+  SELECT agent_id, mint, max(epoch_ms(submitted_at)) FROM ${table}
   WHERE ${range} AND ${younger(COOLDOWNS_RECOVERED_MS, nowMs)} GROUP BY ALL`
 
 const keepStrikes = (range: string, nowMs: number): string => `INSERT INTO strike_times
@@ -42,8 +42,8 @@ const keepStrikes = (range: string, nowMs: number): string => `INSERT INTO strik
 
 /** Tables whose rows may leave, and what to run before those of `range` do. */
 export const FOLDINGS: Partial<Record<TableName, (range: string, nowMs: number) => string[]>> = {
-  training: (range, nowMs) => [foldExamples(range), keepCooldowns(range, nowMs)],
-  rejections: (range, nowMs) => [keepStrikes(range, nowMs)],
+  training: (range, nowMs) => [foldExamples(range), keepCooldowns('training', range, nowMs)],
+  rejections: (range, nowMs) => [keepStrikes(range, nowMs), keepCooldowns('rejections', range, nowMs)],
   xp_ledger: (range) => [foldAwards(range)],
   tokens: () => [],
 }
@@ -63,11 +63,12 @@ export const COVERAGE = `SELECT mint, sum(examples)::DOUBLE AS count,
   arg_max(last_sentiment, last_seq) AS "lastSentiment", arg_max(last_score, last_seq) AS "lastScore"
   FROM (FROM mint_totals UNION ALL ${EXAMPLES} GROUP BY 1) GROUP BY 1 ORDER BY 1`
 
-/** The last example by agent and mint, where it is young enough to count. */
+/** The last submission by agent and mint, accepted or rejected, where it is young enough to count. */
 export const cooldowns = (
   nowMs: number,
 ): string => `SELECT agent_id AS "agentId", mint, max(at_ms)::DOUBLE AS "atMs"
-  FROM (FROM cooldown_times UNION ALL SELECT agent_id, mint, epoch_ms(submitted_at) FROM training)
+  FROM (FROM cooldown_times UNION ALL SELECT agent_id, mint, epoch_ms(submitted_at) FROM training
+    UNION ALL SELECT agent_id, mint, epoch_ms(submitted_at) FROM rejections)
   WHERE at_ms > ${nowMs - COOLDOWNS_RECOVERED_MS} GROUP BY ALL ORDER BY 3`
 
 /** Rejections that are young enough to count, oldest first. */

@@ -55,6 +55,23 @@ describe('a server', () => {
     await again.stop()
   })
 
+  it('told to end says so by 503 before it refuses connections', async () => {
+    const server = await spawnHouse({ 'drain-notice-ms': '2000' }, folder())
+    expect((await server.client.get('/readyz')).status).toBe(200)
+    const ended = server.terminate()
+    let answer = await server.client.get('/readyz')
+    while (answer.status === 200) answer = await server.client.get('/readyz')
+    expect(answer).toMatchObject({ status: 503, body: { ok: false, code: 'draining' } })
+    expect(answer.headers.get('retry-after')).toBe('1')
+    expect(await server.client.get('/api/v1/market')).toMatchObject({
+      status: 503,
+      body: { code: 'draining' },
+    })
+    expect((await server.client.get('/health')).status).toBe(200)
+    expect(await ended).toBe(0)
+    await expect(server.client.get('/readyz')).rejects.toThrow()
+  })
+
   it('told to end by SIGINT exits 0 too', async () => {
     const server = await spawnHouse({}, folder())
     const exited = once(server.process, 'exit')

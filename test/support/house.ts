@@ -29,6 +29,7 @@ const DEFAULTS: Settings = {
   'register-limit': '0',
   'lake-flush-ms': '0',
   'tokens-max': '5000',
+  'drain-notice-ms': '0',
 }
 
 const flagsOf = (settings: Settings, dataDir: string): string[] =>
