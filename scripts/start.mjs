@@ -3,7 +3,8 @@
 import './check-runtime.mjs'
 
 // `npm start` gives Node one helper thread, not four: what collects garbage and compiles would otherwise take four fifths
-// of a core that it shares with the thread everybody waits for (followers' p99: 13 ms instead of 60 on one core).
+// of a core that it shares with the thread everybody waits for (followers' p99: 13 ms instead of 60 on one core). And new
+// objects get 8 MB, not 16: they stay in the processor's cache (submissions +7 %, pages +6 %, in turns on one core).
 
 const PARENT_POLL_MS = 500
 
