@@ -57,7 +57,7 @@ export const FOLLOW_ROWS_MAX = 128
 export const FOLLOW_WRITES_MAX = 8
 /** Pieces of one channel that followers at different places share; at the maximum all are forgotten. */
 export const FOLLOW_PIECES_MAX = 64
-/** Subscriptions of one WebSocket; one more is refused. */
+/** Subscriptions of one WebSocket; one more is refused. So many channels, each once, cost no read beside the opening. */
 export const SUBSCRIPTIONS_MAX = 100
 /** What a client may send in one WebSocket message of the stream; a larger one closes it. */
 export const STREAM_MESSAGE_BYTES_MAX = 16 * 1024

@@ -43,8 +43,10 @@ type StreamPorts = Pick<PipelinePorts, 'admit' | 'authenticate' | 'countRead' | 
 /** What the server keeps of a socket. */
 interface Reader {
   format: 'json' | 'msgpack'
-  /** Counts one more read, as whoever opened the socket; throws 401 or 429. */
-  count(): void
+  /** Admits whoever opened the socket once more, and counts a read unless it is free; throws 401 or 429. */
+  admit(isFree: boolean): void
+  /** Channels that it has subscribed to without a count; at most SUBSCRIPTIONS_MAX. */
+  free: Set<string>
   follower: Follower | null
   resume: () => void
   forget: () => void
@@ -55,7 +57,7 @@ export const streamRoute: Route = {
   method: 'GET',
   path: STREAM_PATH,
   access: 'read',
-  summary: 'WebSocket: follow market tabs, tokens and bars',
+  summary: 'WebSocket: follow market tabs, tokens and bars; one read in all',
   handle: () => {
     throw new ServiceError(
       'upgrade_required',
@@ -83,18 +85,19 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
       try {
         const { credentials, forwardedFor } = new RequestHead().read(req)
         const ip = clientIp(res, forwardedFor, ports.trustedProxies)
-        const count = () => {
+        const admit = (isFree: boolean) => {
           ports.admit(streamRoute)
           const apiKey = keyOf(credentials)
           const caller: Caller | null = apiKey === '' ? null : ports.authenticate(apiKey)
-          ports.countRead(caller, () => ip)
+          if (!isFree) ports.countRead(caller, () => ip)
         }
-        count()
+        admit(false)
         hub.admit()
         const protocol = protocolOf(protocols)
         const reader: Reader = {
           format: STREAM_PROTOCOLS[protocol ?? 'mintlake.json'],
-          count,
+          admit,
+          free: new Set(),
           follower: null,
           resume: () => {},
           forget: () => {},
@@ -200,7 +203,10 @@ function perform(
     hub.tell(follower, { event: 'unsubscribed', ...echo, channel: channel.name })
     return
   }
-  reader.count()
+  // Each subscription sends opening rows: the first of a channel belongs to the stream, another is one more read.
+  const isFree = !reader.free.has(channel.name) && reader.free.size < SUBSCRIPTIONS_MAX
+  reader.admit(isFree)
+  if (isFree) reader.free.add(channel.name)
   if ('mint' in topic && !market.has(topic.mint))
     throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
   if (!follower.subscriptions.has(channel.name) && follower.subscriptions.size >= SUBSCRIPTIONS_MAX)

@@ -288,15 +288,27 @@ describe('the door of the stream', () => {
     expect(await reader.until('error')).toMatchObject({ code: 'revoked_key' })
   })
 
-  it('counts opening and subscribing as reads', async () => {
+  it('counts once, with a subscription to each of its channels; each further one is one more read', async () => {
     const counted = await openHouse({ 'read-limit-anonymous': '3' })
     try {
+      const mints = Array.from({ length: 101 }, newMint)
+      await counted.client.push(...mints.map((mint) => token(mint)))
       const reader = open(undefined, {}, counted)
-      for (const tab of ['all', 'new']) {
-        await reader.send({ op: 'subscribe', topic: 'market', tab })
-        expect(await reader.until('snapshot')).toMatchObject({ channel: `market:${tab}` })
+      const subscribe = (mint: string) => reader.send({ op: 'subscribe', topic: 'token', mint })
+      for (const mint of mints.slice(0, 100)) {
+        await subscribe(mint)
+        expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
       }
-      await reader.send({ op: 'subscribe', topic: 'market', tab: 'live' })
+      // The second read is one of its channels again, the third is one channel too many.
+      for (const [left, mint] of [
+        [mints[0], mints[0]],
+        [mints[1], mints[100]],
+      ]) {
+        await reader.send({ op: 'unsubscribe', topic: 'token', mint: left })
+        await subscribe(mint)
+        expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
+      }
+      await subscribe(mints[2])
       expect(await reader.until('error')).toMatchObject({ code: 'read_rate_limited', limit: 3, status: 429 })
       await expect(open(undefined, {}, counted).opened).rejects.toThrow('refused')
       expect((await counted.client.get('/api/v1/market')).status).toBe(429)
