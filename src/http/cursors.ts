@@ -1,22 +1,36 @@
 // In: lists that were frozen, and the places that clients have reached in them. Out: opaque cursors, and the list
-// behind one, or 410. Lists of one version share one freeze; each is kept at least 30 s. At the maximum the oldest go.
+// behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when many of
+// one tab and sort are kept, first pages share the last of them instead of freezing another.
 import { randomBytes } from 'node:crypto'
 import type { FrozenList, MarketDoor } from '../market/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../schema/vocabulary.ts'
+import { CURSOR_KEPT_MS, LISTS_FRESH_MAX, LISTS_KEPT_MAX, LISTS_SHARED_MS } from './limits.ts'
 import { invalidParameter } from './parameters.ts'
 
-/** Longer than the contract's 30 s, so that a client that takes all of it is not late. */
-const KEPT_MS = 60_000
-const LISTS_MAX = 512
-
-interface Kept {
-  list: FrozenList
-  frozenAtMs: number
+/** The kept lists of one tab and sort. */
+interface Shelf {
+  latest: Kept | null
+  count: number
 }
 
-export interface Place {
+interface Kept {
+  id: number
   list: FrozenList
+  shelf: Shelf
+  frozenAtMs: number
+  /** When a cursor of it was handed out last. */
+  handedAtMs: number
+}
+
+/** A list that pages are read from. */
+export interface Held {
+  list: FrozenList
+  /** A cursor for what follows `offset`, or null when nothing does. */
+  next(order: Order, offset: number): string | null
+}
+
+export interface Place extends Held {
   order: Order
   offset: number
 }
@@ -24,8 +38,9 @@ export interface Place {
 export class Cursors {
   #market: MarketDoor
   #now: () => number
+  /** By id, the one whose cursor is oldest first. */
   #lists = new Map<number, Kept>()
-  #latest = new Map<string, number>()
+  #shelves = new Map<string, Shelf>()
   #nextId = 1
   /** A cursor of another run of the server has expired too. */
   #run = randomBytes(3).toString('hex')
@@ -35,53 +50,69 @@ export class Cursors {
     this.#now = now
   }
 
-  /** A cursor for what follows `offset` in the list as it is now, or null when nothing does. */
-  begin(tab: Tab, sort: Sort, order: Order, offset: number): string | null {
+  /** Lists that are kept, all together. */
+  get size(): number {
+    return this.#lists.size
+  }
+
+  /** The list that a first page is to be read from if cursors shall follow it: as it is now, or a shared one. */
+  begin(tab: Tab, sort: Sort): Held {
+    this.#forget()
     const key = `${tab} ${sort}`
-    let id = this.#latest.get(key)
-    let kept = id === undefined ? undefined : this.#lists.get(id)
-    if (id === undefined || kept === undefined || kept.list.version !== this.#market.seq) {
-      this.#forget()
-      id = this.#nextId++
-      kept = { list: this.#market.freeze(tab, sort), frozenAtMs: this.#now() }
-      this.#lists.set(id, kept)
-      this.#latest.set(key, id)
-    }
-    return this.#cursor(id, kept.list, order, offset)
+    const shelf = this.#shelves.get(key) ?? { latest: null, count: 0 }
+    this.#shelves.set(key, shelf)
+    if (shelf.latest !== null && this.#isShared(shelf.latest)) return this.#held(shelf.latest)
+    const nowMs = this.#now()
+    const list = this.#market.freeze(tab, sort)
+    const kept = { id: this.#nextId++, list, shelf, frozenAtMs: nowMs, handedAtMs: nowMs }
+    this.#lists.set(kept.id, kept)
+    shelf.latest = kept
+    shelf.count++
+    return this.#held(kept)
   }
 
   /** Where a cursor stands. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
-  at(cursor: string): Place & { next(offset: number): string | null } {
+  at(cursor: string): Place {
     const match = /^([0-9a-f]{6})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
       Buffer.from(cursor, 'base64url').toString('latin1'),
     )
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')
     const [, run, id, order, offset] = match
+    this.#forget()
     const kept = run === this.#run ? this.#lists.get(Number(id)) : undefined
-    if (kept === undefined || this.#now() - kept.frozenAtMs > KEPT_MS) {
+    if (kept === undefined) {
       throw new ServiceError(
         'cursor_expired',
         'The list of this cursor is no longer kept: start again without a cursor.',
       )
     }
-    const direction = ORDERS[Number(order)]
-    return {
-      list: kept.list,
-      order: direction,
-      offset: Number(offset),
-      next: (to) => this.#cursor(Number(id), kept.list, direction, to),
-    }
+    return { ...this.#held(kept), order: ORDERS[Number(order)], offset: Number(offset) }
   }
 
-  #cursor(id: number, list: FrozenList, order: Order, offset: number): string | null {
-    if (offset >= list.size) return null
-    return Buffer.from(`${this.#run}.${id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+  #isShared({ list, shelf, frozenAtMs }: Kept): boolean {
+    if (list.version === this.#market.seq || shelf.count >= LISTS_KEPT_MAX) return true
+    return shelf.count >= LISTS_FRESH_MAX && this.#now() - frozenAtMs < LISTS_SHARED_MS
+  }
+
+  #held(kept: Kept): Held {
+    return { list: kept.list, next: (order, offset) => this.#cursor(kept, order, offset) }
+  }
+
+  #cursor(kept: Kept, order: Order, offset: number): string | null {
+    if (offset >= kept.list.size) return null
+    kept.handedAtMs = this.#now()
+    this.#lists.delete(kept.id)
+    this.#lists.set(kept.id, kept)
+    return Buffer.from(`${this.#run}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
   }
 
   #forget(): void {
-    for (const [id, { frozenAtMs }] of this.#lists) {
-      if (this.#lists.size < LISTS_MAX && this.#now() - frozenAtMs <= KEPT_MS) return
+    const nowMs = this.#now()
+    for (const [id, kept] of this.#lists) {
+      if (nowMs - kept.handedAtMs <= CURSOR_KEPT_MS) return
       this.#lists.delete(id)
+      kept.shelf.count--
+      if (kept.shelf.latest === kept) kept.shelf.latest = null
     }
   }
 }

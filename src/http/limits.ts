@@ -24,6 +24,14 @@ export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = 3_600_000
 export const MARKET_LIMIT_DEFAULT = 50
 export const MARKET_LIMIT_MAX_JSON = 500
+/** How long a cursor is good for: the contract's 30 s, and a second for its way to the client and back. */
+export const CURSOR_KEPT_MS = 31_000
+/** Frozen lists of one tab and sort; at the maximum first pages that carry a cursor share the last one's order. */
+export const LISTS_KEPT_MAX = 42
+/** With so many kept, one is frozen each LISTS_SHARED_MS at most: within CURSOR_KEPT_MS that stays under the maximum. */
+export const LISTS_FRESH_MAX = 10
+/** As old as `Cache-Control` lets a page be. */
+export const LISTS_SHARED_MS = 1_000
 export const BARS_LIMIT_DEFAULT = 100
 export const BARS_LIMIT_MAX = 1_000
 /** Arrow streams of bars whose frame is kept, one for each count of rows and shape, about 2 KB each; at the maximum all

@@ -52,7 +52,7 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('order', oneOf(ORDERS, 'desc')),
     parameter('cursor', {
       type: 'string',
-      description: 'meta.nextCursor or X-Next-Cursor of the page before',
+      description: 'meta.nextCursor or X-Next-Cursor of the page before, good for at least 30 s',
     }),
     parameter('follow', {
       type: 'integer',

@@ -89,7 +89,8 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     return follow(market, hub, query)
   }
   const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
-  const etag = versionEtag(`${page.version.toString(36)}-${page.rowCount}`)
+  // The order is of the list's version, the rows are of now.
+  const etag = versionEtag(`${page.version.toString(36)}-${market.seq.toString(36)}-${page.rowCount}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
@@ -155,7 +156,7 @@ function pageOf(
       sort,
       order,
       offset,
-      nextCursor: next(offset + limit),
+      nextCursor: next(order, offset + limit),
     }
   }
   const tab = oneOf(query, 'tab', TABS, 'all')
@@ -163,17 +164,14 @@ function pageOf(
   const order = oneOf(query, 'order', ORDERS, 'desc')
   const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
   const page = market.page({ tab, sort, order, limit, offset })
+  const listPage: ListPage = { page, tab, sort, order, offset, nextCursor: null }
   // Freezing a list costs later writes a copy: the bulk formats pay for it only when a cursor is asked for.
   const isPaged = cursor !== null || format === 'json'
-  const hasMore = offset + page.rowCount < page.total
-  return {
-    page,
-    tab,
-    sort,
-    order,
-    offset,
-    nextCursor: isPaged && hasMore ? cursors.begin(tab, sort, order, offset + limit) : null,
-  }
+  if (!isPaged || offset + page.rowCount >= page.total) return listPage
+  // The page and its cursor are of one version, which in a crowd may be an earlier one than now.
+  const { list, next } = cursors.begin(tab, sort)
+  if (list.version !== page.version) listPage.page = list.page(order, offset, limit)
+  return { ...listPage, nextCursor: next(order, offset + limit) }
 }
 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
