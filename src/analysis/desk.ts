@@ -414,7 +414,8 @@ const rememberedWrite = (
 function replay(first: { status: number; body: string }, headers: Record<string, string>): Answer {
   const kept = JSON.parse(first.body) as Kept
   if ('code' in kept) throw new ServiceError(kept.code, kept.sentence, kept.extra, headers)
-  return { status: first.status, body: kept.body, headers }
+  const location = `/api/v1/analysis/${kept.body.analysisId}`
+  return { status: first.status, body: kept.body, headers: { ...headers, Location: location } }
 }
 
 /** An error as thrown, with the figures of the limits beside its own headers. */

@@ -390,6 +390,7 @@ describe('an Idempotency-Key', () => {
     const second = await send(key, body, headers)
     expect(second.status).toBe(201)
     expect(second.body).toEqual(first.body)
+    expect(second.headers.get('location')).toBe(`/api/v1/analysis/${first.body.analysisId}`)
     expect(second.headers.get('idempotency-replayed')).toBe('true')
     expectProblem(await send(key, submission(mint, { score: 1 }), headers), 'idempotency_mismatch')
     house = await house.restart()
