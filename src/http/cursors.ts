@@ -1,6 +1,7 @@
 // In: lists that were frozen, and the places that clients have reached in them. Out: opaque cursors, and the list
-// behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when many of
-// one tab and sort are kept, first pages share the last of them instead of freezing another.
+// behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when very many
+// are kept, first pages share the last of their tab and sort instead of freezing another. Never keeps more than
+// LISTS_KEPT_MAX and one for each tab and sort.
 import { randomBytes } from 'node:crypto'
 import type { FrozenList, MarketDoor } from '../market/types.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -8,16 +9,11 @@ import { ORDERS, type Order, type Sort, type Tab } from '../schema/vocabulary.ts
 import { CURSOR_KEPT_MS, LISTS_FRESH_MAX, LISTS_KEPT_MAX, LISTS_SHARED_MS } from './limits.ts'
 import { invalidParameter } from './parameters.ts'
 
-/** The kept lists of one tab and sort. */
-interface Shelf {
-  latest: Kept | null
-  count: number
-}
-
 interface Kept {
   id: number
+  /** Tab and sort. */
+  of: string
   list: FrozenList
-  shelf: Shelf
   frozenAtMs: number
   /** When a cursor of it was handed out last. */
   handedAtMs: number
@@ -40,7 +36,8 @@ export class Cursors {
   #now: () => number
   /** By id, the one whose cursor is oldest first. */
   #lists = new Map<number, Kept>()
-  #shelves = new Map<string, Shelf>()
+  /** The youngest of each tab and sort. */
+  #latest = new Map<string, Kept>()
   #nextId = 1
   /** A cursor of another run of the server has expired too. */
   #run = randomBytes(3).toString('hex')
@@ -58,16 +55,14 @@ export class Cursors {
   /** The list that a first page is to be read from if cursors shall follow it: as it is now, or a shared one. */
   begin(tab: Tab, sort: Sort): Held {
     this.#forget()
-    const key = `${tab} ${sort}`
-    const shelf = this.#shelves.get(key) ?? { latest: null, count: 0 }
-    this.#shelves.set(key, shelf)
-    if (shelf.latest !== null && this.#isShared(shelf.latest)) return this.#held(shelf.latest)
+    const of = `${tab} ${sort}`
+    const latest = this.#latest.get(of)
+    if (latest !== undefined && this.#isShared(latest)) return this.#held(latest)
     const nowMs = this.#now()
     const list = this.#market.freeze(tab, sort)
-    const kept = { id: this.#nextId++, list, shelf, frozenAtMs: nowMs, handedAtMs: nowMs }
+    const kept = { id: this.#nextId++, of, list, frozenAtMs: nowMs, handedAtMs: nowMs }
     this.#lists.set(kept.id, kept)
-    shelf.latest = kept
-    shelf.count++
+    this.#latest.set(of, kept)
     return this.#held(kept)
   }
 
@@ -89,9 +84,9 @@ export class Cursors {
     return { ...this.#held(kept), order: ORDERS[Number(order)], offset: Number(offset) }
   }
 
-  #isShared({ list, shelf, frozenAtMs }: Kept): boolean {
-    if (list.version === this.#market.seq || shelf.count >= LISTS_KEPT_MAX) return true
-    return shelf.count >= LISTS_FRESH_MAX && this.#now() - frozenAtMs < LISTS_SHARED_MS
+  #isShared({ list, frozenAtMs }: Kept): boolean {
+    if (list.version === this.#market.seq || this.size >= LISTS_KEPT_MAX) return true
+    return this.size >= LISTS_FRESH_MAX && this.#now() - frozenAtMs < LISTS_SHARED_MS
   }
 
   #held(kept: Kept): Held {
@@ -111,8 +106,7 @@ export class Cursors {
     for (const [id, kept] of this.#lists) {
       if (nowMs - kept.handedAtMs <= CURSOR_KEPT_MS) return
       this.#lists.delete(id)
-      kept.shelf.count--
-      if (kept.shelf.latest === kept) kept.shelf.latest = null
+      if (this.#latest.get(kept.of) === kept) this.#latest.delete(kept.of)
     }
   }
 }

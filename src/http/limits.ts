@@ -26,10 +26,11 @@ export const MARKET_LIMIT_DEFAULT = 50
 export const MARKET_LIMIT_MAX_JSON = 500
 /** How long a cursor is good for: the contract's 30 s, and a second for its way to the client and back. */
 export const CURSOR_KEPT_MS = 31_000
-/** Frozen lists of one tab and sort; at the maximum first pages that carry a cursor share the last one's order. */
-export const LISTS_KEPT_MAX = 42
-/** With so many kept, one is frozen each LISTS_SHARED_MS at most: within CURSOR_KEPT_MS that stays under the maximum. */
-export const LISTS_FRESH_MAX = 10
+/** Frozen lists that are kept: with so many, a first page freezes none of its own where its tab and sort have a list of
+ *  the last LISTS_SHARED_MS, but shares that one's order. */
+export const LISTS_FRESH_MAX = 400
+/** With so many, it shares the last list of its tab and sort, however old, as long as that is kept. */
+export const LISTS_KEPT_MAX = 800
 /** As old as `Cache-Control` lets a page be. */
 export const LISTS_SHARED_MS = 1_000
 export const BARS_LIMIT_DEFAULT = 100
