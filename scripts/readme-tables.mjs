@@ -6,6 +6,7 @@ import { SETTINGS } from '../src/config.ts'
 import * as feed from '../src/feed/limits.ts'
 import * as http from '../src/http/limits.ts'
 import { agentRoutes } from '../src/http/routes/agents.ts'
+import { barRoute } from '../src/http/routes/bars.ts'
 import { documentRoutes } from '../src/http/routes/documents.ts'
 import { exportRoutes } from '../src/http/routes/export.ts'
 import { marketRoutes } from '../src/http/routes/market.ts'
@@ -52,7 +53,13 @@ function lakeTables() {
 
 /** Every table of README, by the name of its marker. */
 export function readmeTables() {
-  const routes = [...marketRoutes({}), ...agentRoutes({}), ...exportRoutes({}), ...operationRoutes({})]
+  const routes = [
+    ...marketRoutes({}),
+    barRoute({}),
+    ...agentRoutes({}),
+    ...exportRoutes({}),
+    ...operationRoutes({}),
+  ]
   const limits = { http, analysis, market, feed, store }
   return {
     endpoints: table(

@@ -385,7 +385,7 @@ export function createDesk(options: DeskOptions): Desk {
         xp,
         analyses,
       }))
-      return { ok: true, leaderboard }
+      return { ok: true, data: leaderboard, leaderboard }
     },
   }
 }

@@ -6,6 +6,7 @@ import { dataPointSchema } from '../schema/datapoint.ts'
 import { ERRORS } from '../schema/errors.ts'
 import { ingestRecordSchema } from '../schema/event.ts'
 import { marketItemSchema } from '../schema/market-item.ts'
+import { MINT_SHAPE } from '../schema/mint.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { NDJSON_TYPE } from './context.ts'
@@ -13,6 +14,8 @@ import { ARROW_TYPE, MSGPACK_TYPE } from './encode.ts'
 import {
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
+  BOARD_LIMIT_DEFAULT,
+  BOARD_LIMIT_MAX,
   EXPORT_LIMIT_DEFAULT,
   EXPORT_LIMIT_MAX,
   MARKET_LIMIT_DEFAULT,
@@ -39,14 +42,19 @@ const oneOf = (words: readonly string[], otherwise?: string) => ({
   enum: words,
   ...(otherwise && { default: otherwise }),
 })
-const mint = parameter('mint', { type: 'string', description: 'Mint address, base58' }, true)
+const mint = parameter('mint', { type: 'string', description: 'Mint address, base58', ...MINT_SHAPE }, true)
 const limit = (otherwise: number, maximum: number) =>
   parameter('limit', { type: 'integer', minimum: 1, maximum, default: otherwise })
 
 const PARAMETERS: Readonly<Record<string, object[]>> = {
   '/api/v1/market': [
     parameter('tab', oneOf(TABS, 'all')),
-    limit(MARKET_LIMIT_DEFAULT, MARKET_LIMIT_MAX_JSON),
+    parameter('limit', {
+      type: 'integer',
+      minimum: 1,
+      default: MARKET_LIMIT_DEFAULT,
+      description: `More is cut to ${MARKET_LIMIT_MAX_JSON}, as meta.clamped says; NDJSON goes up to every token`,
+    }),
     parameter('offset', { type: 'integer', minimum: 0, default: 0 }),
     parameter('sort', oneOf(SORTS)),
     parameter('order', oneOf(ORDERS, 'desc')),
@@ -63,6 +71,17 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('format', oneOf(FORMATS, 'json')),
   ],
   '/api/v1/datapoint': [mint],
+  '/api/v1/analysis': [limit(BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX)],
+  '/api/v1/agents/leaderboard': [limit(BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX)],
+  '/api/v1/analysis/submit': [
+    {
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: false,
+      schema: { type: 'string' },
+      description: 'The same key and body again get the first answer again',
+    },
+  ],
   '/api/v1/ohlc': [
     mint,
     parameter('tf', oneOf(TIMEFRAMES, '1m')),
@@ -92,7 +111,47 @@ const ok = (data: object) => ({
   properties: { ok: { const: true }, data },
 })
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+const figures = { type: 'object', additionalProperties: { type: 'number' } }
+/** What became of a submission. */
+const VERDICT = {
+  type: 'object',
+  required: [
+    'ok',
+    'analysisId',
+    'mint',
+    'outcome',
+    'validated',
+    'xpEarned',
+    'xpTotal',
+    'xpBreakdown',
+    'deviationPct',
+  ],
+  properties: {
+    ok: { const: true },
+    analysisId: { type: 'string' },
+    mint: { type: 'string' },
+    outcome: { enum: ['validated', 'unvalidated'] },
+    validated: { type: 'boolean' },
+    xpEarned: { type: 'number' },
+    xpTotal: { type: 'number' },
+    xpBreakdown: figures,
+    deviationPct: { type: 'number', description: 'The largest of deviations, percent' },
+    worstField: { type: ['string', 'null'] },
+    deviations: figures,
+    snapshotSource: { enum: ['client', 'server'] },
+    enriched: { type: 'object' },
+    warning: { type: 'string', description: 'Where it is unvalidated' },
+    createdAt: { type: 'integer', description: 'Unix ms' },
+    nextAllowedAt: { type: 'integer', description: 'Unix ms' },
+  },
+}
+const CREATING: readonly string[] = [
+  '/api/v1/analysis/submit',
+  '/api/v1/keys/register',
+  '/api/v1/keys/rotate',
+]
 const ANSWERS: Readonly<Record<string, object>> = {
+  '/api/v1/analysis/submit': VERDICT,
   '/api/v1/market': ok({ type: 'array', items: ref('MarketItem') }),
   '/api/v1/datapoint': ok(ref('DataPoint')),
   '/api/v1/datapoint/batch': ok({ type: 'array', items: ref('DataPoint') }),
@@ -144,7 +203,10 @@ export function openApi(routes: readonly Route[], version: string): Record<strin
     info: { title: 'Mintlake', version, description: 'Token analysis submission and market data' },
     paths,
     components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer' },
+        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+      },
       schemas: {
         Submission: inputSchema(submissionSchema),
         IngestRecord: inputSchema(ingestRecordSchema),
@@ -182,13 +244,13 @@ function operation({ method, path, summary, access }: Route): object {
   const body = BODIES[path]
   const binary = BINARY[path]
   const isVersioned = method === 'GET' && !UNVERSIONED.includes(path)
-  const success = path === '/api/v1/analysis/submit' || path === '/api/v1/keys/register' ? '201' : '200'
+  const success = CREATING.includes(path) ? '201' : '200'
   return {
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(method === 'POST' &&
       body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
-    ...(access !== 'open' && access !== 'read' && { security: [{ bearer: [] }] }),
+    ...(access !== 'open' && access !== 'read' && { security: [{ bearer: [] }, { apiKey: [] }] }),
     responses: {
       [success]: {
         description: summary,

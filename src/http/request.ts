@@ -171,7 +171,7 @@ export function keyOf(authorization: string): string {
   if (authorization === '') return ''
   const match = /^Bearer\s+(\S.*)$/i.exec(authorization)
   if (match !== null) return match[1].trim()
-  if (authorization.trim() === '' || /^Bearer$/i.test(authorization.trim())) return ''
+  if (authorization.trim() === '') return ''
   throw new ServiceError(
     'invalid_key',
     'The Authorization header must have the form: Bearer <API_KEY>.',

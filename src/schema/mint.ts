@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto'
 import { base58 } from '@scure/base'
 
 const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/
+/** What JSON Schema can say of a mint: of texts of this form some are no mint, as they decode to fewer or more bytes. */
+export const MINT_SHAPE = { minLength: 32, maxLength: 44, pattern: MINT_PATTERN.source }
 const MINT_BYTES = 32
 const ZERO_DIGIT = '1'
 /** The lowest and the highest number of 32 bytes whose first is not zero. */

@@ -2,7 +2,7 @@
 // points after trimming; duplicate risk factors are folded. Never knows the market.
 import { z } from 'zod'
 import { SNAPSHOT_FIELDS } from './datapoint.ts'
-import { isMint } from './mint.ts'
+import { isMint, MINT_SHAPE } from './mint.ts'
 import {
   HOLDER_CONCENTRATIONS,
   LIQUIDITY_DEPTHS,
@@ -63,8 +63,12 @@ export const quantSchema = z.object({
   volumeProfile: z.enum(VOLUME_PROFILES),
 })
 
+/** Nothing that is compared can be negative. */
+const amount = z.number().min(0)
+const PERCENTS: ReadonlySet<string> = new Set(['top10HolderPct', 'bondingProgress'])
+
 const snapshotNumbers = Object.fromEntries(
-  SNAPSHOT_FIELDS.map((field) => [field, z.number().nullish()]),
+  SNAPSHOT_FIELDS.map((field) => [field, (PERCENTS.has(field) ? percent : amount).nullish()]),
 ) as Record<(typeof SNAPSHOT_FIELDS)[number], z.ZodOptional<z.ZodNullable<z.ZodNumber>>>
 
 export const snapshotSchema = z.object({
@@ -77,7 +81,8 @@ export const snapshotSchema = z.object({
 export const submissionSchema = z.object({
   mint: z
     .string()
-    .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } }),
+    .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
+    .meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE }),
   sentiment: z.enum(SENTIMENTS),
   score: percent,
   summary: z
@@ -86,6 +91,11 @@ export const submissionSchema = z.object({
     .check(({ value, issues }) => {
       const fault = lengthFault(codePoints(value))
       if (fault !== null) issues.push({ code: 'custom', input: value, ...fault })
+    })
+    .meta({
+      description: 'The analysis in words; length in Unicode code points after trimming',
+      minLength: SUMMARY_CODE_POINTS_MIN,
+      maxLength: SUMMARY_CODE_POINTS_MAX,
     }),
   snapshot: snapshotSchema.nullish(),
   quant: quantSchema,

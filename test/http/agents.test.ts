@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { BOARD_LIMIT_MAX } from '../../src/http/limits.ts'
 import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
 
@@ -144,6 +145,11 @@ describe('what is published of agents', () => {
       await submit(house.client, keys[1], submission(mint))
       const agents = await get('/api/v1/agents/leaderboard')
       expect(agents.body.ok).toBe(true)
+      expect(agents.body.data).toEqual(agents.body.leaderboard)
+      expect(agents.body.data[0]).toMatchObject({ rank: 1, name: 'first' })
+      const clamped = { clamped: { limit: BOARD_LIMIT_MAX } }
+      for (const path of ['/api/v1/agents/leaderboard', '/api/v1/analysis'])
+        expect((await get(`${path}?limit=99999`)).body.meta).toEqual(clamped)
       const named = JSON.stringify(agents.body)
       expect(named.indexOf('first')).toBeGreaterThan(0)
       expect(named.indexOf('first')).toBeLessThan(named.indexOf('second'))

@@ -63,6 +63,16 @@ describe('/openapi.json', () => {
       expect(Object.keys(paths)).toContain(path)
   })
 
+  it('says of each operation what it answers, what it takes and how one shows who one is', async () => {
+    const { paths, components } = (await get('/openapi.json')).body
+    for (const path of ['/api/v1/keys/register', '/api/v1/keys/rotate', '/api/v1/analysis/submit'])
+      expect(Object.keys(paths[path].post.responses)).toContain('201')
+    expect(paths['/api/v1/analysis/submit'].post.parameters).toMatchObject([{ name: 'Idempotency-Key' }])
+    for (const path of ['/api/v1/analysis', '/api/v1/agents/leaderboard'])
+      expect(paths[path].get.parameters).toMatchObject([{ name: 'limit' }])
+    expect(Object.keys(components.securitySchemes)).toEqual(['bearer', 'apiKey'])
+  })
+
   it('names every field of a row and of a DataPoint, and every reference in it leads somewhere', async () => {
     const { body, text } = await get('/openapi.json')
     for (const field of [...Object.keys(dataPointSchema.shape), ...Object.keys(marketItemSchema.shape)])
@@ -95,6 +105,14 @@ describe('the documents for agents', () => {
     expect(RISK_FACTORS).toHaveLength(35)
     for (const factor of RISK_FACTORS) expect(JSON.stringify(quant)).toContain(`"${factor}"`)
     expect(() => z.fromJSONSchema(body.data)).not.toThrow()
+    const { mint, summary, score, snapshot } = body.data.properties
+    expect(mint).toMatchObject({ minLength: 32, maxLength: 44, pattern: '^[1-9A-HJ-NP-Za-km-z]{32,44}$' })
+    expect(summary).toMatchObject({ minLength: 50, maxLength: 2000 })
+    expect(score).toMatchObject({ minimum: 0, maximum: 100 })
+    expect(quant.properties.riskFactors).toMatchObject({ minItems: 1, maxItems: 8 })
+    expect(JSON.stringify(snapshot)).toContain(
+      '"top10HolderPct":{"anyOf":[{"type":"number","minimum":0,"maximum":100}',
+    )
   })
 })
 
@@ -141,7 +159,7 @@ describe('the state of the server', () => {
       const client = new Client(bare.url)
       const headers = { 'Content-Type': 'application/x-ndjson', Authorization: 'Bearer x' }
       expectProblem(await client.request('POST', '/api/v1/ingest', '', headers), 'not_found')
-      expectProblem(await client.get('/api/v1/admin/agents', { Authorization: 'Bearer ' }), 'not_found')
+      expectProblem(await client.get('/api/v1/admin/agents', { 'X-API-Key': '' }), 'not_found')
     } finally {
       await bare.stop()
       rmSync(dataDir, { recursive: true, force: true })

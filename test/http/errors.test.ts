@@ -232,7 +232,8 @@ describe('keys', () => {
           expectProblem(answer, 'invalid_key')
           expect(answer.headers.get('www-authenticate')).toContain('Bearer')
         }
-    expectProblem(await get('/api/v1/market', { Authorization: 'Basic dTpw' }), 'invalid_key')
+    for (const none of ['Basic dTpw', 'Bearer', 'Bearer '])
+      expectProblem(await get('/api/v1/market', { Authorization: none }), 'invalid_key')
   })
 
   it('works as a bearer in any case, and as X-API-Key', async () => {

@@ -115,7 +115,10 @@ describe('registrations', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=20;w=3600')
     expect(refused.body).toMatchObject({ limit: 20, retryAfterMs: HOUR_MS })
     nowMs += HOUR_MS
-    expect((await register()).status).toBe(201)
+    const allowed = await register()
+    expect(allowed.status).toBe(201)
+    expect(allowed.headers.get('ratelimit')).toBe('"register";r=19;t=3600')
+    expect(allowed.headers.get('cache-control')).toContain('no-store')
   })
 
   it('may be closed', async () => {

@@ -121,6 +121,19 @@ describe('a submission', () => {
     },
   )
 
+  it('takes no snapshot with a number that none can be: that is a slip, and no strike', async () => {
+    for (const [field, value] of [
+      ['top10HolderPct', 101],
+      ['bondingProgress', -5],
+      ['priceUsd', -1],
+      ['holderCount', -1],
+    ] as const)
+      await expectRefused(
+        submission(mint, { snapshot: { snapshotAt: Date.now(), [field]: value } }),
+        `/snapshot/${field}`,
+      )
+  })
+
   it('takes a summary of 50 to 2000 code points after trimming, and no other', async () => {
     const emoji = '🚀'
     for (const count of [50, 2000]) {

@@ -14,8 +14,13 @@ export interface AgentPorts {
   countRegistration(ip: string): Record<string, string>
 }
 
-const boardLimit = ({ query }: Context): number =>
-  wholeNumber(query, 'limit', { min: 1, max: BOARD_LIMIT_MAX, otherwise: BOARD_LIMIT_DEFAULT }).value
+/** A board of as many rows as are asked for; says so where there are fewer. */
+function boardOf({ query }: Context, board: (limit: number) => Record<string, unknown>): HttpAnswer {
+  const bounds = { min: 1, max: BOARD_LIMIT_MAX, otherwise: BOARD_LIMIT_DEFAULT }
+  const { value, clamped } = wholeNumber(query, 'limit', bounds)
+  const meta = clamped && { meta: { clamped: { limit: BOARD_LIMIT_MAX } } }
+  return { status: 200, body: { ...board(value), ...meta } }
+}
 
 /** A small JSON object from a body, or `invalid_json`. */
 export function jsonObject({ body }: Context): Record<string, unknown> {
@@ -49,7 +54,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/analysis',
       access: 'read',
       summary: 'Coverage: the most analysed tokens',
-      handle: (context) => ({ status: 200, body: desk.board(boardLimit(context)) }),
+      handle: (context) => boardOf(context, desk.board),
     },
     {
       method: 'GET',
@@ -67,7 +72,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/agents/leaderboard',
       access: 'read',
       summary: 'Agents by XP',
-      handle: (context) => ({ status: 200, body: desk.agentsBoard(boardLimit(context)) }),
+      handle: (context) => boardOf(context, desk.agentsBoard),
     },
     {
       method: 'GET',
@@ -82,8 +87,9 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       access: 'open',
       summary: 'Get an API key',
       handle: async (context) => {
-        const headers = countRegistration(context.ip())
-        return { headers, ...(await agents.register(jsonObject(context))) }
+        const counted = countRegistration(context.ip())
+        const answer = await agents.register(jsonObject(context))
+        return { ...answer, headers: { ...answer.headers, ...counted } }
       },
     },
     {
