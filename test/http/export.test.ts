@@ -190,7 +190,7 @@ it('the description of the API tells its formats, headers and parameters', async
   expect(Object.keys(headers)).toEqual(['X-Result-Count', 'X-Next-Since', 'X-More'])
   const names = operation.parameters.map(({ name }: { name: string }) => name)
   expect(names).toEqual(['format', 'from', 'to', 'since', 'limit'])
-  expect(operation.security).toEqual([{ bearer: [] }])
+  expect(operation.security).toEqual([{ bearer: [] }, { apiKey: [] }])
 })
 
 it('HEAD answers the headers alone', async () => {
