@@ -61,17 +61,6 @@ export interface Question {
   cleanUp?(options: RunOptions): void
 }
 
-/** mulberry32: small, seeded, good enough for a load; the same in bench/limits/bars.c. */
-export function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 export const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 
@@ -163,6 +152,19 @@ export function cpuSeconds(pid: number): number {
 /** The most memory that this process held since `forgetPeak`, or ever. */
 export const peakRssBytes = (): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
+
+/** A store's log that tells of trouble alone, and remembers the most memory that merging took. */
+export function mergeLog() {
+  const log = {
+    mergePeakBytes: 0,
+    info({ peakBytes }: Record<string, unknown>): void {
+      if (typeof peakBytes === 'number') log.mergePeakBytes = Math.max(log.mergePeakBytes, peakBytes)
+    },
+    warn: console.error,
+    error: console.error,
+  }
+  return log
+}
 
 /** Begins the peak anew, where the kernel lets a process do so. */
 export function forgetPeak(): void {

@@ -1,7 +1,16 @@
 // In: how many rows, and where. Out: the same submissions thrice: a lake that the store wrote and merged; one Parquet file
 // of all of them, ideally sorted; and a file for each ten seconds, as a writer leaves that never merges. Times queries
-// over any of them. Nothing of it stays longer than the benchmark.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+// over any of them. Nothing of it stays longer than the benchmark, unless whoever runs it says where.
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -68,6 +77,9 @@ export function setsOfRun(): Sets {
   }
 }
 
+/** What was told of writing the lake. */
+export const writtenOf = ({ written }: Sets): Written => JSON.parse(readFileSync(written, 'utf8')) as Written
+
 async function inDuckdb<Value>(
   path: string,
   work: (connection: DuckDBConnection) => Promise<Value>,
@@ -109,7 +121,12 @@ async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
 export async function writeSets(rows: number): Promise<void> {
   process.env[FOLDER] ??= mkdtempSync(join(tmpdir(), 'mintlake-bench-lake-'))
   const sets = setsOfRun()
-  if (existsSync(sets.written)) return
+  if (existsSync(sets.written)) {
+    const kept = writtenOf(sets).rows
+    if (kept !== rows)
+      throw new Error(`the lake kept in ${process.env[FOLDER]} has ${kept} rows, not ${rows}`)
+    return
+  }
   mkdirSync(sets.lake, { recursive: true })
   const words = ['--no-warnings', WRITER, sets.lake, `${rows}`]
   const written = await jsonOf<Written>(process.execPath, words, WRITER_MS_MAX)

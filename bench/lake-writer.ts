@@ -3,10 +3,11 @@
 // A process of its own: its memory is the store's and that of the rows on their way.
 import { openStore } from '../src/store/store.ts'
 import type { StoreDoor } from '../src/store/types.ts'
-import { peakRssBytes } from './frame.ts'
+import { mergeLog, peakRssBytes } from './frame.ts'
 import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 
 export interface Written {
+  rows: number
   rowsPerSecond: number
   /** Of the process that wrote, while it did. */
   peakBytes: number
@@ -20,14 +21,7 @@ const FLUSH_ROWS = 65_536
 const COMMITS_AHEAD = 3
 const PROGRESS_ROWS = 16 * FLUSH_ROWS
 const HOUR_MS = 3_600_000
-let mergePeakBytes = 0
-const log = {
-  info({ peakBytes }: Record<string, unknown>): void {
-    if (typeof peakBytes === 'number') mergePeakBytes = Math.max(mergePeakBytes, peakBytes)
-  },
-  warn: console.error,
-  error: console.error,
-}
+const log = mergeLog()
 
 /** Commits so many rows, a few batches ahead of the disk. */
 async function commitAll(store: StoreDoor, source: TrainingRows, count: number): Promise<void> {
@@ -83,7 +77,13 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   await tidy()
   const seconds = (performance.now() - started) / 1_000
   await store.close()
-  return { rowsPerSecond: rows / seconds, peakBytes: peakRssBytes(), mergePeakBytes, merges }
+  return {
+    rowsPerSecond: rows / seconds,
+    rows,
+    peakBytes: peakRssBytes(),
+    mergePeakBytes: log.mergePeakBytes,
+    merges,
+  }
 }
 
 const [folder, rows] = process.argv.slice(2)

@@ -10,7 +10,7 @@ import { readConfig } from '../src/config.ts'
 import { startHouse } from '../src/house.ts'
 import { Market } from '../src/market/market.ts'
 import { mintOfSymbol } from '../src/schema/mint.ts'
-import { random } from './frame.ts'
+import { random } from './random.ts'
 
 export interface ServerOptions {
   tokens: number

@@ -13,7 +13,7 @@ import {
   TREND_DIRECTIONS,
   VOLUME_PROFILES,
 } from '../src/schema/vocabulary.ts'
-import { random } from './frame.ts'
+import { random } from './random.ts'
 
 /** Ten millions of them a day. */
 export const ROWS_PER_SECOND = 10_000_000 / 86_400

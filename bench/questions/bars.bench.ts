@@ -5,15 +5,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { BarStore } from '../../src/market/bars.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
-import {
-  compiled,
-  installed,
-  jsonOf,
-  type Measured,
-  type Question,
-  type RunOptions,
-  random,
-} from '../frame.ts'
+import { compiled, installed, jsonOf, type Measured, type Question, type RunOptions } from '../frame.ts'
+import { random } from '../random.ts'
 
 const START_MS = 1_772_000_000_000
 const DAY_MS = 86_400_000

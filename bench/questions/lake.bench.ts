@@ -1,7 +1,6 @@
 // In: ten million submissions (two hundred thousand without --full), written through the store and merged as a server does. Out: five
 // queries of researchers through the lake's catalog, against one ideally sorted Parquet file of the same rows and
 // against a file for each flush; how many files, how large a row, how much memory it took.
-import { readFileSync } from 'node:fs'
 import { type Measured, type Question, type RunOptions, sha } from '../frame.ts'
 import {
   QUERIES,
@@ -12,8 +11,8 @@ import {
   type Timed,
   timeQueries,
   writeSets,
+  writtenOf,
 } from '../lake-sets.ts'
-import type { Written } from '../lake-writer.ts'
 
 const MEBIBYTE = 1_048_576
 
@@ -26,12 +25,10 @@ const measured = ({ metrics, sample }: Timed): Measured => ({
 })
 
 async function ours(options: RunOptions): Promise<Measured> {
-  const rows = rowsOf(options)
   const sets = setsOfRun()
-  const written = JSON.parse(readFileSync(sets.written, 'utf8')) as Written
+  const { rows, peakBytes, mergePeakBytes, rowsPerSecond } = writtenOf(sets)
   const { files, bytes } = sizeOfLake(sets)
   const timed = await timeQueries([`ATTACH '${sets.catalog}' AS lake (READ_ONLY)`, 'USE lake'], options.small)
-  const { peakBytes, mergePeakBytes, rowsPerSecond } = written
   Object.assign(timed.metrics, { files, bytesPerRow: bytes / rows, rowsPerSecond })
   timed.metrics.peakMebibytes = peakBytes / MEBIBYTE
   timed.metrics.mergePeakMebibytes = mergePeakBytes / MEBIBYTE

@@ -9,6 +9,7 @@ import type { StoreDoor } from '../../src/store/types.ts'
 import {
   forgetPeak,
   type Measured,
+  mergeLog,
   peakRssBytes,
   type Question,
   quantile,
@@ -21,14 +22,7 @@ const EVERY_MS = 100
 const FILES = 8
 const MEBIBYTE = 1_048_576
 const COMMIT_ROWS = 1_000
-let mergePeakBytes = 0
-const log = {
-  info({ peakBytes }: Record<string, unknown>): void {
-    if (typeof peakBytes === 'number') mergePeakBytes = Math.max(mergePeakBytes, peakBytes)
-  },
-  warn: console.error,
-  error: console.error,
-}
+const log = mergeLog()
 
 const rowsOf = ({ small, full }: RunOptions): number => (small ? 800 : full ? 1_000_000 : 160_000)
 
@@ -99,7 +93,7 @@ async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
         p99Ms: quantile(waits, 0.99),
         workMs: await ended,
         // Both processes, as if they took the most at one time.
-        peakMebibytes: (peakRssBytes() + mergePeakBytes) / MEBIBYTE,
+        peakMebibytes: (peakRssBytes() + log.mergePeakBytes) / MEBIBYTE,
       },
       checksum: `${waits.length > 0}`,
     }

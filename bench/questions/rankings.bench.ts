@@ -3,7 +3,8 @@
 // rate: the hundred highest after every twenty changes. Ours checks its whole order against a full sort at the end.
 import BTreeModule from 'sorted-btree'
 import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
-import { type Measured, microsecondsOf, type Question, type RunOptions, random, sha } from '../frame.ts'
+import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../frame.ts'
+import { random } from '../random.ts'
 
 const PAGE = 100
 const CHANGES_PER_READ = 20

@@ -5,7 +5,8 @@ import { Packr } from 'msgpackr'
 import { ingest } from '../../src/feed/push.ts'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, type Question, type RunOptions, random, sha } from '../frame.ts'
+import { type Measured, type Question, type RunOptions, sha } from '../frame.ts'
+import { random } from '../random.ts'
 
 const START_MS = 1_772_000_000_000
 const TRADES_PER_SECOND = 20_000

@@ -271,7 +271,7 @@ export function createDesk(options: DeskOptions): Desk {
         { table: 'training', row: submissionRow(judged) },
         ledgerWrite(`xp_${nextId(nowMs)}`, agentId, judged.submittedAtMs, 'analysis', xp, analysisId, null),
       ],
-      answer: { status: 201, body, headers: { Location: `/api/v1/analysis/${analysisId}` } },
+      answer: { status: 201, body, headers: locationOf(analysisId) },
       undo: () => {
         undoStanding()
         cooldowns.cancel(agentId, submission.mint)
@@ -410,12 +410,17 @@ const rememberedWrite = (
   row: { agent_id: agentId, idempotency_key: idempotencyKey, body_hash: bodyHash, status, body, at: atMs },
 })
 
+const locationOf = (analysisId: string) => ({ Location: `/api/v1/analysis/${analysisId}` })
+
 /** The first answer again: returned, or thrown when it was an error. */
 function replay(first: { status: number; body: string }, headers: Record<string, string>): Answer {
   const kept = JSON.parse(first.body) as Kept
   if ('code' in kept) throw new ServiceError(kept.code, kept.sentence, kept.extra, headers)
-  const location = `/api/v1/analysis/${kept.body.analysisId}`
-  return { status: first.status, body: kept.body, headers: { ...headers, Location: location } }
+  return {
+    status: first.status,
+    body: kept.body,
+    headers: { ...headers, ...locationOf(kept.body.analysisId as string) },
+  }
 }
 
 /** An error as thrown, with the figures of the limits beside its own headers. */

@@ -4,8 +4,9 @@ import { type Column, TABLES } from '../schema/tables.ts'
 import { arrowRows } from './arrow-rows.ts'
 import type { LakeReader } from './lake-reader.ts'
 import { EXPORT_ROW_GROUP_ROWS } from './limits.ts'
+import { copyToParquet } from './parquet-sql.ts'
 import { type Selection, selectSql } from './selection.ts'
-import { identifier, literal } from './sql.ts'
+import { identifier } from './sql.ts'
 
 /** Bytes of a format, and how many rows they hold. */
 export interface Extract {
@@ -63,10 +64,8 @@ export async function* textExtract(
 
 /** Writes the rows to a Parquet file; `path` is the reader's `target`. */
 export async function parquetExtract(reader: LakeReader, selection: Selection, path: string): Promise<void> {
-  await reader.connection.run(
-    `COPY (${selectSql(selection)}) TO ${literal(path)}
-     (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${EXPORT_ROW_GROUP_ROWS})`,
-  )
+  const shape = { rowGroupRows: EXPORT_ROW_GROUP_ROWS }
+  await reader.connection.run(copyToParquet(selectSql(selection), path, shape))
 }
 
 /** How much of a running statement is done, 0 to 1; null while it is not known. */

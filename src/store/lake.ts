@@ -21,7 +21,7 @@ import {
   temporaryPath,
   wholeOrGone,
 } from './lake-files.ts'
-import { LAKE_ROW_GROUP_ROWS, MERGE_ROOM } from './limits.ts'
+import { MERGE_ROOM } from './limits.ts'
 import {
   exchangeParts,
   forgetParts,
@@ -38,6 +38,7 @@ import { planMerges } from './merge-plan.ts'
 import { openMerger } from './merger.ts'
 import { mergeParts } from './merging.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
+import { copyToParquet } from './parquet-sql.ts'
 import { lakeFolder, spillFolder } from './paths.ts'
 import { type RetainedDays, retireOverdue } from './retention.ts'
 import { openRoom } from './room.ts'
@@ -108,11 +109,9 @@ async function copyPart(
   part: Part,
   path: string,
 ): Promise<void> {
-  await connection.run(
-    `COPY (SELECT ${lakeColumns(table)} FROM ${relation(table)}
-     WHERE ${inRange(part)} AND ${dateOf(table)} = DATE '${part.date}' ORDER BY ${lakeOrder(table)})
-     TO ${literal(temporaryPath(path))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${LAKE_ROW_GROUP_ROWS})`,
-  )
+  const rows = `SELECT ${lakeColumns(table)} FROM ${relation(table)}
+    WHERE ${inRange(part)} AND ${dateOf(table)} = DATE '${part.date}' ORDER BY ${lakeOrder(table)}`
+  await connection.run(copyToParquet(rows, temporaryPath(path)))
 }
 
 /** Rows of a published file; null when it is not there or is no whole Parquet file. */
@@ -244,10 +243,14 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     unsettled.delete(table.name)
   }
 
-  async function flushTable(connection: DuckDBConnection, table: LakeTable, ackedSeq: number, nowMs: number) {
-    if (unsettled.has(table.name)) await settleTable(connection, table, nowMs)
+  async function flushTable(
+    connection: DuckDBConnection,
+    table: LakeTable,
+    first: number,
+    ackedSeq: number,
+    nowMs: number,
+  ) {
     const flushed: Flushed = { files: 0, rows: 0 }
-    let first = await nextSeq(connection, table.name)
     let range = await planRange(connection, table, first, ackedSeq)
     while (range !== null) {
       reach('flush:planned')
@@ -256,8 +259,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
       unsettled.delete(table.name)
       flushed.files += parts.length
       flushed.rows += parts.reduce((sum, part) => sum + part.rows, 0)
-      first = range.last + 1
-      range = await planRange(connection, table, first, ackedSeq)
+      range = await planRange(connection, table, range.last + 1, ackedSeq)
     }
     return flushed
   }
@@ -266,10 +268,15 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     room.require()
     return database.maintenance.run(async (connection) => {
       const total: Flushed = { files: 0, rows: 0 }
-      const waiting = await waitingRows(connection, await nextSeqs(connection), ackedSeq)
+      const firsts = await nextSeqs(connection)
+      const waiting = await waitingRows(connection, firsts, ackedSeq)
       for (const table of LAKE_TABLES) {
-        if (waiting.get(table.name) === 0 && !unsettled.has(table.name)) continue
-        const { files, rows } = await flushTable(connection, table, ackedSeq, nowMs)
+        let first = firsts.get(table.name) ?? 1
+        if (unsettled.has(table.name)) {
+          await settleTable(connection, table, nowMs)
+          first = await nextSeq(connection, table.name)
+        } else if (waiting.get(table.name) === 0) continue
+        const { files, rows } = await flushTable(connection, table, first, ackedSeq, nowMs)
         total.files += files
         total.rows += rows
       }

@@ -10,6 +10,8 @@ import { unavailable } from './worker-link.ts'
 export interface MergeAsk {
   table: string
   files: readonly ReadableFile[]
+  /** How many the files have. */
+  rows: number
   target: string
   spillDir: string
 }

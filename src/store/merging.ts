@@ -16,8 +16,7 @@ import type { ListedPart } from './manifest.ts'
 import type { Merger } from './merger.ts'
 import type { CrashPoint } from './messages.ts'
 import { readableFiles } from './parquet-sql.ts'
-import { drops } from './sorted-copy.ts'
-import type { LakeTable } from './sql.ts'
+import { type LakeTable, mayBeReplaced } from './sql.ts'
 
 export interface Merged extends Part {
   rows: number
@@ -51,11 +50,11 @@ export async function mergeParts(
   await makeFolder(dirname(path))
   const target = temporaryPath(path)
   const files = readableFiles(parts, pathOf)
-  const { rows, peakBytes } = await wholeOrGone(target, () =>
-    merger.copy({ table: table.name, files, target, spillDir }),
-  )
   const expected = parts.reduce((sum, part) => sum + part.rows, 0)
-  if (!drops(table) && rows !== expected) {
+  const { rows, peakBytes } = await wholeOrGone(target, () =>
+    merger.copy({ table: table.name, files, rows: expected, target, spillDir }),
+  )
+  if (!mayBeReplaced(table) && rows !== expected) {
     await removeFile(target)
     throw new Error(`merging ${parts.length} files of ${table.name} made ${rows} rows of ${expected}`)
   }

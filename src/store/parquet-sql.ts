@@ -1,6 +1,7 @@
 // In: tables and paths of their Parquet files, of this schema or an older one. Out: SQL that reads them as one relation of
-// today's columns, in their order and types, NULL where a file is older than a column. Never runs it.
+// today's columns, in their order and types, NULL where a file is older than a column; and SQL that writes one. Never runs it.
 import { type Column, LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
+import { LAKE_ROW_GROUP_ROWS } from './limits.ts'
 import { identifier, type LakeTable, literal } from './sql.ts'
 
 /** A file as its readers need it. */
@@ -23,8 +24,8 @@ const names = (table: LakeTable): string => table.columns.map(({ name }) => iden
 const emptyRelation = (table: LakeTable): string =>
   `SELECT ${table.columns.map(nullOf).join(', ')} WHERE false`
 
-/** Only the newest row of each key counts, where a table says so. */
-function newestOnly({ latestBy, newestBy }: LakeTable): string {
+/** The end of a SELECT by which only the newest row of each key counts, where a table says so. */
+export function newestOnly({ latestBy, newestBy }: LakeTable): string {
   if (latestBy === undefined) return ''
   const order = [...(newestBy === undefined ? [] : [newestBy]), 'known_at']
   const newestFirst = order.map((name) => `${identifier(name)} DESC`).join(', ')
@@ -48,3 +49,16 @@ export function selectEveryRow(table: LakeTable, files: readonly ReadableFile[])
   const source = isOlder ? `(SELECT * FROM ${scan} UNION ALL BY NAME ${emptyRelation(table)})` : scan
   return `SELECT ${names(table)} FROM ${source}`
 }
+
+export interface ParquetShape {
+  compression?: 'lz4' | 'zstd'
+  rowGroupRows?: number
+}
+
+/** Writes what `rows` selects to a file: as the lake's own files are, unless told otherwise. */
+export const copyToParquet = (
+  rows: string,
+  path: string,
+  { compression = 'zstd', rowGroupRows = LAKE_ROW_GROUP_ROWS }: ParquetShape = {},
+): string =>
+  `COPY (${rows}) TO ${literal(path)} (FORMAT parquet, COMPRESSION ${compression}, ROW_GROUP_SIZE ${rowGroupRows})`

@@ -15,12 +15,14 @@ import {
   MERGE_THREADS,
 } from './limits.ts'
 import { inOwnDatabase } from './own-database.ts'
-import { type ReadableFile, selectEveryRow, selectFromFiles } from './parquet-sql.ts'
-import { identifier, type LakeTable, lakeKey, lakeOrder, literal } from './sql.ts'
+import { copyToParquet, newestOnly, type ReadableFile, selectEveryRow } from './parquet-sql.ts'
+import { identifier, type LakeTable, lakeKey, lakeOrder, literal, mayBeReplaced } from './sql.ts'
 
 export interface SortedCopy {
   table: LakeTable
   files: readonly ReadableFile[]
+  /** How many the files have. */
+  rows: number
   /** Path of the file to write. */
   target: string
   /** A folder of this work's own, for slices and for what does not fit in memory. */
@@ -31,31 +33,18 @@ export interface SortedCopy {
   sliceRows?: number
 }
 
-/** Rows that a newer one follows need not be written again, unless readers want them. */
-export const drops = ({ latestBy, keepsHistory }: LakeTable): boolean =>
-  latestBy !== undefined && keepsHistory !== true
-
 /** The first two columns of the order, of one row, as text. Rows of one key lie in one slice. */
 type Key = readonly [first: string, second: string]
 
 const isOutOfMemory = (error: unknown): boolean => /Out of Memory Error/i.test(messageOf(error))
 
-const select = ({ table, files }: SortedCopy): string =>
-  drops(table) ? selectFromFiles(table, files) : selectEveryRow(table, files)
+/** The rows to write that `condition` holds of: all versions of a row have one key, so they are in one slice. */
+const select = ({ table, files }: SortedCopy, condition: string): string =>
+  `SELECT * FROM (${selectEveryRow(table, files)}) ${condition}${mayBeReplaced(table) ? newestOnly(table) : ''}
+   ORDER BY ${lakeOrder(table)}`
 
-type Compression = 'lz4' | 'zstd'
-
-const copy = (rows: string, path: string, compression: Compression, groupRows: number): string =>
-  `COPY (${rows}) TO ${literal(path)} (FORMAT parquet, COMPRESSION ${compression}, ROW_GROUP_SIZE ${groupRows})`
-
-async function run(connection: DuckDBConnection, sql: string): Promise<number> {
-  return Number((await query<{ Count: bigint }>(connection, sql))[0].Count)
-}
-
-async function rowsOf(connection: DuckDBConnection, files: readonly ReadableFile[]): Promise<number> {
-  const paths = files.map(({ path }) => literal(path)).join(', ')
-  const sql = `SELECT sum(num_rows)::DOUBLE AS rows FROM parquet_file_metadata([${paths}])`
-  return (await query<{ rows: number }>(connection, sql))[0].rows
+async function run(connection: DuckDBConnection, copy: string): Promise<number> {
+  return Number((await query<{ Count: bigint }>(connection, copy))[0].Count)
 }
 
 /** Keys that cut the rows into `count` slices of about one size, as a sample has it; one cut less than slices. */
@@ -95,7 +84,7 @@ async function copyInSlices(
   connection: DuckDBConnection,
   work: SortedCopy,
   count: number,
-  groupRows: number,
+  rowGroupRows: number,
 ): Promise<number> {
   const { table, target, spillDir } = work
   const folder = join(spillDir, 'slices')
@@ -106,12 +95,12 @@ async function copyInSlices(
     const slices: string[] = []
     for (let slice = 0; slice < count; slice++) {
       const path = join(folder, `${slice}.parquet`)
-      const rows = `SELECT * FROM (${select(work)}) ${within(table, cuts[slice - 1], cuts[slice])}`
-      await connection.run(copy(`${rows} ORDER BY ${lakeOrder(table)}`, path, 'lz4', groupRows))
+      const rows = select(work, within(table, cuts[slice - 1], cuts[slice]))
+      await connection.run(copyToParquet(rows, path, { compression: 'lz4', rowGroupRows }))
       slices.push(literal(path))
     }
     const joined = `FROM read_parquet([${slices.join(', ')}], hive_partitioning=false)`
-    return await run(connection, copy(joined, target, 'zstd', groupRows))
+    return await run(connection, copyToParquet(joined, target, { rowGroupRows }))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -125,14 +114,12 @@ export function copySorted(work: SortedCopy): Promise<number> {
     temp_directory: work.spillDir,
   }
   return inOwnDatabase(':memory:', settings, async (connection) => {
-    const rows = await rowsOf(connection, work.files)
     for (let sliceRows = work.sliceRows ?? MERGE_SLICE_ROWS; ; sliceRows /= 2) {
-      const count = Math.ceil(rows / sliceRows)
-      const groupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)
+      const count = Math.ceil(work.rows / sliceRows)
+      const rowGroupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)
       try {
-        if (count > 1) return await copyInSlices(connection, work, count, groupRows)
-        const sorted = `${select(work)} ORDER BY ${lakeOrder(work.table)}`
-        return await run(connection, copy(sorted, work.target, 'zstd', groupRows))
+        if (count > 1) return await copyInSlices(connection, work, count, rowGroupRows)
+        return await run(connection, copyToParquet(select(work, ''), work.target, { rowGroupRows }))
       } catch (error) {
         // Rows may be wider than they were thought to be.
         if (!isOutOfMemory(error) || sliceRows <= MERGE_SLICE_ROWS_MIN) throw error

@@ -85,6 +85,10 @@ export const selectList = (table: Table): string => table.columns.map(readable).
 export const lakeColumns = (table: Table): string =>
   table.columns.map((column) => identifier(column.name)).join(', ')
 
+/** True of a table of which a row need not stay in the lake once a newer one follows it. */
+export const mayBeReplaced = ({ latestBy, keepsHistory }: LakeTable): boolean =>
+  latestBy !== undefined && keepsHistory !== true
+
 /** What rows of a lake file are sorted by: mint where there is one, then time; ties by the first column, so that the order is one. */
 export const lakeKey = (table: LakeTable): readonly Column[] => {
   const names = new Set(['mint', table.lakeDateColumn, table.columns[0].name])

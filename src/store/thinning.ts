@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../schema/tables.ts'
 import { query, transaction } from './database.ts'
 import { THIN_ROWS_STEP, THIN_STEPS_MAX } from './limits.ts'
-import { nextSeq } from './manifest.ts'
+import { nextSeqs } from './manifest.ts'
 import type { CrashPoint } from './messages.ts'
 import { identifier, LAKE_TABLES, ROW_SEQ } from './sql.ts'
 import { FOLDINGS } from './summaries.ts'
@@ -59,9 +59,10 @@ export async function thin(
 ): Promise<number> {
   const goneSeq = ackedSeq - keptSeqs
   if (goneSeq < 1) return 0
+  const firsts = await nextSeqs(connection)
   let steps = 0
   for (const { name } of LAKE_TABLES) {
-    const upToSeq = Math.min((await nextSeq(connection, name)) - 1, goneSeq)
+    const upToSeq = Math.min((firsts.get(name) ?? 1) - 1, goneSeq)
     steps += await thinTable(connection, name as TableName, upToSeq, nowMs, reach)
   }
   return steps

@@ -16,6 +16,7 @@ import {
   JOURNAL_REFUSED,
   type LakeTable,
   lakeColumns,
+  mayBeReplaced,
   ROW_SEQ,
   relation,
 } from './sql.ts'
@@ -88,10 +89,6 @@ function checkGaps(look: Look, { table, listed }: ReadableTable, flushedSeq: num
   if (covered < flushedSeq)
     findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${flushedSeq}`)
 }
-
-/** Rows of a table, of which a newer one may have taken the place in the lake. */
-const mayBeReplaced = ({ latestBy, keepsHistory }: LakeTable): boolean =>
-  latestBy !== undefined && keepsHistory !== true
 
 /** Rows that the store still has and should be in the lake: each must be there, as it is here. */
 async function checkMissing(look: Look, readable: ReadableTable, flushedSeq: number): Promise<void> {

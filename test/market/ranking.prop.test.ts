@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { random as seeded } from '../../bench/random.ts'
 import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
 import { Ranking } from '../../src/market/ranking.ts'
-import { seeded } from '../support/random.ts'
 
 const IDS = 3_000
 

@@ -1,13 +1,13 @@
 // In: a seeded market of few tokens over more than two days: some die, one rugs, nothing is seen for hours, the server
 // is stopped and started. Out: proof that each submission's outcome is what its trades say, whenever it is looked at.
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { random as seeded } from '../../bench/random.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
 import { createRecords } from '../../src/records.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Write } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
-import { seeded } from '../support/random.ts'
 import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outcome-oracle.ts'
 import { openTestStore, readSql, removeFolder, temporaryFolder, writeOf } from './support.ts'
 
