@@ -12,7 +12,7 @@ import { followsRecordedTime, startFeeds } from './feeds.ts'
 import { Cursors } from './http/cursors.ts'
 import { FollowHub, type FollowOptions } from './http/follow.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
-import { ReadLimits, readerOf } from './http/readers.ts'
+import { NO_LIMITS, ReadLimits, readerOf } from './http/readers.ts'
 import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { barRoute } from './http/routes/bars.ts'
@@ -185,7 +185,7 @@ async function furnish(
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip) => {
       const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
-      return limit === 0 ? {} : reads.count(readerOf(caller, ip), limit, clock.now())
+      return limit === 0 ? NO_LIMITS : reads.count(readerOf(caller, ip), limit, clock.now())
     },
     reuseMs: config.pageAgeMs,
     admit: (route) => admit(route, phase),

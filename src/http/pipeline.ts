@@ -1,6 +1,7 @@
 // In: requests, one by one. Out: each answered once: identity, method, size, admission, key, limit, route, errors, in the
 // contract's order. An answer made a moment ago passes the same doors and is given again. Never knows what a route means.
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { performance } from 'node:perf_hooks'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CompressedForms, codingOf } from './compress.ts'
@@ -8,7 +9,8 @@ import type { Context, HttpAnswer, Method } from './context.ts'
 import { conditional } from './etag.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
-import { give, headOf, problem, type Reply, send } from './reply.ts'
+import { NO_LIMITS } from './readers.ts'
+import { give, headsOf, problem, type Reply, send } from './reply.ts'
 import {
   checkBodyType,
   clientIp,
@@ -17,9 +19,9 @@ import {
   questionOf,
   RequestHead,
   readBody,
-  requestIds,
   tooLarge,
 } from './request.ts'
+import { RequestIds } from './request-ids.ts'
 import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
 
 export interface PipelinePorts {
@@ -42,8 +44,13 @@ export interface PipelinePorts {
   onFault(error: unknown, requestId: string): void
 }
 
+type Handler = (res: HttpResponse, req: HttpRequest) => void
+
 export interface Pipeline {
-  handle(res: HttpResponse, req: HttpRequest): void
+  /** Paths whose GETs have a handler of their own: the engine has found it, nothing is looked up again. */
+  gets: ReadonlyMap<string, Handler>
+  /** Takes every other request. */
+  handle: Handler
   /** A write that came by another way is about to be answered: whoever made it shall read it. */
   writeAnswered(): void
   /** Requests being answered. */
@@ -58,13 +65,11 @@ const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
   options: 'OPTIONS',
 }
 
-const NO_LIMITS: Record<string, string> = {}
-
 export function createPipeline(ports: PipelinePorts): Pipeline {
   const table = new RouteTable(ports.routes)
   const prepared = new PreparedAnswers(ports.reuseMs)
   const forms = new CompressedForms()
-  const identity = requestIds()
+  const ids = new RequestIds()
   const head = new RequestHead()
   let inFlight = 0
 
@@ -87,7 +92,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     } catch {
       return false
     }
-    give(res, made.head, identity(head.requestId), limits, made.body)
+    give(res, made, ids, head.requestId, limits)
     ports.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
     return true
   }
@@ -133,7 +138,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       res,
       aborted: false,
       headOnly: methodName === 'head',
-      requestId: identity(head.requestId),
+      requestId: ids.of(head.requestId),
     }
     let route: Route | undefined
     let context: Context | undefined
@@ -151,12 +156,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const answer = (made: HttpAnswer) => {
       if (route !== undefined && isWrite(route)) prepared.writeAnswered()
       if (route !== undefined && question !== null && isReusable(made)) {
-        prepared.keep(
-          path,
-          question,
-          { route, head: Buffer.from(headOf(made, true)), body: made.body },
-          startedAtMs,
-        )
+        prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs)
       }
       send(reply, made, context?.limits ?? NO_LIMITS)
       finish()
@@ -204,17 +204,21 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     }
   }
 
+  function take(res: HttpResponse, req: HttpRequest, method: string, path: string): void {
+    const startedAtMs = performance.now()
+    const query = req.getQuery() ?? ''
+    head.read(req)
+    const question = prepared.isOn && method === 'get' ? questionOf(head, query) : null
+    if (question !== null && giveAgain(res, path, question, startedAtMs)) return
+    answerAnew(res, method, path, query, question, startedAtMs)
+  }
+
+  const gets = table
+    .literalPaths('GET')
+    .map((path): [string, Handler] => [path, (res, req) => take(res, req, 'get', path)])
   return {
-    handle(res, req) {
-      const startedAtMs = performance.now()
-      const path = req.getUrl()
-      const query = req.getQuery() ?? ''
-      const method = req.getMethod()
-      head.read(req)
-      const question = prepared.isOn && method === 'get' ? questionOf(head, query) : null
-      if (question !== null && giveAgain(res, path, question, startedAtMs)) return
-      answerAnew(res, method, path, query, question, startedAtMs)
-    },
+    gets: new Map(gets),
+    handle: (res, req) => take(res, req, req.getMethod(), req.getUrl()),
     writeAnswered: () => prepared.writeAnswered(),
     inFlight: () => inFlight,
   }

@@ -7,8 +7,10 @@ import type { Route } from './route.ts'
 
 export interface PreparedAnswer {
   route: Route
-  /** Status line and headers, as the engine's writeStatus takes them. */
+  /** Status line and headers, as the engine's writeStatus takes them. Ends with a request id, to be renewed. */
   head: Buffer
+  /** The same bytes without that header, for a request that has more to say. */
+  headWithoutId: Buffer
   body: Buffer
 }
 

@@ -18,6 +18,9 @@ export interface LimitOptions {
   readersMax: number
 }
 
+/** The headers where nothing is limited. */
+export const NO_LIMITS: Record<string, string> = {}
+
 export class ReadLimits {
   #readers = new Map<string, Reader>()
   #options: LimitOptions
@@ -31,7 +34,7 @@ export class ReadLimits {
    * `limit` 0 switches the limit off.
    */
   count(who: string, limit: number, nowMs: number): Record<string, string> {
-    if (limit === 0) return {}
+    if (limit === 0) return NO_LIMITS
     const { windowMs } = this.#options
     let reader = this.#readers.get(who)
     if (reader === undefined || nowMs - reader.windowStartMs >= windowMs) {

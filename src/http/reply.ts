@@ -5,6 +5,9 @@ import { ERRORS, ServiceError } from '../schema/errors.ts'
 import { type BodyWriter, bytesOf, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
 import { STREAMED_BYTES_MIN } from './limits.ts'
 import { Lines } from './lines.ts'
+import type { PreparedAnswer } from './prepared.ts'
+import { NO_LIMITS } from './readers.ts'
+import type { RequestIds } from './request-ids.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -75,7 +78,7 @@ export interface Reply {
  * Status line and headers of an answer in one text, without those of the request (its id, its limits). The engine writes
  * a status as it is given, so headers can follow it: one call instead of one for each header, a third of a page's cost.
  */
-export function headOf(answer: HttpAnswer, hasBody: boolean): string {
+function headOf(answer: HttpAnswer, hasBody: boolean): string {
   let head = STATUS_TEXT[answer.status] ?? `${answer.status}`
   head += CROSS_ORIGIN_HEADERS
   if (hasBody) head += `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}`
@@ -83,16 +86,28 @@ export function headOf(answer: HttpAnswer, hasBody: boolean): string {
   return head
 }
 
-/** Writes a head that was made before, the headers of this request, and the whole body. Inside the request's handler. */
+/** The heads of an answer that is kept to be given again. */
+export function headsOf(answer: HttpAnswer, ids: RequestIds): { head: Buffer; headWithoutId: Buffer } {
+  const text = headOf(answer, true)
+  const head = Buffer.from(`${text}\r\nX-Request-Id: ${ids.next()}`)
+  return { head, headWithoutId: head.subarray(0, Buffer.byteLength(text)) }
+}
+
+/** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. */
 export function give(
   res: HttpResponse,
-  head: Buffer,
-  requestId: string,
+  { head, headWithoutId, body }: PreparedAnswer,
+  ids: RequestIds,
+  sentId: string,
   limits: Record<string, string>,
-  body: Buffer,
 ): void {
-  res.writeStatus(head)
-  writeRequestHeaders(res, requestId, limits)
+  if (sentId === '' && limits === NO_LIMITS) {
+    ids.renew(head)
+    res.writeStatus(head)
+  } else {
+    res.writeStatus(headWithoutId)
+    writeRequestHeaders(res, ids.of(sentId), limits)
+  }
   res.end(body)
 }
 

@@ -1,13 +1,10 @@
 // In: a request as the HTTP engine hands it over. Out: what the pipeline needs of it, copied: the engine's request dies with
 // its handler. Refuses what is too long or of a wrong type. Never answers.
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
-import { randomBytes } from 'node:crypto'
 import { ServiceError } from '../schema/errors.ts'
 import type { Context, RequestHeaders } from './context.ts'
-import { QUERY_CHARACTERS_MAX, REQUEST_ID_CHARACTERS_MAX } from './limits.ts'
+import { QUERY_CHARACTERS_MAX } from './limits.ts'
 import type { Route } from './route.ts'
-
-const REQUEST_ID_PATTERN = new RegExp(`^[\\w.:-]{1,${REQUEST_ID_CHARACTERS_MAX}}$`)
 
 /**
  * The headers that the hall reads. Taken in one pass over those that were sent: asking the engine for each by name costs
@@ -209,11 +206,4 @@ export function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffe
     chunks.push(Buffer.from(new Uint8Array(chunk).slice()))
     if (isLast) done(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
   })
-}
-
-/** A client's own request id when it is a plain word, else one that no other request of this server bears. */
-export function requestIds(): (sent: string) => string {
-  const run = randomBytes(6).toString('hex')
-  let count = 0
-  return (sent) => (sent !== '' && REQUEST_ID_PATTERN.test(sent) ? sent : `${run}-${(count++).toString(36)}`)
 }

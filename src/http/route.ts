@@ -36,6 +36,11 @@ export class RouteTable {
     }
   }
 
+  /** Paths, literal ones, that have a route of that method. */
+  literalPaths(method: Method): string[] {
+    return [...this.#literal].filter(([, methods]) => methods.has(method)).map(([path]) => path)
+  }
+
   find(path: string): { methods: Map<Method, Route>; id: string } | null {
     const literal = this.#literal.get(path)
     if (literal !== undefined) return { methods: literal, id: '' }

@@ -55,6 +55,7 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
   const app = App()
   takeStreamSockets(app, ports.streams, ports)
   if (ports.ingestFrame !== null) takeIngestSockets(app, socketPorts(ports, pipeline, ports.ingestFrame))
+  for (const [path, handle] of pipeline.gets) app.get(path, handle)
   app.any('/*', pipeline.handle)
 
   return new Promise((resolve, reject) => {

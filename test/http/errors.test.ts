@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ADMIN_KEY, FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { ADMIN_KEY, type Answer, FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
 import { expectProblem, newMint, submission } from '../support/submission.ts'
 
 let house: TestHouse
@@ -126,6 +126,44 @@ describe('every answer', () => {
       expect(answer.headers.get('x-request-id')).toMatch(/^[\w.:-]{1,128}$/)
       expect(answer.headers.get('x-request-id')).not.toBe(sent)
     }
+  })
+})
+
+describe('an answer that is given again', () => {
+  let reusing: TestHouse
+  beforeAll(async () => {
+    reusing = await openHouse({ 'page-age-ms': '1000', 'read-limit-keyed': '300' })
+  })
+  afterAll(() => reusing.remove())
+
+  it('bears the request id and the limits of whoever gets it', async () => {
+    const agent = bearer(await reusing.client.register())
+    const answers: (Answer & { sent: Record<string, string> })[] = []
+    const askers: Record<string, string>[] = [
+      {},
+      { 'X-Request-Id': 'mine' },
+      agent,
+      { ...agent, 'X-Request-Id': 'mine' },
+    ]
+    for (let round = 0; round < 40; round++) {
+      for (const headers of askers)
+        answers.push({
+          sent: headers,
+          ...(await reusing.client.get('/api/v1/market?format=ndjson', headers)),
+        })
+    }
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    const own = answers.filter(({ sent }) => !('X-Request-Id' in sent))
+    const ids = own.map(({ headers }) => headers.get('x-request-id'))
+    expect(new Set(ids).size).toBe(80)
+    expect(new Set(ids.map((id) => id!.split('-')[0])).size).toBe(1)
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{12}-[0-9a-z]{9}$/)
+    for (const { sent, headers } of answers) {
+      if ('X-Request-Id' in sent) expect(headers.get('x-request-id')).toBe('mine')
+      expect(headers.has('ratelimit')).toBe('Authorization' in sent)
+    }
+    const left = answers.flatMap(({ headers }) => headers.get('x-ratelimit-remaining') ?? [])
+    expect(left).toEqual(Array.from({ length: 80 }, (_, index) => `${299 - index}`))
   })
 })
 
