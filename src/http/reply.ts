@@ -128,11 +128,13 @@ export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, st
   res.cork(() => {
     res.writeStatus(headOf(answer, body !== null))
     writeRequestHeaders(res, reply.requestId, limits)
-    if (body === null) res.endWithoutBody()
-    else if (body instanceof Lines)
-      reply.headOnly ? res.endWithoutBody(body.bytes) : stream(reply, body.bytes, (at) => body.partAt(at))
-    else if (answer.stream !== undefined && !reply.headOnly) follow(reply, body, answer.stream)
-    else if (reply.headOnly) res.endWithoutBody(body.length)
+    if (body !== null && reply.headOnly) {
+      // Not endWithoutBody(bytes): after that the engine waits for the bytes, and ends the connection at its next request.
+      res.writeHeader('Content-Length', `${body instanceof Lines ? body.bytes : body.length}`)
+    }
+    if (body === null || reply.headOnly) res.endWithoutBody()
+    else if (body instanceof Lines) stream(reply, body.bytes, (at) => body.partAt(at))
+    else if (answer.stream !== undefined) follow(reply, body, answer.stream)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body)
     else stream(reply, body.length, (at) => body.subarray(at))
   })

@@ -81,6 +81,25 @@ describe('paths and methods', () => {
     const missing = await house.client.request('HEAD', '/api/v1/nothing')
     expect([missing.status, missing.text]).toEqual([404, ''])
   })
+
+  it('HEAD tells the length of the body, and leaves the connection to the next request', async () => {
+    const { hostname, port } = new URL(house.url)
+    const socket = connect(Number(port), hostname)
+    const ask = async (method: string) => {
+      socket.write(`${method} /api/v1/xp HTTP/1.1\r\nHost: x\r\n\r\n`)
+      const [data] = (await once(socket, 'data')) as [Buffer]
+      const [head, body] = data.toString().split('\r\n\r\n')
+      return { status: head.split(' ')[1], length: /Content-Length: (\d+)/.exec(head)?.[1], body }
+    }
+    const [first, whole, second] = [await ask('HEAD'), await ask('GET'), await ask('HEAD')]
+    socket.destroy()
+    expect(whole).toEqual({
+      status: '200',
+      length: `${whole.body.length}`,
+      body: expect.stringMatching(/^{"ok":true/),
+    })
+    expect([first, second]).toEqual([0, 1].map(() => ({ ...whole, body: '' })))
+  })
 })
 
 describe('every answer', () => {
