@@ -5,7 +5,7 @@ import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import { ServiceError } from '../schema/errors.ts'
 import { toMsgpack } from './encode.ts'
 import { FRAME_BYTES_MAX, SOCKET_BACKPRESSURE_BYTES_MAX, SOCKET_IDLE_SECONDS_MAX } from './limits.ts'
-import { problem, type Reply, send } from './reply.ts'
+import { problem, Reply, send } from './reply.ts'
 
 export const INGEST_PATH = '/api/v1/ingest'
 
@@ -31,7 +31,7 @@ export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): 
         const apiKey = req.getHeader('x-api-key')
         ports.checkKey(req.getHeader('authorization') || (apiKey && `Bearer ${apiKey}`))
       } catch (error) {
-        const reply: Reply = { res, aborted: false, headOnly: false, requestId: 'upgrade' }
+        const reply = new Reply(res, 'upgrade')
         send(reply, problem(error, INGEST_PATH, reply.requestId))
         return
       }

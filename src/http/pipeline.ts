@@ -10,7 +10,7 @@ import { conditional } from './etag.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
 import { NO_LIMITS } from './readers.ts'
-import { give, headsOf, problem, type Reply, send } from './reply.ts'
+import { give, headsOf, problem, Reply, send } from './reply.ts'
 import {
   checkBodyType,
   clientIp,
@@ -134,25 +134,19 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     question: string | null,
     startedAtMs: number,
   ): void {
-    const reply: Reply = {
-      res,
-      aborted: false,
-      headOnly: methodName === 'head',
-      requestId: ids.of(head.requestId),
-    }
+    const reply = new Reply(res, ids.of(head.requestId), methodName === 'head')
     let route: Route | undefined
     let context: Context | undefined
-    inFlight++
-    let open = true
+    let waits = false
     const finish = () => {
-      if (open) inFlight--
-      open = false
+      if (waits) inFlight--
+      waits = false
     }
-    res.onAborted(() => {
-      reply.aborted = true
-      reply.onClosed?.()
-      finish()
-    })
+    const wait = () => {
+      if (!waits) inFlight++
+      waits = true
+      reply.outlive(finish)
+    }
     const answer = (made: HttpAnswer) => {
       if (route !== undefined && isWrite(route)) prepared.writeAnswered()
       if (route !== undefined && question !== null && isReusable(made)) {
@@ -185,6 +179,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         try {
           const made = run(chosen, asked)
           if (!(made instanceof Promise)) return answer(made)
+          wait()
           made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
         } catch (error) {
           fail(error)
@@ -194,6 +189,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       checkBodyType(chosen, asked.headers.contentType)
       const bytesMax = chosen.bodyBytesMax ?? BODY_BYTES_MAX
       if (Number(head.contentLength) > bytesMax) throw tooLarge(bytesMax)
+      wait()
       readBody(res, bytesMax, (body) => {
         if (body === null) return fail(tooLarge(bytesMax))
         asked.body = body

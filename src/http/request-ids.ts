@@ -23,7 +23,7 @@ export class RequestIds {
   }
 
   /**
-   * Makes the id that `text` ends with a new one, in its place: a string costs the engine ten times as much. The count
+   * Makes the id that `text` ends with a new one, in its place: no string is made, nor copied by the engine. The count
    * only grows, so the digits before its first are zeros already.
    */
   renew(text: Buffer): void {

@@ -15,7 +15,7 @@ import {
 } from './limits.ts'
 import { invalidParameter } from './parameters.ts'
 import type { PipelinePorts } from './pipeline.ts'
-import { problem, type Reply, send } from './reply.ts'
+import { problem, Reply, send } from './reply.ts'
 import { clientIp, keyOf, RequestHead } from './request.ts'
 import type { Route } from './route.ts'
 import { OPERATIONS, readMessage, required, type Topic, topicOf } from './stream-request.ts'
@@ -104,7 +104,7 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
         }
         res.upgrade(reader, key, protocol ?? '', extensions, context)
       } catch (error) {
-        const reply: Reply = { res, aborted: false, headOnly: false, requestId: 'upgrade' }
+        const reply = new Reply(res, 'upgrade')
         if (!(error instanceof ServiceError)) ports.onFault(error, reply.requestId)
         send(reply, problem(error, STREAM_PATH, reply.requestId))
       }
