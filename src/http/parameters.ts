@@ -35,6 +35,7 @@ export function oneOf<Word extends string>(
 ): Word {
   const sent = query.get(name)
   if (sent === null || sent === '') return otherwise
+  if (allowed.includes(sent as Word)) return sent as Word
   const lower = sent.toLowerCase()
   const found = allowed.find((word) => word.toLowerCase() === lower)
   if (found !== undefined) return found
