@@ -7,6 +7,8 @@ export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
 /** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 4 KiB in all,
  *  so this leaves the headers their half. */
 export const QUERY_CHARACTERS_MAX = 2_048
+/** Queries whose parameters are remembered; at the maximum all are forgotten, which costs one reading each. */
+export const QUERIES_READ_MAX = 1_024
 /** Bodies from here on are sent as the socket takes them, not copied for a slow reader. */
 export const STREAMED_BYTES_MIN = 64 * 1024
 /** So much of a large page is joined at a time: few calls, and it stays in the processor's cache. */

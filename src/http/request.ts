@@ -3,7 +3,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { ServiceError } from '../schema/errors.ts'
 import type { Context, RequestHeaders } from './context.ts'
-import { QUERY_CHARACTERS_MAX } from './limits.ts'
+import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from './limits.ts'
 import type { Route } from './route.ts'
 
 /**
@@ -113,7 +113,7 @@ export function contextOf(
     method: route.method,
     path,
     id,
-    query: new URLSearchParams(query),
+    query: parametersOf(query),
     headers,
     requestId,
     ip: kept(route, ip),
@@ -122,6 +122,18 @@ export function contextOf(
     body: NO_BODY,
     onGone,
   }
+}
+
+/** Queries that were read lately: the same few are asked over and over. Nobody may change what is shared. */
+const queriesRead = new Map<string, URLSearchParams>()
+
+function parametersOf(query: string): URLSearchParams {
+  const read = queriesRead.get(query)
+  if (read !== undefined) return read
+  const parameters = new URLSearchParams(query)
+  if (queriesRead.size >= QUERIES_READ_MAX) queriesRead.clear()
+  queriesRead.set(query, parameters)
+  return parameters
 }
 
 const NO_BODY = Buffer.alloc(0)
