@@ -4,7 +4,10 @@
 import { Ranking, type RankingSnapshot } from './ranking.ts'
 
 /** Noted changes of a kind; at the maximum all are carried out. Bounds what the next reader may have to wait for. */
-const NOTED_MAX = 4_096
+export const NOTED_MAX = 8_192
+/** At most this share of the list is noted: so a pass over it is shared by many, and most of a list lies below the top
+ *  and all that may be noted meanwhile. */
+const NOTED_SHARE = 1 / 4
 /** From this share of the list on, changes are carried out in one pass over it. */
 const MANY_SHARE = 1 / 64
 /** Fewer than this go one by one whatever their share: a pass over the list makes its chunks anew, which a small list
@@ -81,7 +84,12 @@ export class DeferredRanking {
     if (state === FRESH || (state === BELOW && this.#keys[id] < this.#floor)) return
     this.#state[id] = FRESH
     this.#fresh[this.#freshCount++] = id
-    if (this.#freshCount === this.#notedMax) this.#settle()
+    if (this.#freshCount >= this.#room()) this.#settle()
+  }
+
+  /** How many changes of a kind may be noted now. */
+  #room(): number {
+    return Math.min(this.#notedMax, Math.max(MANY_MIN, this.#list.size * NOTED_SHARE))
   }
 
   /** The id at the lowest end, or -1. */
@@ -109,19 +117,20 @@ export class DeferredRanking {
    */
   #settleTop(count: number): void {
     if (this.#freshCount + this.#belowCount === 0) return
-    if (this.#belowCount === 0) this.#floor = this.#list.keyAt(this.#topMax + 2 * this.#notedMax)
+    const room = this.#room()
+    if (this.#belowCount === 0) this.#floor = this.#list.keyAt(this.#topMax + 2 * room)
     else if (this.#list.keyAt(count + this.#belowCount + this.#freshCount) < this.#floor) this.#settle()
     const floor = this.#floor
     for (let at = 0; at < this.#freshCount; at++) {
       const id = this.#fresh[at]
       if (this.#state[id] !== FRESH) continue
-      if (this.#standing[id] < floor && this.#keys[id] < floor && this.#belowCount < this.#notedMax) {
+      if (this.#standing[id] < floor && this.#keys[id] < floor && this.#belowCount < room) {
         this.#state[id] = BELOW
         this.#below[this.#belowCount++] = id
       } else this.#move(id)
     }
     this.#freshCount = 0
-    if (this.#belowCount === this.#notedMax) this.#settle()
+    if (this.#belowCount >= room) this.#settle()
   }
 
   /** Carries out what was noted. */

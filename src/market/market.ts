@@ -503,7 +503,7 @@ export class Market implements MarketDoor {
   }
 
   #create(mint: string): number {
-    if (this.#tokens.isFull) this.#evict(this.#tokens.coldest)
+    if (this.#tokens.isFull) this.#evict(this.#tokens.coldest())
     const words: TokenText = {
       mint,
       name: mint,

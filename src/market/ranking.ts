@@ -74,9 +74,8 @@ export class Ranking {
       if (position === 0) this.#headKeys[chunkIndex] = newKey
       return
     }
-    const target = this.#chunkFor(id, newKey)
-    if (target === chunkIndex) {
-      this.#moveWithin(this.#writable(chunkIndex), position, id, newKey)
+    if (this.#holds(chunkIndex, id, newKey)) {
+      moveWithin(this.#writable(chunkIndex), position, this.#position(chunk, id, newKey), id, newKey)
       this.#setHead(chunkIndex)
       return
     }
@@ -212,6 +211,14 @@ export class Ranking {
     return low
   }
 
+  /** True when (id, key) belongs into this chunk. */
+  #holds(chunkIndex: number, id: number, key: number): boolean {
+    const next = chunkIndex + 1
+    if (chunkIndex > 0 && !this.#precedes(this.#headIds[chunkIndex], this.#headKeys[chunkIndex], id, key))
+      return false
+    return next === this.#chunks.length || this.#precedes(id, key, this.#headIds[next], this.#headKeys[next])
+  }
+
   /** The first entry of a chunk has changed. */
   #setHead(chunkIndex: number): void {
     this.#headKeys[chunkIndex] = this.#chunks[chunkIndex].keys[0]
@@ -266,18 +273,6 @@ export class Ranking {
     return copy
   }
 
-  #moveWithin(chunk: Chunk, from: number, id: number, key: number): void {
-    chunk.keys.copyWithin(from, from + 1, chunk.size)
-    chunk.ids.copyWithin(from, from + 1, chunk.size)
-    chunk.size--
-    const to = this.#position(chunk, id, key)
-    chunk.keys.copyWithin(to + 1, to, chunk.size)
-    chunk.ids.copyWithin(to + 1, to, chunk.size)
-    chunk.keys[to] = key
-    chunk.ids[to] = id
-    chunk.size++
-  }
-
   #insertAt(chunkIndex: number, position: number, id: number, key: number): void {
     const chunk = this.#writable(chunkIndex)
     chunk.keys.copyWithin(position + 1, position, chunk.size)
@@ -325,6 +320,22 @@ export class Ranking {
     this.#chunks.splice(left + 1, 1)
     this.#setHeadsFrom(left)
   }
+}
+
+/** The entry at `from` gets a new key, with which it would stand before the one at `before`. */
+function moveWithin({ keys, ids }: Chunk, from: number, before: number, id: number, key: number): void {
+  let at = from
+  // Written out: most entries move a few places, for which a call costs more than they do.
+  for (; at < before - 1; at++) {
+    keys[at] = keys[at + 1]
+    ids[at] = ids[at + 1]
+  }
+  for (; at > before; at--) {
+    keys[at] = keys[at - 1]
+    ids[at] = ids[at - 1]
+  }
+  keys[at] = key
+  ids[at] = id
 }
 
 interface Entries {

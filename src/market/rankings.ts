@@ -1,10 +1,13 @@
 // In: tokens, their keys and the tabs they belong to. Out: any page of any tab in any order. One ranking for each
 // (tab, sort), kept in order as keys change. Never computes a key.
 import { SORTS, type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { DeferredRanking } from './deferred-ranking.ts'
+import { DeferredRanking, NOTED_MAX } from './deferred-ranking.ts'
 
 /** Ranks behind every known key. */
 export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
+
+/** Each ranking takes so many notes fewer than the one before: they do not all come due with the same change. */
+const NOTED_STEP = 256
 
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
@@ -22,8 +25,11 @@ export class Rankings {
       Object.fromEntries(SORTS.map((sort) => [sort, make(sort)])) as Record<Sort, Value>
     this.#keys = bySort(() => new Float64Array(tokensMax))
     this.#tabs = new Uint8Array(tokensMax)
-    const ranking = (sort: Sort) =>
-      new DeferredRanking({ capacity: tokensMax, keys: this.#keys[sort], before })
+    let notedMax = NOTED_MAX
+    const ranking = (sort: Sort) => {
+      notedMax -= NOTED_STEP
+      return new DeferredRanking({ capacity: tokensMax, keys: this.#keys[sort], before, notedMax })
+    }
     this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(ranking)])) as Record<
       Tab,
       Record<Sort, DeferredRanking>

@@ -3,8 +3,6 @@
 import { assert } from '../lib/assert.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 
-const NONE = 0xffffffff
-
 /** What is known of a token in words. */
 export interface TokenText {
   mint: string
@@ -101,6 +99,8 @@ const BOOKS = [
   'dayCounts',
   'lifetimeVolume',
   'lifetimeCounts',
+  /** When an event last concerned it, in touches of all tokens. */
+  'touched',
   /** Market time of the first sight, and the change that created it. */
   'bornAt',
   'bornSeq',
@@ -113,6 +113,10 @@ export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
 
 /** By name; a token's value stands at `rowOf(slot)`. */
 export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>
+
+/** Of so many tokens the touches are looked at to tell which are cold, and this share of all is taken to be. */
+const COLD_SAMPLE = 1_024
+const COLD_SHARE = 1 / 64
 
 /** Numbers from one token to the next: a power of two. */
 const ROW_LENGTH = 32
@@ -132,6 +136,11 @@ export const FLAG_COMPLETE = 2
 /** A patch has set the liquidity: it no longer follows from the curve. */
 export const FLAG_LIQUIDITY_PATCHED = 4
 
+interface Cold {
+  slot: number
+  touched: number
+}
+
 export class TokenTable {
   readonly columns: Columns
   readonly flags: Uint8Array
@@ -141,11 +150,9 @@ export class TokenTable {
   #slots = new Map<string, number>()
   #free: number[] = []
   #untouched = 0
-  /** All tokens from the coldest to the hottest, both ways. */
-  #colder: Uint32Array
-  #warmer: Uint32Array
-  #coldest = NONE
-  #warmest = NONE
+  #touches = 0
+  /** Slots that were the coldest when they were last looked for, the coldest at the end, and their touches then. */
+  #cold: Cold[] = []
 
   constructor(capacity: number) {
     this.capacity = capacity
@@ -153,8 +160,6 @@ export class TokenTable {
     this.flags = new Uint8Array(capacity)
     this.texts = []
     this.rare = []
-    this.#colder = new Uint32Array(capacity)
-    this.#warmer = new Uint32Array(capacity)
   }
 
   get size(): number {
@@ -170,9 +175,15 @@ export class TokenTable {
     return this.#slots.size === this.capacity
   }
 
-  /** The token that was touched longest ago. */
-  get coldest(): number {
-    return this.#coldest === NONE ? -1 : this.#coldest
+  /** The token that was touched longest ago; -1 where there is none. */
+  coldest(): number {
+    if (this.size === 0) return -1
+    for (;;) {
+      const coldest = this.#cold.at(-1)
+      if (coldest === undefined) this.#cold = this.#findCold()
+      else if (this.#isAsCold(coldest)) return coldest.slot
+      else this.#cold.pop()
+    }
   }
 
   /** A slot for a new mint, every number unknown. The caller has made room. */
@@ -185,13 +196,12 @@ export class TokenTable {
     this.flags[slot] = 0
     this.texts[slot] = text
     this.rare[slot] = RARE_FIELDS_UNKNOWN
-    this.#linkWarmest(slot)
+    this.touch(slot)
     return slot
   }
 
   remove(slot: number): void {
     this.#slots.delete(this.texts[slot]!.mint)
-    this.#unlink(slot)
     this.texts[slot] = undefined
     this.rare[slot] = undefined
     this.#free.push(slot)
@@ -199,25 +209,34 @@ export class TokenTable {
 
   /** An event concerned this token. */
   touch(slot: number): void {
-    if (this.#warmest === slot) return
-    this.#unlink(slot)
-    this.#linkWarmest(slot)
+    this.columns.touched[rowOf(slot)] = ++this.#touches
   }
 
-  #linkWarmest(slot: number): void {
-    this.#colder[slot] = this.#warmest
-    this.#warmer[slot] = NONE
-    if (this.#warmest === NONE) this.#coldest = slot
-    else this.#warmer[this.#warmest] = slot
-    this.#warmest = slot
+  #touchedOf(slot: number): number {
+    return this.columns.touched[rowOf(slot)]
   }
 
-  #unlink(slot: number): void {
-    const colder = this.#colder[slot]
-    const warmer = this.#warmer[slot]
-    if (colder === NONE) this.#coldest = warmer
-    else this.#warmer[colder] = warmer
-    if (warmer === NONE) this.#warmest = colder
-    else this.#colder[warmer] = colder
+  /** True while no event has concerned it since, and no other token has its slot. */
+  #isAsCold({ slot, touched }: Cold): boolean {
+    return this.texts[slot] !== undefined && this.#touchedOf(slot) === touched
+  }
+
+  /**
+   * Some of the tokens, those that all others were touched after, the coldest last. Evictions are rare and touches are
+   * not: so who was touched when is put in order here, for many evictions at once.
+   */
+  #findCold(): Cold[] {
+    const step = Math.ceil(this.texts.length / COLD_SAMPLE)
+    const sample: number[] = []
+    const held = (slot: number) => this.texts[slot] !== undefined
+    for (let slot = 0; slot < this.texts.length; slot += step)
+      if (held(slot)) sample.push(this.#touchedOf(slot))
+    const until = sample.sort((a, b) => a - b)[Math.floor(sample.length * COLD_SHARE)] ?? this.#touches
+    const cold: Cold[] = []
+    for (let slot = 0; slot < this.texts.length; slot++) {
+      const touched = this.#touchedOf(slot)
+      if (touched <= until && held(slot)) cold.push({ slot, touched })
+    }
+    return cold.sort((a, b) => b.touched - a.touched)
   }
 }

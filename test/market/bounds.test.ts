@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { random } from '../../bench/random.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
@@ -70,6 +71,28 @@ describe('at the maximum of tokens', () => {
     expect(market.stats()).toMatchObject({ tokens: 50, evicted: 1_950 })
     expect(mints(market)).toHaveLength(50)
     expect(mints(market)).toContain(mint(1_999))
+  })
+
+  it('the token that waits longest goes first, of thousands that are touched in any order', () => {
+    const tokensMax = 3_000
+    const market = new Market({ tokensMax })
+    const next = random(1)
+    /** A Map keeps the order of insertion: its first key is the token touched longest ago. */
+    const held = new Map<string, true>()
+    for (let index = 0; index < 20_000; index++) {
+      const key = mint(Math.floor(next() ** 2 * 2 * tokensMax))
+      if (!held.delete(key) && held.size === tokensMax) {
+        const [coldest] = held.keys()
+        held.delete(coldest)
+      }
+      held.set(key, true)
+      market.apply(trade(key, START_MS + index), START_MS + index)
+      expect(market.stats().tokens).toBe(held.size)
+    }
+    expect(market.stats().evicted).toBeGreaterThan(1_000)
+    for (let index = 0; index < 2 * tokensMax; index++) {
+      expect(market.has(mint(index)), `token ${index}`).toBe(held.has(mint(index)))
+    }
   })
 })
 
