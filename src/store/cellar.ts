@@ -3,7 +3,7 @@
 // worker is always told the highest row number that a caller was told of.
 import type { Clock } from '../lib/clock.ts'
 import type { Row } from '../schema/tables.ts'
-import type { EncodedWrite } from './cells.ts'
+import { type EncodedWrite, journalEntries } from './cells.ts'
 import {
   CLOSE_TIMEOUT_MS,
   LOOKUP_TIMEOUT_MS,
@@ -131,7 +131,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
 
   async function commit(writes: EncodedWrite[]): Promise<void> {
     if (link?.overdue) throw unavailable('the disk does not answer')
-    ackedSeq = (await ask('commit', { writes }, commitTimeoutMs)).ackedSeq
+    ackedSeq = (await ask('commit', { entries: journalEntries(writes) }, commitTimeoutMs)).ackedSeq
   }
 
   async function close(): Promise<void> {

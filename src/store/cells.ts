@@ -19,6 +19,13 @@ export interface EncodedWrite {
   json: string
 }
 
+/** Rows of one table as one entry of the journal: a row on each line, which a line of JSON never breaks. */
+export interface JournalEntry {
+  table: TableName
+  rows: number
+  lines: string
+}
+
 /** Filled when the row becomes durable, whatever the caller put there. */
 export const KNOWN_AT = 'known_at'
 
@@ -94,4 +101,19 @@ export function encodeWrite({ table, row }: Write): EncodedWrite {
     json += `${json === '' ? '' : ','}${key}${jsonOf(cell, column)}`
   }
   return { table, json: `{${json}}` }
+}
+
+/** How many rows those entries are. */
+export const rowsOf = (entries: readonly JournalEntry[]): number =>
+  entries.reduce((rows, entry) => rows + entry.rows, 0)
+
+/** Rows of one commit by their tables, in order: an entry for each table costs the store far less than one for each row. */
+export function journalEntries(writes: readonly EncodedWrite[]): JournalEntry[] {
+  const byTable = new Map<TableName, string[]>()
+  for (const { table, json } of writes) {
+    const rows = byTable.get(table)
+    if (rows === undefined) byTable.set(table, [json])
+    else rows.push(json)
+  }
+  return Array.from(byTable, ([table, rows]) => ({ table, rows: rows.length, lines: rows.join('\n') }))
 }

@@ -3,14 +3,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../lib/assert.ts'
 import { TABLES } from '../schema/tables.ts'
-import { type EncodedWrite, KNOWN_AT } from './cells.ts'
+import { type JournalEntry, KNOWN_AT, rowsOf } from './cells.ts'
 import { type Database, isDurableError, query } from './database.ts'
 import { appendToJournal } from './journal.ts'
 import { EVER_LISTED } from './manifest.ts'
 import { ALL_TABLES, identifier, JOURNAL, JOURNAL_MARK, JOURNAL_REFUSED, MANIFEST, ROW_SEQ } from './sql.ts'
 
 export interface CommitRequest {
-  writes: EncodedWrite[]
+  entries: JournalEntry[]
   nowMs: number
   /** The highest row number whose caller was answered; what lies beyond is taken back first. */
   ackedSeq: number
@@ -78,19 +78,19 @@ export async function openCommitter(
   }
 
   return {
-    commit: ({ writes, nowMs, ackedSeq }) =>
+    commit: ({ entries, nowMs, ackedSeq }) =>
       database.writer.run(async (connection) => {
         await takeBack(connection, ackedSeq)
         // Each commit is younger than the one before, even where the clock is set back: whoever has read all rows up to
         // one `known_at` goes on from there and misses none.
         const knownAtMs = Math.max(nowMs, lastKnownAtMs + 1)
         // One statement, so a transaction by itself: to begin and to commit one would cost as much again.
-        await appendToJournal(connection, writes, lastSeq + 1, knownAtMs).catch((error: unknown) => {
+        await appendToJournal(connection, entries, lastSeq, knownAtMs).catch((error: unknown) => {
           if (!isDurableError(error)) throw error
           onBroken(error)
         })
         lastKnownAtMs = knownAtMs
-        lastSeq += writes.length
+        lastSeq += rowsOf(entries)
         return lastSeq
       }),
     retract: (ackedSeq) => database.writer.run((connection) => takeBack(connection, ackedSeq)),

@@ -3,13 +3,13 @@
 // own: a commit waits for nothing that is done to the tables. What was moved is told by a mark that the tables' file
 // keeps in the same transaction: rows up to it count no more. Never loses a row that its table will not take.
 
-import type { DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
-import { type EncodedWrite, KNOWN_AT } from './cells.ts'
+import { type JournalEntry, KNOWN_AT } from './cells.ts'
 import { checkpointJournal, checkpointTables } from './checkpoint.ts'
-import { appending, type Database, isWorldError, query, transaction } from './database.ts'
-import { SPREAD_ROWS_MAX } from './limits.ts'
+import { type Database, isWorldError, query, transaction } from './database.ts'
+import { BATCH_ROWS_MAX, SPREAD_ROWS_MAX } from './limits.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { openOutcomes } from './outcome-sql.ts'
 import {
@@ -17,10 +17,8 @@ import {
   CREATE_JOURNAL_ANEW,
   identifier,
   JOURNAL,
-  JOURNAL_DATABASE,
   JOURNAL_MARK,
   JOURNAL_REFUSED,
-  JOURNAL_TABLE,
   literal,
   ROW_SEQ,
 } from './sql.ts'
@@ -30,24 +28,50 @@ export interface Journal {
   spread(upToSeq: number): Promise<void>
 }
 
-/** Appends rows, numbered from `firstSeq` on; `known_at` is `nowMs` for all of them. */
+/** A statement for each number of entries, planned for the connection of the commits. */
+const inserts = new WeakMap<DuckDBConnection, Map<number, DuckDBPreparedStatement>>()
+
+/** To plan one costs as much as to carry it out: it is done once for each journal. */
+async function preparedInsert(
+  connection: DuckDBConnection,
+  entries: number,
+): Promise<DuckDBPreparedStatement> {
+  const known = inserts.get(connection) ?? new Map<number, DuckDBPreparedStatement>()
+  inserts.set(connection, known)
+  const statement =
+    known.get(entries) ??
+    (await connection.prepare(
+      `INSERT INTO ${JOURNAL} VALUES ${Array(entries).fill('(?, ?, ?, ?)').join(', ')}`,
+    ))
+  known.set(entries, statement)
+  return statement
+}
+
+/** Plans for a journal that is no more would be made again for each commit. */
+function forgetInserts(connection: DuckDBConnection): void {
+  for (const statement of inserts.get(connection)?.values() ?? []) statement.destroySync()
+  inserts.delete(connection)
+}
+
+/** Appends rows, numbered from the one after `lastSeq`; `known_at` is `nowMs` for all of them. */
 export async function appendToJournal(
   connection: DuckDBConnection,
-  writes: readonly EncodedWrite[],
-  firstSeq: number,
+  entries: readonly JournalEntry[],
+  lastSeq: number,
   nowMs: number,
 ): Promise<void> {
-  const knownAtMs = BigInt(nowMs)
-  let seq = BigInt(firstSeq)
-  await appending(connection, JOURNAL_TABLE, JOURNAL_DATABASE, (appender) => {
-    for (const { table, json } of writes) {
-      appender.appendBigInt(seq++)
-      appender.appendVarchar(table)
-      appender.appendBigInt(knownAtMs)
-      appender.appendVarchar(json)
-      appender.endRow()
-    }
-  })
+  if (entries.length === 0) return
+  const statement = await preparedInsert(connection, entries.length)
+  let seq = lastSeq
+  let parameter = 0
+  for (const { table, rows, lines } of entries) {
+    seq += rows
+    statement.bindBigInt(++parameter, BigInt(seq))
+    statement.bindVarchar(++parameter, table)
+    statement.bindBigInt(++parameter, BigInt(nowMs))
+    statement.bindVarchar(++parameter, lines)
+  }
+  await statement.run()
 }
 
 /** The type that JSON is read as: TIMESTAMP is a number there. */
@@ -62,37 +86,64 @@ function cellSql(column: Column): string {
   return column.type === 'TIMESTAMP' ? `epoch_ms(${cell})` : cell
 }
 
-/** Of the journal's rows those that no table has yet. */
-export const WAITING = `${ROW_SEQ} > (SELECT ${ROW_SEQ} FROM ${JOURNAL_MARK})`
+/** Which rows of the journal: numbered beyond `after`, up to `upTo`; of entries that answer `entries`. */
+export interface JournalSpan {
+  after: number | string
+  upTo?: number
+  entries?: string
+}
 
-/** Rows of one table that wait in the journal and answer `where`, as that table would hold them. */
-export function journalSelect(table: Table, where: string): string {
+const inSpan = ({ after, upTo }: JournalSpan): string =>
+  `${ROW_SEQ} > ${after}${upTo === undefined ? '' : ` AND ${ROW_SEQ} <= ${upTo}`}`
+
+/** Entries that hold rows of a span: an entry has the number of its last row, and is of one commit. */
+const entriesOf = ({ after, upTo, entries = 'true' }: JournalSpan): string =>
+  `${inSpan({ after, upTo: upTo && upTo + BATCH_ROWS_MAX })} AND ${entries}`
+
+/** SQL of rows of the journal, one by one: `row_seq`, `table_name`, `known_at_ms`, `json`. */
+export const journalRows = (span: JournalSpan): string => `SELECT * FROM (
+    SELECT ${ROW_SEQ} - len(lines) + generate_subscripts(lines, 1) AS ${ROW_SEQ}, table_name, known_at_ms,
+      unnest(lines) AS json
+    FROM (SELECT * EXCLUDE (json), string_split(json, chr(10)) AS lines FROM ${JOURNAL}
+      WHERE ${entriesOf(span)} ORDER BY ${ROW_SEQ}))
+  WHERE ${inSpan(span)}`
+
+/** Rows that no table has yet. */
+export const WAITING: JournalSpan = { after: `(SELECT ${ROW_SEQ} FROM ${JOURNAL_MARK})` }
+
+/** Rows of one table in the journal, as that table would hold them. */
+export function journalSelect(table: Table, span: JournalSpan): string {
   const spec = `{${table.columns.map((column) => `"${column.name}":${jsonType(column)}`).join(',')}}`
   const cells = table.columns.map((column) => `${cellSql(column)} AS ${identifier(column.name)}`).join(', ')
+  const rows = journalRows({ ...span, entries: `table_name = ${literal(table.name)}` })
   return `SELECT ${ROW_SEQ}, ${cells}
-    FROM (SELECT ${ROW_SEQ}, known_at_ms, from_json(json, ${literal(spec)}) AS cells FROM ${JOURNAL}
-      WHERE table_name = ${literal(table.name)} AND ${where})`
+    FROM (SELECT ${ROW_SEQ}, known_at_ms, from_json(json, ${literal(spec)}) AS cells FROM (${rows}))`
 }
 
 /** Copies the journal's rows of one table into it, by column name: the file's order of columns does not matter. */
-function copySql(table: Table, range: string): string {
+function copySql(table: Table, span: JournalSpan): string {
   const names = table.columns.map((column) => identifier(column.name)).join(', ')
-  return `INSERT INTO ${identifier(table.name)} (${ROW_SEQ}, ${names}) ${journalSelect(table, range)} ORDER BY ${ROW_SEQ}`
+  return `INSERT INTO ${identifier(table.name)} (${ROW_SEQ}, ${names}) ${journalSelect(table, span)}`
 }
 
-/** Rows of the journal that answer `where`, oldest first, as their tables would hold them. */
-export async function journalRows(connection: DuckDBConnection, where: string): Promise<Row[]> {
-  const rows = await query<{ table_name: keyof typeof TABLES; known_at_ms: number; json: string }>(
+/** The submission of that identity, accepted or rejected, as its table would hold it; null when it is not here. */
+export async function submissionInJournal(
+  connection: DuckDBConnection,
+  analysisId: string,
+): Promise<Row | null> {
+  // Entries are long: a text is found in them before they are taken apart.
+  const entries = `table_name IN ('training', 'rejections') AND contains(json, ${literal(analysisId)})`
+  const [row] = await query<{ table_name: keyof typeof TABLES; known_at_ms: number; json: string }>(
     connection,
-    `SELECT table_name, known_at_ms::DOUBLE AS known_at_ms, json FROM ${JOURNAL} WHERE ${where} ORDER BY ${ROW_SEQ}`,
+    `SELECT table_name, known_at_ms::DOUBLE AS known_at_ms, json FROM (${journalRows({ after: 0, entries })})
+     WHERE json_extract_string(json, '$.analysis_id') = ${literal(analysisId)} LIMIT 1`,
   )
-  return rows.map(({ table_name, known_at_ms, json }) => {
-    const cells = JSON.parse(json)
-    const columns: readonly Column[] = TABLES[table_name].columns
-    return Object.fromEntries(
-      columns.map(({ name }) => [name, name === KNOWN_AT ? known_at_ms : (cells[name] ?? null)]),
-    )
-  })
+  if (row === undefined) return null
+  const cells = JSON.parse(row.json)
+  const columns: readonly Column[] = TABLES[row.table_name].columns
+  return Object.fromEntries(
+    columns.map(({ name }) => [name, name === KNOWN_AT ? row.known_at_ms : (cells[name] ?? null)]),
+  )
 }
 
 const readMark = async (connection: DuckDBConnection): Promise<number> =>
@@ -118,8 +169,8 @@ const setMark = (connection: DuckDBConnection, seq: number) =>
 async function stepEnd(connection: DuckDBConnection, mark: number, upToSeq: number): Promise<number | null> {
   const rows = await query<{ last: number | null }>(
     connection,
-    `SELECT max(${ROW_SEQ})::DOUBLE AS last FROM (SELECT ${ROW_SEQ} FROM ${JOURNAL}
-     WHERE ${ROW_SEQ} > ${mark} AND ${ROW_SEQ} <= ${upToSeq} ORDER BY ${ROW_SEQ} LIMIT ${SPREAD_ROWS_MAX})`,
+    `SELECT coalesce(max(${ROW_SEQ}) FILTER (${ROW_SEQ} <= ${mark + SPREAD_ROWS_MAX}), min(${ROW_SEQ}))::DOUBLE AS last
+     FROM ${JOURNAL} WHERE ${inSpan({ after: mark, upTo: upToSeq })}`,
   )
   return rows[0].last
 }
@@ -131,20 +182,22 @@ export interface JournalOptions {
   reach(point: CrashPoint): void
 }
 
+type MovedSpan = JournalSpan & { upTo: number }
+
 export function openJournal(database: Database, { log, reach, checkpointLogBytes }: JournalOptions): Journal {
-  /** Copies the rows after the mark up to `last`, and sets the mark there. */
-  async function move(connection: DuckDBConnection, range: string, last: number): Promise<void> {
+  /** Copies the rows of a span, and sets the mark at its end. */
+  async function move(connection: DuckDBConnection, span: MovedSpan): Promise<void> {
     const present = await query<{ name: string }>(
       connection,
-      `SELECT DISTINCT table_name AS name FROM ${JOURNAL} WHERE ${range}`,
+      `SELECT DISTINCT table_name AS name FROM ${JOURNAL} WHERE ${entriesOf(span)}`,
     )
     const names = new Set(present.map(({ name }) => name))
     await transaction(connection, async () => {
       for (const table of ALL_TABLES) {
-        if (names.has(table.name)) await connection.run(copySql(table, range))
+        if (names.has(table.name)) await connection.run(copySql(table, span))
       }
-      if (names.has(TABLES.training.name)) await connection.run(openOutcomes(range))
-      await setMark(connection, last)
+      if (names.has(TABLES.training.name)) await connection.run(openOutcomes(inSpan(span)))
+      await setMark(connection, span.upTo)
       reach('spread:copied')
     })
     reach('spread:marked')
@@ -155,20 +208,20 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
     log({ level: 'error', message: 'a row fits no table and is set aside', fields: { seq, reason } })
     await transaction(connection, async () => {
       await connection.run(
-        `INSERT INTO ${JOURNAL_REFUSED} SELECT *, ${literal(reason)} FROM ${JOURNAL} WHERE ${ROW_SEQ} = ${seq}`,
+        `INSERT INTO ${JOURNAL_REFUSED} SELECT *, ${literal(reason)} FROM (${journalRows({ after: seq - 1, upTo: seq })})`,
       )
       await setMark(connection, seq)
     })
   }
 
-  async function moveSingly(connection: DuckDBConnection, range: string): Promise<void> {
+  async function moveSingly(connection: DuckDBConnection, span: MovedSpan): Promise<void> {
     const rows = await query<{ seq: number }>(
       connection,
-      `SELECT ${ROW_SEQ}::DOUBLE AS seq FROM ${JOURNAL} WHERE ${range} ORDER BY 1`,
+      `SELECT ${ROW_SEQ}::DOUBLE AS seq FROM (${journalRows(span)}) ORDER BY 1`,
     )
     for (const { seq } of rows) {
       try {
-        await move(connection, `${ROW_SEQ} = ${seq}`, seq)
+        await move(connection, { after: seq - 1, upTo: seq })
       } catch (error) {
         if (isWorldError(error)) throw error
         await setAside(connection, seq, messageOf(error))
@@ -176,13 +229,12 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
     }
   }
 
-  async function moveStep(connection: DuckDBConnection, mark: number, last: number): Promise<void> {
-    const range = `${ROW_SEQ} > ${mark} AND ${ROW_SEQ} <= ${last}`
+  async function moveStep(connection: DuckDBConnection, span: MovedSpan): Promise<void> {
     try {
-      await move(connection, range, last)
+      await move(connection, span)
     } catch (error) {
       if (isWorldError(error)) throw error
-      await moveSingly(connection, range)
+      await moveSingly(connection, span)
     }
   }
 
@@ -196,6 +248,7 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
       await transaction(connection, async () => {
         for (const statement of renewJournal(mark)) await connection.run(statement)
       })
+      forgetInserts(connection)
       reach('spread:renewed')
       await checkpointJournal(connection, database.dataDir, checkpointLogBytes)
     })
@@ -205,7 +258,7 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
       let mark = await readMark(connection)
       let last = await stepEnd(connection, mark, upToSeq)
       while (last !== null) {
-        await moveStep(connection, mark, last)
+        await moveStep(connection, { after: mark, upTo: last })
         mark = last
         last = await stepEnd(connection, mark, upToSeq)
       }

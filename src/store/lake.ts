@@ -8,7 +8,7 @@ import type { TableName } from '../schema/tables.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type Database, query } from './database.ts'
 import { inRange, planRange, waitingRows } from './flush-range.ts'
-import { WAITING } from './journal.ts'
+import { journalRows, WAITING } from './journal.ts'
 import {
   fileBytes,
   makeFolder,
@@ -45,7 +45,6 @@ import { openRoom } from './room.ts'
 import { openShelf } from './shelf.ts'
 import {
   identifier,
-  JOURNAL,
   LAKE_TABLES,
   type LakeTable,
   lakeColumns,
@@ -393,7 +392,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
            sum(queued)::DOUBLE AS queued
          FROM (SELECT table_name AS name, 1 AS files, row_count AS rows, byte_count AS bytes, 0 AS queued
              FROM ${MANIFEST} WHERE replaced_at IS NULL
-           UNION ALL SELECT table_name, 0, 0, 0, 1 FROM ${JOURNAL} WHERE ${WAITING}) GROUP BY name`,
+           UNION ALL SELECT table_name, 0, 0, 0, 1 FROM (${journalRows(WAITING)})) GROUP BY name`,
       )
       const byName = new Map(sizes.map((size) => [size.name, size]))
       return LAKE_TABLES.map(({ name }) => {

@@ -5,8 +5,6 @@ import { assert } from '../lib/assert.ts'
 export const GATHER_MS = 2
 /** Rows of one transaction; a longer queue becomes several. */
 export const BATCH_ROWS_MAX = 8_192
-/** What DuckDB's appender gathers before it writes unasked: a batch must be one write, which is one transaction. */
-export const APPENDER_ROWS_MAX = 204_800
 /** Rows of one `commit` call: they cannot be split over transactions. */
 export const COMMIT_ROWS_MAX = 8_192
 /** Rows that one step moves from the journal to their tables: bounds its memory. */
@@ -192,7 +190,6 @@ export const STRIKES_RECOVERED_MS = 30 * 24 * 3_600_000
 /** Remembered answers handed over, the youngest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
-assert(BATCH_ROWS_MAX < APPENDER_ROWS_MAX, 'a batch is one transaction')
 assert(COMMIT_ROWS_MAX <= BATCH_ROWS_MAX, 'one commit must fit one transaction')
 assert(BATCH_ROWS_MAX <= QUEUE_ROWS_MAX, 'a batch must fit the queue')
 assert(SUBMIT_ATTEMPTS_RECOVERED_MS < SUBMIT_ATTEMPTS_KEPT_MS, 'attempts must outlive their recovery')

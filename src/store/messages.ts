@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../schema/errors.ts'
 import type { Row } from '../schema/tables.ts'
 import type { BarDelivery, BarReceipt } from './bars.ts'
-import type { EncodedWrite } from './cells.ts'
+import type { JournalEntry } from './cells.ts'
 import type { RetainedDays } from './retention.ts'
 import type { LakeTableStatus, Recovered } from './types.ts'
 
@@ -58,7 +58,7 @@ export interface Requests {
     answer: { recovered: Recovered; ackedSeq: number }
   }
   commit: {
-    ask: { writes: EncodedWrite[]; nowMs: number; ackedSeq: number }
+    ask: { entries: JournalEntry[]; nowMs: number; ackedSeq: number }
     answer: { ackedSeq: number }
   }
   analysis: { ask: { analysisId: string }; answer: Row | null }

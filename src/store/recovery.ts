@@ -3,9 +3,9 @@
 import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api'
 import { type Row, TABLES } from '../schema/tables.ts'
 import { query } from './database.ts'
-import { journalRows } from './journal.ts'
+import { submissionInJournal } from './journal.ts'
 import { IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_RECOVERED_MAX, SUBMIT_ATTEMPTS_RECOVERED_MS } from './limits.ts'
-import { identifier, literal, ROW_SEQ, selectList } from './sql.ts'
+import { identifier, ROW_SEQ, selectList } from './sql.ts'
 import { COVERAGE, cooldowns, strikes, XP_TOTALS } from './summaries.ts'
 import type { Recovered } from './types.ts'
 
@@ -53,11 +53,8 @@ async function preparedLookups(connection: DuckDBConnection): Promise<DuckDBPrep
 
 /** A submission by its identity: one that still waits in the journal, an accepted one, a rejected one; or null. */
 export async function findAnalysis(connection: DuckDBConnection, analysisId: string): Promise<Row | null> {
-  const waiting = await journalRows(
-    connection,
-    `table_name IN ('training', 'rejections') AND json_extract_string(json, '$.analysis_id') = ${literal(analysisId)}`,
-  )
-  if (waiting.length > 0) return waiting[0]
+  const waiting = await submissionInJournal(connection, analysisId)
+  if (waiting !== null) return waiting
   for (const statement of await preparedLookups(connection)) {
     statement.bindVarchar(1, analysisId)
     const found = await (await statement.run()).getRowObjectsJS()

@@ -38,13 +38,13 @@ export const commentOnColumn = (table: Table, column: Column): string =>
 
 /** The journal has a file of its own, so that no commit waits for a checkpoint, or a transaction, of the tables. */
 export const JOURNAL_DATABASE = 'journal_data'
-export const JOURNAL_TABLE = 'journal'
 /** Rows that are durable and not in their own tables yet; see journal.ts. */
-export const JOURNAL = `${JOURNAL_DATABASE}.${JOURNAL_TABLE}`
+export const JOURNAL = `${JOURNAL_DATABASE}.journal`
 /** In the tables' file: one row, the number of the last row that has moved there. */
 export const JOURNAL_MARK = 'journal_mark'
 /** Rows that no table took, with the reason. Empty unless the server has a fault. */
 export const JOURNAL_REFUSED = 'journal_refused'
+/** Each row holds rows of one table, of one commit: a row of JSON on each line. It bears the number of the last of them. */
 const JOURNAL_COLUMNS = `${ROW_SEQ} BIGINT NOT NULL, table_name VARCHAR NOT NULL, known_at_ms BIGINT NOT NULL, json VARCHAR NOT NULL`
 /** Not packed: rows stay for seconds, and commits wait while they are written out. */
 const JOURNAL_SHAPE = `${JOURNAL} (${JOURNAL_COLUMNS} USING COMPRESSION uncompressed)`

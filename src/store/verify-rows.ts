@@ -5,14 +5,13 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../schema/tables.ts'
 import { query } from './database.ts'
 import { counted } from './findings.ts'
-import { WAITING } from './journal.ts'
+import { journalRows, WAITING } from './journal.ts'
 import { FINDING_EXAMPLES } from './limits.ts'
 import { type ListedPart, nextSeq } from './manifest.ts'
 import { readableFiles, selectEveryRow } from './parquet-sql.ts'
 import { isRetained, type Removed, removedOf } from './retention.ts'
 import {
   identifier,
-  JOURNAL,
   JOURNAL_REFUSED,
   type LakeTable,
   lakeColumns,
@@ -123,7 +122,7 @@ async function checkMissing(look: Look, readable: ReadableTable, flushedSeq: num
 async function checkJournal(look: Look, table: LakeTable, flushedSeq: number): Promise<void> {
   const [{ count }] = await query<{ count: number }>(
     look.connection,
-    `SELECT count(*)::DOUBLE AS count FROM ${JOURNAL} WHERE table_name = $table AND ${WAITING} AND ${ROW_SEQ} <= ${flushedSeq}`,
+    `SELECT count(*)::DOUBLE AS count FROM (${journalRows(WAITING)}) WHERE table_name = $table AND ${ROW_SEQ} <= ${flushedSeq}`,
     { table: table.name },
   )
   if (count > 0)
@@ -143,7 +142,7 @@ async function backlogOf(
   const [{ count }] = await query<{ count: number }>(
     connection,
     `SELECT ((SELECT count(*) FROM ${relation(table)} WHERE ${ROW_SEQ} > ${flushedSeq})
-       + (SELECT count(*) FROM ${JOURNAL} WHERE table_name = $table AND ${WAITING}))::DOUBLE AS count`,
+       + (SELECT count(*) FROM (${journalRows(WAITING)}) WHERE table_name = $table))::DOUBLE AS count`,
     { table: table.name },
   )
   return count

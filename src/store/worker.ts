@@ -10,6 +10,7 @@ import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type Archive, openArchive } from './archive.ts'
 import { type Bars, openBars } from './bars.ts'
+import { rowsOf } from './cells.ts'
 import { type Committer, openCommitter } from './committer.ts'
 import { type Database, isFatalError, isFullError, isWorldError, openDatabase } from './database.ts'
 import { type Journal, openJournal } from './journal.ts'
@@ -145,7 +146,7 @@ const handlers: Handlers = {
     room.require()
     const ackedSeq = await committer.commit(ask)
     foundFull = false
-    spreadWhenMany(journal, ask.ackedSeq, ask.writes.length)
+    spreadWhenMany(journal, ask.ackedSeq, rowsOf(ask.entries))
     return { ackedSeq }
   },
   async analysis({ analysisId }) {

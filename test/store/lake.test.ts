@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TABLES } from '../../src/schema/tables.ts'
-import { encodeWrite } from '../../src/store/cells.ts'
+import { encodeWrite, journalEntries } from '../../src/store/cells.ts'
 import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { partPath } from '../../src/store/lake-files.ts'
@@ -174,8 +174,8 @@ test('files of a flush that was cut off before it was listed are taken as they a
   const database = await openDatabase(folder)
   const committer = await openCommitter(database, () => {})
   await database.writer.run((connection) => connection.run('DELETE FROM lake_files'))
-  const writes = submission('an_3').map(encodeWrite)
-  await committer.commit({ writes, nowMs: NOON_MS, ackedSeq: committer.lastSeq })
+  const entries = journalEntries(submission('an_3').map(encodeWrite))
+  await committer.commit({ entries, nowMs: NOON_MS, ackedSeq: committer.lastSeq })
   await database.close()
   store = await openTestStore(folder)
   expect(await lakeIds()).toEqual(['an_1', 'an_2', 'an_3'])

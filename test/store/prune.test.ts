@@ -1,6 +1,6 @@
 // In: volatile rows of several ages. Out: proof that only what nobody asks for again is pruned.
 import { expect, test } from 'vitest'
-import { encodeWrite } from '../../src/store/cells.ts'
+import { encodeWrite, journalEntries } from '../../src/store/cells.ts'
 import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase, query } from '../../src/store/database.ts'
 import { openJournal } from '../../src/store/journal.ts'
@@ -21,7 +21,11 @@ test('attempts older than ten minutes and answers older than a day are pruned, t
     writeOf('idempotency', { at: NOON_MS - DAY_MS, idempotency_key: 'young' }),
     ...submission('an_1', { submitted_at: NOON_MS - 365 * DAY_MS }).slice(0, 2),
   ]
-  const ackedSeq = await committer.commit({ writes: writes.map(encodeWrite), nowMs: NOON_MS, ackedSeq: 0 })
+  const ackedSeq = await committer.commit({
+    entries: journalEntries(writes.map(encodeWrite)),
+    nowMs: NOON_MS,
+    ackedSeq: 0,
+  })
   await openJournal(database, quietJournal).spread(ackedSeq)
   await database.maintenance.run((connection) => prune(connection, NOON_MS))
   const left = await database.reader.run((connection) =>
