@@ -131,6 +131,8 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
       temp_directory: spillFolder(dataDir),
       // A commit that finds the log this long writes a checkpoint itself: journal.ts does so before, beside the commits.
       checkpoint_threshold: CHECKPOINT_FORCED,
+      // Rows stay until the lake has them, and are written anew by each checkpoint until then: to pack them costs more.
+      force_compression: 'uncompressed',
       ...CLOSED_TO_EXTENSIONS,
     })
   } catch (error) {

@@ -13,8 +13,8 @@ export const SPREAD_ROWS_MAX = 8_192
 export const JOURNAL_ROWS_SPREAD = 16_384
 /** A log this long is written into its database file; beyond the second the next commit does so itself, and waits. */
 export const CHECKPOINT_LOG_BYTES = 16 * 1024 * 1024
-/** Room on the disk that a checkpoint needs, as a multiple of its log. */
-export const CHECKPOINT_ROOM = 2
+/** Room on the disk that a checkpoint needs, as a multiple of its log: it writes the youngest rows of before anew too. */
+export const CHECKPOINT_ROOM = 8
 export const CHECKPOINT_FORCED = '512MB'
 /** Rows waiting for a transaction; beyond it `commit` answers `store_unavailable`. */
 export const QUEUE_ROWS_MAX = 65_536

@@ -46,10 +46,8 @@ export const JOURNAL_MARK = 'journal_mark'
 export const JOURNAL_REFUSED = 'journal_refused'
 /** Each row holds rows of one table, of one commit: a row of JSON on each line. It bears the number of the last of them. */
 const JOURNAL_COLUMNS = `${ROW_SEQ} BIGINT NOT NULL, table_name VARCHAR NOT NULL, known_at_ms BIGINT NOT NULL, json VARCHAR NOT NULL`
-/** Not packed: rows stay for seconds, and commits wait while they are written out. */
-const JOURNAL_SHAPE = `${JOURNAL} (${JOURNAL_COLUMNS} USING COMPRESSION uncompressed)`
-export const CREATE_JOURNAL = `CREATE TABLE IF NOT EXISTS ${JOURNAL_SHAPE}`
-export const CREATE_JOURNAL_ANEW = `CREATE OR REPLACE TABLE ${JOURNAL_SHAPE}`
+export const CREATE_JOURNAL = `CREATE TABLE IF NOT EXISTS ${JOURNAL} (${JOURNAL_COLUMNS})`
+export const CREATE_JOURNAL_ANEW = `CREATE OR REPLACE TABLE ${JOURNAL} (${JOURNAL_COLUMNS})`
 export const CREATE_JOURNAL_MARK = [
   `CREATE TABLE IF NOT EXISTS ${JOURNAL_REFUSED} (${JOURNAL_COLUMNS}, reason VARCHAR NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${JOURNAL_MARK} (${ROW_SEQ} BIGINT NOT NULL)`,
