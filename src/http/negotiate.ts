@@ -36,6 +36,7 @@ export function negotiated<Name extends string>(
     if (available.includes(format)) return format
     throw notAcceptable(available)
   }
+  if (headers.accept === '') return otherwise
   const ranked = acceptedTypes(headers.accept)
   if (ranked.length === 0) return otherwise
   for (const type of ranked) {

@@ -28,6 +28,8 @@ const NEWLINE = 10
 const COMMA = 44
 const OPEN_BRACKET = 91
 const CLOSE_BRACKET = 93
+const DATA_START = Buffer.from('{"ok":true,"data":')
+const DATA_END = Buffer.from('}')
 
 /** What the routes of the market need. */
 export interface MarketRooms {
@@ -196,12 +198,11 @@ function follow(market: MarketDoor, hub: FollowHub, query: URLSearchParams): Htt
 
 /** `{ok,data,meta}` around the rows as they are: each newline between two rows becomes a comma. */
 function jsonOf({ ndjson }: Page, meta: object): Buffer {
-  const start = Buffer.from('{"ok":true,"data":')
   const end = Buffer.from(`,"meta":${JSON.stringify(meta)}}`)
-  const body = Buffer.allocUnsafe(start.length + 1 + Math.max(1, ndjson.length) + end.length)
-  start.copy(body)
-  body[start.length] = OPEN_BRACKET
-  const first = start.length + 1
+  const body = Buffer.allocUnsafe(DATA_START.length + 1 + Math.max(1, ndjson.length) + end.length)
+  DATA_START.copy(body)
+  body[DATA_START.length] = OPEN_BRACKET
+  const first = DATA_START.length + 1
   ndjson.copy(body, first)
   // A newline inside a string is escaped in JSON, so every newline byte stands between rows.
   for (
@@ -228,7 +229,7 @@ function datapoint(market: MarketDoor, context: Context): HttpAnswer {
   if (isFresh(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([Buffer.from('{"ok":true,"data":'), found.json, Buffer.from('}')]),
+    body: Buffer.concat([DATA_START, found.json, DATA_END]),
     contentType: JSON_TYPE,
     headers,
     reusable: true,
