@@ -214,8 +214,8 @@ export function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffe
       done(null)
       return
     }
-    // The engine reuses the chunk's memory after this call.
-    chunks.push(Buffer.from(new Uint8Array(chunk).slice()))
+    // A copy: the engine reuses the chunk's memory after this call.
+    chunks.push(Buffer.from(new Uint8Array(chunk)))
     if (isLast) done(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
   })
 }

@@ -6,6 +6,7 @@ import {
   type Column,
   type ColumnType,
   LAKE_SCHEMA_VERSION,
+  type Row,
   TABLES,
   type Table,
   type TableName,
@@ -15,7 +16,7 @@ import {
 /** One checked row as the journal keeps it. */
 export interface EncodedWrite {
   table: TableName
-  /** JSON object by column name; what is null is left out. TIMESTAMP is Unix milliseconds. */
+  /** JSON object by column name; what is left out is null. TIMESTAMP is Unix milliseconds. */
   json: string
 }
 
@@ -43,64 +44,62 @@ const FITS: Record<ColumnType, (cell: Cell) => boolean> = {
   'VARCHAR[]': (cell) => Array.isArray(cell) && cell.every((item) => typeof item === 'string'),
 }
 
-/** A column as it is written: what JSON calls it, and what fits. */
-interface Writer {
-  column: Column
-  /** `"name":` */
-  key: string
-  fits(cell: Cell): boolean
-  /** The cell where the caller gives none; undefined: it is left out. */
-  otherwise: Cell | undefined
+/** What a row of a table must fit. */
+interface TableRules {
+  columns: ReadonlyMap<string, { type: ColumnType; fits(cell: Cell): boolean; isRequired: boolean }>
+  required: readonly string[]
 }
 
-interface TableWriters {
-  names: ReadonlySet<string>
-  writers: readonly Writer[]
-}
+const isRequired = ({ name, nullable }: Column): boolean => !nullable && name !== KNOWN_AT
 
-const writerOf = (column: Column): Writer => ({
-  column,
-  key: `${JSON.stringify(column.name)}:`,
-  fits: FITS[column.type],
-  otherwise: column.name === 'schema_version' ? LAKE_SCHEMA_VERSION : undefined,
-})
-
-const WRITERS = new Map<string, TableWriters>(
+const RULES = new Map<string, TableRules>(
   Object.entries(TABLES as Record<string, Table>).map(([name, { columns }]) => [
     name,
     {
-      names: new Set(columns.map((column) => column.name)),
-      writers: columns.filter((column) => column.name !== KNOWN_AT).map(writerOf),
+      columns: new Map(
+        columns.map((column) => [
+          column.name,
+          { type: column.type, fits: FITS[column.type], isRequired: isRequired(column) },
+        ]),
+      ),
+      required: columns.filter(isRequired).map((column) => column.name),
     },
   ]),
 )
 
-/** A cell as JSON. The sums of numbers and strings are plain: JSON.stringify of a whole row costs several times as much. */
-function jsonOf(cell: Cell, { type }: Column): string {
+/** A cell that JSON and DuckDB read as it is meant; nearly always the same. */
+function meant(cell: Cell, type: ColumnType): Cell {
   // A client's own clock may count fractions of a millisecond; the lake does not.
-  if (type === 'TIMESTAMP') return `${Math.floor(cell as number)}`
+  if (type === 'TIMESTAMP') return Math.floor(cell as number)
   // Half a surrogate pair is no text in UTF-8.
-  if (typeof cell === 'string') return JSON.stringify(cell.toWellFormed())
-  return typeof cell === 'object' ? JSON.stringify(cell) : `${cell}`
+  return typeof cell === 'string' ? cell.toWellFormed() : cell
+}
+
+/** The row with the version of its schema, the one cell that callers may leave out. */
+function withVersion(table: TableName, row: Row, required: readonly string[]): Row {
+  const complete: Row = { ...row, schema_version: row.schema_version ?? LAKE_SCHEMA_VERSION }
+  for (const name of required) if (complete[name] == null) assert(false, `${table}.${name} is never null`)
+  return complete
 }
 
 /** Checks one row against its table; throws where it does not fit. `known_at` is left to the commit. */
 export function encodeWrite({ table, row }: Write): EncodedWrite {
-  const known = WRITERS.get(table)
-  assert(known !== undefined, `the table ${table} exists`)
-  for (const name in row) if (!known.names.has(name)) assert(false, `${table} has a column ${name}`)
-  let json = ''
-  for (const writer of known.writers) {
-    const { column, key } = writer
-    const cell = row[column.name] ?? writer.otherwise
-    if (cell === undefined) {
-      if (!column.nullable) assert(false, `${table}.${column.name} is never null`)
-      continue
-    }
-    if (!writer.fits(cell)) assert(false, `${table}.${column.name} is a ${column.type}`)
-    json += `${json === '' ? '' : ','}${key}${jsonOf(cell, column)}`
+  const rules = RULES.get(table)
+  assert(rules !== undefined, `the table ${table} exists`)
+  let written = row
+  let found = 0
+  for (const name in row) {
+    const column = rules.columns.get(name)
+    if (column === undefined) assert(false, `${table} has a column ${name}`)
+    const cell = row[name]
+    if (cell == null) continue
+    if (!column.fits(cell)) assert(false, `${table}.${name} is a ${column.type}`)
+    if (column.isRequired) found++
+    const right = meant(cell, column.type)
+    if (right !== cell) written = { ...written, [name]: right }
   }
-  return { table, json: `{${json}}` }
+  if (found < rules.required.length) written = withVersion(table, written, rules.required)
+  return { table, json: JSON.stringify(written) }
 }
 
 /** How many rows those entries are. */
