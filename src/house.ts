@@ -49,6 +49,8 @@ export interface House {
   exports: Exporter
   /** Resolves when every feed has delivered what it has at the start. */
   ready: Promise<void>
+  /** Resolves when what the market has said of its tokens so far is with the store. */
+  recorded(): Promise<void>
   /** Refuses new work, finishes what is under way, flushes and closes. May be called more than once. */
   stop(): Promise<void>
 }
@@ -228,6 +230,7 @@ async function furnish(
     store,
     exports: exporter,
     ready,
+    recorded: records.recorded,
     stop: () => {
       stopping ??= stop()
       return stopping

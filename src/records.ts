@@ -23,6 +23,8 @@ export interface Records {
   start(): void
   /** All that the market has closed is told of. */
   handOutAll(): void
+  /** Resolves when every change of a token so far is durable, or the store has refused one. */
+  recorded(): Promise<void>
   /** Once the last event has come: everything is with the store. */
   stop(): Promise<void>
   stats(): { bars: ReturnType<BarDoor['stats']>; tokens: ReturnType<TokenRecords['stats']> }
@@ -77,6 +79,11 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
     })
   }
 
+  async function recorded(): Promise<void> {
+    await writing
+    while (await writeTokens());
+  }
+
   return {
     listeners: { onBarClosed, onProfile: tokens.note },
     of(watched) {
@@ -87,11 +94,11 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
       timers.push(setInterval(() => (writing ??= writeTokens()), TOKENS_EVERY_MS))
     },
     handOutAll,
+    recorded,
     async stop() {
       for (const timer of timers) clearInterval(timer)
       handOutAll()
-      await writing
-      while (await writeTokens());
+      await recorded()
       const dropped = { bars: bars.stats().dropped, tokens: tokens.stats().dropped }
       if (dropped.bars + dropped.tokens > 0)
         log.warn(dropped, 'the store did not keep up: these are not on record')

@@ -23,17 +23,26 @@ const ndjson: Encode = (records) =>
 const packr = new Packr({ useRecords: false })
 const msgpack: Encode = (records) => Buffer.from(packr.pack(records))
 
-function filledMarket(mints: readonly string[], price: Float64Array): Market {
+/** A market that has been up for a while: the feed has spoken of each token before. */
+function filledMarket(
+  mints: readonly string[],
+  price: Float64Array,
+  push: (records: object[], market: Market) => void,
+): Market {
   const market = new Market({ tokensMax: mints.length })
-  for (const [index, mint] of mints.entries()) {
-    market.apply(
-      { type: 'token', mint, ts: START_MS, name: `Token ${index}`, symbol: `T${index}`, totalSupply: 1e9 },
-      START_MS,
-    )
-    market.apply(
-      { type: 'trade', mint, ts: START_MS, side: 'buy', tokenAmount: 1e4, priceUsd: price[index] },
-      START_MS,
-    )
+  for (let from = 0; from < mints.length; from += BATCH) {
+    const records = mints.slice(from, from + BATCH).flatMap((mint, at) => [
+      {
+        type: 'token',
+        mint,
+        ts: START_MS,
+        name: `Token ${from + at}`,
+        symbol: `T${from + at}`,
+        totalSupply: 1e9,
+      },
+      { type: 'trade', mint, ts: START_MS, side: 'buy', tokenAmount: 1e4, priceUsd: price[from + at] },
+    ])
+    push(records, market)
   }
   return market
 }
@@ -43,7 +52,9 @@ function run(options: RunOptions, encode: Encode, contentType: string): Measured
   const next = random(1)
   const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
   const price = Float64Array.from(mints, () => 1e-5 * Math.exp(6 * next()))
-  const market = filledMarket(mints, price)
+  const market = filledMarket(mints, price, (records, filled) => {
+    ingest(encode(records), contentType, filled, START_MS)
+  })
   let ms = 0
   let accepted = 0
   for (let from = 0; from < trades; from += BATCH) {
