@@ -16,12 +16,15 @@ export interface RequestHeaders {
   acceptEncoding: string
 }
 
+/** The parameters of a request. To be read only: requests that ask the same share them. */
+export type Query = Pick<URLSearchParams, 'get'>
+
 export interface Context {
   method: Method
   path: string
   /** The last path segment of a route that ends in `{id}`. */
   id: string
-  query: URLSearchParams
+  query: Query
   headers: RequestHeaders
   requestId: string
   /** Address of the client, from a proxy's header only when the proxy is trusted. Asked for before the first wait. */

@@ -1,8 +1,10 @@
 // In: a query string. Out: typed parameters, or ServiceError `invalid_parameter` that says which and why, in a form a
 // program can repair. Of a parameter that stands twice the first counts. Never reads a body.
+
 import { closest } from 'fastest-levenshtein'
 import { ServiceError } from '../schema/errors.ts'
 import { isMint } from '../schema/mint.ts'
+import type { Query } from './context.ts'
 
 /** Longest query value quoted back in an error. */
 const QUOTED_CHARACTERS_MAX = 64
@@ -28,7 +30,7 @@ export function invalidParameter(
 
 /** One of a closed vocabulary, in any case. */
 export function oneOf<Word extends string>(
-  query: URLSearchParams,
+  query: Query,
   name: string,
   allowed: readonly Word[],
   otherwise: Word,
@@ -50,7 +52,7 @@ export function oneOf<Word extends string>(
 
 /** A whole number of `min` or more; over `max` it is cut to that. */
 export function wholeNumber(
-  query: URLSearchParams,
+  query: Query,
   name: string,
   { min, max, otherwise }: { min: number; max: number; otherwise: number },
 ): { value: number; clamped: boolean } {
@@ -63,7 +65,7 @@ export function wholeNumber(
 }
 
 /** A time in Unix ms, or null when absent. */
-export function time(query: URLSearchParams, name: string): number | null {
+export function time(query: Query, name: string): number | null {
   const sent = query.get(name)
   if (sent === null || sent === '') return null
   if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
@@ -71,7 +73,7 @@ export function time(query: URLSearchParams, name: string): number | null {
 }
 
 /** The mint that every read of one token names. */
-export function mintOf(query: URLSearchParams): string {
+export function mintOf(query: Query): string {
   const mint = query.get('mint')
   if (mint === null || mint === '') throw invalidParameter('mint', 'is missing')
   return checkedMint(mint)

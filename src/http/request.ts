@@ -2,7 +2,7 @@
 // its handler. Refuses what is too long or of a wrong type. Never answers.
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { ServiceError } from '../schema/errors.ts'
-import type { Context, RequestHeaders } from './context.ts'
+import type { Context, Query, RequestHeaders } from './context.ts'
 import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from './limits.ts'
 import type { Route } from './route.ts'
 
@@ -124,10 +124,10 @@ export function contextOf(
   }
 }
 
-/** Queries that were read lately: the same few are asked over and over. Nobody may change what is shared. */
-const queriesRead = new Map<string, URLSearchParams>()
+/** Queries that were read lately: the same few are asked over and over. */
+const queriesRead = new Map<string, Query>()
 
-function parametersOf(query: string): URLSearchParams {
+function parametersOf(query: string): Query {
   const read = queriesRead.get(query)
   if (read !== undefined) return read
   const parameters = new URLSearchParams(query)

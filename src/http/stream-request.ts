@@ -1,10 +1,12 @@
 // In: what a client asks to follow, as a query of the HTTP road or a message of a WebSocket. Out: the same typed request
 // from both, or ServiceError that says which field is wrong and why. Never looks at the market.
+
 import { unpack } from 'msgpackr'
 import { TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import type { MarketRequest } from './channel.ts'
+import type { Query } from './context.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from './limits.ts'
 import { invalidParameter, mintOf, oneOf, time, wholeNumber } from './parameters.ts'
 
@@ -12,16 +14,13 @@ export const OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
 export const TOPICS = ['market', 'token', 'ohlc'] as const
 
 /** A number of the market to go on from, or null. */
-function sinceOf(query: URLSearchParams): number | null {
+function sinceOf(query: Query): number | null {
   if (!query.get('since')) return null
   return wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
 }
 
 /** Which rows of the market list a stream opens with, and from where it goes on. */
-export function marketRequest(
-  query: URLSearchParams,
-  limitMax: number,
-): MarketRequest & { since: number | null } {
+export function marketRequest(query: Query, limitMax: number): MarketRequest & { since: number | null } {
   const tab = oneOf(query, 'tab', TABS, 'all')
   return {
     tab,
@@ -40,7 +39,7 @@ export type Topic =
   | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
 
 /** The topic that a message names. */
-export function topicOf(message: URLSearchParams, tokensMax: number): Topic {
+export function topicOf(message: Query, tokensMax: number): Topic {
   const topic = required(message, 'topic', TOPICS)
   if (topic === 'market') return { topic, ...marketRequest(message, tokensMax) }
   const mint = mintOf(message)
@@ -55,11 +54,7 @@ export function topicOf(message: URLSearchParams, tokensMax: number): Topic {
   }
 }
 
-export function required<Word extends string>(
-  message: URLSearchParams,
-  name: string,
-  allowed: readonly Word[],
-): Word {
+export function required<Word extends string>(message: Query, name: string, allowed: readonly Word[]): Word {
   if (!message.get(name)) throw invalidParameter(name, `must be one of ${allowed.join(', ')}`, allowed)
   return oneOf(message, name, allowed, allowed[0])
 }

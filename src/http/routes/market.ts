@@ -5,7 +5,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import { MarketChannel } from '../channel.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
 import type { Cursors } from '../cursors.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
 import { isFresh, notModified, versionEtag } from '../etag.ts'
@@ -142,12 +142,7 @@ const itemsOf = ({ ndjson }: Page): MarketItem[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)
 
 /** A page of the list as it is now, or of the version that a cursor stands in. */
-function pageOf(
-  { market, cursors }: MarketRooms,
-  query: URLSearchParams,
-  format: Format,
-  limit: number,
-): ListPage {
+function pageOf({ market, cursors }: MarketRooms, query: Query, format: Format, limit: number): ListPage {
   const cursor = query.get('cursor')
   if (cursor) {
     const { list, order, offset, next } = cursors.at(cursor)
@@ -177,7 +172,7 @@ function pageOf(
 }
 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
-function follow(market: MarketDoor, hub: FollowHub, query: URLSearchParams): HttpAnswer {
+function follow(market: MarketDoor, hub: FollowHub, query: Query): HttpAnswer {
   const request = marketRequest(query, market.tokensMax)
   const { since } = request
   hub.admit()
