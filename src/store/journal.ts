@@ -3,12 +3,12 @@
 // own: a commit waits for nothing that is done to the tables. What was moved is told by a mark that the tables' file
 // keeps in the same transaction: rows up to it count no more. Never loses a row that its table will not take.
 
-import type { DuckDBConnection, DuckDBPreparedStatement } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { type Column, type Row, TABLES, type Table } from '../schema/tables.ts'
 import { type JournalEntry, KNOWN_AT } from './cells.ts'
 import { checkpointJournal, checkpointTables } from './checkpoint.ts'
-import { type Database, isWorldError, query, transaction } from './database.ts'
+import { appending, type Database, isWorldError, query, transaction } from './database.ts'
 import { BATCH_ROWS_MAX, SPREAD_ROWS_MAX } from './limits.ts'
 import type { CrashPoint, LogLine } from './messages.ts'
 import { openOutcomes } from './outcome-sql.ts'
@@ -17,8 +17,10 @@ import {
   CREATE_JOURNAL_ANEW,
   identifier,
   JOURNAL,
+  JOURNAL_DATABASE,
   JOURNAL_MARK,
   JOURNAL_REFUSED,
+  JOURNAL_TABLE,
   literal,
   ROW_SEQ,
 } from './sql.ts'
@@ -28,31 +30,6 @@ export interface Journal {
   spread(upToSeq: number): Promise<void>
 }
 
-/** A statement for each number of entries, planned for the connection of the commits. */
-const inserts = new WeakMap<DuckDBConnection, Map<number, DuckDBPreparedStatement>>()
-
-/** To plan one costs as much as to carry it out: it is done once for each journal. */
-async function preparedInsert(
-  connection: DuckDBConnection,
-  entries: number,
-): Promise<DuckDBPreparedStatement> {
-  const known = inserts.get(connection) ?? new Map<number, DuckDBPreparedStatement>()
-  inserts.set(connection, known)
-  const statement =
-    known.get(entries) ??
-    (await connection.prepare(
-      `INSERT INTO ${JOURNAL} VALUES ${Array(entries).fill('(?, ?, ?, ?)').join(', ')}`,
-    ))
-  known.set(entries, statement)
-  return statement
-}
-
-/** Plans for a journal that is no more would be made again for each commit. */
-function forgetInserts(connection: DuckDBConnection): void {
-  for (const statement of inserts.get(connection)?.values() ?? []) statement.destroySync()
-  inserts.delete(connection)
-}
-
 /** Appends rows, numbered from the one after `lastSeq`; `known_at` is `nowMs` for all of them. */
 export async function appendToJournal(
   connection: DuckDBConnection,
@@ -60,18 +37,18 @@ export async function appendToJournal(
   lastSeq: number,
   nowMs: number,
 ): Promise<void> {
-  if (entries.length === 0) return
-  const statement = await preparedInsert(connection, entries.length)
+  const knownAtMs = BigInt(nowMs)
   let seq = lastSeq
-  let parameter = 0
-  for (const { table, rows, lines } of entries) {
-    seq += rows
-    statement.bindBigInt(++parameter, BigInt(seq))
-    statement.bindVarchar(++parameter, table)
-    statement.bindBigInt(++parameter, BigInt(nowMs))
-    statement.bindVarchar(++parameter, lines)
-  }
-  await statement.run()
+  await appending(connection, JOURNAL_TABLE, JOURNAL_DATABASE, (appender) => {
+    for (const { table, rows, lines } of entries) {
+      seq += rows
+      appender.appendBigInt(BigInt(seq))
+      appender.appendVarchar(table)
+      appender.appendBigInt(knownAtMs)
+      appender.appendVarchar(lines)
+      appender.endRow()
+    }
+  })
 }
 
 /** The type that JSON is read as: TIMESTAMP is a number there. */
@@ -248,7 +225,6 @@ export function openJournal(database: Database, { log, reach, checkpointLogBytes
       await transaction(connection, async () => {
         for (const statement of renewJournal(mark)) await connection.run(statement)
       })
-      forgetInserts(connection)
       reach('spread:renewed')
       await checkpointJournal(connection, database.dataDir, checkpointLogBytes)
     })

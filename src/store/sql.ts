@@ -38,8 +38,9 @@ export const commentOnColumn = (table: Table, column: Column): string =>
 
 /** The journal has a file of its own, so that no commit waits for a checkpoint, or a transaction, of the tables. */
 export const JOURNAL_DATABASE = 'journal_data'
+export const JOURNAL_TABLE = 'journal'
 /** Rows that are durable and not in their own tables yet; see journal.ts. */
-export const JOURNAL = `${JOURNAL_DATABASE}.journal`
+export const JOURNAL = `${JOURNAL_DATABASE}.${JOURNAL_TABLE}`
 /** In the tables' file: one row, the number of the last row that has moved there. */
 export const JOURNAL_MARK = 'journal_mark'
 /** Rows that no table took, with the reason. Empty unless the server has a fault. */
