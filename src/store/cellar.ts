@@ -10,6 +10,7 @@ import {
   LOOKUPS_WAITING_MAX,
   OPEN_TIMEOUT_MS,
   REOPEN_DELAY_MS,
+  WORKER_END_MS,
 } from './limits.ts'
 import type { LogLine, RequestKind, Requests, WorkerOptions } from './messages.ts'
 import type { Recovered, StoreLog } from './types.ts'
@@ -103,7 +104,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
       for (const done of waiting) done()
       return opened.recovered
     } catch (error) {
-      await started.terminate()
+      await started.end(0)
       throw error
     }
   }
@@ -121,7 +122,7 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   async function reopen(): Promise<void> {
     try {
       await start()
-      if (closing) return await link!.terminate()
+      if (closing) return await link!.end(0)
       log.info({}, 'the store is open again')
     } catch (error) {
       log.error({ error: String(error) }, 'the store cannot be opened yet')
@@ -143,10 +144,11 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
     if (last === null) return
     try {
       await request(last, 'close', {}, CLOSE_TIMEOUT_MS)
+      await last.end(WORKER_END_MS)
     } catch (error) {
       log.error({ error: String(error) }, 'the store did not close in order; nothing acknowledged is lost')
+      await last.end(0)
     }
-    await last.terminate()
   }
 
   const recovered = await start()

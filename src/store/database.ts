@@ -34,8 +34,8 @@ import { CREATE_SUMMARIES } from './summaries.ts'
 /** One connection and the queue before it. */
 export interface Lane {
   run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T>
-  interrupt(): void
-  idle(): Promise<void>
+  /** Interrupts the task under way, refuses further ones, and resolves when none is left. */
+  close(): Promise<void>
 }
 
 export interface Database {
@@ -73,8 +73,11 @@ export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(er
 function lane(connection: DuckDBConnection, queue: Serial): Lane {
   return {
     run: (task) => queue.run(() => task(connection)),
-    interrupt: () => connection.interrupt(),
-    idle: () => queue.idle(),
+    close: () => {
+      const closed = queue.close()
+      connection.interrupt()
+      return closed
+    },
   }
 }
 
@@ -220,8 +223,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   ] as const
 
   async function close(): Promise<void> {
-    for (const each of lanes) each.interrupt()
-    await Promise.all(lanes.map((each) => each.idle()))
+    await Promise.all(lanes.map((each) => each.close()))
     for (const connection of connections) connection.closeSync()
     instance.closeSync()
   }

@@ -31,6 +31,8 @@ export const FLUSH_TIMEOUT_MS = 120_000
 /** Opening replays the log and finishes what a crash left of a flush. */
 export const OPEN_TIMEOUT_MS = 180_000
 export const CLOSE_TIMEOUT_MS = 20_000
+/** A worker that has closed the store ends of itself; after this long it is ended. */
+export const WORKER_END_MS = 2_000
 /** A store that failed is opened anew after this, until it works. */
 export const REOPEN_DELAY_MS = 500
 /** Commits, flushes and merges are refused when less of the disk is free: a checkpoint needs room too. */

@@ -1,18 +1,21 @@
 // In: tasks. Out: their results, one task after another, in order of arrival. Holds at most `waitingMax` of them; a
-// further one is refused. Never runs two at once: a DuckDB connection must not be shared by two queries.
+// further one is refused, and so is each that comes after its end. Never runs two at once: a DuckDB connection must not be shared by two queries.
 import { ServiceError } from '../schema/errors.ts'
 
 export interface Serial {
   run<T>(task: () => Promise<T>): Promise<T>
-  /** Resolves when every task taken so far has ended, well or badly. */
-  idle(): Promise<void>
+  /** Refuses every further task, and resolves when those taken so far have ended, well or badly. */
+  close(): Promise<void>
 }
 
 export function serial(name: string, waitingMax: number): Serial {
   let last: Promise<unknown> = Promise.resolve()
   let waiting = 0
+  let isClosed = false
 
   async function run<T>(task: () => Promise<T>): Promise<T> {
+    if (isClosed)
+      throw new ServiceError('store_unavailable', `no more ${name} are taken: the store is closing`)
     if (waiting >= waitingMax) throw new ServiceError('store_unavailable', `too many ${name} are waiting`)
     waiting++
     const result = last.then(task)
@@ -27,5 +30,10 @@ export function serial(name: string, waitingMax: number): Serial {
     }
   }
 
-  return { run, idle: async () => void (await last) }
+  async function close(): Promise<void> {
+    isClosed = true
+    await last
+  }
+
+  return { run, close }
 }

@@ -13,8 +13,8 @@ export interface WorkerLink {
   ): Promise<Requests[K]['answer']>
   /** True while the worker still works on a commit whose caller was told that it timed out. */
   readonly overdue: boolean
-  /** Ends the thread, whatever it is doing. */
-  terminate(): Promise<void>
+  /** Resolves when the thread has ended: of itself, or after `timeoutMs` whatever it is doing. */
+  end(timeoutMs: number): Promise<void>
 }
 
 interface Pending {
@@ -49,8 +49,7 @@ export function startWorker(
     else waiting.reject(new ServiceError(reply.code, reply.message))
   }
 
-  function end(): void {
-    if (ended) return
+  function onEnd(): void {
     ended = true
     for (const [id, { reject, timer }] of pending) {
       clearTimeout(timer)
@@ -68,7 +67,12 @@ export function startWorker(
   worker.on('error', (error) => {
     log({ level: 'error', message: 'the store’s worker crashed', fields: { error: String(error) } })
   })
-  worker.on('exit', end)
+  const exited = new Promise<void>((resolve) => {
+    worker.on('exit', () => {
+      onEnd()
+      resolve()
+    })
+  })
 
   function expire(id: number, kind: RequestKind, timeoutMs: number): void {
     const waiting = pending.get(id)
@@ -90,9 +94,10 @@ export function startWorker(
     get overdue() {
       return overdue.size > 0
     },
-    async terminate() {
-      await worker.terminate()
-      end()
+    async end(timeoutMs) {
+      const timer = setTimeout(() => void worker.terminate(), timeoutMs)
+      await exited
+      clearTimeout(timer)
     },
   }
 }

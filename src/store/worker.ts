@@ -53,6 +53,8 @@ const options = workerData as WorkerOptions
 let cellar: Cellar | null = null
 let failing = false
 const room = openRoom(options.dataDir, options.diskReserveMb)
+/** Requests being answered: what they have begun must end before the database is closed. */
+const underWay = new Set<Promise<unknown>>()
 /** The last write found no room. */
 let foundFull = false
 
@@ -186,6 +188,7 @@ const handlers: Handlers = {
   async close({ nowMs, ackedSeq }) {
     const { bars, database, committer, journal, lake } = opened()
     await lake.close()
+    await Promise.allSettled(underWay)
     await committer.retract(ackedSeq)
     await journal.spread(ackedSeq)
     await bars.stage(nowMs)
@@ -218,11 +221,21 @@ async function fail(error: unknown): Promise<void> {
   }
 }
 
+function handle<K extends RequestKind>(kind: K, ask: Requests[K]['ask']): Promise<Requests[K]['answer']> {
+  const handling = handlers[kind](ask)
+  if (kind === 'close') return handling
+  underWay.add(handling)
+  const done = () => void underWay.delete(handling)
+  handling.then(done, done)
+  return handling
+}
+
 async function answer({ id, kind, ask }: Request): Promise<void> {
   try {
     if (failing) return
-    const handler = handlers[kind] as (ask: Requests[RequestKind]['ask']) => Promise<unknown>
-    post({ id, ok: true, answer: await handler(ask) })
+    post({ id, ok: true, answer: await handle(kind, ask) })
+    // With nothing left to do the thread ends by itself: ended from outside, it might be within a call of DuckDB's.
+    if (kind === 'close') port.close()
   } catch (error) {
     // Work that a failure interrupts is answered by the door when it sees the end.
     if (failing) return

@@ -89,7 +89,21 @@ test('tasks of one connection run one at a time, in order, and too many are refu
   )
   await expect(lane.run(async () => undefined)).rejects.toMatchObject({ code: 'store_unavailable' })
   await Promise.allSettled(tasks)
-  await lane.idle()
   expect(done).toEqual([0, 1, 2])
   expect(await lane.run(async () => 'again')).toBe('again')
+})
+
+test('a connection that closes ends what it has taken and takes no more', async () => {
+  const lane = serial('look-ups', 3)
+  const done: number[] = []
+  for (const task of [0, 1]) {
+    void lane.run(async () => {
+      await Promise.resolve()
+      done.push(task)
+    })
+  }
+  const closed = lane.close()
+  await expect(lane.run(async () => undefined)).rejects.toMatchObject({ code: 'store_unavailable' })
+  await closed
+  expect(done).toEqual([0, 1])
 })
