@@ -1,6 +1,7 @@
 // In: a server to start and what to ask of it. Out: what it answered, in all and for each CPU second of the server. The
 // server has core 0, the load core 1. What is gated is work per CPU second: it does not depend on how fast the load is.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import {
   compiled,
@@ -17,6 +18,7 @@ import type { ServerOptions } from './server.ts'
 const SERVER = fileURLToPath(new URL('server.ts', import.meta.url))
 const LOAD = new URL('limits/load.c', import.meta.url)
 const START_TIMEOUT_MS = 120_000
+const END_TIMEOUT_MS = 30_000
 
 export interface Running {
   child: ChildProcess
@@ -43,6 +45,16 @@ export function startProgram(
       resolve({ child, pid: child.pid!, port, more })
     })
   })
+}
+
+/** Ends a program, and waits until it has: what a server still writes at its end must not be what the next one waits for. */
+export async function endProgram({ child }: Running): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  const timer = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS)
+  child.kill('SIGTERM')
+  await ended
+  clearTimeout(timer)
 }
 
 /** How a server of that kind is run: a peer as its users would. */
@@ -101,6 +113,6 @@ export async function loadServer(
   try {
     return await measureLoad(running, path, options)
   } finally {
-    running.child.kill('SIGTERM')
+    await endProgram(running)
   }
 }

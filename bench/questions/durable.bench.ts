@@ -16,7 +16,7 @@ import {
   quantile,
   type RunOptions,
 } from '../frame.ts'
-import { startServer } from '../load.ts'
+import { endProgram, startServer } from '../load.ts'
 import { SUMMARY } from '../submission.ts'
 
 const CONNECTIONS = 64
@@ -131,7 +131,7 @@ async function ours({ small }: RunOptions): Promise<Measured> {
     await submitFor(small ? 0.1 : 1)
     return await submitFor(small ? 0.3 : 6)
   } finally {
-    server.child.kill('SIGTERM')
+    await endProgram(server)
   }
 }
 

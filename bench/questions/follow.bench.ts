@@ -10,7 +10,7 @@ import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
 import { compiled, jsonOf, onCore } from '../frame.ts'
-import { argsOf, type Running, settingsOf, startProgram } from '../load.ts'
+import { argsOf, endProgram, type Running, settingsOf, startProgram } from '../load.ts'
 
 const SERVER = fileURLToPath(new URL('../follow-server.ts', import.meta.url))
 const LOAD = new URL('../limits/followers.c', import.meta.url)
@@ -71,7 +71,7 @@ const served =
     try {
       return await measure(server, feed, options)
     } finally {
-      server.child.kill('SIGTERM')
+      await endProgram(server)
     }
   }
 
@@ -95,7 +95,7 @@ async function limit(options: RunOptions): Promise<Measured> {
   try {
     return await measure({ ...server, more: [server.port, bytes] }, 'ws', options)
   } finally {
-    server.child.kill('SIGTERM')
+    await endProgram(server)
   }
 }
 

@@ -5,7 +5,7 @@
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
 import { compiled } from '../frame.ts'
-import { loadServer, measureLoad, startServer } from '../load.ts'
+import { endProgram, loadServer, measureLoad, startServer } from '../load.ts'
 import type { ServerOptions } from '../server.ts'
 
 const PAGE = '/api/v1/market?format=ndjson&limit=100'
@@ -43,7 +43,7 @@ async function anyPage(options: RunOptions): Promise<Measured> {
     }
     return worst!
   } finally {
-    server.child.kill('SIGTERM')
+    await endProgram(server)
   }
 }
 

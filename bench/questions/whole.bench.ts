@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net'
 import type { Measured, Question, RunOptions } from '../frame.ts'
 import { compiled, rssBytes } from '../frame.ts'
-import { measureLoad, startProgram, startServer } from '../load.ts'
+import { endProgram, measureLoad, startProgram, startServer } from '../load.ts'
 
 const LIMIT = new URL('../limits/http.c', import.meta.url)
 const STALLED_READERS = 16
@@ -45,7 +45,7 @@ async function ours(options: RunOptions): Promise<Measured> {
     for (const reader of readers) reader.destroy()
     return { ...measured, metrics: { ...measured.metrics, stalledMiB } }
   } finally {
-    server.child.kill('SIGTERM')
+    await endProgram(server)
   }
 }
 
@@ -54,7 +54,7 @@ async function limit(options: RunOptions): Promise<Measured> {
   try {
     return await measureLoad(server, '/', { ...options, connections: 1 })
   } finally {
-    server.child.kill('SIGTERM')
+    await endProgram(server)
   }
 }
 
