@@ -5,6 +5,8 @@ import { type House, startHouse } from './house.ts'
 import { createLog, type Log } from './lib/log.ts'
 
 const STOP_MS_MAX = 25_000
+/** What ends npm, its shell and us sends a signal to each, and start.mjs makes one of their end: within this they are one. */
+const SAME_SIGNAL_MS = 1_000
 const EXIT_USAGE = 2
 
 async function main(): Promise<void> {
@@ -27,10 +29,13 @@ async function main(): Promise<void> {
 }
 
 function stopOnSignals(house: House, log: Log): void {
-  let signalled = false
+  let signalledAtMs: number | null = null
   const stop = (signal: string) => {
-    if (signalled) process.exit(1)
-    signalled = true
+    if (signalledAtMs !== null) {
+      if (performance.now() - signalledAtMs > SAME_SIGNAL_MS) process.exit(1)
+      return
+    }
+    signalledAtMs = performance.now()
     log.info({ signal }, 'shutting down')
     setTimeout(() => {
       log.error({}, 'shutting down took too long')
