@@ -1,6 +1,5 @@
 // In: a query string. Out: typed parameters, or ServiceError `invalid_parameter` that says which and why, in a form a
 // program can repair. Of a parameter that stands twice the first counts. Never reads a body.
-
 import { closest } from 'fastest-levenshtein'
 import { ServiceError } from '../schema/errors.ts'
 import { isMint } from '../schema/mint.ts'

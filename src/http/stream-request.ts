@@ -1,6 +1,5 @@
 // In: what a client asks to follow, as a query of the HTTP road or a message of a WebSocket. Out: the same typed request
 // from both, or ServiceError that says which field is wrong and why. Never looks at the market.
-
 import { unpack } from 'msgpackr'
 import { TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 import { ServiceError } from '../schema/errors.ts'

@@ -51,13 +51,20 @@ const distinct = <T>(items: T[]): T[] => {
 }
 
 const PERCENT_MAX = 100
+
+/** What is wrong with a figure that must lie between zero and `maximum`; null: nothing. */
+function rangeFault(input: number, maximum: number) {
+  const fault = { origin: 'number', inclusive: true, input } as const
+  if (input < 0) return { code: 'too_small', minimum: 0, ...fault } as const
+  return input > maximum ? ({ code: 'too_big', maximum, ...fault } as const) : null
+}
+
 /** One check for both ends: it costs half of two. */
 const percent = z
   .number()
   .check(({ value, issues }) => {
-    const fault = { origin: 'number', inclusive: true, input: value } as const
-    if (value < 0) issues.push({ code: 'too_small', minimum: 0, ...fault })
-    else if (value > PERCENT_MAX) issues.push({ code: 'too_big', maximum: PERCENT_MAX, ...fault })
+    const fault = rangeFault(value, PERCENT_MAX)
+    if (fault !== null) issues.push(fault)
   })
   .meta({ minimum: 0, maximum: PERCENT_MAX })
 
@@ -83,6 +90,19 @@ const snapshotNumbers = Object.fromEntries(
 ) as Record<(typeof SNAPSHOT_FIELDS)[number], Figure>
 
 /** Nothing that is compared can be negative. One check of all figures: one for each costs a microsecond in all. */
+const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number | null>>>(
+  ({ value, issues }) => {
+    for (const field of SNAPSHOT_FIELDS) {
+      const figure = value[field]
+      if (typeof figure !== 'number') continue
+      const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : Number.POSITIVE_INFINITY)
+      if (fault !== null) issues.push({ ...fault, path: [field] })
+    }
+  },
+)
+// Beside a figure of a wrong type the others are checked too: an agent is told of all faults at once.
+inRange._zod.def.when = ({ value }) => typeof value === 'object' && value !== null
+
 export const snapshotSchema = z
   .object({
     ...snapshotNumbers,
@@ -90,30 +110,7 @@ export const snapshotSchema = z
       .number()
       .meta({ description: 'When the data was read, at most 5 minutes ago', unit: 'Unix ms' }),
   })
-  .check(({ value, issues }) => {
-    for (const field of SNAPSHOT_FIELDS) {
-      const figure = value[field] ?? 0
-      if (figure < 0) {
-        issues.push({
-          code: 'too_small',
-          minimum: 0,
-          inclusive: true,
-          origin: 'number',
-          input: figure,
-          path: [field],
-        })
-      } else if (figure > PERCENT_MAX && PERCENTS.has(field)) {
-        issues.push({
-          code: 'too_big',
-          maximum: PERCENT_MAX,
-          inclusive: true,
-          origin: 'number',
-          input: figure,
-          path: [field],
-        })
-      }
-    }
-  })
+  .check(inRange)
 
 export const submissionSchema = z.object({
   mint: z

@@ -134,6 +134,16 @@ describe('a submission', () => {
       )
   })
 
+  it('tells of a snapshot’s ranges beside its wrong types', async () => {
+    const snapshot = { snapshotAt: Date.now(), liquidity: 'much', priceUsd: -1, top10HolderPct: 101 }
+    const { body } = await expectRefused(submission(mint, { snapshot }), undefined)
+    expect(body.errors.map(({ pointer }: { pointer: string }) => pointer).sort()).toEqual([
+      '/snapshot/liquidity',
+      '/snapshot/priceUsd',
+      '/snapshot/top10HolderPct',
+    ])
+  })
+
   it('takes a summary of 50 to 2000 code points after trimming, and no other', async () => {
     const emoji = '🚀'
     for (const count of [50, 2000]) {
