@@ -48,7 +48,7 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   let nowMs = START_MS
   let written = 0
   let merges = 0
-  const clock = { now: () => nowMs }
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const store = await openStore({ dataDir, lakeFlushMs: 0, lakeGraceMs: 60_000, clock, log })
   const started = performance.now()
   let tidying: Promise<void> | null = null

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '../../src/lib/clock.ts'
 import type { Write } from '../../src/schema/tables.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
@@ -75,7 +76,7 @@ async function submitUntil(store: StoreDoor, isOver: () => boolean): Promise<num
 
 async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
   const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
-  const store = await openStore({ dataDir, lakeFlushMs: 0, clock: { now: Date.now }, log })
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock: systemClock, log })
   try {
     await fill(store, rowsOf(options))
     forgetPeak()

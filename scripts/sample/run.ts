@@ -74,7 +74,7 @@ class Run {
       lakeFlushMs: 0,
       lakeGraceMs: 0,
       lakeQuietMs: 0,
-      clock: { now: () => this.nowMs + this.storeDelayMs },
+      clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
     this.records = createRecords(this.store, createLog({ format: 'json', quiet: true }))
@@ -122,7 +122,7 @@ class Run {
 
   private async hire(): Promise<void> {
     const { store, market, random } = this
-    const clock = { now: () => this.nowMs }
+    const clock = { now: () => this.nowMs, monotonicMs: () => this.nowMs }
     const agents = createAgents({
       recovered: store.recovered,
       ledger: store,

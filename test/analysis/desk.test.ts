@@ -7,6 +7,7 @@ import type { Answer, Caller, Desk } from '../../src/analysis/types.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { Write } from '../../src/schema/tables.ts'
+import { clockOf } from '../support/clock.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
@@ -35,7 +36,7 @@ beforeEach(async () => {
     committed.push(...writes)
   }
   const ledger = { commit: (writes: readonly Write[]) => store(writes), analysis: async () => null }
-  const clock = { now: () => nowMs }
+  const clock = clockOf(() => nowMs)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
   const agents = createAgents({ recovered: empty, ledger, clock, randomBytes, registrationOpen: true })
   const snapshot = (mint: string) => values.get(mint) ?? null

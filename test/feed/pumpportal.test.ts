@@ -12,12 +12,13 @@ import { backoffMs, startPumpPortal } from '../../src/feed/pumpportal.ts'
 import { readFrame } from '../../src/feed/pumpportal-frame.ts'
 import { TradeKeys } from '../../src/feed/trade-keys.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { clockOf } from '../support/clock.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000
 const mint = mintOfSymbol('pumpportal test')
 const wallet = mintOfSymbol('pumpportal wallet')
-const clock = { now: () => NOW }
+const clock = clockOf(() => NOW)
 
 const create = {
   signature: 'sig-create',

@@ -35,7 +35,7 @@ async function* batches(...parts: Row[][]): AsyncGenerator<TradeBatch> {
 }
 
 function fakeClock() {
-  const clock = { timeMs: NOW, now: () => clock.timeMs }
+  const clock = { timeMs: NOW, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   return clock
 }
 

@@ -76,7 +76,7 @@ let server: Server
 let baseUrl: string
 let requests: IncomingMessage[]
 let answers: Record<string, Answer>
-const clock = { timeMs: NOW, now: () => clock.timeMs }
+const clock = { timeMs: NOW, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
 
 beforeEach(async () => {
   clock.timeMs = NOW

@@ -183,7 +183,7 @@ class WatchedSink extends MemorySink {
 }
 
 test('started on a clock, it tells its history, then keeps up with the clock, and stops', async () => {
-  const clock = { timeMs: START, now: () => clock.timeMs }
+  const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
   const feed = startSimulator({ seed: 7, tokens: 200, tradesPerSecond: 100 }, sink, clock, silentLog)
   await feed.ready
@@ -198,7 +198,7 @@ test('started on a clock, it tells its history, then keeps up with the clock, an
 })
 
 test('after a long sleep of the machine it leaves a gap and says so', async () => {
-  const clock = { timeMs: START, now: () => clock.timeMs }
+  const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
   const feed = startSimulator({ seed: 7, tokens: 50, tradesPerSecond: 100 }, sink, clock, silentLog)
   await feed.ready

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BOARD_LIMIT_MAX } from '../../src/http/limits.ts'
+import { clockOf } from '../support/clock.ts'
 import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
 
@@ -11,7 +12,7 @@ const DAY_MS = 86_400_000
 let nowMs = 1_795_000_000_000
 let house: TestHouse
 
-const open = (settings: Settings = {}) => openHouse(settings, { clock: { now: () => nowMs } })
+const open = (settings: Settings = {}) => openHouse(settings, { clock: clockOf(() => nowMs) })
 beforeAll(async () => {
   house = await open()
 })

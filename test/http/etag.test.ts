@@ -1,5 +1,6 @@
 // Every read over real HTTP: it has an ETag, who has that version is told so without a body, and a change is another one.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clockOf } from '../support/clock.ts'
 import { ADMIN_KEY, openHouse, type TestHouse } from '../support/house.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 
@@ -15,7 +16,7 @@ let key: string
 let analysisId: string
 
 beforeAll(async () => {
-  house = await openHouse({}, { clock: { now: () => NOW_MS } })
+  house = await openHouse({}, { clock: clockOf(() => NOW_MS) })
   key = await house.client.register()
   await change()
   const { body } = await house.client.get('/api/v1/analysis')

@@ -1,5 +1,6 @@
 // How often one may read and register, on a clock that the test holds: exact counts, exact headers, on 2xx and on 429.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { clockOf } from '../support/clock.ts'
 import { openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { expectProblem } from '../support/submission.ts'
 
@@ -9,7 +10,7 @@ let nowMs: number
 let house: TestHouse
 
 async function open(settings: Settings): Promise<void> {
-  house = await openHouse(settings, { clock: { now: () => nowMs } })
+  house = await openHouse(settings, { clock: clockOf(() => nowMs) })
 }
 beforeEach(() => {
   nowMs = START_MS

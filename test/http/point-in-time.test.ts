@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { SNAPSHOT_COLUMNS } from '../../src/schema/tables.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
+import { clockOf } from '../support/clock.ts'
 import { openHouse, type TestHouse } from '../support/house.ts'
 import { newMint, submission, submit, VALUES } from '../support/submission.ts'
 
@@ -22,7 +23,7 @@ let nowMs = START_MS
 let house: TestHouse
 let key: string
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' }, { clock: { now: () => nowMs } })
+  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' }, { clock: clockOf(() => nowMs) })
   key = await house.client.register()
 })
 afterAll(() => house.remove())

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
+import { clockOf } from '../support/clock.ts'
 import { openHouse, type TestHouse } from '../support/house.ts'
 
 const MINUTE_MS = 60_000
@@ -12,7 +13,7 @@ let house: TestHouse
 
 beforeEach(async () => {
   nowMs = Date.UTC(2025, 5, 1, 12)
-  house = await openHouse({}, { clock: { now: () => nowMs } })
+  house = await openHouse({}, { clock: clockOf(() => nowMs) })
 })
 afterEach(() => house.remove())
 

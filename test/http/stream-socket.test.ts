@@ -1,5 +1,6 @@
 // Streams over WebSocket, through the real server: what is subscribed to, in which order it comes, and what is refused.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { clockOf } from '../support/clock.ts'
 import { openHouse, type TestHouse } from '../support/house.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 import { newMint } from '../support/submission.ts'
@@ -107,7 +108,7 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
 describe('a stream', () => {
   it('tells when time alone has closed a bar', async () => {
     let nowMs = 1_800_000_000_000
-    const timed = await openHouse({}, { clock: { now: () => nowMs }, follow: { heartbeatMs: 40 } })
+    const timed = await openHouse({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
     try {
       const mint = newMint()
       await timed.client.push(trade(mint, nowMs, 1))

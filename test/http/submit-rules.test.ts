@@ -2,6 +2,7 @@
 // and 8 of the specification, sections 3 to 5 of the contract. One server for all of them, as one serves all agents: each
 // test has agents and tokens of its own, and time only passes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clockOf } from '../support/clock.ts'
 import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { expectProblem, newMint, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 
@@ -10,7 +11,7 @@ const DAY_MS = 86_400_000
 
 let nowMs = 1_795_000_000_000
 let house: TestHouse
-const clock = { now: () => nowMs }
+const clock = clockOf(() => nowMs)
 
 beforeAll(async () => {
   house = await openHouse({}, { clock })

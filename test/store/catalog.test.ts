@@ -10,6 +10,7 @@ import { mergeParts } from '../../src/store/merging.ts'
 import { selectFromFiles } from '../../src/store/parquet-sql.ts'
 import { LAKE_TABLES, literal } from '../../src/store/sql.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFolder } from './support.ts'
 
 let folder: string
@@ -25,7 +26,7 @@ const DAY_MS = 86_400_000
 beforeEach(async () => {
   folder = temporaryFolder()
   nowMs = NOON_MS
-  store = await openTestStore(folder, { clock: { now: () => nowMs }, lakeGraceMs: GRACE_MS })
+  store = await openTestStore(folder, { clock: clockOf(() => nowMs), lakeGraceMs: GRACE_MS })
 })
 afterEach(async () => {
   await store.close()

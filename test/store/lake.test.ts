@@ -11,6 +11,7 @@ import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { partPath } from '../../src/store/lake-files.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -140,7 +141,7 @@ test('rows are in the lake by themselves after the interval, and at close', asyn
 test('commits go on while the lake is written', async () => {
   let now = NOON_MS
   await store.close()
-  store = await openTestStore(folder, { clock: { now: () => now++ } })
+  store = await openTestStore(folder, { clock: clockOf(() => now++) })
   for (let round = 0; round < 3; round++) {
     const flushing = store.flushLake()
     await Promise.all(Array.from({ length: 100 }, (_, i) => store.commit(submission(`an_${round}_${i}`))))

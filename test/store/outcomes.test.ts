@@ -8,6 +8,7 @@ import { createRecords } from '../../src/records.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Write } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outcome-oracle.ts'
 import { openTestStore, readSql, removeFolder, temporaryFolder, writeOf } from './support.ts'
 
@@ -22,7 +23,7 @@ const SUBMIT_CHANCE = 0.06
 let folder: string
 let store: StoreDoor
 let nowMs = START_MS
-const clock = { now: () => nowMs }
+const clock = clockOf(() => nowMs)
 const log = createLog({ format: 'json', quiet: true })
 
 beforeEach(async () => {

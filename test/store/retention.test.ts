@@ -6,6 +6,7 @@ import { firstRetainedDate } from '../../src/store/retention.ts'
 import { literal } from '../../src/store/sql.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import { verifyLake } from '../../src/store/verify.ts'
+import { clockOf } from '../support/clock.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -25,7 +26,7 @@ let nowMs: number
 
 const open = (): Promise<StoreDoor> =>
   openTestStore(folder, {
-    clock: { now: () => nowMs },
+    clock: clockOf(() => nowMs),
     lakeGraceMs: GRACE_MS,
     keptSeqs: 0,
     retainDays: { training: 2 },

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/schema/errors.ts'
 import { TABLES } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -70,7 +71,7 @@ describe('a commit', () => {
   test('shares one transaction with those that come at the same time', async () => {
     let ticks = 0
     // Each batch asks for the time once: as many moments as transactions.
-    const opened = await open({ clock: { now: () => NOON_MS + ticks++ }, gatherMs: 20 })
+    const opened = await open({ clock: clockOf(() => NOON_MS + ticks++), gatherMs: 20 })
     await Promise.all(times(300, (i) => opened.commit(submission(`an_${i}`))))
     await opened.flushLake()
     const sql = `SELECT count(*)::INT AS rows, count(DISTINCT known_at)::INT AS moments FROM ${lakeGlob(folder, 'training')}`

@@ -13,6 +13,7 @@ import {
 import type { ClosedBar } from '../../src/store/bar-batch.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
 export const quietLog = { info: () => {}, warn: () => {}, error: () => {} }
@@ -80,7 +81,7 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
 export const quietJournal = { log: () => {}, reach: () => {}, checkpointLogBytes: 16 * 1024 * 1024 }
 
 export function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<StoreDoor> {
-  return openStore({ dataDir, lakeFlushMs: 0, clock: { now: () => NOON_MS }, log: quietLog, ...options })
+  return openStore({ dataDir, lakeFlushMs: 0, clock: clockOf(() => NOON_MS), log: quietLog, ...options })
 }
 
 /** Rows of a query in a database of its own, as a reader from outside sees them. */

@@ -8,6 +8,7 @@ import type { Write } from '../../src/schema/tables.ts'
 import { databasePath } from '../../src/store/paths.ts'
 import type { StoreOptions } from '../../src/store/store.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
+import { clockOf } from '../support/clock.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -42,7 +43,7 @@ function newFolder(): string {
 async function open(folder: string, keptSeqs: number, over: Partial<StoreOptions> = {}): Promise<StoreDoor> {
   const store = await openTestStore(folder, {
     keptSeqs,
-    clock: { now: () => nowMs },
+    clock: clockOf(() => nowMs),
     lakeGraceMs: 0,
     ...over,
   })
