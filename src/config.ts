@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
+import { safeParse } from './lib/safe-parse.ts'
 import { DISK_RESERVE_MB_DEFAULT } from './store/limits.ts'
 
 const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
@@ -321,7 +322,7 @@ export function readConfig(
     ([name, { flag: flagName, env: envName, otherwise, schema }]) => {
       const fromFlag = flagName === null ? undefined : flags[flagName]
       const raw = fromFlag ?? env[envName] ?? otherwise
-      const result = (schema as z.ZodType).safeParse(raw)
+      const result = safeParse(schema as z.ZodType, raw)
       if (result.success) return [name, result.data]
       const where = fromFlag === undefined ? envName : `--${flagName}`
       throw new ConfigError(`${where}: "${raw}" is not valid: ${result.error.issues[0].message}`)

@@ -59,6 +59,10 @@ describe.each(files)('src/$name', ({ name, text }) => {
     }
   })
 
+  it('parses foreign data by the guarded way alone', () => {
+    if (name !== 'lib/safe-parse.ts') expect(text).not.toContain('.safeParse(')
+  })
+
   it('is of a size and a name that people find their way by', () => {
     expect(basename(name)).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/)
     expect(text.split('\n').length).toBeLessThanOrEqual(LINES_MAX)

@@ -4,6 +4,7 @@
 import { ulid } from 'ulid'
 import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
+import { safeParse } from '../lib/safe-parse.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import { AGENT_TYPES, type AgentType } from '../schema/vocabulary.ts'
@@ -348,8 +349,10 @@ function status({ agent, keys, bannedUntilMs }: AgentRecord): AgentStatus {
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
-  const result = schema.safeParse(body)
+  const result = safeParse(schema, body)
   if (result.success) return result.data
   const errors = result.error.issues.map((issue) => fieldError(issue, body))
-  throw new ServiceError('validation_failed', `${errors[0].pointer} ${errors[0].message}.`, { errors })
+  throw new ServiceError('validation_failed', `${errors[0].pointer || 'The body'} ${errors[0].message}.`, {
+    errors,
+  })
 }

@@ -2,6 +2,7 @@
 // the one error shape with a pointer to each fault that a program can repair. Never knows the market.
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
+import { safeParse } from '../lib/safe-parse.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import { type FieldError, ServiceError } from '../schema/errors.ts'
 import { type Submission, submissionSchema } from '../schema/submission.ts'
@@ -31,7 +32,7 @@ export function validateSubmission(body: Buffer): ValidSubmission {
       },
     ])
   }
-  const result = submissionSchema.safeParse(parsed)
+  const result = safeParse(submissionSchema, parsed)
   if (!result.success) throw invalid(result.error.issues.map((issue) => fieldError(issue, parsed)))
   const submission = result.data
   return { submission, ignored: enrichedIn(parsed as Submission, submission) }

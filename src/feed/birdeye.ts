@@ -2,6 +2,7 @@
 // requests a second and at once, each with a timeout and a bound on its size. Never logs the key, never caches.
 import pLimit from 'p-limit'
 import { z } from 'zod'
+import { safeParse } from '../lib/safe-parse.ts'
 import {
   PROVIDER_ANSWER_BYTES_MAX,
   PROVIDER_CONCURRENCY,
@@ -99,8 +100,8 @@ export class Birdeye {
     }
     if (response.status === 404) return failed('not_found')
     if (!response.ok) return failed('refused')
-    const answer = envelope.safeParse(parse(body))
-    return answer.success ? { data: answer.data.data, fault: null } : failed('malformed')
+    const data = dataOf(body)
+    return data === null ? failed('malformed') : { data, fault: null }
   }
 
   private pause(retryAfter: string | null): void {
@@ -122,10 +123,11 @@ async function boundedText(response: Response): Promise<string | null> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-function parse(text: string): unknown {
+/** What an answer's envelope holds; null where it is no envelope of this provider. */
+export function dataOf(text: string): Record<string, unknown> | null {
   try {
-    return JSON.parse(text)
+    return safeParse(envelope, JSON.parse(text)).data?.data ?? null
   } catch {
-    return undefined
+    return null
   }
 }

@@ -1,6 +1,7 @@
 // In: one parsed frame of PumpPortal, of unknown shape. Out: the events it tells of, stamped with the time of receipt,
 // because no frame bears a time of its own. Never connects, never remembers.
 import { z } from 'zod'
+import { safeParse } from '../lib/safe-parse.ts'
 import type { MarketEvent, TradeEvent } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
 
@@ -112,19 +113,30 @@ function eventsOf(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[]
   }
 }
 
+/** What the upstream says of an error, as text: it may say it in any shape. */
+function shortText(value: unknown): string {
+  if (typeof value === 'string') return value.slice(0, NOTICE_CHARS_MAX)
+  try {
+    return JSON.stringify(value).slice(0, NOTICE_CHARS_MAX)
+  } catch {
+    // Nested too deep to be written out.
+    return `an unreadable ${Array.isArray(value) ? 'array' : typeof value}`
+  }
+}
+
 /** What a frame says. `key` (signature and kind of transaction) tells a repeated frame from a new one. */
 export function readFrame(frame: unknown, receivedAtMs: number): FrameReading {
-  const market = marketFrame.safeParse(frame)
+  const market = safeParse(marketFrame, frame)
   if (market.success) {
     const { txType, signature: sign, mint: of } = market.data
     const events = eventsOf(market.data, receivedAtMs)
     return { kind: 'events', key: `${sign}:${txType}`, mint: of, isLaunch: txType === 'create', events }
   }
-  const error = errorFrame.safeParse(frame)
+  const error = safeParse(errorFrame, frame)
   if (error.success && error.data.errors !== undefined) {
-    return { kind: 'error', message: String(error.data.errors).slice(0, NOTICE_CHARS_MAX) }
+    return { kind: 'error', message: shortText(error.data.errors) }
   }
-  const notice = noticeFrame.safeParse(frame)
+  const notice = safeParse(noticeFrame, frame)
   return notice.success
     ? { kind: 'notice', message: notice.data.message.slice(0, NOTICE_CHARS_MAX) }
     : { kind: 'unknown' }

@@ -1,6 +1,7 @@
 // In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
 // Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
 // schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
+import { safeParse } from '../lib/safe-parse.ts'
 import { type IngestRecord, ingestRecordSchema, type TradeEvent, tradeEventSchema } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
 import { TS_AHEAD_MS_MAX } from './limits.ts'
@@ -63,7 +64,7 @@ export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
 }
 
 function bySchema(record: unknown): IngestRecord | RecordFault {
-  const parsed = ingestRecordSchema.safeParse(record)
+  const parsed = safeParse(ingestRecordSchema, record)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   const code = issue.code === 'custom' ? (issue.params?.code as string) : issue.code

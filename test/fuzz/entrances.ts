@@ -1,0 +1,210 @@
+// In: nothing. Out: every place where foreign data enters, as a function that takes one case: it answers or refuses as the
+// service may, and throws for anything else. Never listens: that hostile bytes also survive the way over a socket is shown
+// where the real server is fuzzed.
+import { Packr } from 'msgpackr'
+import { createAgents } from '../../src/analysis/agents.ts'
+import { validateSubmission } from '../../src/analysis/validate.ts'
+import { ConfigError, readConfig, SETTINGS } from '../../src/config.ts'
+import { dataOf } from '../../src/feed/birdeye.ts'
+import { readFrame } from '../../src/feed/pumpportal-frame.ts'
+import { ingest, ingestFrame } from '../../src/feed/push.ts'
+import { enrichedOf, top10PercentOf } from '../../src/feed/security.ts'
+import type { Context } from '../../src/http/context.ts'
+import { jsonObject } from '../../src/http/routes/agents.ts'
+import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream-request.ts'
+import { Market } from '../../src/market/market.ts'
+import { patchFieldsSchema } from '../../src/schema/datapoint.ts'
+import { ServiceError } from '../../src/schema/errors.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import type { Mutator } from '../support/mutations.ts'
+import { submission, VALUES } from '../support/submission.ts'
+
+export const NOW = 1_772_000_000_000
+const NDJSON = 'application/x-ndjson'
+const MSGPACK = 'application/msgpack'
+const mint = mintOfSymbol('fuzz')
+const packr = new Packr({ useRecords: false })
+
+const trade = { type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 5, priceUsd: 0.25 }
+const patch = {
+  type: 'patch',
+  mint,
+  ts: NOW,
+  fields: {
+    ...VALUES,
+    topHolders: [{ address: mint, amount: 1, pct: 2 }],
+    name: 'Name',
+    streamSource: 'pump',
+    isLive: true,
+    enriched_at: NOW,
+    createdAt: NOW,
+  },
+}
+export const RECORDS: readonly object[] = [
+  { ...trade, solAmount: 1, vSol: 30, vTokens: 1e9, wallet: mint, tx: 'tx' },
+  patch,
+  // What zod measures: few other members draw the changes off.
+  { type: 'patch', mint, ts: NOW, fields: { topHolders: [{ address: mint, amount: 1, pct: 2 }] } },
+  { type: 'token', mint, ts: NOW, name: 'N', symbol: 'S', uri: 'u', description: 'd', totalSupply: 1e9 },
+  { type: 'graduated', mint, ts: NOW, pool: 'pump-amm' },
+  { type: 'live', mint, ts: NOW, isLive: true, viewerCount: 3 },
+  { type: 'solPrice', ts: NOW, usd: 150 },
+]
+const curve = { bondingCurveKey: mint, vTokensInBondingCurve: 1e9, vSolInBondingCurve: 32, marketCapSol: 32 }
+export const FRAMES: readonly object[] = [
+  {
+    ...{ signature: 'sig', mint, traderPublicKey: mint, txType: 'create', initialBuy: 6e7, solAmount: 1.78 },
+    ...curve,
+    ...{ name: 'A Token', symbol: 'TOK', uri: 'https://example.com/meta.json', pool: 'pump' },
+  },
+  {
+    ...{ signature: 'sig', mint, traderPublicKey: mint, txType: 'buy', tokenAmount: 1_000, solAmount: 0.5 },
+    ...{ newTokenBalance: 1_000, pool: 'pump', ...curve },
+  },
+  { signature: 'sig', mint, txType: 'migrate', pool: 'pump-amm' },
+  { message: 'Successfully subscribed' },
+  { errors: 'Invalid API key' },
+]
+const security = {
+  freezeAuthority: null,
+  ownerAddress: 'someone',
+  transferFeeEnable: null,
+  isToken2022: false,
+  mutableMetadata: true,
+  top10HolderPercent: 0.254,
+  ...{ uniqueWallet24h: 1_234, uniqueWallet1h: 0, vBuy24hUSD: 10.5, vSell24hUSD: 0 },
+}
+export const PROFILES: readonly object[] = [
+  { name: 'agent', description: 'an agent' },
+  { name: 'agent', avatarUrl: 'https://a', twitterHandle: '@a', website: 'https://b' },
+]
+export const SUBMISSIONS: readonly object[] = [
+  submission(mint),
+  submission(mint, { snapshot: { ...VALUES, snapshotAt: NOW } }),
+  { quant: { riskFactors: ['bonding_curve_risk'] } },
+]
+const MESSAGES: readonly object[] = [
+  { op: 'subscribe', topic: 'market', tab: 'new', sort: 'hot', order: 'asc', limit: 20, offset: 0, since: 5 },
+  { op: 'subscribe', topic: 'ohlc', mint, tf: '1m', limit: 10, from: NOW },
+  { op: 'ping' },
+]
+
+/** What a service may say of foreign data, besides taking it. */
+function mayRefuse<Result>(act: () => Result): Result | null {
+  try {
+    return act()
+  } catch (error) {
+    if (error instanceof ServiceError || error instanceof ConfigError) return null
+    throw error
+  }
+}
+
+function expectAccount(
+  result: { accepted: number; rejected: number } | null,
+  acceptedMin: number,
+  total: number,
+): void {
+  if (result === null || result.accepted < acceptedMin || result.accepted + result.rejected !== total)
+    throw new Error(`of ${total} records, at least ${acceptedMin} good, came ${JSON.stringify(result)}`)
+}
+
+/** Foreign data enters at these places. Each call is one case. */
+export function entrances(): Record<string, (mutator: Mutator) => void | Promise<void>> {
+  const market = new Market({ tokensMax: 200 })
+  market.advanceTo(NOW)
+  const good = JSON.stringify(trade)
+  const empty = { agents: [], agentKeys: [], agentEvents: [] }
+  const agents = createAgents({
+    recovered: empty,
+    ledger: { commit: async () => {}, analysis: async () => null },
+    clock: { now: () => NOW, monotonicMs: () => NOW },
+    randomBytes: (size: number) => Buffer.alloc(size, 7),
+    registrationOpen: true,
+  })
+  const caller = {
+    agent: { agentId: 'none', name: 'n', description: null, type: 'agent' as const, createdAtMs: 0 },
+  }
+  const objectOf = (text: string) => mayRefuse(() => jsonObject({ body: Buffer.from(text) } as Context))
+  const settle = (asked: Promise<unknown>) =>
+    asked.then(
+      () => {},
+      (error) =>
+        void mayRefuse(() => {
+          throw error
+        }),
+    )
+  const settings = Object.values(SETTINGS)
+
+  return {
+    'a line of a push': (mutator) => {
+      const body = `${good}\n${mutator.json(mutator.pick(RECORDS))}\n${good}`
+      expectAccount(
+        mayRefuse(() => ingest(Buffer.from(body), NDJSON, market, NOW)),
+        2,
+        3,
+      )
+    },
+    'an item of a msgpack push': (mutator) => {
+      const value = mutator.value(mutator.pick(RECORDS))
+      const body = packr.pack([trade, value, trade])
+      expectAccount(
+        mayRefuse(() => ingest(body, MSGPACK, market, NOW)),
+        2,
+        3,
+      )
+    },
+    'the bytes of a push': (mutator) => {
+      const [first, second] = [mutator.pick(RECORDS), mutator.pick(RECORDS)]
+      const text = Buffer.from(`${JSON.stringify(first)}\n${JSON.stringify(second)}\n`)
+      const packed = packr.pack([first, second])
+      mayRefuse(() => ingest(mutator.bytes(text), NDJSON, market, NOW))
+      mayRefuse(() => ingest(mutator.bytes(packed), MSGPACK, market, NOW))
+    },
+    'a frame of a held connection': (mutator) => {
+      const text = mutator.json([mutator.pick(RECORDS), mutator.pick(RECORDS)])
+      mayRefuse(() => ingestFrame(Buffer.from(text), false, market, NOW))
+    },
+    'a submission': (mutator) => {
+      const body = Buffer.from(mutator.json(mutator.pick(SUBMISSIONS)))
+      mayRefuse(() => validateSubmission(mutator.below(10) === 0 ? mutator.bytes(body) : body))
+    },
+    'a registration or a profile': async (mutator) => {
+      const body = objectOf(mutator.json(mutator.pick(PROFILES)))
+      if (body !== null) await settle(agents.setProfile({ ...caller, keyHash: '' }, body))
+      if (body !== null && mutator.below(50) === 0) await settle(agents.register(body))
+    },
+    'a frame of PumpPortal': (mutator) => {
+      const frame = JSON.parse(mutator.json(mutator.pick(FRAMES))) as unknown
+      const reading = readFrame(frame, NOW)
+      if (reading.kind === 'events') for (const event of reading.events) market.apply(event, NOW)
+    },
+    'an answer of Birdeye': (mutator) => {
+      const data = dataOf(mutator.json({ success: true, data: security }))
+      const fields = { ...enrichedOf(data, data), enriched_at: NOW, enriched_source: 'birdeye' }
+      top10PercentOf(data?.top10HolderPercent)
+      const { error } = patchFieldsSchema.safeParse(fields)
+      if (error !== undefined) throw new Error(`a patch that no feed may send: ${error.message}`)
+      market.apply({ type: 'patch', mint, ts: NOW, fields }, NOW)
+    },
+    'a message of a stream': (mutator) => {
+      const message = mutator.pick(MESSAGES)
+      const isBinary = mutator.below(2) === 0
+      const frame = isBinary ? packr.pack(mutator.value(message)) : Buffer.from(mutator.json(message))
+      mayRefuse(() => {
+        const fields = readMessage(mutator.below(5) === 0 ? mutator.bytes(frame) : frame, isBinary)
+        required(fields, 'op', ['subscribe', 'unsubscribe', 'ping'])
+        topicOf(fields, 500)
+      })
+    },
+    'a query': (mutator) => {
+      const fields = mutator.value(mutator.pick(MESSAGES))
+      const pairs = Object.entries(fields ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+      mayRefuse(() => marketRequest(new URLSearchParams(pairs.join('&')), 500))
+    },
+    'a setting': (mutator) => {
+      const { flag, env } = mutator.pick(settings)
+      const text = mutator.json([mutator.pick(['8080', 'max', 'a=b,c=d', 'simulator', ''])])
+      mayRefuse(() => readConfig(flag === null ? [] : [`--${flag}`, text], { [env]: text }))
+    },
+  }
+}
