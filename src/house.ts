@@ -24,6 +24,7 @@ import { type HttpServer, startServer } from './http/server.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
+import { shared } from './lib/shared.ts'
 import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
@@ -40,6 +41,8 @@ const DRAIN_POLL_MS = 10
 const HOUR_MS = 3_600_000
 /** How long /health waits for the store's word. */
 const STORE_STATUS_MS_MAX = 1_000
+/** How long the store's word, and the text of /metrics, serve all who ask: anybody may, as often as they like. */
+const STATUS_KEPT_MS = 1_000
 
 export interface House {
   port: number
@@ -157,6 +160,8 @@ async function furnish(
     'Bytes of exports that wait for their clients',
     () => exporter.held.bytes,
   )
+  const storeStatus = sharedStoreStatus(store)
+  const metricsText = shared(() => metrics.text(), STATUS_KEPT_MS)
   const routes: Route[] = [
     ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
     barRoute(market),
@@ -169,9 +174,9 @@ async function furnish(
     ...operationRoutes({
       agents,
       desk,
-      health: () => health(config, market, store, feeds, phase),
+      health: () => health(config, market, storeStatus, feeds, phase),
       notReady: () => (phase === 'ready' ? null : phase),
-      metrics: async () => ({ text: await metrics.text(), contentType: metrics.contentType }),
+      metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
         ...(await ingestInSlices(body, contentType, market, clock.now())),
       }),
@@ -250,10 +255,23 @@ function retainedDays(config: Config): RetainedDays {
   return Object.fromEntries(Object.entries(days).filter(([, retained]) => retained > 0))
 }
 
+/** The store's status: asked for once for all who want it, and told of in time when the store is in trouble. */
+function sharedStoreStatus(store: StoreDoor): () => Promise<object> {
+  const asked = shared(() => store.status(), 0)
+  return shared(
+    () =>
+      Promise.race([
+        asked().catch(() => ({ healthy: false })),
+        afterMs(STORE_STATUS_MS_MAX, { healthy: false }),
+      ]),
+    STATUS_KEPT_MS,
+  )
+}
+
 async function health(
   config: Config,
   market: Market,
-  store: StoreDoor,
+  storeStatus: () => Promise<object>,
   feeds: readonly Feed[],
   phase: string,
 ): Promise<Record<string, unknown>> {
@@ -265,10 +283,7 @@ async function health(
     pushIngest: config.feedKey !== '',
     market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
     // A store in trouble is told of, in time: it is no reason for the server to seem dead.
-    store: await Promise.race([
-      store.status().catch(() => ({ healthy: false })),
-      afterMs(STORE_STATUS_MS_MAX, { healthy: false }),
-    ]),
+    store: await storeStatus(),
   }
 }
 

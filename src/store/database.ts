@@ -47,6 +47,8 @@ export interface Database {
   reader: Lane
   /** Looks for old rows in the lake's files. */
   archive: Lane
+  /** Counts rows and files for /health: apart from the look-ups, whose callers must not wait behind it. */
+  status: Lane
   close(): Promise<void>
 }
 
@@ -210,6 +212,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     await instance.connect(),
     await instance.connect(),
     await instance.connect(),
+    await instance.connect(),
   ] as const
   await define(connections[0])
   await defineJournal(connections[0], dataDir)
@@ -220,6 +223,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     lane(connections[2], serial('look-ups', LOOKUPS_WAITING_MAX)),
     lane(connections[3], serial('moves from the journal', TASKS_WAITING_MAX)),
     lane(connections[4], serial('look-ups in the lake', LOOKUPS_WAITING_MAX)),
+    lane(connections[5], serial('counts of rows', TASKS_WAITING_MAX)),
   ] as const
 
   async function close(): Promise<void> {
@@ -235,6 +239,7 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     reader: lanes[2],
     spreader: lanes[3],
     archive: lanes[4],
+    status: lanes[5],
     close,
   }
 }

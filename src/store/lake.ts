@@ -384,7 +384,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
   const tidy = (nowMs: number, quietMs: number) => tidies(() => tidyNow(nowMs, quietMs))
 
   async function status(ackedSeq: number): Promise<LakeTableStatus[]> {
-    return database.reader.run(async (connection) => {
+    return database.status.run(async (connection) => {
       const stored = await waitingRows(connection, await nextSeqs(connection), ackedSeq)
       const sizes = await query<{ name: string; files: number; rows: number; bytes: number; queued: number }>(
         connection,
