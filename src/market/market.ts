@@ -33,7 +33,6 @@ import { PageCache } from './pages.ts'
 import { applyPatch, changesProfile } from './patch.ts'
 import { KEY_UNKNOWN, Rankings } from './rankings.ts'
 import { RecentTrades } from './recent-trades.ts'
-import { DataPointText } from './render.ts'
 import { Tape } from './tape.ts'
 import {
   type Columns,
@@ -109,10 +108,8 @@ export class Market implements MarketDoor {
   #solPriceUsd = Number.NaN
   /** By token: the change that last moved it out of each tab. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #datapoints: (
-    | { text: DataPointText; version: string; validUntilMs: number; seq: number }
-    | undefined
-  )[] = []
+  readonly #datapoints: ({ json: Buffer; version: string; validUntilMs: number; seq: number } | undefined)[] =
+    []
   readonly #views: Views
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
@@ -242,7 +239,7 @@ export class Market implements MarketDoor {
       size: ranking.size,
       page: (order, offset, limit) => {
         const slots = ranking.slice(offset, limit, order === 'desc').filter(isThere)
-        return this.#pages.join(slots, ranking.size, version, this.timeMs)
+        return this.#pages.join(slots, ranking.size, version, this.seq, this.timeMs)
       },
     }
   }
@@ -301,16 +298,15 @@ export class Market implements MarketDoor {
     let cached = this.#datapoints[slot]
     if (cached === undefined || cached.seq !== seq || cached.validUntilMs <= this.timeMs) {
       // Windows move with time: what they show is made anew once a second, for tokens that somebody reads.
-      const second = Math.floor(this.timeMs / SECOND_MS)
       cached = {
-        text: new DataPointText(this.#views.datapoint(slot, this.timeMs)),
-        version: `${seq.toString(36)}-${second.toString(36)}`,
-        validUntilMs: (second + 1) * SECOND_MS,
+        json: Buffer.from(JSON.stringify(this.#views.datapoint(slot, this.timeMs))),
+        version: `${seq.toString(36)}-${this.timeMs.toString(36)}`,
+        validUntilMs: (Math.floor(this.timeMs / SECOND_MS) + 1) * SECOND_MS,
         seq,
       }
       this.#datapoints[slot] = cached
     }
-    return { json: cached.text.readAt(this.timeMs), version: cached.version }
+    return cached
   }
 
   snapshot(mint: string): SnapshotValues | null {

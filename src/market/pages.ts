@@ -26,13 +26,21 @@ class RowPage implements Page {
   readonly bytes: number
   readonly total: number
   readonly version: number
+  readonly contentVersion: string
   #ndjson: Buffer | undefined
 
-  constructor(lines: readonly Buffer[], bytes: number, total: number, version: number) {
+  constructor(
+    lines: readonly Buffer[],
+    bytes: number,
+    total: number,
+    version: number,
+    contentVersion: string,
+  ) {
     this.lines = lines
     this.bytes = bytes
     this.total = total
     this.version = version
+    this.contentVersion = contentVersion
   }
 
   get rowCount(): number {
@@ -101,7 +109,7 @@ export class PageCache {
     }
     const ranking = this.#rankings.of(query.tab, query.sort)
     const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
-    const page = this.join(slots, ranking.size, seq, timeMs)
+    const page = this.join(slots, ranking.size, seq, seq, timeMs)
     if (page.rowCount > SMALL_ROWS_MAX) {
       this.#forgetLarge()
       this.#large = { key, page, seq, dayFromMs }
@@ -152,8 +160,8 @@ export class PageCache {
     this.changed(slot)
   }
 
-  /** A page of these slots, in this order. */
-  join(slots: Uint32Array, total: number, version: number, timeMs: number): RowPage {
+  /** A page of these slots, in this order, which is that of `version`; the rows are those of `seq`. */
+  join(slots: Uint32Array, total: number, version: number, seq: number, timeMs: number): RowPage {
     const dayFromMs = dayFrom(timeMs)
     const lines = new Array<Buffer>(slots.length)
     let bytes = 0
@@ -161,7 +169,8 @@ export class PageCache {
       lines[row] = this.line(slots[row], dayFromMs)
       bytes += lines[row].length
     }
-    return new RowPage(lines, bytes, total, version)
+    const contentVersion = [version, seq, dayFromMs].map((part) => part.toString(36)).join('-')
+    return new RowPage(lines, bytes, total, version, contentVersion)
   }
 
   /**

@@ -1,7 +1,6 @@
-// In: a token's columns and words. Out: the bytes of its row in the market list and of its DataPoint. Written by hand
-// because a row is made for every change that somebody reads; a test holds both equal to JSON.stringify of the typed
-// value. Never keeps what it made: pages.ts does.
-import type { DataPoint } from '../schema/datapoint.ts'
+// In: a token's columns and words. Out: the text of its row in the market list. Written by hand because a row is made for
+// every change that somebody reads; a test holds it equal to JSON.stringify of the typed value. Never keeps what it made:
+// pages.ts does.
 import type { MarketItem } from '../schema/market-item.ts'
 import type { TokenText } from './tokens.ts'
 
@@ -37,27 +36,4 @@ export function renderOpenItem(item: MarketItem, words: RowText): string {
     `,"holder_count":${number(item.holder_count)},"last_trade_timestamp":${number(item.last_trade_timestamp)}` +
     `${words.socials}${item.analysis_count},"hot_score":${item.hot_score}`
   )
-}
-
-const SNAPSHOT_AT_DIGITS = 13
-const SNAPSHOT_AT_KEY = '"snapshotAt":'
-
-/** A DataPoint's JSON in which the time of reading can be set without making the rest again. */
-export class DataPointText {
-  readonly bytes: Buffer
-  #snapshotAt: number
-
-  constructor(datapoint: DataPoint) {
-    const json = JSON.stringify({ ...datapoint, snapshotAt: 10 ** (SNAPSHOT_AT_DIGITS - 1) })
-    this.bytes = Buffer.from(json)
-    // Quotes inside a JSON string are escaped, so the first hit is the key itself.
-    this.#snapshotAt = this.bytes.indexOf(SNAPSHOT_AT_KEY) + SNAPSHOT_AT_KEY.length
-  }
-
-  /** Sets the time of reading, Unix ms, and answers the bytes: valid until the next call. */
-  readAt(timeMs: number): Buffer {
-    // Thirteen digits from 2001 to 2286; before that (a replay of the distant past) the JSON is padded with spaces.
-    this.bytes.write(`${timeMs}`.padStart(SNAPSHOT_AT_DIGITS, ' '), this.#snapshotAt, 'latin1')
-    return this.bytes
-  }
 }

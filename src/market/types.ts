@@ -28,8 +28,10 @@ export interface Page {
   readonly rowCount: number
   /** Rows of the whole list, before limit and offset. */
   readonly total: number
-  /** Market sequence number as of which the page is exact. */
+  /** Market sequence number as of which the order of the rows is exact. */
   readonly version: number
+  /** Changes whenever `ndjson` may have: with the order, with any row, and with the time that rows depend on. */
+  readonly contentVersion: string
 }
 
 export interface BarsQuery {
@@ -143,7 +145,7 @@ export interface MarketDoor {
   profile(mint: string): TokenProfile | null
   /** The DataPoint as of now, or null for an unknown mint. */
   datapoint(mint: string): DataPoint | null
-  /** The same as JSON text, rendered once per change; with its version for ETags. */
+  /** The same as JSON text as of when it was made, less than a second ago; with its version for ETags. Never written to. */
   datapointJson(mint: string): { json: Buffer; version: string } | null
   /** The nine compared values as of now. */
   snapshot(mint: string): SnapshotValues | null

@@ -99,7 +99,10 @@ export const dataPointSchema = z.object({
     .array(recentTradeSchema)
     .max(20)
     .meta({ description: 'The latest trades, newest first, at most 20' }),
-  snapshotAt: z.number().int().meta({ description: 'When this was read', unit: 'Unix ms' }),
+  snapshotAt: z.number().int().meta({
+    description: 'When these values were taken: less than a second before they were read',
+    unit: 'Unix ms',
+  }),
   ttl: z
     .number()
     .int()

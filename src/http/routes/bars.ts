@@ -84,9 +84,10 @@ function columnsAnswer(market: MarketDoor, context: Context, asked: Asked): Http
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-function headersOf({ version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>, { query }: Asked) {
+function headersOf({ version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>, { format }: Asked) {
   return {
-    ETag: versionEtag(`${version}-${rowCount}-${query.fill}`),
+    // One address answers in several formats.
+    ETag: versionEtag(`${version}-${rowCount}-${format}`),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
   }

@@ -91,8 +91,10 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     return follow(market, hub, query)
   }
   const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
-  // The order is of the list's version, the rows are of now.
-  const etag = versionEtag(`${page.version.toString(36)}-${market.seq.toString(36)}-${page.rowCount}`)
+  // The answer holds the cursor, and one address answers in several formats.
+  const etag = versionEtag(
+    [page.contentVersion, format, ...(nextCursor === null ? [] : [nextCursor])].join('-'),
+  )
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
