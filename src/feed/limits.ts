@@ -37,14 +37,22 @@ export const REPLAY_SYMBOLS_MAX = 1_000_000
 export const REPLAY_WAIT_MS_MAX = 250
 export const REPLAY_PROGRESS_MS = 1_000
 
-/** Frames of an upstream above this are counted and dropped. */
-export const UPSTREAM_FRAME_CHARS_MAX = 256 * 1024
+/** A frame of an upstream above this is not taken in: the connection is ended and begun anew. */
+export const UPSTREAM_FRAME_BYTES_MAX = 256 * 1024
+/** An upstream that leaves so much unread is given up: the connection is ended and begun anew. */
+export const UPSTREAM_BACKLOG_BYTES_MAX = 1024 * 1024
 /** Signatures remembered so that no frame counts twice; at the maximum the older half is forgotten. */
 export const UPSTREAM_SIGNATURES_MAX = 200_000
 /** A connection that is not open by then is given up. */
 export const UPSTREAM_CONNECT_MS_MAX = 10_000
-/** A connection on which nothing came for so long is taken for dead. */
+/** An upstream is pinged so often; a ping that is unanswered when the next is due ends the connection. */
+export const UPSTREAM_PING_MS = 15_000
+/** A connection on which no data came for so long is taken for dead. */
 export const UPSTREAM_SILENCE_MS_MAX = 60_000
+/** A connection that lasted so long was a good one: the next wait is the shortest again. */
+export const UPSTREAM_STEADY_MS = 30_000
+/** A log line about an upstream that says the same again comes at most so often. */
+export const UPSTREAM_LOG_EVERY_MS = 30_000
 /** Tokens whose trades are subscribed to at once; at the maximum the oldest is unsubscribed. */
 export const UPSTREAM_TRADE_KEYS_MAX = 2_000
 /** Tokens named in one subscription. */

@@ -5,6 +5,10 @@ export interface FeedStatus {
   state: 'starting' | 'running' | 'reconnecting' | 'finished' | 'failed' | 'stopped'
   /** True where the data is made up; shown wherever the feed is. */
   simulated: boolean
+  /** Unix ms: since when the state is this one; where the feed has a source that it may lose. */
+  stateSinceMs?: number
+  /** What last went wrong with the source, Unix ms, and null where nothing has. */
+  latestError?: { message: string; atMs: number } | null
   /** Events that the market took. */
   accepted: number
   /** Events that the market refused, by reason. */
@@ -21,6 +25,9 @@ export interface Feed {
   stop(): Promise<void>
   /** For `/health`. */
   describe(): FeedStatus
+  /** For `/readyz`: a sentence on why the source has brought nothing yet, null when it may have. Where it is left out,
+   *  `ready` alone tells. */
+  whyNotReady?(): string | null
 }
 
 /** The part of a logger that feeds use. pino fits. */

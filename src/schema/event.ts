@@ -83,7 +83,10 @@ export type TradeEvent = z.infer<typeof tradeEventSchema>
 export type PatchEvent = z.infer<typeof patchEventSchema>
 export type GraduatedEvent = z.infer<typeof graduatedEventSchema>
 export type LiveEvent = z.infer<typeof liveEventSchema>
-export type SolPriceEvent = z.infer<typeof solPriceEventSchema>
+/** Where a price of SOL comes from; one without a source was pushed. */
+export type SolPriceEvent = z.infer<typeof solPriceEventSchema> & {
+  source?: 'setting' | 'birdeye' | 'simulator'
+}
 /** A feed lost its source: data may be missing from here until it is back. */
 export interface DisconnectEvent {
   type: 'disconnect'
@@ -99,7 +102,7 @@ export interface AnalysisCountEvent {
 }
 
 export type IngestRecord = z.infer<typeof ingestRecordSchema>
-export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
+export type MarketEvent = IngestRecord | SolPriceEvent | DisconnectEvent | AnalysisCountEvent
 
 /** Why the engine did not take an event. Counted by code; nothing of the market changed. */
 export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown'

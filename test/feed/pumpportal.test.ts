@@ -1,18 +1,12 @@
 // In: a local WebSocket server that speaks PumpPortal. Out: proof of what each frame becomes and of what survives a lost
 // connection. Never reaches the network.
-import {
-  App,
-  type WebSocket as Peer,
-  type us_listen_socket,
-  us_listen_socket_close,
-  us_socket_local_port,
-} from 'uWebSockets.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { backoffMs, startPumpPortal } from '../../src/feed/pumpportal.ts'
 import { readFrame } from '../../src/feed/pumpportal-frame.ts'
 import { TradeKeys } from '../../src/feed/trade-keys.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { clockOf } from '../support/clock.ts'
+import { PumpPortalServer } from '../support/pumpportal-server.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000
@@ -130,62 +124,9 @@ test('trade subscriptions are bounded: the oldest gives way', () => {
   expect(keys.all()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
 })
 
-/** A PumpPortal of one's own. */
-interface Upstream {
-  url: string
-  messages: { method: string; keys?: string[] }[]
-  queries: string[]
-  peers: Set<Peer<unknown>>
-  send(frame: unknown): void
-  close(): void
-}
-
-function listen(): Promise<Upstream> {
-  const messages: Upstream['messages'] = []
-  const queries: string[] = []
-  const peers = new Set<Peer<unknown>>()
-  let isClosed = false
-  return new Promise((resolve) => {
-    App()
-      .ws('/api/data', {
-        upgrade: (response, request, context) => {
-          queries.push(request.getQuery() ?? '')
-          response.upgrade(
-            {},
-            request.getHeader('sec-websocket-key'),
-            request.getHeader('sec-websocket-protocol'),
-            request.getHeader('sec-websocket-extensions'),
-            context,
-          )
-        },
-        open: (peer) => void peers.add(peer),
-        message: (_peer, data) => void messages.push(JSON.parse(Buffer.from(data).toString())),
-        close: (peer) => void peers.delete(peer),
-      })
-      .listen('127.0.0.1', 0, (socket: us_listen_socket | false) => {
-        if (!socket) throw new Error('no port')
-        resolve({
-          url: `ws://127.0.0.1:${us_socket_local_port(socket)}/api/data`,
-          messages,
-          queries,
-          peers,
-          send: (frame) => {
-            for (const peer of peers) peer.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
-          },
-          close: () => {
-            if (isClosed) return
-            isClosed = true
-            us_listen_socket_close(socket)
-            for (const peer of [...peers]) peer.end()
-          },
-        })
-      })
-  })
-}
-
-let upstream: Upstream
+let upstream: PumpPortalServer
 beforeEach(async () => {
-  upstream = await listen()
+  upstream = await PumpPortalServer.start()
 })
 afterEach(() => upstream.close())
 
@@ -231,7 +172,7 @@ test('with a key it follows the trades of new tokens; after a lost connection it
   upstream.send(create)
   await expect.poll(() => upstream.messages.length, soon).toBe(3)
   expect(upstream.messages[2]).toEqual({ method: 'subscribeTokenTrade', keys: [mint] })
-  for (const peer of [...upstream.peers]) peer.end()
+  upstream.drop()
   await expect.poll(() => upstream.messages.length, soon).toBe(6)
   expect(upstream.messages.slice(3).map(({ method }) => method)).toEqual([
     'subscribeNewToken',
@@ -259,7 +200,7 @@ test('a connection on which nothing comes is taken for dead and replaced', async
 
 test('an upstream that cannot be reached keeps no one waiting: the feed goes on trying until it is stopped', async () => {
   const sink = new MemorySink()
-  upstream.close()
+  await upstream.close()
   const feed = start(sink)
   await feed.ready
   expect(feed.describe().state).toBe('reconnecting')
