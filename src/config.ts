@@ -217,6 +217,13 @@ export const SETTINGS = {
     'PUMPPORTAL_KEY',
     'API key of PumpPortal: without it launches and migrations come, but no trades',
   ),
+  pumpportalUrl: setting(
+    'pumpportal-url',
+    'PUMPPORTAL_URL',
+    'wss://pumpportal.fun/api/data',
+    address('ws', 'wss'),
+    'Address of PumpPortal’s WebSocket',
+  ),
   birdeyeKey: secret(
     'BIRDEYE_KEY',
     'API key of Birdeye, the security provider; without it the enriched fields come from patches alone',
@@ -307,6 +314,13 @@ function replaySpeed() {
   return z.union([z.literal('max'), z.coerce.number().positive().max(1e6)])
 }
 
+/** An address of somebody else's server, whole. */
+function address(...schemes: readonly string[]) {
+  return z.string().refine((text) => schemes.includes(URL.parse(text)?.protocol.slice(0, -1) ?? ''), {
+    error: `must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  })
+}
+
 function solPrice() {
   return z.union([z.literal('').transform(() => null), z.coerce.number().positive().max(1e6)])
 }
@@ -325,7 +339,7 @@ export function readConfig(
       const result = safeParse(schema as z.ZodType, raw)
       if (result.success) return [name, result.data]
       const where = fromFlag === undefined ? envName : `--${flagName}`
-      throw new ConfigError(`${where}: "${raw}" is not valid: ${result.error.issues[0].message}`)
+      throw new ConfigError(`${where}: "${shown(name, raw)}" is not valid: ${result.error.issues[0].message}`)
     },
   )
   const config = Object.freeze(Object.fromEntries(values)) as Config
@@ -367,9 +381,14 @@ export function shownConfig(config: Config): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(config).map(([name, value]) => [
       name,
-      name.endsWith('Key') ? (value === '' ? 'not set' : 'set') : value,
+      name.endsWith('Key') ? (value === '' ? 'not set' : 'set') : shown(name, value),
     ]),
   )
+}
+
+/** An address may hold a key in its query, or a password. */
+function shown<Value>(name: string, value: Value): Value | string {
+  return name.endsWith('Url') ? `${value}`.replace(/\/\/[^/]*@/, '//…@').replace(/\?.*$/s, '?…') : value
 }
 
 /** The text of --help. */

@@ -24,6 +24,20 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
+/** Where each feed stands, for `/readyz`: `/health` tells more. */
+export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {
+  return feeds.map((feed) => {
+    const { feed: name, state, stateSinceMs, latestError } = feed.describe()
+    return { feed: name, state, stateSinceMs, latestError }
+  })
+}
+
+/** Why the market is not warm though every feed has begun: a sentence, or null. */
+export function whyNotWarm(feeds: readonly Feed[]): string | null {
+  const reasons = feeds.flatMap((feed) => feed.whyNotReady?.() ?? [])
+  return reasons.length === 0 ? null : `${reasons.join('; ')}.`
+}
+
 async function start(
   feed: Config['feeds'][number],
   config: Config,
@@ -38,11 +52,12 @@ async function start(
       return startSimulator({ seed, tokens, tradesPerSecond }, sink, clock, log)
     }
     case 'pumpportal': {
-      const { pumpportalKey, solPrice: solPriceUsd } = config
+      const { pumpportalKey, pumpportalUrl: url, solPrice: solPriceUsd } = config
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
+      warnOfWhatIsMissing(config, log)
       // What is launched or traded is what agents will ask for: its security fields are fetched ahead of them.
       return startPumpPortal(
-        { apiKey, solPriceUsd, random: Math.random },
+        { url, apiKey, solPriceUsd, random: Math.random },
         security?.watch(sink) ?? sink,
         clock,
         log,
@@ -53,6 +68,21 @@ async function start(
     default:
       throw new Error(`assertion failed: no feed is called ${feed}`)
   }
+}
+
+/** PumpPortal's data is less than it seems without a key and without a price of SOL: that is said before it is missed. */
+function warnOfWhatIsMissing({ pumpportalKey, birdeyeKey, solPrice }: Config, log: Log): void {
+  const feed = 'pumpportal'
+  if (pumpportalKey === '')
+    log.warn(
+      { feed },
+      'PumpPortal tells launches and migrations, but no trades, without a key: set MINTLAKE_PUMPPORTAL_KEY',
+    )
+  if (birdeyeKey === '' && solPrice === null)
+    log.warn(
+      { feed },
+      'no trade of PumpPortal has a price in USD, and none is taken, before there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price, or push one',
+    )
 }
 
 async function replay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {

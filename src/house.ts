@@ -8,7 +8,7 @@ import type { Agents, Caller } from './analysis/types.ts'
 import type { Config } from './config.ts'
 import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
-import { followsRecordedTime, startFeeds } from './feeds.ts'
+import { feedStates, followsRecordedTime, startFeeds, whyNotWarm } from './feeds.ts'
 import { Cursors } from './http/cursors.ts'
 import { FollowHub, type FollowOptions } from './http/follow.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
@@ -135,7 +135,7 @@ async function furnish(
   })
 
   const feeds = await startFeeds(config, market, clock, log)
-  let phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
+  let phase: Phase = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
   readRecordMetrics(metrics, records)
@@ -175,7 +175,8 @@ async function furnish(
       agents,
       desk,
       health: () => health(config, market, storeStatus, feeds, phase),
-      notReady: () => (phase === 'ready' ? null : phase),
+      notReady: () => notReady(phase, feeds),
+      feedStates: () => feedStates(feeds),
       metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
         ...(await ingestInSlices(body, contentType, market, clock.now())),
@@ -290,13 +291,27 @@ async function health(
 const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>
   new Promise((resolve) => setTimeout(resolve, ms, value).unref())
 
+type Phase = 'warming_up' | 'ready' | 'draining'
+
+const SENTENCES = {
+  draining: 'The server is shutting down.',
+  warming_up: 'The server is warming up.',
+} as const
+
+/** Why nobody should be sent here yet, or any more. A source that was reached and is lost is no such reason: what is held is
+ *  still served, and its state is told. */
+function notReady(phase: Phase, feeds: readonly Feed[]) {
+  if (phase !== 'ready') return { code: phase, sentence: SENTENCES[phase] }
+  const sentence = whyNotWarm(feeds)
+  return sentence === null ? null : { code: 'warming_up' as const, sentence }
+}
+
 /** While warming up and draining only the server's own state is told. */
-function admit(route: Route, phase: 'warming_up' | 'ready' | 'draining'): void {
+function admit(route: Route, phase: Phase): void {
   if (phase === 'ready' || !route.path.startsWith('/api/')) return
   // A feed that pushes may fill the market before the first read; agents wait until it is warm.
   if (phase === 'warming_up' && route.access === 'feed') return
-  const sentence = phase === 'draining' ? 'The server is shutting down.' : 'The server is warming up.'
-  throw new ServiceError(phase, sentence, {}, { 'Retry-After': '1' })
+  throw new ServiceError(phase, SENTENCES[phase], {}, { 'Retry-After': '1' })
 }
 
 function checkOperator(expected: string, sent: string, access: 'feed' | 'admin'): void {

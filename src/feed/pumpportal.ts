@@ -20,7 +20,7 @@ import { UPSTREAM_TIMING, UpstreamSocket, type UpstreamTiming } from './upstream
 import { wait } from './wait.ts'
 
 export interface PumpPortalOptions extends Partial<UpstreamTiming> {
-  url?: string
+  url: string
   /** Needed for trades; without it launches and migrations alone are told. */
   apiKey?: string | null
   /** Price of one SOL, USD, until a better one comes: PumpPortal tells none, and no trade has a USD price without. */
@@ -33,8 +33,6 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming> {
   /** Uniform in [0, 1), for the jitter. */
   random: () => number
 }
-
-export const PUMPPORTAL_URL = 'wss://pumpportal.fun/api/data'
 
 /** Starts the client. It is ready after its first attempt to connect, whatever came of it: it goes on trying. */
 export function startPumpPortal(
@@ -98,7 +96,7 @@ class PumpPortal implements Feed {
     const { connectMsMax, pingMs, silenceMsMax } = { ...UPSTREAM_TIMING, ...options }
     this.timing = { connectMsMax, pingMs, silenceMsMax }
     this.tradeKeys = new TradeKeys(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
-    const address = new URL(options.url ?? PUMPPORTAL_URL)
+    const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
     this.address = address.href
     this.tally = new Tally(sink)

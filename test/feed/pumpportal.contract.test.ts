@@ -25,7 +25,7 @@ import { MemorySink } from './memory-sink.ts'
 const mint = mintOfSymbol('contract')
 const soon = { interval: 2, timeout: 10_000 }
 /** Waits that would keep a test waiting are short; the jitter is none. */
-const HASTE: PumpPortalOptions = { reconnectMsMin: 1, reconnectMsMax: 1, random: () => 0 }
+const HASTE: Omit<PumpPortalOptions, 'url'> = { reconnectMsMin: 1, reconnectMsMax: 1, random: () => 0 }
 
 let upstream: PumpPortalServer
 let network: FaultyNetwork

@@ -12,8 +12,10 @@ export interface OperationPorts {
   desk: Desk
   /** For /health: everything there is to say. */
   health(): Promise<Record<string, unknown>>
-  /** Null when ready, else why not. */
-  notReady(): 'warming_up' | 'draining' | null
+  /** Null when ready, else why not, in a sentence too. */
+  notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
+  /** For /readyz: where each feed stands. */
+  feedStates(): Record<string, unknown>[]
   metrics(): Promise<{ text: string; contentType: string }>
   /** Applies pushed records. */
   ingest(body: Uint8Array, contentType: string): Promise<Record<string, unknown>>
@@ -65,15 +67,9 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       access: 'open',
       summary: 'Whether the server is ready to serve',
       handle: () => {
-        const why = ports.notReady()
-        if (why !== null)
-          throw new ServiceError(
-            why,
-            why === 'draining' ? 'The server is shutting down.' : 'The server is warming up.',
-            {},
-            { 'Retry-After': '1' },
-          )
-        return { status: 200, headers: NOW, body: { ok: true, ready: true } }
+        const [why, feeds] = [ports.notReady(), ports.feedStates()]
+        if (why !== null) throw new ServiceError(why.code, why.sentence, { feeds }, { 'Retry-After': '1' })
+        return { status: 200, headers: NOW, body: { ok: true, ready: true, feeds } }
       },
     },
     {
