@@ -179,7 +179,7 @@ async function furnish(
       feedStates: () => feedStates(feeds),
       metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
-        ...(await ingestInSlices(body, contentType, market, clock.now())),
+        ...(await ingestInSlices(body, contentType, market, clock)),
       }),
     }),
   ]

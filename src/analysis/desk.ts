@@ -229,7 +229,11 @@ export function createDesk(options: DeskOptions): Desk {
   function compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
     if (!snapshot)
       return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
-    return compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt), current)
+    const atItsEnd = compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt), current)
+    if (atItsEnd.deviationPct === 0) return atItsEnd
+    // In the millisecond of a change two versions were in effect, and either may have been served.
+    const atItsStart = compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt - 1), current)
+    return atItsStart.deviationPct < atItsEnd.deviationPct ? atItsStart : atItsEnd
   }
 
   function cooldownError(waitMs: number): ServiceError {

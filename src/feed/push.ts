@@ -1,8 +1,9 @@
-// In: a body or frame of records (NDJSON or msgpack), the time of its receipt. Out: events in the sink, and what became
-// of each record. A bad record never spoils its neighbours. Never waits, never answers HTTP: the hall does.
+// In: a body or frame of records (NDJSON or msgpack), and the time. Out: events in the sink, and what became of each
+// record. A bad record never spoils its neighbours. Never waits, never answers HTTP: the hall does.
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { C1, Unpackr } from 'msgpackr'
+import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { EventRejection, EventSink, IngestRecord, TradeEvent } from '../schema/event.ts'
 import {
@@ -52,8 +53,9 @@ class Intake implements IngestResult {
   accepted = 0
   rejected = 0
   readonly errors: IngestError[] = []
+  /** Unix ms, of the records that are taken now. */
+  receivedAtMs: number
   private readonly sink: EventSink
-  private readonly receivedAtMs: number
 
   constructor(sink: EventSink, receivedAtMs: number) {
     this.sink = sink
@@ -292,16 +294,29 @@ export function ingest(
   return intake.result()
 }
 
-/** As `ingest`, but lets the event loop turn between slices: a body of 16 MiB does not hold up the readers. */
+/** A market that tells its time. */
+export interface TimedSink extends EventSink {
+  /** Market time, Unix ms. */
+  readonly timeMs: number
+}
+
+/**
+ * As `ingest`, but lets the event loop turn between slices: a body of 16 MiB does not hold up the readers. Each slice has
+ * a time of receipt of its own, later than any that a reader was told between the slices: what was read at a time
+ * stays what was in effect at that time.
+ */
 export async function ingestInSlices(
   body: Uint8Array,
   contentType: string | null,
-  sink: EventSink,
-  receivedAtMs: number,
+  market: TimedSink,
+  clock: Clock,
 ): Promise<IngestResult> {
-  const intake = new Intake(sink, receivedAtMs)
+  const intake = new Intake(market, clock.now())
   const read = bodyReader(body, contentType, intake)
-  while (read(INGEST_SLICE_RECORDS)) await nextTurn()
+  while (read(INGEST_SLICE_RECORDS)) {
+    await nextTurn()
+    intake.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
+  }
   return intake.result()
 }
 

@@ -56,6 +56,16 @@ export function startReplay(options: ReplayOptions, sink: EventSink, clock: Cloc
   return new Replay(options, sink, clock, log)
 }
 
+/**
+ * Where a slice that begins at `row` ends: where the recorded time moves on, so that what is read between two slices stays
+ * what was in effect at that time. Rows of one time may be many in a file of whole seconds; a batch bounds them.
+ */
+function sliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
+  let end = Math.min(row + REPLAY_SLICE_ROWS, rows)
+  while (end < rows && tsMs[end] === tsMs[end - 1]) end++
+  return end
+}
+
 class Replay implements ReplayFeed {
   readonly ready: Promise<void>
   readonly done: Promise<void>
@@ -136,7 +146,7 @@ class Replay implements ReplayFeed {
 
   private async play(batch: TradeBatch): Promise<void> {
     for (let row = 0; row < batch.rows && !this.stopping.signal.aborted; ) {
-      const end = Math.min(row + REPLAY_SLICE_ROWS, batch.rows)
+      const end = sliceEnd(batch, row)
       row = this.applyDue(batch, row, end)
       this.report()
       const waitMs = row < end ? this.waitMs(batch.tsMs[row]) : 0

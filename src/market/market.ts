@@ -106,10 +106,15 @@ export class Market implements MarketDoor {
   readonly #newWindowMs: number
   readonly #analysisCounts = new Map<string, number>()
   #solPriceUsd = Number.NaN
+  /** How often the price of SOL has changed, and when it last did: every DataPoint shows it. */
+  #solPriceChanges = 0
+  #solPriceAtMs = 0
   /** By token: the change that last moved it out of each tab. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #datapoints: ({ json: Buffer; version: string; validUntilMs: number; seq: number } | undefined)[] =
-    []
+  readonly #datapoints: (
+    | { json: Buffer; version: string; validUntilMs: number; seq: number; solPriceChanges: number }
+    | undefined
+  )[] = []
   readonly #views: Views
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
@@ -195,7 +200,7 @@ export class Market implements MarketDoor {
         this.#live(event)
         return null
       case 'solPrice':
-        this.#solPriceUsd = event.usd
+        this.#setSolPrice(event.usd)
         return null
       case 'disconnect':
         this.#counters.disconnects++
@@ -295,14 +300,24 @@ export class Market implements MarketDoor {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return null
     const seq = this.#columns.changedSeq[rowOf(slot)]
+    const solPriceChanges = this.#solPriceChanges
     let cached = this.#datapoints[slot]
-    if (cached === undefined || cached.seq !== seq || cached.validUntilMs <= this.timeMs) {
-      // Windows move with time: what they show is made anew once a second, for tokens that somebody reads.
+    if (
+      cached === undefined ||
+      cached.seq !== seq ||
+      cached.solPriceChanges !== solPriceChanges ||
+      cached.validUntilMs <= this.timeMs
+    ) {
+      // Windows move with time, by whole seconds: for tokens that somebody reads, what they show is made anew with each. It
+      // is of when it became true, so that it does not depend on when it was read first.
+      const secondMs = Math.floor(this.timeMs / SECOND_MS) * SECOND_MS
+      const asOfMs = Math.max(secondMs, this.#columns.versionAt[rowOf(slot)], this.#solPriceAtMs)
       cached = {
-        json: Buffer.from(JSON.stringify(this.#views.datapoint(slot, this.timeMs))),
-        version: `${seq.toString(36)}-${this.timeMs.toString(36)}`,
-        validUntilMs: (Math.floor(this.timeMs / SECOND_MS) + 1) * SECOND_MS,
+        json: Buffer.from(JSON.stringify(this.#views.datapoint(slot, asOfMs))),
+        version: [seq, asOfMs, solPriceChanges].map((part) => part.toString(36)).join('-'),
+        validUntilMs: secondMs + SECOND_MS,
         seq,
+        solPriceChanges,
       }
       this.#datapoints[slot] = cached
     }
@@ -450,9 +465,7 @@ export class Market implements MarketDoor {
       slot,
       tokens: this.#tokens,
       setWindow: (field, value) => this.#windows.patch(slot, field, value, this.timeMs),
-      setSolPrice: (usd) => {
-        this.#solPriceUsd = usd ?? Number.NaN
-      },
+      setSolPrice: (usd) => this.#setSolPrice(usd ?? Number.NaN),
       setFlag: (flag, on) => this.#setFlag(slot, flag, on),
       setCreatedAt: (createdAtMs) => this.#setCreatedAt(slot, createdAtMs),
     })
@@ -550,6 +563,7 @@ export class Market implements MarketDoor {
   /** Puts the present version on record, once for each millisecond: it ends now. */
   #supersede(slot: number): void {
     if (this.#columns.versionAt[rowOf(slot)] === this.timeMs) return
+    this.#windows.moveTo(slot, this.timeMs)
     this.#versions.push(
       slot,
       this.#views.compare(slot, this.timeMs),
@@ -575,6 +589,13 @@ export class Market implements MarketDoor {
     columns.marketCap[row] = priceUsd * circulating
     columns.marketCapSol[row] = priceSol * circulating
     this.#rankings.setKey(slot, 'market_cap', columns.marketCap[row])
+  }
+
+  #setSolPrice(usd: number): void {
+    if (Object.is(usd, this.#solPriceUsd)) return
+    this.#solPriceUsd = usd
+    this.#solPriceAtMs = this.timeMs
+    this.#solPriceChanges++
   }
 
   #setReserves(slot: number, vSol: number, vTokens: number): void {

@@ -45,15 +45,16 @@ export class Views {
     const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
       this.#sources.tokens.columns
     const row = rowOf(slot)
+    const day = this.#sources.windows.day(slot, nowMs)
     const values = this.#compared
     values[0] = priceUsd[row]
     values[1] = marketCap[row]
-    values[2] = this.#sources.windows.volume24h(slot, nowMs) ?? Number.NaN
+    values[2] = day.volume24h
     values[3] = liquidity[row]
     values[4] = holderCount[row]
     values[5] = top10HolderPct[row]
-    values[6] = this.#sources.windows.buys24h(slot, nowMs) ?? Number.NaN
-    values[7] = this.#sources.windows.sells24h(slot, nowMs) ?? Number.NaN
+    values[6] = day.buys24h
+    values[7] = day.sells24h
     values[8] = bondingProgress[row]
     return values
   }
@@ -103,7 +104,7 @@ export class Views {
       virtual_sol_reserves: known(columns.virtualSolReserves[row]),
       virtual_token_reserves: known(columns.virtualTokenReserves[row]),
       bonding_progress: known(columns.bondingProgress[row]),
-      volume_24h_usd: this.#sources.windows.volume24h(slot, nowMs),
+      volume_24h_usd: known(this.#sources.windows.day(slot, nowMs).volume24h),
       liquidity_usd: known(columns.liquidity[row]),
       holder_count: known(columns.holderCount[row]),
       last_trade_timestamp: known(columns.lastTradeAt[row]),

@@ -1,7 +1,8 @@
 // In: trades already in the bars, and patches of windowed figures. Out: sums over the sliding windows 1m, 1h, 6h, 24h
 // and the changes of price across them. A window is the newest bars of its resolution that reach back at most its
 // length: what it shows covers between (length - resolution) and length. Never keeps a sum that could drift: a sum is
-// taken anew from the bars whenever the window has moved.
+// taken anew from the bars whenever the window has moved. Reads keep nothing: a sum is stored by writes alone, as sums of
+// doubles depend on their order, and what is served must not depend on who has read before.
 
 import { TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
@@ -23,6 +24,10 @@ export type WindowField =
   | 'priceChange6h'
   | 'priceChange24h'
 export type WindowFigures = Pick<DataPoint, WindowField>
+
+/** The figures of the 24-hour window, NaN for unknown. */
+export type DayFigures = Record<'volume24h' | 'buys24h' | 'sells24h', number>
+const DAY_FIELDS = ['volume24h', 'buys24h', 'sells24h'] as const satisfies readonly (keyof DayFigures)[]
 
 /** Sums that a patch may set: later trades are added to it until the window has passed over the patch. */
 const CARRIED: Partial<Record<WindowField, { window: WindowName; of: 'volume' | 'buys' | 'sells' }>> = {
@@ -58,10 +63,14 @@ function windowFrom(
   return intervalStart(nowMs, resolutionMs) - lengthMs + resolutionMs
 }
 
+/** When a window has passed over `atMs`: as everything in a window, only when the window moves. */
+const passesAt = (
+  { lengthMs, resolutionMs }: { lengthMs: number; resolutionMs: number },
+  atMs: number,
+): number => intervalStart(atMs, resolutionMs) + lengthMs
+
 /** The 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFrom = (nowMs: number): number => windowFrom(DAY, nowMs)
-/** When the 24-hour window moves next. */
-export const dayMovesAt = (nowMs: number): number => intervalStart(nowMs, DAY.resolutionMs) + DAY.resolutionMs
 
 export class Windows {
   #bars: BarStore
@@ -72,6 +81,7 @@ export class Windows {
   readonly #lifetimeVolume: Float64Array
   readonly #lifetimeCounts: Float64Array
   #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
+  readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
 
   constructor(bars: BarStore, columns: Columns) {
     this.#bars = bars
@@ -96,32 +106,37 @@ export class Windows {
     }
   }
 
-  volume24h(slot: number, nowMs: number): number | null {
-    const patched = this.#patchedValue(slot, 'volume24h', nowMs)
-    if (patched !== undefined) return patched
+  /** Moves the stored sums of the 24-hour window to where it stands at `nowMs`: only as part of a write. */
+  moveTo(slot: number, nowMs: number): void {
     if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return this.#dayVolume[rowOf(slot)]
   }
 
-  buys24h(slot: number, nowMs: number): number | null {
-    const patched = this.#patchedValue(slot, 'buys24h', nowMs)
-    if (patched !== undefined) return patched
-    if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return buysOf(this.#dayCounts[rowOf(slot)])
-  }
-
-  sells24h(slot: number, nowMs: number): number | null {
-    const patched = this.#patchedValue(slot, 'sells24h', nowMs)
-    if (patched !== undefined) return patched
-    if (this.#dayFrom[rowOf(slot)] !== dayFrom(nowMs)) this.#refreshDay(slot, nowMs)
-    return tradesOf(this.#dayCounts[rowOf(slot)]) - buysOf(this.#dayCounts[rowOf(slot)])
+  /** The figures of the 24-hour window as of `nowMs`. The object is reused. */
+  day(slot: number, nowMs: number): DayFigures {
+    const row = rowOf(slot)
+    const from = dayFrom(nowMs)
+    let volume = this.#dayVolume[row]
+    let counts = this.#dayCounts[row]
+    if (this.#dayFrom[row] !== from) ({ volume, counts } = this.#bars.sum(slot, DAY.index, from))
+    const figures = this.#day
+    const buys = buysOf(counts)
+    figures.volume24h = volume
+    figures.buys24h = buys
+    figures.sells24h = tradesOf(counts) - buys
+    if (this.#patched.has(slot)) {
+      for (const field of DAY_FIELDS) {
+        const patched = this.#patchedValue(slot, field, nowMs)
+        if (patched !== undefined) figures[field] = patched ?? Number.NaN
+      }
+    }
+    return figures
   }
 
   /** The 24-hour window that the sums of `slot` stand for; NaN when a patch rules any of them. */
   windowFromMs(slot: number, nowMs: number): number {
     const patched = this.#patched.get(slot)
     if (patched !== undefined) {
-      for (const field of ['volume24h', 'buys24h', 'sells24h'] as const) {
+      for (const field of DAY_FIELDS) {
         if (this.#patchedValue(slot, field, nowMs) !== undefined) return Number.NaN
       }
     }
@@ -137,6 +152,7 @@ export class Windows {
 
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
   figures(slot: number, priceUsd: number, nowMs: number): WindowFigures {
+    const day = this.day(slot, nowMs)
     const minute = this.#bars.sum(slot, MINUTE.index, windowFrom(MINUTE, nowMs))
     const volume1m = minute.volume
     const trades1m = tradesOf(minute.counts)
@@ -148,9 +164,9 @@ export class Windows {
       volume1m: this.#carried(slot, 'volume1m', volume1m, nowMs),
       volume1h: this.#carried(slot, 'volume1h', this.#volume(slot, '1h', nowMs), nowMs),
       volume6h: this.#carried(slot, 'volume6h', this.#volume(slot, '6h', nowMs), nowMs),
-      volume24h: this.volume24h(slot, nowMs),
-      buys24h: this.buys24h(slot, nowMs),
-      sells24h: this.sells24h(slot, nowMs),
+      volume24h: known(day.volume24h),
+      buys24h: known(day.buys24h),
+      sells24h: known(day.sells24h),
       tradeRate1m: this.#held(slot, 'tradeRate1m', trades1m),
       buySellImbalance1m: this.#held(slot, 'buySellImbalance1m', imbalance),
     }
@@ -166,7 +182,7 @@ export class Windows {
     const carried = value === null ? undefined : CARRIED[field]
     patched[field] = {
       value,
-      untilMs: carried === undefined ? Number.POSITIVE_INFINITY : nowMs + WINDOWS[carried.window].lengthMs,
+      untilMs: carried === undefined ? Number.POSITIVE_INFINITY : passesAt(windowOf(carried.window), nowMs),
       lifetimeAt:
         carried === undefined ? this.#lifetimeCounts[rowOf(slot)] : this.#lifetime(slot, carried.of),
     }
@@ -227,4 +243,6 @@ export class Windows {
   }
 }
 
+/** NaN stands for unknown. */
+const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
 const clamp = (ratio: number): number => Math.min(1, Math.max(-1, ratio))

@@ -8,9 +8,11 @@ export interface Received {
 
 export class MemorySink implements EventSink {
   readonly received: Received[] = []
+  timeMs = 0
   reject: (event: MarketEvent) => EventRejection | null = () => null
 
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
+    this.timeMs = Math.max(this.timeMs, receivedAtMs)
     const rejection = this.reject(event)
     if (rejection === null) this.received.push({ event, receivedAtMs })
     return rejection

@@ -194,7 +194,7 @@ test('a body taken in slices gives the same as one taken at once', async () => {
     const atOnce = new MemorySink()
     const sliced = new MemorySink()
     const expected = ingest(body, type, atOnce, NOW)
-    expect(await ingestInSlices(body, type, sliced, NOW)).toEqual(expected)
+    expect(await ingestInSlices(body, type, sliced, { now: () => NOW })).toEqual(expected)
     expect(sliced.events).toEqual(atOnce.events)
     expect(expected.errors).toHaveLength(100)
   }

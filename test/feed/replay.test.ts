@@ -40,6 +40,27 @@ function fakeClock() {
 }
 
 describe('flat out', () => {
+  test('rows of one recorded time are applied in one turn, so that nobody reads between them', async () => {
+    const perSecond = 3_000
+    const rows = Array.from(
+      { length: 4 * perSecond },
+      (_, at): Row => [1_000 * Math.floor(at / perSecond), 'SPY', 1, 1],
+    )
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
+    const seen = new Set<number>()
+    let isDone = false
+    replay.done.then(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      seen.add(sink.events.filter(({ type }) => type === 'trade').length)
+      await new Promise(setImmediate)
+    }
+    expect([...seen].filter((count) => count % perSecond !== 0)).toEqual([])
+    expect(seen.size).toBeGreaterThan(2)
+  })
+
   test('each row becomes a trade in the order of the file; a symbol is told once, before its first trade', async () => {
     const sink = new MemorySink()
     const parts: Row[][] = [

@@ -1,0 +1,187 @@
+// In: any events, and reads of any kind anywhere between them. Out: proof that reads change nothing: whoever asks at the
+// end gets the same bytes as from an engine that nobody has read before.
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Market } from '../../src/market/market.ts'
+import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../src/schema/bar.ts'
+import type { MarketEvent } from '../../src/schema/event.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { ORDERS, SORTS, TABS } from '../../src/schema/vocabulary.ts'
+
+const MINTS = ['one', 'two', 'three', 'four', 'five'].map(mintOfSymbol)
+const START_MS = 1_772_000_000_000
+const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
+
+/** One has most of the events: what differs shows only where several meet. */
+const mint = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(MINTS[0]) },
+  { weight: 1, arbitrary: fc.constantFrom(...MINTS) },
+)
+/** Often across the end of an interval of a window, or of a window itself. */
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(0) },
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 1_500 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 90_000 }) },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(300_000, 600_000, 900_000, 3_600_000, 21_600_000, 85_800_000, 86_400_000),
+  },
+)
+/** Sums of these depend on the order in which they are added up. */
+const amount = fc.constantFrom(0.1, 0.3, 0.7, 1 / 3)
+const payload = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      type: fc.constant('trade' as const),
+      mint,
+      side: fc.constantFrom('buy' as const, 'sell' as const),
+      tokenAmount: amount,
+      priceUsd: amount,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('token' as const),
+      mint,
+      name: fc.constantFrom('A', 'B'),
+      symbol: fc.constant('S'),
+      totalSupply: fc.constantFrom(1e6, 1e9),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('patch' as const),
+      mint,
+      fields: fc.record(
+        {
+          volume1m: fc.option(amount),
+          volume24h: fc.option(amount),
+          buys24h: fc.option(fc.nat(9)),
+          tradeRate1m: fc.option(fc.nat(9)),
+          priceUsd: fc.option(amount),
+          marketCap: fc.option(amount),
+          solPriceUsd: fc.constantFrom(100, 150),
+          liquidity: fc.option(amount),
+        },
+        { requiredKeys: [] },
+      ),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('solPrice' as const), usd: fc.constantFrom(100, 150) }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('graduated' as const), mint }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('live' as const), mint, isLive: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('analysisCount' as const), mint, count: fc.nat(9) }),
+  },
+)
+const READS = {
+  pages: (market: Market) =>
+    TABS.flatMap((tab) =>
+      SORTS.flatMap((sort) =>
+        ORDERS.map((order) => {
+          const page = market.page({ tab, sort, order, offset: 0, limit: 10 })
+          return [page.ndjson.toString(), page.total, page.version]
+        }),
+      ),
+    ),
+  frozen: (market: Market) => {
+    const list = market.freeze('all', 'hot')
+    return [list.size, list.version, list.page('asc', 0, 10).ndjson.toString()]
+  },
+  changes: (market: Market) =>
+    TABS.map((tab) => market.changesSince(market.oldestSince, tab, 100).ndjson.toString()),
+  items: (market: Market) => MINTS.map((of) => market.item(of)),
+  profiles: (market: Market) => MINTS.map((of) => [market.profile(of), market.enriched(of)]),
+  snapshots: (market: Market) => MINTS.map((of) => market.snapshot(of)),
+  moments: (market: Market) =>
+    MINTS.map((of) => [0, 1, 900, 60_000, 290_000].map((age) => market.asOf(of, market.timeMs - age))),
+  datapoints: (market: Market) => MINTS.map((of) => market.datapoint(of)),
+  datapointTexts: (market: Market) =>
+    MINTS.map((of) => {
+      const text = market.datapointJson(of)
+      return text && [text.json.toString(), text.version]
+    }),
+  bars: (market: Market) =>
+    MINTS.flatMap((of) =>
+      TIMEFRAMES.flatMap((tf) =>
+        BAR_FILLS.map((fill) => market.bars({ mint: of, tf, limit: 50, fromMs: null, toMs: null, fill })),
+      ),
+    ),
+  barTexts: (market: Market) =>
+    MINTS.flatMap((of) =>
+      TIMEFRAMES.flatMap((tf) =>
+        BAR_SHAPES.map((shape) => {
+          const query = { mint: of, tf, limit: 50, fromMs: null, toMs: null, fill: 'none' } as const
+          const text = market.barsText(query, { shape, separator: ',' })
+          return text && [text.settled.toString() + text.open, text.rowCount, text.gaps, text.version]
+        }),
+      ),
+    ),
+} satisfies Record<string, (market: Market) => unknown>
+const KINDS = Object.keys(READS) as (keyof typeof READS)[]
+
+const act = fc.record({ step, payload: fc.option(payload, { freq: 8 }), reads: fc.subarray(KINDS) })
+
+function run(acts: { step: number; payload: object | null; reads: string[] }[], isRead: boolean): Market {
+  // Fewer places than tokens: some give way and come back.
+  const market = new Market({ tokensMax: 4, newWindowMs: 3_600_000, tapeEntriesMax: 4_096 })
+  let atMs = START_MS
+  for (const { step, payload, reads } of acts) {
+    atMs += step
+    if (payload === null) market.advanceTo(atMs)
+    else market.apply({ ...payload, ts: atMs } as MarketEvent, atMs)
+    if (isRead) for (const kind of reads) READS[kind as keyof typeof READS](market)
+  }
+  return market
+}
+
+it('any reads between the events leave every later answer byte for byte as it is without them', () => {
+  fc.assert(
+    fc.property(
+      fc.array(act, { minLength: 1, maxLength: 40, size: 'max' }),
+      fc.shuffledSubarray(KINDS, { minLength: KINDS.length }),
+      (acts, order) => {
+        const read = run(acts, true)
+        const unread = run(acts, false)
+        for (const kind of order)
+          expect(JSON.stringify(READS[kind](read)), kind).toBe(JSON.stringify(READS[kind](unread)))
+      },
+    ),
+    { numRuns: RUNS },
+  )
+})
+
+it('a patched sum passes when its window moves, whoever has read the list before', () => {
+  const read = new Market({ tokensMax: 2 })
+  const unread = new Market({ tokensMax: 2 })
+  const patch: MarketEvent = { type: 'patch', mint: MINTS[0], ts: START_MS, fields: { volume24h: 9 } }
+  const volumes = (market: Market) =>
+    READS.pages(market).map(([ndjson]) => JSON.parse(`${ndjson || '{}'}`).volume_24h_usd)
+  for (const market of [read, unread]) market.apply(patch, START_MS)
+  // The window's end lies 100 s on: the patch is of the interval before it.
+  for (const [ms, volume] of [
+    [86_399_999, 9],
+    [86_400_000 + 99_999, 0],
+  ]) {
+    for (const market of [read, unread]) market.advanceTo(START_MS - 800_000 + ms)
+    expect(volumes(read)).toContain(volume)
+  }
+  expect(volumes(read)).toEqual(volumes(unread))
+})
+
+it('a DataPoint that was read in the same second shows the new price of SOL, under another version', () => {
+  const market = new Market({ tokensMax: 2 })
+  market.apply({ type: 'token', mint: MINTS[0], ts: START_MS, name: 'A', symbol: 'A' }, START_MS)
+  const before = market.datapointJson(MINTS[0])!.version
+  market.apply({ type: 'solPrice', ts: START_MS, usd: 150 }, START_MS)
+  const after = market.datapointJson(MINTS[0])!
+  expect(JSON.parse(after.json.toString()).solPriceUsd).toBe(150)
+  expect(after.version).not.toBe(before)
+})
