@@ -309,7 +309,7 @@ export async function ingestInSlices(
   body: Uint8Array,
   contentType: string | null,
   market: TimedSink,
-  clock: Clock,
+  clock: Pick<Clock, 'now'>,
 ): Promise<IngestResult> {
   const intake = new Intake(market, clock.now())
   const read = bodyReader(body, contentType, intake)

@@ -1,6 +1,7 @@
 // In: a real server, one large body of trades of one token on its way in, and readers meanwhile. Out: proof that what a
 // reader was told stays verifiable while the body goes on.
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
 import { submission, submit } from '../support/submission.ts'
@@ -67,7 +68,7 @@ test('a DataPoint that was served in the very millisecond of a change is validat
   await house.remove()
   let nowMs = 1_900_000_000_000
   const settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0' }
-  house = await openHouse(settings, { clock: { now: () => nowMs } })
+  house = await openHouse(settings, { clock: { ...systemClock, now: () => nowMs } })
   const { client, market } = house
   const key = await client.register()
   const trade = { type: 'trade', mint: MINT, side: 'buy', tokenAmount: 1 }
