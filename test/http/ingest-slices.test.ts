@@ -8,7 +8,6 @@ import { submission, submit } from '../support/submission.ts'
 
 const MINT = mintOfSymbol('one large body')
 const TRADES = 40_000
-const READERS = 8
 const SNAPSHOT = ['priceUsd', 'marketCap', 'volume24h', 'buys24h', 'sells24h', 'snapshotAt'] as const
 
 let house: TestHouse
@@ -49,15 +48,13 @@ test('a DataPoint that was served during one large body is validated in full', a
       isGoingOn = false
     })
   const served = new Map<number, Record<string, number>>()
-  const readOn = async () => {
-    while (isGoingOn) {
-      const { data } = (await client.get(`/api/v1/datapoint?mint=${MINT}`)).body
-      served.set(data.priceUsd, Object.fromEntries(SNAPSHOT.map((name) => [name, data[name]])))
-    }
+  while (isGoingOn) {
+    const data = JSON.parse(house.market.datapointJson(MINT)!.json.toString())
+    served.set(data.priceUsd, Object.fromEntries(SNAPSHOT.map((name) => [name, data[name]])))
+    await new Promise(setImmediate)
   }
-  await Promise.all(Array.from({ length: READERS }, readOn))
   expect((await pushed).body).toMatchObject({ ok: true, accepted: TRADES })
-  expect(served.size, 'the body was read between its slices').toBeGreaterThan(2)
+  expect(served.size, 'the body was read between its slices').toBeGreaterThan(5)
   for (const snapshot of served.values()) {
     const answer = await submit(client, key, submission(MINT, { snapshot }))
     expect(answer.body, answer.text).toMatchObject({ outcome: 'validated', deviationPct: 0 })

@@ -150,9 +150,13 @@ describe('for any sequence of events', () => {
             const actual = datapoint[`volume${name}` as 'volume1m']
             if (!close(actual, expected)) expect([mint, name, actual]).toEqual([mint, name, expected])
           }
-          expect(JSON.parse(market.datapointJson(mint)!.json.toString())).toEqual(
-            JSON.parse(JSON.stringify(datapoint)),
-          )
+          const served = JSON.parse(market.datapointJson(mint)!.json.toString())
+          // It is of when it became true, within this second, and that is when it was in effect.
+          const { snapshotAt } = served
+          expect(snapshotAt).toBeLessThanOrEqual(market.timeMs)
+          expect(snapshotAt).toBeGreaterThanOrEqual(market.timeMs - (market.timeMs % 1_000))
+          expectSnapshot(market.asOf(mint, snapshotAt), market.snapshot(mint))
+          expect(served).toEqual(JSON.parse(JSON.stringify({ ...datapoint, snapshotAt })))
         }
       }),
       RUNS,
