@@ -11,7 +11,7 @@ import type { Feed } from './feed/types.ts'
 import { feedStates, followsRecordedTime, startFeeds, whyNotWarm } from './feeds.ts'
 import { Cursors } from './http/cursors.ts'
 import { FollowHub, type FollowOptions } from './http/follow.ts'
-import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
+import { BODY_MS_MAX, READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { NO_LIMITS, ReadLimits, readerOf } from './http/readers.ts'
 import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
@@ -50,6 +50,7 @@ export interface House {
   market: Market
   store: StoreDoor
   exports: Exporter
+  server: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
   /** Resolves when every feed has delivered what it has at the start. */
   ready: Promise<void>
   /** Resolves when what the market has said of its tokens so far is with the store. */
@@ -64,6 +65,7 @@ export interface HouseOptions {
   /** Bounds of followers that are otherwise too long to wait for. */
   follow?: Partial<FollowOptions>
   exports?: Pick<ExporterOptions, 'msMax' | 'drainMs'>
+  bodyMsMax?: number
 }
 
 export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
@@ -196,6 +198,7 @@ async function furnish(
       return limit === 0 ? NO_LIMITS : reads.count(readerOf(caller, ip), limit, clock.now())
     },
     reuseMs: config.pageAgeMs,
+    bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
     admit: (route) => admit(route, phase),
     checkOperator: (access, key) =>
       checkOperator(access === 'feed' ? config.feedKey : config.adminKey, key, access),
@@ -205,6 +208,7 @@ async function furnish(
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 
+  metrics.read('mintlake_request_bodies_bytes', 'Memory that request bodies take', () => server.bodyBytes())
   records.start()
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(clock.now()), TICK_MS)
   const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
@@ -235,6 +239,7 @@ async function furnish(
     market,
     store,
     exports: exporter,
+    server,
     ready,
     recorded: records.recorded,
     stop: () => {

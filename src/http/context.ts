@@ -29,7 +29,7 @@ export interface Context {
   requestId: string
   /** Address of the client, from a proxy's header only when the proxy is trusted. Asked for before the first wait. */
   ip(): string
-  /** Headers that say how many reads are left. */
+  /** Headers that say how many reads, or registrations, are left. */
   limits: Record<string, string>
   /** The agent asking, when a key was sent; routes that need one are only reached with it. */
   caller: Caller | null

@@ -4,6 +4,23 @@
 export const BODY_BYTES_MAX = 64 * 1024
 /** A push of market events. */
 export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
+/** Bodies of agents and of clients without a key that are under way at once, over all connections: one more is 503. */
+export const BODIES_BYTES_MAX = 16 * 1024 * 1024
+/** The same for one key, or one address without a key, so that nobody fills it alone. */
+export const CLIENT_BODIES_BYTES_MAX = 1024 * 1024
+/** Bodies of feeds and operators under way at once: whoever fills this has a key from the server's owner. */
+export const OPERATOR_BODIES_BYTES_MAX = 64 * 1024 * 1024
+/** What a body is charged from the moment that its head is there: it is also the first size of its buffer. */
+export const BODY_BYTES_CHARGED_MIN = 4 * 1024
+/** A body that is not whole by then is 408. Less than the eight to twelve seconds after which the HTTP engine closes a
+ *  connection that sent less than 16 KiB a second, without an answer. */
+export const BODY_MS_MAX = 7_000
+export const INGEST_BODY_MS_MAX = 60_000
+/** How often bodies are looked at for their time. */
+export const BODY_SWEEP_MS = 250
+/** Of a refused request that closes its connection so much is read before the answer: a connection that is closed while
+ *  its peer still sends is reset, and the answer lost. */
+export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 4 KiB in all,
  *  so this leaves the headers their half. */
 export const QUERY_CHARACTERS_MAX = 2_048

@@ -4,23 +4,16 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { BodyReader, discardBody, tooLarge } from './body.ts'
 import { CompressedForms, codingOf } from './compress.ts'
 import type { Context, HttpAnswer, Method } from './context.ts'
 import { conditional } from './etag.ts'
-import { BODY_BYTES_MAX } from './limits.ts'
+import { Exchange, Exchanges } from './exchange.ts'
+import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
-import { NO_LIMITS } from './readers.ts'
+import { NO_LIMITS, readerOf } from './readers.ts'
 import { give, headsOf, problem, Reply, send } from './reply.ts'
-import {
-  checkBodyType,
-  clientIp,
-  contextOf,
-  keyOf,
-  questionOf,
-  RequestHead,
-  readBody,
-  tooLarge,
-} from './request.ts'
+import { checkBodyType, clientIp, contextOf, keyOf, questionOf, RequestHead } from './request.ts'
 import { RequestIds } from './request-ids.ts'
 import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
 
@@ -40,6 +33,8 @@ export interface PipelinePorts {
   trustedProxies: ReadonlySet<string>
   /** How old an answer may be that is given again, ms; 0: every one is made anew. */
   reuseMs: number
+  /** How long a body may take that the route sets no time for. */
+  bodyMsMax: number
   observe(route: string, status: number, seconds: number): void
   onFault(error: unknown, requestId: string): void
 }
@@ -55,6 +50,8 @@ export interface Pipeline {
   writeAnswered(): void
   /** Requests being answered. */
   inFlight(): number
+  /** Memory charged for request bodies. */
+  bodyBytes(): number
 }
 
 const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
@@ -71,7 +68,8 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   const forms = new CompressedForms()
   const ids = new RequestIds()
   const head = new RequestHead()
-  let inFlight = 0
+  const bodies = new BodyReader()
+  const exchanges = new Exchanges()
 
   /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
   function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string) {
@@ -97,18 +95,19 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     return true
   }
 
-  /** Key, admission, limit, handler: the order of the contract, after method, content type and size. */
-  function dispatch(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
+  /** Key, admission, limit: what the headers alone decide, in the contract's order, after method, content type and size
+   *  and before any of a body is read. Throws to refuse. */
+  function enter(route: Route, context: Context): void {
     const key = keyOf(context.headers.authorization)
     if (route.access === 'read') {
       context.limits = passRead(route, context, key)
-      return route.handle(context)
+      return
     }
     ports.admit(route)
     if (route.access === 'feed' || route.access === 'admin') ports.checkOperator(route.access, key)
     if (route.access === 'researcher') context.caller = ports.admitResearcher(key)
     if (route.access === 'agent') context.caller = ports.authenticate(key)
-    return route.handle(context)
+    route.enter?.(context)
   }
 
   /**
@@ -116,7 +115,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
    * is given at once: a turn of promises costs more than a page.
    */
   function run(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
-    const answer = dispatch(route, context)
+    const answer = route.handle(context)
     const encode = (made: HttpAnswer) => {
       if (made.stream !== undefined) return made
       const coding = codingOf(context.headers.acceptEncoding)
@@ -124,6 +123,39 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       return forms.encoded(answer, coding, coding === null ? null : formOf(route, context, answer))
     }
     return answer instanceof Promise ? answer.then(encode) : encode(answer)
+  }
+
+  /** The route of a request, and what it may know of it. @throws ServiceError 404, 405, 400. */
+  function find(res: HttpResponse, methodName: string, path: string, query: string, reply: Reply) {
+    const method = METHODS[methodName]
+    const found = table.find(path)
+    if (found === null) throw new ServiceError('not_found', `There is nothing at ${path}.`)
+    if (method === 'OPTIONS') return preflight(allowedMethods(found.methods))
+    const route = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
+    if (route === undefined) throw notAllowed(methodName, path, allowedMethods(found.methods))
+    const { forwardedFor } = head
+    const ip = () => clientIp(res, forwardedFor, ports.trustedProxies)
+    const onGone = (act: () => void) => {
+      reply.onClosed = act
+    }
+    return { route, context: contextOf(head, query, route, found.id, path, reply.requestId, ip, onGone) }
+  }
+
+  /** Reads a body once its headers have passed every door. */
+  function readBody(
+    exchange: Exchange,
+    route: Route,
+    context: Context,
+    done: (read: Buffer | ServiceError) => void,
+  ): void {
+    checkBodyType(route, context.headers.contentType)
+    const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = ports.bodyMsMax, access } = route
+    const { announcedBytes } = head
+    if (announcedBytes > bytesMax) throw tooLarge(bytesMax)
+    enter(route, context)
+    const isOperator = access === 'feed' || access === 'admin'
+    const owner = isOperator ? null : readerOf(context.caller, context.ip)
+    exchange.wait(bodies.read(exchange.reply.res, { owner, bytesMax, announcedBytes, msMax }, done))
   }
 
   function answerAnew(
@@ -135,68 +167,53 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     startedAtMs: number,
   ): void {
     const reply = new Reply(res, ids.of(head.requestId), methodName === 'head')
+    const exchange = new Exchange(reply, exchanges)
     let route: Route | undefined
     let context: Context | undefined
-    let waits = false
-    const finish = () => {
-      if (waits) inFlight--
-      waits = false
-    }
-    const wait = () => {
-      if (!waits) inFlight++
-      waits = true
-      reply.outlive(finish)
-    }
     const answer = (made: HttpAnswer) => {
       if (route !== undefined && isWrite(route)) prepared.writeAnswered()
       if (route !== undefined && question !== null && isReusable(made)) {
         prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs)
       }
       send(reply, made, context?.limits ?? NO_LIMITS)
-      finish()
+      exchange.finish()
       ports.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
     }
     const fail = (error: unknown) => {
       if (!(error instanceof ServiceError)) ports.onFault(error, reply.requestId)
       answer(problem(error, path, reply.requestId))
     }
+    const proceed = (chosen: Route, asked: Context) => {
+      exchange.run()
+      try {
+        const made = run(chosen, asked)
+        if (!(made instanceof Promise)) return answer(made)
+        exchange.wait()
+        made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
+      } catch (error) {
+        fail(error)
+      }
+    }
     try {
-      const method = METHODS[methodName]
-      const found = table.find(path)
-      if (found === null) throw new ServiceError('not_found', `There is nothing at ${path}.`)
-      if (method === 'OPTIONS') return void answer(preflight(allowedMethods(found.methods)))
-      const chosen = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
-      if (chosen === undefined) throw notAllowed(methodName, path, allowedMethods(found.methods))
+      const found = find(res, methodName, path, query, reply)
+      if (!('route' in found)) return void answer(found)
+      const { route: chosen, context: asked } = found
       route = chosen
-      const { forwardedFor } = head
-      const ip = () => clientIp(res, forwardedFor, ports.trustedProxies)
-      const onGone = (act: () => void) => {
-        reply.onClosed = act
-      }
-      const asked = contextOf(head, query, chosen, found.id, path, reply.requestId, ip, onGone)
       context = asked
-      const proceed = () => {
-        try {
-          const made = run(chosen, asked)
-          if (!(made instanceof Promise)) return answer(made)
-          wait()
-          made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
-        } catch (error) {
-          fail(error)
-        }
+      if (chosen.method === 'POST') {
+        readBody(exchange, chosen, asked, (read) => {
+          if (read instanceof ServiceError) return fail(read)
+          asked.body = read
+          proceed(chosen, asked)
+        })
+        return
       }
-      if (chosen.method !== 'POST') return void proceed()
-      checkBodyType(chosen, asked.headers.contentType)
-      const bytesMax = chosen.bodyBytesMax ?? BODY_BYTES_MAX
-      if (Number(head.contentLength) > bytesMax) throw tooLarge(bytesMax)
-      wait()
-      readBody(res, bytesMax, (body) => {
-        if (body === null) return fail(tooLarge(bytesMax))
-        asked.body = body
-        proceed()
-      })
+      enter(chosen, asked)
+      proceed(chosen, asked)
     } catch (error) {
-      fail(error)
+      if (answersBeforeBody(head)) return void fail(error)
+      exchange.wait()
+      discardBody(res, () => fail(error))
     }
   }
 
@@ -216,9 +233,14 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     gets: new Map(gets),
     handle: (res, req) => take(res, req, req.getMethod(), req.getUrl()),
     writeAnswered: () => prepared.writeAnswered(),
-    inFlight: () => inFlight,
+    inFlight: () => exchanges.open,
+    bodyBytes: () => bodies.heldBytes,
   }
 }
+
+/** Whether a refusal can be sent while its body is still coming: not where the engine then closes the connection. */
+const answersBeforeBody = ({ hasBody, closes, announcedBytes }: RequestHead): boolean =>
+  !hasBody || !closes || announcedBytes > DISCARDED_BYTES_MAX
 
 const isOpen = ({ access }: Route): boolean => access === 'open' || access === 'read'
 

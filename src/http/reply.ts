@@ -20,6 +20,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   404: '404 Not Found',
   405: '405 Method Not Allowed',
   406: '406 Not Acceptable',
+  408: '408 Request Timeout',
   409: '409 Conflict',
   410: '410 Gone',
   413: '413 Content Too Large',

@@ -16,12 +16,14 @@ export class RequestHead {
   apiKey = ''
   authorization = ''
   cacheControl = ''
+  connection = ''
   contentLength = ''
   contentType = ''
   forwardedFor = ''
   idempotencyKey = ''
   ifNoneMatch = ''
   requestId = ''
+  transferEncoding = ''
 
   /** Reads the headers of `req`; what it lacks is empty. */
   read(req: HttpRequest): this {
@@ -30,12 +32,14 @@ export class RequestHead {
     this.apiKey = ''
     this.authorization = ''
     this.cacheControl = ''
+    this.connection = ''
     this.contentLength = ''
     this.contentType = ''
     this.forwardedFor = ''
     this.idempotencyKey = ''
     this.ifNoneMatch = ''
     this.requestId = ''
+    this.transferEncoding = ''
     req.forEach(this.#take)
     return this
   }
@@ -43,6 +47,20 @@ export class RequestHead {
   /** `Authorization`, or `X-API-Key` in its form. */
   get credentials(): string {
     return this.authorization === '' && this.apiKey !== '' ? `Bearer ${this.apiKey}` : this.authorization
+  }
+
+  /** Bytes that Content-Length announces; 0 without one. */
+  get announcedBytes(): number {
+    return Number(this.contentLength)
+  }
+
+  get hasBody(): boolean {
+    return this.announcedBytes > 0 || this.transferEncoding !== ''
+  }
+
+  /** Whether the engine closes the connection after the answer: it goes by the header's length, so this does too. */
+  get closes(): boolean {
+    return this.connection.length === 'close'.length
   }
 
   /** The first of a name counts. */
@@ -60,6 +78,9 @@ export class RequestHead {
       case 'cache-control':
         this.cacheControl ||= value
         break
+      case 'connection':
+        this.connection ||= value
+        break
       case 'content-length':
         this.contentLength ||= value
         break
@@ -71,6 +92,9 @@ export class RequestHead {
         break
       case 'if-none-match':
         this.ifNoneMatch ||= value
+        break
+      case 'transfer-encoding':
+        this.transferEncoding ||= value
         break
       case 'x-api-key':
         this.apiKey ||= value
@@ -194,28 +218,5 @@ export function checkBodyType({ bodyTypes = ['application/json'] }: Route, conte
   if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return
   throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
     allowed: bodyTypes,
-  })
-}
-
-export const tooLarge = (bytesMax: number) =>
-  new ServiceError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { limit: bytesMax })
-
-/** Gathers a body of at most `bytesMax`; calls back once, with null when there is more. */
-export function readBody(res: HttpResponse, bytesMax: number, done: (body: Buffer | null) => void): void {
-  let chunks: Buffer[] = []
-  let bytes = 0
-  let over = false
-  res.onData((chunk, isLast) => {
-    if (over) return
-    bytes += chunk.byteLength
-    if (bytes > bytesMax) {
-      over = true
-      chunks = []
-      done(null)
-      return
-    }
-    // A copy: the engine reuses the chunk's memory after this call.
-    chunks.push(Buffer.from(new Uint8Array(chunk)))
-    if (isLast) done(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
   })
 }

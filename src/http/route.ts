@@ -12,8 +12,12 @@ export interface Route {
   summary: string
   /** Largest body; 0 where none is read. */
   bodyBytesMax?: number
+  /** How long a body may take to arrive. */
+  bodyMsMax?: number
   /** Content types taken, for routes with a body. */
   bodyTypes?: readonly string[]
+  /** Limits of its own, which the headers alone decide: called before any of the body is read; throws to refuse. */
+  enter?(context: Context): void
   handle(context: Context): HttpAnswer | Promise<HttpAnswer>
 }
 

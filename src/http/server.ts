@@ -20,6 +20,8 @@ export interface HttpServer {
   close(): void
   /** Requests being answered. */
   inFlight(): number
+  /** Memory charged for request bodies. */
+  bodyBytes(): number
 }
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types leave out: without it two servers share a port silently. */
@@ -82,6 +84,7 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
           app.close()
         },
         inFlight: pipeline.inFlight,
+        bodyBytes: pipeline.bodyBytes,
       })
     })
   })

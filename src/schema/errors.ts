@@ -16,6 +16,7 @@ export const ERRORS = {
   token_not_found: { status: 404, title: 'No DataPoint is known for this mint' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
   not_acceptable: { status: 406, title: 'None of the accepted formats is available' },
+  body_timeout: { status: 408, title: 'The body did not arrive in time' },
   idempotency_in_flight: {
     status: 409,
     title: 'A request with this Idempotency-Key is still being answered',
@@ -35,6 +36,7 @@ export const ERRORS = {
   internal: { status: 500, title: 'Internal error' },
   datapoint_unavailable: { status: 503, title: 'The DataPoint holds nothing to compare with yet' },
   store_unavailable: { status: 503, title: 'The store cannot write' },
+  overloaded: { status: 503, title: 'The server holds as much as it may' },
   warming_up: { status: 503, title: 'The server is warming up' },
   draining: { status: 503, title: 'The server is shutting down' },
 } as const satisfies Record<string, { status: number; title: string }>

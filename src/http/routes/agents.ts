@@ -86,11 +86,10 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      handle: async (context) => {
-        const counted = countRegistration(context.ip())
-        const answer = await agents.register(jsonObject(context))
-        return { ...answer, headers: { ...answer.headers, ...counted } }
+      enter: (context) => {
+        context.limits = countRegistration(context.ip())
       },
+      handle: (context) => agents.register(jsonObject(context)),
     },
     {
       method: 'POST',

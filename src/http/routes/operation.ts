@@ -3,7 +3,7 @@
 import type { Agents, Desk } from '../../analysis/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { HttpAnswer } from '../context.ts'
-import { INGEST_BODY_BYTES_MAX } from '../limits.ts'
+import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { jsonObject } from './agents.ts'
 
@@ -41,6 +41,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       access: 'feed',
       summary: 'Push market events, NDJSON or msgpack',
       bodyBytesMax: INGEST_BODY_BYTES_MAX,
+      bodyMsMax: INGEST_BODY_MS_MAX,
       bodyTypes: [
         'application/x-ndjson',
         'application/ndjson',
