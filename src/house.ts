@@ -202,6 +202,10 @@ async function furnish(
     admit: (route) => admit(route, phase),
     checkOperator: (access, key) =>
       checkOperator(access === 'feed' ? config.feedKey : config.adminKey, key, access),
+    checkAnyKey: (key) => {
+      const isOperator = [config.feedKey, config.adminKey].some((own) => own !== '' && isSame(own, key))
+      if (!isOperator) agents.authenticate(key)
+    },
     admitResearcher: (key) => admitResearcher(config.adminKey, key, agents),
     trustedProxies: new Set(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),

@@ -6,6 +6,7 @@ import { C1, Unpackr } from 'msgpackr'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { EventRejection, EventSink, IngestRecord, TradeEvent } from '../schema/event.ts'
+import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../schema/media-types.ts'
 import {
   INGEST_BODY_BYTES_MAX,
   INGEST_ERRORS_MAX,
@@ -32,16 +33,6 @@ export interface IngestResult {
   errors: IngestError[]
 }
 
-const NDJSON_TYPES: ReadonlySet<string> = new Set([
-  'application/x-ndjson',
-  'application/ndjson',
-  'application/jsonl',
-])
-const MSGPACK_TYPES: ReadonlySet<string> = new Set([
-  'application/msgpack',
-  'application/x-msgpack',
-  'application/vnd.msgpack',
-])
 const REJECTION_MESSAGES = {
   late: 'ts: older than the bars still open to late trades',
   sol_price_unknown: 'priceUsd is missing and no solPrice has come yet',
@@ -270,8 +261,8 @@ function bodyReader(body: Uint8Array, contentType: string | null, intake: Intake
     throw new ServiceError('payload_too_large', `The body may hold at most ${INGEST_BODY_BYTES_MAX} bytes.`)
   }
   const mediaType = (contentType ?? '').split(';', 1)[0].trim().toLowerCase()
-  if (NDJSON_TYPES.has(mediaType)) return ndjsonReader(bufferOf(body), intake)
-  if (MSGPACK_TYPES.has(mediaType)) return msgpackReader(bufferOf(body), intake)
+  if (NDJSON_MEDIA_TYPES.includes(mediaType)) return ndjsonReader(bufferOf(body), intake)
+  if (MSGPACK_MEDIA_TYPES.includes(mediaType)) return msgpackReader(bufferOf(body), intake)
   throw new ServiceError(
     'unsupported_media_type',
     'Send application/x-ndjson (a record a line) or application/msgpack.',

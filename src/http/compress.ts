@@ -6,6 +6,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { bytesOf, type HttpAnswer } from './context.ts'
 import { COMPRESSED_FORMS_BYTES_MAX, COMPRESSED_KEPT_BYTES_MAX } from './limits.ts'
 import { Lines } from './lines.ts'
+import { qualityOf } from './negotiate.ts'
 
 /** Below this, headers outweigh what is saved. */
 const COMPRESSED_BYTES_MIN = 1_024
@@ -29,12 +30,12 @@ export function codingOf(acceptEncoding: string): Coding | null {
   const qualities = new Map(
     acceptEncoding.split(',').map((entry) => {
       const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
-      const quality = parameters.find((parameter) => parameter.startsWith('q='))
-      return [name, quality === undefined ? 1 : Number(quality.slice(2))] as const
+      return [name, qualityOf(parameters)] as const
     }),
   )
   const quality = (coding: Coding) => qualities.get(coding) ?? qualities.get('*') ?? 0
-  if (quality('br') === 0 && quality('gzip') === 0) return null
+  const best = Math.max(quality('br'), quality('gzip'))
+  if (best === 0 || best < (qualities.get('identity') ?? 0)) return null
   return quality('br') >= quality('gzip') ? 'br' : 'gzip'
 }
 

@@ -35,12 +35,11 @@ export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): 
         send(reply, problem(error, INGEST_PATH, reply.requestId))
         return
       }
-      const [key, protocol, extensions] = [
-        'sec-websocket-key',
-        'sec-websocket-protocol',
-        'sec-websocket-extensions',
-      ].map((name) => req.getHeader(name))
-      res.upgrade({}, key, protocol, extensions, context)
+      // None of the protocols that a client may offer is spoken here: what it gets is what this file says.
+      const [key, extensions] = ['sec-websocket-key', 'sec-websocket-extensions'].map((name) =>
+        req.getHeader(name),
+      )
+      res.upgrade({}, key, '', extensions, context)
     },
     message: (ws, message, isBinary) => answer(ws, new Uint8Array(message), isBinary, ports),
   })

@@ -56,10 +56,18 @@ function acceptedTypes(accept: string): string[] {
     .split(',')
     .map((entry) => {
       const [type, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
-      const quality = parameters.find((parameter) => parameter.startsWith('q='))
-      return { type, quality: quality === undefined ? 1 : Number(quality.slice(2)) }
+      return { type, quality: qualityOf(parameters) }
     })
     .filter(({ type, quality }) => type !== '' && quality > 0)
     .sort((a, b) => b.quality - a.quality)
     .map(({ type }) => type)
+}
+
+/** How much the client likes an entry whose parameters, in lower case, these are; 0 where it says so or says nothing that is
+ *  a weight (RFC 9110, section 12.4.2). */
+export function qualityOf(parameters: readonly string[]): number {
+  const said = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
+  if (said === undefined) return 1
+  const weight = said === '' ? Number.NaN : Number(said)
+  return weight >= 0 && weight <= 1 ? weight : 0
 }

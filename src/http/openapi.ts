@@ -6,11 +6,13 @@ import { dataPointSchema } from '../schema/datapoint.ts'
 import { ERRORS } from '../schema/errors.ts'
 import { ingestRecordSchema } from '../schema/event.ts'
 import { marketItemSchema } from '../schema/market-item.ts'
+import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../schema/media-types.ts'
 import { MINT_SHAPE } from '../schema/mint.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { NDJSON_TYPE } from './context.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from './encode.ts'
+import { INGEST_PATH } from './ingest-socket.ts'
 import {
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
@@ -177,9 +179,24 @@ const OTHER_FORMATS = { [NDJSON_TYPE]: {}, [MSGPACK_TYPE]: {}, [ARROW_TYPE]: {} 
 /** Reads of what is true of the moment only, and streams: they have no version. */
 const UNVERSIONED: readonly string[] = ['/health', '/readyz', '/metrics', STREAM_PATH, EXPORT_PATH]
 const ETAG = { ETag: { description: 'Its version, for If-None-Match', schema: { type: 'string' } } }
+const contentOf = (types: readonly string[], schema: object) =>
+  Object.fromEntries(types.map((type) => [type, { schema }]))
+/** What a push may be. */
+const PUSHED = {
+  ...contentOf(NDJSON_MEDIA_TYPES, {
+    type: 'string',
+    description: 'One IngestRecord a line, as JSON',
+    contentMediaType: 'application/json',
+    contentSchema: ref('IngestRecord'),
+  }),
+  ...contentOf(MSGPACK_MEDIA_TYPES, {
+    type: 'array',
+    items: ref('IngestRecord'),
+    description: 'An array of records, or records one after another',
+  }),
+}
 const BODIES: Readonly<Record<string, object>> = {
   '/api/v1/analysis/submit': ref('Submission'),
-  '/api/v1/ingest': ref('IngestRecord'),
   '/api/v1/datapoint/batch': {
     type: 'object',
     properties: { mints: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 10 } },
@@ -241,15 +258,15 @@ function operation({ method, path, summary, access }: Route): object {
       ? [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }]
       : []),
   ]
-  const body = BODIES[path]
+  const schema = BODIES[path]
+  const body = path === INGEST_PATH ? PUSHED : schema && contentOf(['application/json'], schema)
   const binary = BINARY[path]
   const isVersioned = method === 'GET' && !UNVERSIONED.includes(path)
   const success = CREATING.includes(path) ? '201' : '200'
   return {
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(method === 'POST' &&
-      body && { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
+    ...(method === 'POST' && body && { requestBody: { required: true, content: body } }),
     ...(access !== 'open' && access !== 'read' && { security: [{ bearer: [] }, { apiKey: [] }] }),
     responses: {
       [success]: {

@@ -27,6 +27,8 @@ export interface PipelinePorts {
   admit(route: Route): void
   /** Throws 401 unless the key of a feed or an operator is right. */
   checkOperator(access: 'feed' | 'admin', key: string): void
+  /** Throws 401 unless the key is one of this server's, of whatever kind. */
+  checkAnyKey(key: string): void
   /** Knows a researcher's key, or the operator's (null); throws 401, or 403 for the key of another. */
   admitResearcher(key: string): Caller | null
   /** Proxies whose X-Forwarded-For is believed. */
@@ -107,6 +109,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     if (route.access === 'feed' || route.access === 'admin') ports.checkOperator(route.access, key)
     if (route.access === 'researcher') context.caller = ports.admitResearcher(key)
     if (route.access === 'agent') context.caller = ports.authenticate(key)
+    if (route.access === 'open' && key !== '') ports.checkAnyKey(key)
     route.enter?.(context)
   }
 

@@ -133,7 +133,7 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
 function protocolOf(offered: string): Protocol | null {
   if (offered === '') return null
   const names = offered.split(',').map((name) => name.trim())
-  const found = names.find((name) => name in STREAM_PROTOCOLS)
+  const found = names.find((name) => Object.hasOwn(STREAM_PROTOCOLS, name))
   if (found !== undefined) return found as Protocol
   throw invalidParameter(
     'Sec-WebSocket-Protocol',

@@ -1,6 +1,7 @@
 // What every answer has in common, over real HTTP: identity, CORS, methods, sizes, types, keys, and the one error shape.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { Packr } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ADMIN_KEY, type Answer, FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
 import { expectProblem, newMint, submission } from '../support/submission.ts'
@@ -186,6 +187,8 @@ describe('an answer that is given again', () => {
   })
 })
 
+const pushTypesOf = ({ body }: Answer): object => body.paths['/api/v1/ingest'].post.requestBody.content
+
 describe('bodies', () => {
   const post = (path: string, body: string, headers: Record<string, string>) =>
     house.client.request('POST', path, body, { ...bearer(key), ...headers })
@@ -210,6 +213,21 @@ describe('bodies', () => {
       'Content-Type': 'Application/JSON; charset=UTF-8',
     })
     expect(answer.status, answer.text).toBe(200)
+  })
+
+  it('a push is NDJSON or msgpack, and no other type reaches it', async () => {
+    const record = { type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' }
+    const push = (type: string, body: string | Uint8Array) =>
+      house.client.request('POST', '/api/v1/ingest', body, { ...bearer(FEED_KEY), 'Content-Type': type })
+    for (const type of ['application/x-ndjson', 'application/ndjson', 'application/jsonl'])
+      expect((await push(type, JSON.stringify(record))).body).toMatchObject({ accepted: 1 })
+    for (const type of ['application/msgpack', 'application/x-msgpack', 'application/vnd.msgpack'])
+      expect((await push(type, new Packr({ useRecords: false }).pack([record]))).body).toMatchObject({
+        accepted: 1,
+      })
+    const refused = await push('application/json', JSON.stringify(record))
+    expectProblem(refused, 'unsupported_media_type')
+    expect(refused.body.allowed).toEqual(Object.keys(pushTypesOf(await get('/openapi.json'))))
   })
 
   it('that is too large is refused though no length was announced', async () => {
@@ -291,6 +309,26 @@ describe('keys', () => {
         }
     for (const none of ['Basic dTpw', 'Bearer', 'Bearer '])
       expectProblem(await get('/api/v1/market', { Authorization: none }), 'invalid_key')
+  })
+
+  it('that is bad is 401 on open paths too, and any good one is let in', async () => {
+    const paths = [
+      '/health',
+      '/readyz',
+      '/metrics',
+      '/openapi.json',
+      '/llms.txt',
+      '/skill.md',
+      '/api/v1/analysis/schema',
+    ]
+    for (const path of paths) {
+      expectProblem(await get(path, bearer(`ps_${'a'.repeat(48)}`)), 'invalid_key')
+      expectProblem(await get(path, { 'X-API-Key': 'x' }), 'invalid_key')
+      for (const good of [key, FEED_KEY, ADMIN_KEY]) expect((await get(path, bearer(good))).status).toBe(200)
+    }
+    const register = (value: string) => house.client.post('/api/v1/keys/register', { name: 'again' }, value)
+    expectProblem(await register('ps_x'), 'invalid_key')
+    expect((await register(key)).status).toBe(201)
   })
 
   it('works as a bearer in any case, and as X-API-Key', async () => {

@@ -2,6 +2,7 @@
 import { Packr, unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FEED_KEY, openHouse, type TestHouse } from '../support/house.ts'
+import { RawSocket } from '../support/raw-socket.ts'
 import { newMint } from '../support/submission.ts'
 
 let house: TestHouse
@@ -49,4 +50,16 @@ it('takes JSON and msgpack frames, and answers each in its own form', async () =
 
 it('opens with the key of the feed only', async () => {
   await next(open('wrong'), 'error')
+})
+
+it('speaks no protocol that a client may offer, and says so', async () => {
+  const socket = new RawSocket(house.url)
+  await socket.write(
+    `GET /api/v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${FEED_KEY}\r\nUpgrade: websocket\r\n` +
+      'Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+      'Sec-WebSocket-Protocol: soap, wamp\r\n\r\n',
+  )
+  expect(await socket.answers(1)).toEqual([101])
+  expect(socket.text.toLowerCase()).not.toContain('sec-websocket-protocol')
+  socket.close()
 })

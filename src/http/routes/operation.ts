@@ -2,6 +2,7 @@
 // push; the operator's word. Never shows a secret.
 import type { Agents, Desk } from '../../analysis/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
+import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
@@ -42,14 +43,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       summary: 'Push market events, NDJSON or msgpack',
       bodyBytesMax: INGEST_BODY_BYTES_MAX,
       bodyMsMax: INGEST_BODY_MS_MAX,
-      bodyTypes: [
-        'application/x-ndjson',
-        'application/ndjson',
-        'application/json',
-        'application/msgpack',
-        'application/x-msgpack',
-        'application/vnd.msgpack',
-      ],
+      bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],
       handle: async ({ body, headers }) => ({
         status: 200,
         body: { ok: true, ...(await ports.ingest(body, headers.contentType)) },
