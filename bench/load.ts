@@ -17,6 +17,7 @@ import type { ServerOptions } from './server.ts'
 
 const SERVER = fileURLToPath(new URL('server.ts', import.meta.url))
 const LOAD = new URL('limits/load.c', import.meta.url)
+const PUSHERS = fileURLToPath(new URL('pushers.ts', import.meta.url))
 const START_TIMEOUT_MS = 120_000
 const END_TIMEOUT_MS = 30_000
 
@@ -97,6 +98,58 @@ export async function measureLoad(server: Running, path: string, options: LoadOp
       p99Ms,
       cpuShare: cpu / seconds,
       rssMiB: rssBytes(server.pid) / 1_048_576,
+    },
+    checksum: `${Math.round(bytes / Math.max(1, answers))} bytes each`,
+  }
+}
+
+/** What a feed pushes. */
+export interface Push {
+  /** Trades in one POST. */
+  perPost: number
+  /** Trades a second. */
+  rate: number
+}
+
+const push = (port: number, { perPost, rate }: Push, seconds: number): Promise<{ accepted: number }> =>
+  jsonOf(
+    ...onCore(1, process.execPath, ['--no-warnings', PUSHERS, ...[port, perPost, rate, seconds].map(String)]),
+  )
+
+/** CPU seconds of a server for each trade that is pushed to it while nobody reads. */
+export async function pushCost(server: Running, pushed: Push, options: RunOptions): Promise<number> {
+  await push(server.port, pushed, options.small ? 0.1 : 1)
+  const before = cpuSeconds(server.pid)
+  const { accepted } = await push(server.port, pushed, options.small ? 0.3 : 3)
+  return (cpuSeconds(server.pid) - before) / accepted
+}
+
+/** Loads a server while trades are pushed to it. @param cost what a trade costs it: taken off what the answers cost. */
+export async function measurePushed(
+  server: Running,
+  path: string,
+  pushed: Push,
+  cost: number,
+  options: LoadOptions,
+): Promise<Measured> {
+  const connections = options.connections ?? 32
+  await load(server.port, path, connections, options.small ? 0.1 : 1)
+  const before = cpuSeconds(server.pid)
+  const seconds = options.small ? 0.3 : 3
+  const [{ answers, bytes, p50Ms, p99Ms }, { accepted }] = await Promise.all([
+    load(server.port, path, connections, seconds),
+    push(server.port, pushed, seconds),
+  ])
+  const cpu = cpuSeconds(server.pid) - before
+  return {
+    metrics: {
+      perCpuSecond: answers / Math.max(0.01, cpu - accepted * cost),
+      perCpuSecondPushesIncluded: answers / Math.max(0.01, cpu),
+      perSecond: answers / seconds,
+      pushedPerSecond: accepted / seconds,
+      pushCostUs: cost * 1e6,
+      p50Ms,
+      p99Ms,
     },
     checksum: `${Math.round(bytes / Math.max(1, answers))} bytes each`,
   }

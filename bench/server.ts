@@ -1,9 +1,9 @@
 // In: which server to be, and options (`node bench/server.ts KIND JSON`). Out: that server on a free port, whose number it
-// prints. `mintlake` is the whole house without limits, its market filled, with trades running in the same process; the
-// others answer the same bytes the way their users would.
+// prints. `mintlake` is the whole house without limits, its market filled, with trades running in the same process, or the
+// market that it serves by default; the others answer the same bytes the way their users would.
 
 import { App, us_socket_local_port } from 'uWebSockets.js'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../src/config.ts'
@@ -18,6 +18,10 @@ export interface ServerOptions {
   pageAgeMs: number
   /** Bytes of the constant answers. */
   body: 'page' | 'datapoint' | 'hello'
+  /** A file of them, in the place of `body`. */
+  bodyFile?: string
+  /** The market that `npm start` serves, in the place of `tokens` that have one trade each. */
+  market?: 'default'
 }
 
 /** What a server must do before it may end. */
@@ -69,6 +73,10 @@ function runTicks(market: Market): void {
 
 /** The bytes that the peers send: those that Mintlake would. */
 function constantBody(): { buffer: Buffer; value: unknown; contentType: string } {
+  if (options.bodyFile !== undefined) {
+    const buffer = readFileSync(options.bodyFile)
+    return { buffer, value: null, contentType: 'application/x-ndjson; charset=utf-8' }
+  }
   if (options.body === 'hello')
     return { buffer: Buffer.from('hello'), value: 'hello', contentType: 'text/plain' }
   const market = new Market({ tokensMax: mints.length })
@@ -92,21 +100,23 @@ function constantBody(): { buffer: Buffer; value: unknown; contentType: string }
 
 async function mintlake(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  const isDefault = options.market === 'default'
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   const house = await startHouse(
     readConfig(
       [
-        ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--quiet', 'true'],
+        ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
+        ...(isDefault ? [] : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
-        ...['--page-age-ms', `${options.pageAgeMs}`, '--tokens-max', `${options.tokens}`],
+        ...['--page-age-ms', `${options.pageAgeMs}`],
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
   )
   stop = house.stop
   await house.ready
-  fill(house.market)
+  if (!isDefault) fill(house.market)
   // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
   await house.recorded()
   await house.store.flushLake()

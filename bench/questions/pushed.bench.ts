@@ -1,0 +1,115 @@
+// In: the default market, as `npm start` serves it, and a feed that pushes 20 000 trades a second to it. Out: its pages of
+// 10, 100 and 500 rows over loopback for each CPU second of the server that the pushes leave, against the same HTTP
+// engine answering one ready buffer of the same bytes.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Comparison, compiled, type Measured, type Question, type RunOptions } from '../frame.ts'
+import { endProgram, measureLoad, measurePushed, pushCost, type Running, startServer } from '../load.ts'
+import type { ServerOptions } from '../server.ts'
+
+const ROWS = [10, 100, 500] as const
+const TRADES_PER_SECOND = 20_000
+const FOLDER = join(tmpdir(), 'mintlake-bench')
+const pathOf = (rows: number) => `/api/v1/market?format=ndjson&limit=${rows}`
+const fileOf = (rows: number) => join(FOLDER, `default-market-${rows}`)
+
+const options: ServerOptions = {
+  market: 'default',
+  tokens: 0,
+  ticksPerSecond: 0,
+  pageAgeMs: 20,
+  body: 'page',
+}
+
+/** One server, and what each of its pages does; their metrics bear the number of rows. */
+async function pages(
+  kind: string,
+  server: (rows: number) => ServerOptions,
+  measure: (running: Running, rows: number) => Promise<Measured>,
+): Promise<Measured> {
+  const metrics: Record<string, number> = {}
+  let running: Running | null = null
+  try {
+    for (const rows of ROWS) {
+      // The peer has one body, so it is another process for each.
+      if (running !== null && kind !== 'mintlake') await endProgram(running)
+      if (running === null || kind !== 'mintlake') running = await startServer(kind, server(rows))
+      const measured = await measure(running, rows)
+      for (const [name, value] of Object.entries(measured.metrics)) metrics[`${name}${rows}`] = value
+    }
+  } finally {
+    if (running !== null) await endProgram(running)
+  }
+  return { metrics, checksum: ROWS.join(' ') }
+}
+
+const quiet = (run: RunOptions) =>
+  pages(
+    'mintlake',
+    () => options,
+    (running, rows) => measureLoad(running, pathOf(rows), run),
+  )
+
+const pushed = (perPost: number) => (run: RunOptions) => {
+  const push = { perPost, rate: run.small ? 1_000 : TRADES_PER_SECOND }
+  let cost: number | null = null
+  return pages(
+    'mintlake',
+    () => options,
+    async (running, rows) => {
+      cost ??= await pushCost(running, push, run)
+      return measurePushed(running, pathOf(rows), push, cost, run)
+    },
+  )
+}
+
+const constant = (run: RunOptions) =>
+  pages(
+    'uws',
+    (rows) => ({ ...options, bodyFile: fileOf(rows) }),
+    (running) => measureLoad(running, '/', run),
+  )
+
+/** The pages of a market that has just started: the bytes that the peer sends. */
+async function savePages(): Promise<void> {
+  compiled(new URL('../limits/load.c', import.meta.url))
+  mkdirSync(FOLDER, { recursive: true })
+  const running = await startServer('mintlake', options)
+  try {
+    for (const rows of ROWS) {
+      const answer = await fetch(`http://127.0.0.1:${running.port}${pathOf(rows)}`)
+      writeFileSync(fileOf(rows), Buffer.from(await answer.arrayBuffer()))
+    }
+  } finally {
+    await endProgram(running)
+  }
+}
+
+const CONSTANT = 'same engine, one constant buffer'
+const comparison = (of: string, rows: number, gate?: number): Comparison => ({
+  title: `default market, ${rows} rows, ${of}`,
+  metric: `perCpuSecond${rows}`,
+  of,
+  against: CONSTANT,
+  unit: 'answers/CPU-s',
+  gate,
+  stretch: gate === undefined ? undefined : 0.95,
+  better: 'higher',
+})
+
+export const question: Question = {
+  name: 'pushed',
+  title: 'pages of the default market, while trades are pushed',
+  rounds: 3,
+  candidates: {
+    'nothing pushed': quiet,
+    'pushed in POSTs of 200': pushed(200),
+    'pushed in POSTs of 20': pushed(20),
+    [CONSTANT]: constant,
+  },
+  comparisons: ['nothing pushed', 'pushed in POSTs of 200', 'pushed in POSTs of 20'].flatMap((of) =>
+    ROWS.map((rows) => comparison(of, rows, of === 'nothing pushed' ? undefined : 0.85)),
+  ),
+  prepare: savePages,
+}
