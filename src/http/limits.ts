@@ -26,10 +26,13 @@ export const DISCARDED_BYTES_MAX = 256 * 1024
 export const QUERY_CHARACTERS_MAX = 2_048
 /** Queries whose parameters are remembered; at the maximum all are forgotten, which costs one reading each. */
 export const QUERIES_READ_MAX = 1_024
-/** Bodies from here on are sent as the socket takes them, not copied for a slow reader. */
-export const STREAMED_BYTES_MIN = 64 * 1024
+/** Bodies from here on are sent as the socket takes them: a slow reader holds the bytes that all share, or the rows. Of a
+ *  smaller one the HTTP engine copies what the socket does not take, which costs less than being called back for it. */
+export const STREAMED_BYTES_MIN = 256 * 1024
 /** So much of a large page is joined at a time: few calls, and it stays in the processor's cache. */
 export const LINES_PART_BYTES = 256 * 1024
+/** Pages up to here are joined, and answers kept to be given again; a larger page is sent from its rows. */
+export const PREPARED_ANSWER_BYTES_MAX = 1024 * 1024
 /** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
 export const PREPARED_ANSWERS_MAX = 4_096
 export const PREPARED_BYTES_MAX = 32 * 1024 * 1024

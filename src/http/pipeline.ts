@@ -48,8 +48,6 @@ export interface Pipeline {
   gets: ReadonlyMap<string, Handler>
   /** Takes every other request. */
   handle: Handler
-  /** A write that came by another way is about to be answered: whoever made it shall read it. */
-  writeAnswered(): void
   /** Requests being answered. */
   inFlight(): number
   /** Memory charged for request bodies. */
@@ -171,12 +169,15 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   ): void {
     const reply = new Reply(res, ids.of(head.requestId), methodName === 'head')
     const exchange = new Exchange(reply, exchanges)
+    const { writes } = prepared
     let route: Route | undefined
     let context: Context | undefined
     const answer = (made: HttpAnswer) => {
-      if (route !== undefined && isWrite(route)) prepared.writeAnswered()
+      if (route !== undefined && isWrite(route) && made.status < 300) {
+        prepared.writeAnswered(route.changes ?? null)
+      }
       if (route !== undefined && question !== null && isReusable(made)) {
-        prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs)
+        prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs, writes)
       }
       send(reply, made, context?.limits ?? NO_LIMITS)
       exchange.finish()
@@ -235,7 +236,6 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   return {
     gets: new Map(gets),
     handle: (res, req) => take(res, req, req.getMethod(), req.getUrl()),
-    writeAnswered: () => prepared.writeAnswered(),
     inFlight: () => exchanges.open,
     bodyBytes: () => bodies.heldBytes,
   }

@@ -125,7 +125,8 @@ export function headsOf(answer: HttpAnswer, ids: RequestIds): { head: Buffer; he
   }
 }
 
-/** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. */
+/** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. A reader who
+ *  is slow to take a large body holds the bytes that all share, no copy. */
 export function give(
   res: HttpResponse,
   { head, headWithoutId, body }: PreparedAnswer,
@@ -140,7 +141,8 @@ export function give(
     res.writeStatus(headWithoutId)
     res.writeHeader('X-Request-Id', ids.of(sentId) + limitsOf(limits))
   }
-  res.end(body)
+  if (body.length < STREAMED_BYTES_MIN) res.end(body)
+  else stream(new Reply(res, sentId), body.length, (at) => body.subarray(at))
 }
 
 /** The headers of a reader's limits, each after a line end. */

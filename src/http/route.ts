@@ -18,6 +18,9 @@ export interface Route {
   bodyTypes?: readonly string[]
   /** Limits of its own, which the headers alone decide: called before any of the body is read; throws to refuse. */
   enter?(context: Context): void
+  /** Of a route that writes: the paths whose answers it changes; any path unless said. None: how old an answer may be
+   *  that is given again bounds how late its writes are read. */
+  changes?: readonly string[]
   handle(context: Context): HttpAnswer | Promise<HttpAnswer>
 }
 

@@ -2,7 +2,7 @@
 // looks at a request: the pipeline does.
 import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
-import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
+import { createPipeline, type PipelinePorts } from './pipeline.ts'
 import { keyOf } from './request.ts'
 import { type StreamRooms, takeStreamSockets } from './stream-socket.ts'
 
@@ -34,20 +34,13 @@ type Listen = (
 ) => void
 
 /** A held feed connection passes the same doors as a push. */
-function socketPorts(
-  ports: ServerPorts,
-  pipeline: Pipeline,
-  ingestFrame: NonNullable<ServerPorts['ingestFrame']>,
-) {
+function socketPorts(ports: ServerPorts, ingestFrame: NonNullable<ServerPorts['ingestFrame']>) {
   const route = ports.routes.find(({ path }) => path === INGEST_PATH)!
   return {
     checkKey: (authorization: string) => ports.checkOperator('feed', keyOf(authorization)),
     admit: () => ports.admit(route),
     onFault: (error: unknown) => ports.onFault(error, 'frame'),
-    ingestFrame: (frame: Uint8Array, isBinary: boolean) => {
-      pipeline.writeAnswered()
-      return ingestFrame(frame, isBinary)
-    },
+    ingestFrame,
   }
 }
 
@@ -56,7 +49,7 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
   const pipeline = createPipeline(ports)
   const app = App()
   takeStreamSockets(app, ports.streams, ports)
-  if (ports.ingestFrame !== null) takeIngestSockets(app, socketPorts(ports, pipeline, ports.ingestFrame))
+  if (ports.ingestFrame !== null) takeIngestSockets(app, socketPorts(ports, ports.ingestFrame))
   for (const [path, handle] of pipeline.gets) app.get(path, handle)
   app.any('/*', pipeline.handle)
 

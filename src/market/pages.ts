@@ -8,8 +8,9 @@ import type { TokenText } from './tokens.ts'
 import type { Page, PageQuery } from './types.ts'
 import { dayFrom } from './windows.ts'
 
-/** Pages kept at once; at the maximum all are forgotten, which costs one join each. */
+/** Pages kept at once, and their bytes; at the maximum all are forgotten, which costs one join each. */
 const PAGES_MAX = 256
+const PAGES_BYTES_MAX = 32 * 1024 * 1024
 /** Of larger pages the newest alone is kept. */
 const SMALL_ROWS_MAX = 1_000
 
@@ -83,6 +84,7 @@ export class PageCache {
   #rankings: Rankings
   #source: RowSource
   #pages = new Map<string, KeptPage>()
+  #pagesBytes = 0
   #large: LargePage | null = null
   #lines: (Buffer | undefined)[] = []
   /** By slot: 1 while its line says what the row is. One byte, so that a writer's note of it stays in the cache. */
@@ -114,10 +116,18 @@ export class PageCache {
       this.#forgetLarge()
       this.#large = { key, page, seq, dayFromMs }
     } else {
-      if (this.#pages.size >= PAGES_MAX) this.#pages.clear()
-      this.#pages.set(key, { page, seq, dayFromMs })
+      this.#keep(key, { page, seq, dayFromMs }, small)
     }
     return page
+  }
+
+  #keep(key: string, kept: KeptPage, replaced: KeptPage | undefined): void {
+    if (this.#pages.size >= PAGES_MAX || this.#pagesBytes + kept.page.bytes > PAGES_BYTES_MAX) {
+      this.#pages.clear()
+      this.#pagesBytes = 0
+    } else this.#pagesBytes -= replaced?.page.bytes ?? 0
+    this.#pages.set(key, kept)
+    this.#pagesBytes += kept.page.bytes
   }
 
   /** Lets go of the memory of what nobody will be given again. */

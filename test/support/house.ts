@@ -18,8 +18,8 @@ export interface Settings {
   [flag: string]: string
 }
 
-/** Limits that only some tests are about are off unless asked for; memory for a whole market would cost each house a third
- *  of its start. */
+/** Limits that only some tests are about are off unless asked for, and no answer is given again: tests read what they have
+ *  just pushed. Memory for a whole market would cost each house a third of its start. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -30,6 +30,7 @@ const DEFAULTS: Settings = {
   'lake-flush-ms': '0',
   'tokens-max': '5000',
   'drain-notice-ms': '0',
+  'page-age-ms': '0',
 }
 
 const flagsOf = (settings: Settings, dataDir: string): string[] =>

@@ -6,6 +6,7 @@ import type { Context, HttpAnswer } from '../context.ts'
 import { BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX } from '../limits.ts'
 import { wholeNumber } from '../parameters.ts'
 import type { Route } from '../route.ts'
+import { MARKET_PATH } from './market.ts'
 
 export interface AgentPorts {
   agents: Agents
@@ -46,6 +47,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/analysis/submit',
       access: 'agent',
       summary: 'Submit an analysis and earn XP',
+      changes: [MARKET_PATH, '/api/v1/analysis', '/api/v1/agents/leaderboard'],
       handle: ({ caller, body, headers }) =>
         desk.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
     },
@@ -118,6 +120,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
+      changes: ['/api/v1/agents/leaderboard'],
       handle: async (context) =>
         ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
     },

@@ -14,7 +14,7 @@ import {
   BATCH_MINTS_MAX,
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
-  STREAMED_BYTES_MIN,
+  PREPARED_ANSWER_BYTES_MAX,
 } from '../limits.ts'
 import { Lines } from '../lines.ts'
 import { type Format, formatOf } from '../negotiate.ts'
@@ -23,6 +23,7 @@ import type { Route } from '../route.ts'
 import { marketRequest } from '../stream-request.ts'
 import { streamRoute } from '../stream-socket.ts'
 
+export const MARKET_PATH = '/api/v1/market'
 export const CACHE_ONE_SECOND = 'public, max-age=1'
 const NEWLINE = 10
 const COMMA = 44
@@ -43,7 +44,7 @@ export function marketRoutes(rooms: MarketRooms): Route[] {
   return [
     {
       method: 'GET',
-      path: '/api/v1/market',
+      path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
       handle: (context) => list(rooms, context),
@@ -138,7 +139,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
 
 /** A large page goes out line by line. */
 const linesOf = (page: Page): Buffer | Lines =>
-  page.bytes < STREAMED_BYTES_MIN ? page.ndjson : new Lines(page)
+  page.bytes <= PREPARED_ANSWER_BYTES_MAX ? page.ndjson : new Lines(page)
 
 const itemsOf = ({ ndjson }: Page): MarketItem[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)

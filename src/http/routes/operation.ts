@@ -41,6 +41,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       path: '/api/v1/ingest',
       access: 'feed',
       summary: 'Push market events, NDJSON or msgpack',
+      changes: [],
       bodyBytesMax: INGEST_BODY_BYTES_MAX,
       bodyMsMax: INGEST_BODY_MS_MAX,
       bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],
