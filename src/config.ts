@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
+import { PROVIDER_REQUESTS_PER_SECOND_MAX } from './feed/limits.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
 import { safeParse } from './lib/safe-parse.ts'
 import { DISK_RESERVE_MB_DEFAULT } from './store/limits.ts'
@@ -227,6 +228,20 @@ export const SETTINGS = {
   birdeyeKey: secret(
     'BIRDEYE_KEY',
     'API key of Birdeye, the security provider; without it the enriched fields come from patches alone',
+  ),
+  birdeyeUrl: setting(
+    'birdeye-url',
+    'BIRDEYE_URL',
+    'https://public-api.birdeye.so',
+    address('http', 'https'),
+    'Address of Birdeye’s API',
+  ),
+  birdeyeRate: setting(
+    'birdeye-rate',
+    'BIRDEYE_RATE',
+    '1',
+    wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX),
+    'Requests a second that Birdeye’s plan allows; a token takes two, and what is beyond waits, the latest traded first',
   ),
   solPrice: setting(
     'sol-price',

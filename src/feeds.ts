@@ -1,22 +1,53 @@
 // In: the configuration. Out: the feeds it names, running into the market. A part of the house: it alone knows which
 // upstream needs which setting. Never knows a route or a table.
 import type { Config } from './config.ts'
+import { Birdeye } from './feed/birdeye.ts'
 import { startPumpPortal } from './feed/pumpportal.ts'
+import type { TimedSink } from './feed/push.ts'
 import { startReplay } from './feed/replay.ts'
 import { type SecurityFeed, startSecurity } from './feed/security.ts'
 import { startSimulator } from './feed/simulator.ts'
+import { startSolPrice } from './feed/sol-price.ts'
 import type { Feed } from './feed/types.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { EventSink } from './schema/event.ts'
 
-/** Starts every feed of the configuration, and the security provider when there is a key for it. */
-export async function startFeeds(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed[]> {
-  const security =
-    config.birdeyeKey === '' ? null : startSecurity({ apiKey: config.birdeyeKey }, sink, clock, log)
-  const feeds: Feed[] = security === null ? [] : [security]
+export interface Feeds {
+  feeds: Feed[]
+  /** Where pushed events go: to the market, and what they launch or trade is asked for at the security provider. */
+  pushed: TimedSink
+}
+
+/** Starts every feed of the configuration; with a key for it the security provider, and the price of SOL that it tells. */
+export async function startFeeds(config: Config, sink: TimedSink, clock: Clock, log: Log): Promise<Feeds> {
+  const { birdeyeKey: apiKey, birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = config
+  // Until a feed tells a better one. In a replay of old data the market's time is the data's, and the clock says nothing.
+  const nowMs = followsRecordedTime(config) ? 0 : clock.now()
+  if (config.solPrice !== null)
+    sink.apply({ type: 'solPrice', ts: nowMs, usd: config.solPrice, source: 'setting' }, nowMs)
+  const birdeye = asksProvider(config) ? new Birdeye({ apiKey, baseUrl, requestsPerSecond }) : null
+  const security = birdeye && startSecurity({ birdeye }, sink, clock, log)
+  const feeds: Feed[] = []
+  if (birdeye !== null && security !== null)
+    feeds.push(security, startSolPrice({ birdeye }, sink, clock, log))
   for (const feed of config.feeds) feeds.push(await start(feed, config, sink, security, clock, log))
-  return feeds
+  return { feeds, pushed: security === null ? sink : watchedBy(security, sink) }
+}
+
+function watchedBy(security: SecurityFeed, market: TimedSink): TimedSink {
+  const { apply } = security.watch(market)
+  return {
+    apply,
+    get timeMs() {
+      return market.timeMs
+    },
+  }
+}
+
+/** Whether there is a key for the security provider, and tokens that it can know: none of a simulation, none of the past. */
+function asksProvider({ birdeyeKey, feeds, feedKey }: Config): boolean {
+  return birdeyeKey !== '' && (feeds.includes('pumpportal') || feedKey !== '')
 }
 
 /** In a replay of old data the data's own time is the market's; everywhere else the market follows the clock. */
@@ -49,19 +80,14 @@ async function start(
   switch (feed) {
     case 'simulator': {
       const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
-      return startSimulator({ seed, tokens, tradesPerSecond }, sink, clock, log)
+      return startSimulator({ seed, tokens, tradesPerSecond }, simulated(sink), clock, log)
     }
     case 'pumpportal': {
-      const { pumpportalKey, pumpportalUrl: url, solPrice: solPriceUsd } = config
+      const { pumpportalKey, pumpportalUrl: url } = config
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
       warnOfWhatIsMissing(config, log)
       // What is launched or traded is what agents will ask for: its security fields are fetched ahead of them.
-      return startPumpPortal(
-        { url, apiKey, solPriceUsd, random: Math.random },
-        security?.watch(sink) ?? sink,
-        clock,
-        log,
-      )
+      return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
     case 'replay':
       return replay(config, sink, clock, log)
@@ -84,6 +110,12 @@ function warnOfWhatIsMissing({ pumpportalKey, birdeyeKey, solPrice }: Config, lo
       'no trade of PumpPortal has a price in USD, and none is taken, before there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price, or push one',
     )
 }
+
+/** A price of SOL that is made up says so. */
+const simulated = (sink: EventSink): EventSink => ({
+  apply: (event, receivedAtMs) =>
+    sink.apply(event.type === 'solPrice' ? { ...event, source: 'simulator' } : event, receivedAtMs),
+})
 
 async function replay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
   // The reader brings DuckDB into this thread: only a replay pays for that.

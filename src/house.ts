@@ -136,7 +136,7 @@ async function furnish(
       market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs),
   })
 
-  const feeds = await startFeeds(config, market, clock, log)
+  const { feeds, pushed } = await startFeeds(config, market, clock, log)
   let phase: Phase = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
@@ -181,7 +181,7 @@ async function furnish(
       feedStates: () => feedStates(feeds),
       metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
-        ...(await ingestInSlices(body, contentType, market, clock)),
+        ...(await ingestInSlices(body, contentType, pushed, clock)),
       }),
     }),
   ]
@@ -191,7 +191,7 @@ async function furnish(
     ingestFrame:
       config.feedKey === ''
         ? null
-        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, market, clock.now()) }),
+        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, clock.now()) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip) => {
       const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
@@ -291,6 +291,7 @@ async function health(
     simulated: described.some((feed) => feed.simulated),
     feeds: described,
     pushIngest: config.feedKey !== '',
+    solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },
     market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
     // A store in trouble is told of, in time: it is no reason for the server to seem dead.
     store: await storeStatus(),

@@ -2,6 +2,7 @@
 // requests a second and at once, each with a timeout and a bound on its size. Never logs the key, never caches.
 import pLimit from 'p-limit'
 import { z } from 'zod'
+import { assert } from '../lib/assert.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import {
   PROVIDER_ANSWER_BYTES_MAX,
@@ -15,9 +16,9 @@ import { wait } from './wait.ts'
 
 export interface BirdeyeOptions {
   apiKey: string
-  baseUrl?: string
+  baseUrl: string
   /** As the plan allows: 1 to 100. */
-  requestsPerSecond?: number
+  requestsPerSecond: number
   timeoutMs?: number
 }
 
@@ -33,63 +34,67 @@ export type BirdeyeFault =
   | 'malformed'
   | 'stopped'
 
-export const BIRDEYE_URL = 'https://public-api.birdeye.so'
-export const BIRDEYE_REQUESTS_PER_SECOND = 1
-
 const envelope = z.object({ success: z.literal(true), data: z.record(z.string(), z.unknown()) })
 const failed = (fault: BirdeyeFault): BirdeyeAnswer => ({ data: null, fault })
 
+/** The one client of a plan: all that ask share its rate. */
 export class Birdeye {
+  readonly requestsPerSecond: number
   private readonly options: BirdeyeOptions
   private readonly baseUrl: string
-  private readonly signal: AbortSignal
   private readonly limit = pLimit(PROVIDER_CONCURRENCY)
   private readonly intervalMs: number
   /** Monotonic: the earliest moment of the next request. */
   private nextAtMs = 0
 
-  /** @param signal ends everything: open requests, and those that wait. */
-  constructor(options: BirdeyeOptions, signal: AbortSignal) {
-    const { requestsPerSecond = BIRDEYE_REQUESTS_PER_SECOND } = options
+  constructor(options: BirdeyeOptions) {
+    const { requestsPerSecond, baseUrl } = options
+    const isAllowed = requestsPerSecond > 0 && requestsPerSecond <= PROVIDER_REQUESTS_PER_SECOND_MAX
+    assert(isAllowed, `a plan allows up to ${PROVIDER_REQUESTS_PER_SECOND_MAX} requests a second`)
     this.options = options
-    this.baseUrl = (options.baseUrl ?? BIRDEYE_URL).replace(/\/$/, '')
-    this.intervalMs = 1_000 / Math.min(Math.max(requestsPerSecond, 0.01), PROVIDER_REQUESTS_PER_SECOND_MAX)
-    this.signal = signal
+    this.baseUrl = baseUrl.replace(/\/+$/, '')
+    this.requestsPerSecond = requestsPerSecond
+    this.intervalMs = 1_000 / requestsPerSecond
   }
 
-  /** The answer to `GET path?address=...`. Never rejects for what the world does. */
-  get(path: string, address: string): Promise<BirdeyeAnswer> {
+  /**
+   * The answer to `GET path?address=...`. Never rejects for what the world does.
+   * @param signal ends the request, or its waiting for a turn.
+   */
+  get(path: string, address: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
     return this.limit(async () => {
-      await this.turn()
-      if (this.signal.aborted) return failed('stopped')
-      return this.request(`${this.baseUrl}${path}?address=${encodeURIComponent(address)}`)
+      await this.turn(signal)
+      if (signal.aborted) return failed('stopped')
+      return this.request(`${this.baseUrl}${path}?address=${encodeURIComponent(address)}`, signal)
     })
   }
 
-  private async turn(): Promise<void> {
+  private async turn(signal: AbortSignal): Promise<void> {
     for (;;) {
       const nowMs = performance.now()
       if (nowMs >= this.nextAtMs) {
-        this.nextAtMs = nowMs + this.intervalMs
+        // A timer that rings late must not slow the pace down.
+        const lateMs = nowMs - this.nextAtMs
+        this.nextAtMs = nowMs + this.intervalMs - (lateMs < this.intervalMs ? lateMs : 0)
         return
       }
-      if (this.signal.aborted) return
-      await wait(this.nextAtMs - nowMs, this.signal)
+      if (signal.aborted) return
+      await wait(this.nextAtMs - nowMs, signal)
     }
   }
 
-  private async request(url: string): Promise<BirdeyeAnswer> {
+  private async request(url: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
     const timeout = AbortSignal.timeout(this.options.timeoutMs ?? PROVIDER_TIMEOUT_MS)
     try {
       const response = await fetch(url, {
         headers: { 'X-API-KEY': this.options.apiKey, 'x-chain': 'solana', accept: 'application/json' },
-        signal: AbortSignal.any([timeout, this.signal]),
-        redirect: 'error',
+        signal: AbortSignal.any([timeout, signal]),
+        redirect: 'manual',
       })
       const body = await boundedText(response)
       return body === null ? failed('malformed') : this.read(response, body)
     } catch {
-      return failed(this.signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable')
+      return failed(signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable')
     }
   }
 

@@ -67,16 +67,18 @@ export const PROVIDER_TIMEOUT_MS = 5_000
 /** An answer is good for at least this long; so is a failure. */
 export const PROVIDER_TTL_MS_MIN = 60_000
 /** Requests open at once. */
-export const PROVIDER_CONCURRENCY = 8
+export const PROVIDER_CONCURRENCY = 64
 /** The largest plan. */
 export const PROVIDER_REQUESTS_PER_SECOND_MAX = 100
-/** Tokens waiting for an answer; more are not taken: whoever trades will be asked for again. */
-export const PROVIDER_WAITING_MAX = 512
+/** Tokens waiting for their turn; one more displaces the one that was traded longest ago, which the next trade wants anew. */
+export const PROVIDER_WAITING_MAX = 4_096
 /** Tokens whose answer is remembered as fresh; at the maximum the older half may be asked for again. */
 export const PROVIDER_FRESH_MAX = 50_000
 /** A provider that refuses for its rate is left alone for so long, or as long as it says, up to the second. */
 export const PROVIDER_PAUSE_MS = 2_000
 export const PROVIDER_PAUSE_MS_MAX = 60_000
+/** A log line that says the same of the provider again comes at most so often. */
+export const PROVIDER_LOG_EVERY_MS = 30_000
 
 assert(INGEST_FRAME_BYTES_MAX <= INGEST_BODY_BYTES_MAX, 'a frame is never larger than a body')
 assert(SIMULATOR_TICK_MS < SIMULATOR_LAG_MS_MAX, 'the simulator ticks more often than it gives up')

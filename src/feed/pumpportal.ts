@@ -23,8 +23,6 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming> {
   url: string
   /** Needed for trades; without it launches and migrations alone are told. */
   apiKey?: string | null
-  /** Price of one SOL, USD, until a better one comes: PumpPortal tells none, and no trade has a USD price without. */
-  solPriceUsd?: number | null
   tradeKeysMax?: number
   reconnectMsMin?: number
   reconnectMsMax?: number
@@ -104,10 +102,6 @@ class PumpPortal implements Feed {
     this.log = log
     this.stateSinceMs = clock.now()
     this.ready = this.settled.promise
-    if (options.solPriceUsd) {
-      const usd = options.solPriceUsd
-      this.tally.apply({ type: 'solPrice', ts: clock.now(), usd, source: 'setting' }, clock.now())
-    }
     this.running = this.run()
   }
 

@@ -1,17 +1,25 @@
 // In: mints that are traded. Out: patches with their nine enriched fields, as the security provider (Birdeye) gives them.
-// What the provider does not say is null. Each mint is asked for once at a time and not again while its answer is fresh;
-// never from inside a submission.
+// What the provider does not say is null. Each mint is asked for once at a time and not again while its answer is fresh; what
+// the plan's rate does not allow yet waits, the latest traded first. Never from inside a submission.
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Enriched } from '../schema/datapoint.ts'
 import type { EventSink } from '../schema/event.ts'
-import { Birdeye, type BirdeyeAnswer, type BirdeyeOptions } from './birdeye.ts'
-import { PROVIDER_FRESH_MAX, PROVIDER_TTL_MS_MIN, PROVIDER_WAITING_MAX } from './limits.ts'
+import type { Birdeye, BirdeyeAnswer } from './birdeye.ts'
+import {
+  PROVIDER_FRESH_MAX,
+  PROVIDER_LOG_EVERY_MS,
+  PROVIDER_TTL_MS_MIN,
+  PROVIDER_WAITING_MAX,
+} from './limits.ts'
+import { RecencyQueue } from './recency-queue.ts'
 import { RecentMap } from './recent-map.ts'
+import { Seldom } from './seldom.ts'
 import { Tally } from './tally.ts'
 import type { Feed, FeedLog, FeedStatus } from './types.ts'
 
-export interface SecurityOptions extends BirdeyeOptions {
+export interface SecurityOptions {
+  birdeye: Birdeye
   /** How long an answer is good for: at least a minute. */
   ttlMs?: number
   waitingMax?: number
@@ -20,7 +28,7 @@ export interface SecurityOptions extends BirdeyeOptions {
 export interface SecurityFeed extends Feed {
   /** Says that a mint's fields are wanted. Returns at once; asking again while the answer is fresh costs nothing. */
   want(mint: string): void
-  /** As `want`, and resolves when the answer is in the market, or there is none. */
+  /** As `want`, and resolves when the answer is in the market, there is none, or the mint gave way to others. */
   resolve(mint: string): Promise<void>
   /** A sink that passes everything on and wants the fields of what is launched or traded. */
   watch(sink: EventSink): EventSink
@@ -79,15 +87,34 @@ export function enrichedOf(security: Data | null, overview: Data | null): Enrich
   }
 }
 
+/** Tokens asked for at once, two requests each: as many as keep the plan busy at half a second an answer. The rest wait where
+ *  the latest trade still decides who is next. */
+const asksMaxOf = (requestsPerSecond: number): number => Math.max(1, Math.ceil(requestsPerSecond / 4))
+
+interface Ask {
+  done: Promise<void>
+  settle(): void
+}
+
 class Security implements SecurityFeed {
   readonly ready = Promise.resolve()
-  private readonly open = new Map<string, Promise<void>>()
-  private readonly askedAtMs = new RecentMap<number>(PROVIDER_FRESH_MAX)
+  /** By mint: those that wait, and those that are being asked for. */
+  private readonly asks = new Map<string, Ask>()
+  private readonly waiting: RecencyQueue
+  /** By mint, monotonic. */
+  private readonly freshUntilMs = new RecentMap<number>(PROVIDER_FRESH_MAX)
   private readonly faults: Record<string, number> = {}
-  private notTaken = 0
+  private asking = 0
+  private displaced = 0
   private top10Outside = 0
+  private latestAnswerAtMs: number | null = null
+  private latestError: { message: string; atMs: number } | null = null
+  private readonly lines = {
+    fault: new Seldom(PROVIDER_LOG_EVERY_MS),
+    displaced: new Seldom(PROVIDER_LOG_EVERY_MS),
+  }
   private readonly ttlMs: number
-  private readonly waitingMax: number
+  private readonly asksMax: number
   private readonly birdeye: Birdeye
   private readonly tally: Tally
   private readonly clock: Clock
@@ -95,46 +122,98 @@ class Security implements SecurityFeed {
   private readonly stopping = new AbortController()
 
   constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
-    this.ttlMs = options.ttlMs ?? SECURITY_TTL_MS
-    assert(this.ttlMs >= PROVIDER_TTL_MS_MIN, `an answer is kept for at least ${PROVIDER_TTL_MS_MIN} ms`)
-    this.waitingMax = options.waitingMax ?? PROVIDER_WAITING_MAX
-    this.birdeye = new Birdeye(options, this.stopping.signal)
+    const { birdeye, ttlMs = SECURITY_TTL_MS, waitingMax = PROVIDER_WAITING_MAX } = options
+    assert(ttlMs >= PROVIDER_TTL_MS_MIN, `an answer is kept for at least ${PROVIDER_TTL_MS_MIN} ms`)
+    this.ttlMs = ttlMs
+    this.birdeye = birdeye
+    this.asksMax = asksMaxOf(birdeye.requestsPerSecond)
+    this.waiting = new RecencyQueue(waitingMax)
     this.tally = new Tally(sink)
     this.clock = clock
     this.log = log
   }
 
   want(mint: string): void {
-    void this.resolve(mint)
+    if (this.asks.has(mint)) {
+      if (this.waiting.has(mint)) this.waiting.want(mint)
+      return
+    }
+    if (this.stopping.signal.aborted || this.isFresh(mint)) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.asks.set(mint, { done: promise, settle: resolve })
+    this.wait(mint)
+    this.proceed()
   }
 
   resolve(mint: string): Promise<void> {
-    const open = this.open.get(mint)
-    if (open !== undefined) return open
-    const askedAtMs = this.askedAtMs.get(mint)
-    const isFresh = askedAtMs !== undefined && this.clock.now() - askedAtMs < this.ttlMs
-    if (isFresh || this.stopping.signal.aborted) return Promise.resolve()
-    if (this.open.size >= this.waitingMax) {
-      this.notTaken++
-      return Promise.resolve()
-    }
-    const asking = this.ask(mint).finally(() => this.open.delete(mint))
-    this.open.set(mint, asking)
-    return asking
+    this.want(mint)
+    return this.asks.get(mint)?.done ?? Promise.resolve()
   }
 
+  private isFresh(mint: string): boolean {
+    return this.clock.monotonicMs() < (this.freshUntilMs.get(mint) ?? Number.NEGATIVE_INFINITY)
+  }
+
+  private wait(mint: string): void {
+    const displaced = this.waiting.want(mint)
+    if (displaced === null) return
+    this.displaced++
+    this.settle(displaced)
+    const unsaid = this.lines.displaced.due(this.clock.monotonicMs())
+    if (unsaid !== null)
+      this.log.warn(
+        { feed: 'security', displaced: this.displaced, unsaid },
+        'more tokens are traded than the plan of the provider allows to ask for: those traded longest ago give way',
+      )
+  }
+
+  private settle(mint: string): void {
+    this.asks.get(mint)?.settle()
+    this.asks.delete(mint)
+  }
+
+  /** Asks for as many of those that wait as may be asked for now. */
+  private proceed(): void {
+    while (this.asking < this.asksMax && !this.stopping.signal.aborted) {
+      const mint = this.waiting.take()
+      if (mint === null) return
+      this.asking++
+      void this.ask(mint).finally(() => {
+        this.asking--
+        this.proceed()
+      })
+    }
+  }
+
+  /** Never rejects. */
   private async ask(mint: string): Promise<void> {
-    const [security, overview] = await Promise.all([
-      this.birdeye.get('/defi/token_security', mint),
-      this.birdeye.get('/defi/token_overview', mint),
-    ])
-    if (this.stopping.signal.aborted) return
-    const nowMs = this.clock.now()
-    this.askedAtMs.set(mint, nowMs)
-    this.count(security)
-    this.count(overview)
+    try {
+      const { signal } = this.stopping
+      const [security, overview] = await Promise.all([
+        this.birdeye.get('/defi/token_security', mint, signal),
+        this.birdeye.get('/defi/token_overview', mint, signal),
+      ])
+      if (signal.aborted) return
+      this.count(security)
+      this.count(overview)
+      const isLimited = security.fault === 'rate_limited' || overview.fault === 'rate_limited'
+      // Asked too early, not answered: it waits again, and the client pauses.
+      if (isLimited) this.wait(mint)
+      else this.take(mint, security, overview)
+    } catch (error) {
+      this.log.error({ feed: 'security', err: error }, 'an answer of the provider could not be taken')
+    } finally {
+      if (!this.waiting.has(mint)) this.settle(mint)
+    }
+  }
+
+  private take(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
+    const isMissing = security.data === null && overview.data === null
+    this.freshUntilMs.set(mint, this.clock.monotonicMs() + (isMissing ? PROVIDER_TTL_MS_MIN : this.ttlMs))
     // With both answers missing there is nothing to say: what was known keeps its date, what was not stays null.
-    if (security.data === null && overview.data === null) return
+    if (isMissing) return
+    const nowMs = this.clock.now()
+    this.latestAnswerAtMs = nowMs
     if (top10PercentOf(security.data?.top10HolderPercent).isOutside) this.top10Outside++
     const fields = {
       ...enrichedOf(security.data, overview.data),
@@ -146,9 +225,10 @@ class Security implements SecurityFeed {
 
   private count({ fault }: BirdeyeAnswer): void {
     if (fault === null) return
-    if (this.faults[fault] === undefined)
-      this.log.warn({ feed: 'security', fault }, 'the provider gave no answer')
     this.faults[fault] = (this.faults[fault] ?? 0) + 1
+    this.latestError = { message: fault, atMs: this.clock.now() }
+    const unsaid = this.lines.fault.due(this.clock.monotonicMs())
+    if (unsaid !== null) this.log.warn({ feed: 'security', fault, unsaid }, 'the provider gave no answer')
   }
 
   watch(sink: EventSink): EventSink {
@@ -163,7 +243,9 @@ class Security implements SecurityFeed {
 
   async stop(): Promise<void> {
     this.stopping.abort()
-    await Promise.all(this.open.values())
+    const open = [...this.asks]
+    for (const [mint] of open) if (this.waiting.has(mint)) this.settle(mint)
+    await Promise.all(open.map(([, { done }]) => done))
   }
 
   describe(): FeedStatus {
@@ -172,8 +254,12 @@ class Security implements SecurityFeed {
       state: this.stopping.signal.aborted ? 'stopped' : 'running',
       simulated: false,
       source: SOURCE,
-      waiting: this.open.size,
-      notTaken: this.notTaken,
+      requestsPerSecond: this.birdeye.requestsPerSecond,
+      asking: this.asking,
+      waiting: this.waiting.size,
+      displaced: this.displaced,
+      latestAnswerAtMs: this.latestAnswerAtMs,
+      latestError: this.latestError,
       faults: { ...this.faults },
       top10Outside: this.top10Outside,
       accepted: this.tally.accepted,

@@ -3,12 +3,15 @@
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EventSink } from '../schema/event.ts'
-import { Birdeye, type BirdeyeOptions } from './birdeye.ts'
+import type { Birdeye } from './birdeye.ts'
+import { PROVIDER_LOG_EVERY_MS } from './limits.ts'
+import { Seldom } from './seldom.ts'
 import { Tally } from './tally.ts'
 import type { Feed, FeedLog, FeedStatus } from './types.ts'
 import { wait } from './wait.ts'
 
-export interface SolPriceOptions extends BirdeyeOptions {
+export interface SolPriceOptions {
+  birdeye: Birdeye
   everyMs?: number
 }
 
@@ -17,50 +20,85 @@ const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /** Starts asking. It is ready after the first answer, good or not. */
 export function startSolPrice(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog): Feed {
-  const { everyMs = SOL_PRICE_EVERY_MS } = options
-  assert(everyMs > 0, 'the price is asked for at an interval')
-  const stopping = new AbortController()
-  const birdeye = new Birdeye(options, stopping.signal)
-  const tally = new Tally(sink)
-  const settled = Promise.withResolvers<void>()
+  return new SolPrice(options, sink, clock, log)
+}
 
-  const askOnce = async (): Promise<void> => {
-    const { data, fault } = await birdeye.get('/defi/price', WRAPPED_SOL)
+class SolPrice implements Feed {
+  readonly ready: Promise<void>
+  private latestPrice: { usd: number; atMs: number } | null = null
+  private latestError: { message: string; atMs: number } | null = null
+  private readonly line = new Seldom(PROVIDER_LOG_EVERY_MS)
+  private readonly everyMs: number
+  private readonly birdeye: Birdeye
+  private readonly tally: Tally
+  private readonly clock: Clock
+  private readonly log: FeedLog
+  private readonly stopping = new AbortController()
+  private readonly settled = Promise.withResolvers<void>()
+  private readonly running: Promise<void>
+
+  constructor(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+    const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
+    assert(everyMs > 0, 'the price is asked for at an interval')
+    this.birdeye = birdeye
+    this.everyMs = everyMs
+    this.tally = new Tally(sink)
+    this.clock = clock
+    this.log = log
+    this.ready = this.settled.promise
+    this.running = this.run()
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      try {
+        await this.askOnce(signal)
+      } catch (error) {
+        this.log.error({ feed: 'solPrice', err: error }, 'a price of SOL could not be taken')
+      }
+      this.settled.resolve()
+      await wait(this.everyMs, signal)
+    }
+    this.settled.resolve()
+  }
+
+  private async askOnce(signal: AbortSignal): Promise<void> {
+    const { data, fault } = await this.birdeye.get('/defi/price', WRAPPED_SOL, signal)
     if (fault === 'stopped') return
     const usd = data?.value
+    const nowMs = this.clock.now()
     if (typeof usd === 'number' && usd > 0 && Number.isFinite(usd)) {
-      tally.apply({ type: 'solPrice', ts: clock.now(), usd }, clock.now())
+      this.latestPrice = { usd, atMs: nowMs }
+      this.tally.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
       return
     }
-    tally.refuse(fault ?? 'malformed')
-    log.warn(
-      { feed: 'solPrice', fault: fault ?? 'malformed' },
-      'no price of SOL: the latest one stays in force',
-    )
+    const message = fault ?? 'malformed'
+    this.tally.refuse(message)
+    this.latestError = { message, atMs: nowMs }
+    const unsaid = this.line.due(this.clock.monotonicMs())
+    if (unsaid !== null)
+      this.log.warn(
+        { feed: 'solPrice', fault: message, unsaid },
+        'no price of SOL: the latest one stays in force',
+      )
   }
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await askOnce()
-      settled.resolve()
-      await wait(everyMs, stopping.signal)
-    }
-    settled.resolve()
-  }
-  const running = run()
 
-  return {
-    ready: settled.promise,
-    stop: async () => {
-      stopping.abort()
-      await running
-    },
-    describe: (): FeedStatus => ({
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.running
+  }
+
+  describe(): FeedStatus {
+    return {
       feed: 'solPrice',
-      state: stopping.signal.aborted ? 'stopped' : 'running',
+      state: this.stopping.signal.aborted ? 'stopped' : 'running',
       simulated: false,
       source: 'birdeye',
-      accepted: tally.accepted,
-      rejected: { ...tally.rejected },
-    }),
+      latestPrice: this.latestPrice,
+      latestError: this.latestError,
+      accepted: this.tally.accepted,
+      rejected: { ...this.tally.rejected },
+    }
   }
 }

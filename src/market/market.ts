@@ -109,6 +109,9 @@ export class Market implements MarketDoor {
   /** How often the price of SOL has changed, and when it last did: every DataPoint shows it. */
   #solPriceChanges = 0
   #solPriceAtMs = 0
+  /** Who told it last, and when: the same price told again is a fresh one. */
+  #solPriceSource = 'none'
+  #solPriceToldAtMs = 0
   /** By token: the change that last moved it out of each tab. */
   readonly #leftSeq: Record<Tab, Float64Array>
   readonly #datapoints: (
@@ -200,7 +203,7 @@ export class Market implements MarketDoor {
         this.#live(event)
         return null
       case 'solPrice':
-        this.#setSolPrice(event.usd)
+        this.#setSolPrice(event.usd, event.source ?? 'push')
         return null
       case 'disconnect':
         this.#counters.disconnects++
@@ -209,6 +212,13 @@ export class Market implements MarketDoor {
         this.#analysisCount(event.mint, event.count)
         return null
     }
+  }
+
+  /** The price of SOL that is in force, who told it and when (market time, Unix ms); null while there is none. */
+  get solPrice(): { usd: number; source: string; atMs: number } | null {
+    return Number.isNaN(this.#solPriceUsd)
+      ? null
+      : { usd: this.#solPriceUsd, source: this.#solPriceSource, atMs: this.#solPriceToldAtMs }
   }
 
   advanceTo(timeMs: number): void {
@@ -465,7 +475,7 @@ export class Market implements MarketDoor {
       slot,
       tokens: this.#tokens,
       setWindow: (field, value) => this.#windows.patch(slot, field, value, this.timeMs),
-      setSolPrice: (usd) => this.#setSolPrice(usd ?? Number.NaN),
+      setSolPrice: (usd) => this.#setSolPrice(usd ?? Number.NaN, 'patch'),
       setFlag: (flag, on) => this.#setFlag(slot, flag, on),
       setCreatedAt: (createdAtMs) => this.#setCreatedAt(slot, createdAtMs),
     })
@@ -591,7 +601,9 @@ export class Market implements MarketDoor {
     this.#rankings.setKey(slot, 'market_cap', columns.marketCap[row])
   }
 
-  #setSolPrice(usd: number): void {
+  #setSolPrice(usd: number, source: string): void {
+    this.#solPriceSource = source
+    this.#solPriceToldAtMs = this.timeMs
     if (Object.is(usd, this.#solPriceUsd)) return
     this.#solPriceUsd = usd
     this.#solPriceAtMs = this.timeMs

@@ -101,8 +101,8 @@ export interface AnalysisCountEvent {
   count: number
 }
 
-export type IngestRecord = z.infer<typeof ingestRecordSchema>
-export type MarketEvent = IngestRecord | SolPriceEvent | DisconnectEvent | AnalysisCountEvent
+export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: 'solPrice' }> | SolPriceEvent
+export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
 
 /** Why the engine did not take an event. Counted by code; nothing of the market changed. */
 export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown'

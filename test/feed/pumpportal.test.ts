@@ -136,7 +136,7 @@ const start = (sink: MemorySink, more: object = {}) =>
 
 test('connected, it subscribes, delivers each frame once and counts what it does not know', async () => {
   const sink = new MemorySink()
-  const feed = start(sink, { solPriceUsd: 150 })
+  const feed = start(sink)
   await feed.ready
   await expect.poll(() => upstream.messages.length, soon).toBe(2)
   expect(upstream.messages).toEqual([{ method: 'subscribeNewToken' }, { method: 'subscribeMigration' }])
@@ -153,7 +153,7 @@ test('connected, it subscribes, delivers each frame once and counts what it does
     upstream.send(frame)
   }
   await expect.poll(() => feed.describe().duplicates, soon).toBe(2)
-  expect(sink.events.map(({ type }) => type)).toEqual(['solPrice', 'token', 'trade', 'trade'])
+  expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade', 'trade'])
   expect(feed.describe()).toMatchObject({
     state: 'running',
     withTrades: false,

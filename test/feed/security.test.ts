@@ -1,29 +1,19 @@
 // In: a local HTTP server that speaks Birdeye. Out: proof of the mapping, and of how seldom and how carefully it is asked.
 // Never reaches the network.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { enrichedOf, startSecurity, top10PercentOf } from '../../src/feed/security.ts'
+import { Birdeye, type BirdeyeOptions } from '../../src/feed/birdeye.ts'
+import { enrichedOf, type SecurityOptions, startSecurity, top10PercentOf } from '../../src/feed/security.ts'
 import { startSolPrice } from '../../src/feed/sol-price.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { BirdeyeServer, json, OVERVIEW, SECURITY, SECURITY_PATH } from '../support/birdeye-server.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000
 const mint = mintOfSymbol('security test')
 
-const security = {
-  freezeAuthority: null,
-  ownerAddress: 'someone',
-  transferFeeEnable: null,
-  isToken2022: false,
-  mutableMetadata: true,
-  top10HolderPercent: 0.254,
-}
-const overview = { uniqueWallet24h: 1_234, uniqueWallet1h: 0, vBuy24hUSD: 10.5, vSell24hUSD: 0 }
-
 describe('the mapping', () => {
   test('each of the nine fields is taken from its place', () => {
-    expect(enrichedOf(security, overview)).toEqual({
+    expect(enrichedOf(SECURITY, OVERVIEW)).toEqual({
       has_freeze_authority: false,
       has_mint_authority: true,
       transfer_fee_enabled: false,
@@ -65,40 +55,25 @@ describe('the mapping', () => {
   })
 })
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void
-const json =
-  (body: unknown, status = 200): Answer =>
-  (_request, response) => {
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-  }
-
-let server: Server
-let baseUrl: string
-let requests: IncomingMessage[]
-let answers: Record<string, Answer>
+let upstream: BirdeyeServer
+let requests: BirdeyeServer['requests']
+let answers: BirdeyeServer['answers']
 const clock = { timeMs: NOW, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
 
 beforeEach(async () => {
   clock.timeMs = NOW
-  requests = []
-  answers = {
-    '/defi/token_security': json({ success: true, data: security }),
-    '/defi/token_overview': json({ success: true, data: overview }),
-  }
-  server = createServer((request, response) => {
-    requests.push(request)
-    answers[new URL(request.url as string, 'http://host').pathname](request, response)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  upstream = await BirdeyeServer.start()
+  requests = upstream.requests
+  answers = upstream.answers
 })
-afterEach(() => {
-  server.closeAllConnections()
-  server.close()
-})
+afterEach(() => upstream.close())
 
-const start = (sink: MemorySink, more: object = {}) =>
-  startSecurity({ apiKey: 'secret-key', baseUrl, requestsPerSecond: 100, ...more }, sink, clock, silentLog)
+const client = (more: Partial<BirdeyeOptions> = {}) =>
+  new Birdeye({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
+const start = (sink: MemorySink, more: Partial<BirdeyeOptions & SecurityOptions> = {}) => {
+  const { ttlMs, waitingMax, ...birdeye } = more
+  return startSecurity({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
+}
 
 test('an answer becomes a patch of all nine fields with its date and source', async () => {
   const sink = new MemorySink()
@@ -110,7 +85,7 @@ test('an answer becomes a patch of all nine fields with its date and source', as
         type: 'patch',
         mint,
         ts: NOW,
-        fields: { ...enrichedOf(security, overview), enriched_at: NOW, enriched_source: 'birdeye' },
+        fields: { ...enrichedOf(SECURITY, OVERVIEW), enriched_at: NOW, enriched_source: 'birdeye' },
       },
       receivedAtMs: NOW,
     },
@@ -155,7 +130,7 @@ test('one missing answer leaves its own fields null; two say nothing and are not
 
 test('a share that cannot be is null and counted', async () => {
   const sink = new MemorySink()
-  answers['/defi/token_security'] = json({ success: true, data: { ...security, top10HolderPercent: 25.4 } })
+  answers['/defi/token_security'] = json({ success: true, data: { ...SECURITY, top10HolderPercent: 25.4 } })
   const feed = start(sink)
   await feed.resolve(mint)
   expect(sink.events).toMatchObject([{ fields: { top10_holder_pct_onchain: null } }])
@@ -177,15 +152,59 @@ test('a provider that does not answer in time, or answers without end, is given 
   await feed.stop()
 })
 
-test('what cannot wait is not taken, and asked for again by the next trade', async () => {
-  const feed = start(new MemorySink(), { waitingMax: 1 })
-  const first = feed.resolve(mint)
-  const other = mintOfSymbol('another')
-  await feed.resolve(other)
-  expect(feed.describe()).toMatchObject({ waiting: 1, notTaken: 1 })
-  await first
-  await feed.resolve(other)
-  expect(requests).toHaveLength(4)
+test('what is beyond the rate waits, each token once, and the one that was traded last is asked for first', async () => {
+  const sink = new MemorySink()
+  const feed = start(sink, { requestsPerSecond: 40 })
+  const mints = Array.from({ length: 16 }, (_, index) => mintOfSymbol(`waiting ${index}`))
+  for (const one of mints) feed.want(one)
+  feed.want(mints[12])
+  feed.want(mints[11])
+  expect(feed.describe()).toMatchObject({ asking: 10, waiting: 6, displaced: 0 })
+  await expect.poll(() => sink.events.length, { interval: 5, timeout: 10_000 }).toBe(16)
+  const asked = upstream.mintsAt(SECURITY_PATH)
+  expect([...asked].sort()).toEqual([...mints].sort())
+  expect(asked.indexOf(mints[11])).toBeLessThan(asked.indexOf(mints[10]))
+  expect(asked.indexOf(mints[12])).toBeLessThan(asked.indexOf(mints[14]))
+  await feed.stop()
+})
+
+test('where more wait than there is room for the one traded longest ago gives way, is told of, and is wanted anew by its next trade', async () => {
+  const feed = start(new MemorySink(), { waitingMax: 1, requestsPerSecond: 4 })
+  const [first, second, third] = ['first', 'second', 'third'].map(mintOfSymbol)
+  const done = feed.resolve(first)
+  const given = feed.resolve(second)
+  const asked = feed.resolve(third)
+  await given
+  expect(feed.describe()).toMatchObject({ asking: 1, waiting: 1, displaced: 1 })
+  await Promise.all([done, asked])
+  expect(upstream.mintsAt(SECURITY_PATH)).toEqual([first, third])
+  await feed.resolve(second)
+  expect(upstream.mintsAt(SECURITY_PATH)).toEqual([first, third, second])
+  await feed.stop()
+})
+
+test('a plan that is smaller than it was said to be delays answers and loses none', async () => {
+  upstream.planPerSecond = 10
+  const sink = new MemorySink()
+  const feed = start(sink, { requestsPerSecond: 40 })
+  const mints = Array.from({ length: 8 }, (_, index) => mintOfSymbol(`limited ${index}`))
+  await Promise.all(mints.map((one) => feed.resolve(one)))
+  expect(sink.events).toHaveLength(8)
+  expect((feed.describe().faults as Record<string, number>).rate_limited).toBeGreaterThan(0)
+  expect(new Set(sink.events.map((event) => (event as { mint: string }).mint)).size).toBe(8)
+  await feed.stop()
+})
+
+test('a market that cannot take an answer is told of; the process and the next answer go on', async () => {
+  const sink = new MemorySink()
+  sink.reject = () => {
+    throw new Error('broken')
+  }
+  const feed = start(sink)
+  await feed.resolve(mint)
+  sink.reject = () => null
+  await feed.resolve(mintOfSymbol('another'))
+  expect(sink.events).toHaveLength(1)
   await feed.stop()
 })
 
@@ -224,10 +243,9 @@ test('stopped, it lets go of open requests and answers no more', async () => {
 test('the price of SOL is asked for and becomes an event; a bad answer is counted and changes nothing', async () => {
   const sink = new MemorySink()
   answers['/defi/price'] = json({ success: true, data: { value: 151.25 } })
-  const options = { apiKey: 'secret-key', baseUrl, requestsPerSecond: 100, everyMs: 5 }
-  const feed = startSolPrice(options, sink, clock, silentLog)
+  const feed = startSolPrice({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
   await feed.ready
-  expect(sink.events[0]).toEqual({ type: 'solPrice', ts: NOW, usd: 151.25 })
+  expect(sink.events[0]).toEqual({ type: 'solPrice', ts: NOW, usd: 151.25, source: 'birdeye' })
   answers['/defi/price'] = json({ success: true, data: { value: null } })
   await expect.poll(() => feed.describe().rejected.malformed ?? 0, { interval: 5 }).toBeGreaterThan(0)
   await feed.stop()

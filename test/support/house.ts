@@ -122,8 +122,9 @@ export async function openHouse(
   settings: Settings = {},
   options: HouseOptions = {},
   dataDir = temporaryFolder(),
+  env: Record<string, string> = {},
 ): Promise<TestHouse> {
-  const house = await startHouse(readConfig(flagsOf(settings, dataDir), secrets), options)
+  const house = await startHouse(readConfig(flagsOf(settings, dataDir), { ...secrets, ...env }), options)
   await house.ready
   return {
     ...house,
@@ -131,7 +132,7 @@ export async function openHouse(
     client: new Client(house.url),
     restart: async (changed = {}) => {
       await house.stop()
-      return openHouse({ ...settings, ...changed }, options, dataDir)
+      return openHouse({ ...settings, ...changed }, options, dataDir, env)
     },
     remove: async () => {
       await house.stop()

@@ -1,0 +1,94 @@
+// In: what a test wants answered. Out: a Birdeye of one's own on 127.0.0.1, which speaks as the real one does: the envelope,
+// the two headers that it demands, and 429 beyond the rate of its plan.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+export const SECURITY = {
+  freezeAuthority: null,
+  ownerAddress: 'someone',
+  transferFeeEnable: null,
+  isToken2022: false,
+  mutableMetadata: true,
+  top10HolderPercent: 0.254,
+}
+export const OVERVIEW = { uniqueWallet24h: 1_234, uniqueWallet1h: 0, vBuy24hUSD: 10.5, vSell24hUSD: 0 }
+export const SECURITY_PATH = '/defi/token_security'
+export const OVERVIEW_PATH = '/defi/token_overview'
+export const PRICE_PATH = '/defi/price'
+
+export const json =
+  (body: unknown, status = 200, headers: Record<string, string> = {}): Answer =>
+  (_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+  }
+export const success = (data: unknown): Answer => json({ success: true, data })
+
+export class BirdeyeServer {
+  /** In order of arrival. */
+  readonly requests: IncomingMessage[] = []
+  readonly arrivedAtMs: number[] = []
+  /** Open now, and most at once. */
+  readonly open = { now: 0, most: 0 }
+  /** By path. */
+  answers: Record<string, Answer> = {
+    [SECURITY_PATH]: success(SECURITY),
+    [OVERVIEW_PATH]: success(OVERVIEW),
+    [PRICE_PATH]: success({ value: 151.25 }),
+  }
+  /** Requests of any one second that are answered; the rest get 429. */
+  planPerSecond = Number.POSITIVE_INFINITY
+  readonly url: string
+  readonly #http: Server
+  readonly #answeredAtMs: number[] = []
+
+  private constructor(http: Server) {
+    this.#http = http
+    this.url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+    http.on('request', (request, response) => this.#take(request, response))
+  }
+
+  static async start(): Promise<BirdeyeServer> {
+    const http = createServer()
+    http.listen(0, '127.0.0.1')
+    await once(http, 'listening')
+    return new BirdeyeServer(http)
+  }
+
+  /** The mints that were asked for, each as often as it was. */
+  mintsAt(path: string): string[] {
+    return this.requests.flatMap(({ url }) => {
+      const { pathname, searchParams } = new URL(url as string, 'http://host')
+      return pathname === path ? [searchParams.get('address') as string] : []
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#http.closeAllConnections()
+    if (!this.#http.listening) return
+    this.#http.close()
+    await once(this.#http, 'close')
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    const nowMs = performance.now()
+    this.requests.push(request)
+    this.arrivedAtMs.push(nowMs)
+    this.open.most = Math.max(this.open.most, ++this.open.now)
+    response.on('close', () => this.open.now--)
+    this.#answerTo(request, nowMs)(request, response)
+  }
+
+  #answerTo({ url, headers }: IncomingMessage, nowMs: number): Answer {
+    if (!headers['x-api-key'] || headers['x-chain'] !== 'solana')
+      return json({ success: false, message: 'Unauthorized' }, 401)
+    const inLastSecond = this.#answeredAtMs.filter((atMs) => atMs > nowMs - 1_000).length
+    if (inLastSecond >= this.planPerSecond)
+      return json({ success: false, message: 'Too many requests' }, 429, { 'retry-after': '0.05' })
+    this.#answeredAtMs.push(nowMs)
+    const { pathname } = new URL(url as string, 'http://host')
+    return this.answers[pathname] ?? json({ success: false, message: 'Not found' }, 404)
+  }
+}
