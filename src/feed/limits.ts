@@ -6,6 +6,9 @@ import { assert } from '../lib/assert.ts'
 export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
 /** A frame of a held connection above this is refused: the server closes the connection. */
 export const INGEST_FRAME_BYTES_MAX = 1024 * 1024
+/** A record above this, a line of NDJSON or a value of msgpack, is refused unparsed: the largest that is valid, a patch with
+ *  fifty holders, has some 10 KiB. */
+export const INGEST_RECORD_BYTES_MAX = 256 * 1024
 /** Faults listed in an answer; the rest are counted. */
 export const INGEST_ERRORS_MAX = 100
 /** No valid NDJSON record is shorter; such lines are refused unparsed once the list of faults is full. */
@@ -80,6 +83,7 @@ export const PROVIDER_PAUSE_MS_MAX = 60_000
 /** A log line that says the same of the provider again comes at most so often. */
 export const PROVIDER_LOG_EVERY_MS = 30_000
 
+assert(INGEST_RECORD_BYTES_MAX <= INGEST_FRAME_BYTES_MAX, 'a record is never larger than a frame')
 assert(INGEST_FRAME_BYTES_MAX <= INGEST_BODY_BYTES_MAX, 'a frame is never larger than a body')
 assert(SIMULATOR_TICK_MS < SIMULATOR_LAG_MS_MAX, 'the simulator ticks more often than it gives up')
 assert(RECONNECT_MS_MIN < RECONNECT_MS_MAX, 'waits between attempts grow')

@@ -1,7 +1,9 @@
 // In: one parsed frame of PumpPortal, of unknown shape. Out: the events it tells of, stamped with the time of receipt,
 // because no frame bears a time of its own. Never connects, never remembers.
 import { z } from 'zod'
+import { ownText } from '../lib/own-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
+import { URI_CHARS_MAX, WORD_CHARS_MAX } from '../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
 
@@ -80,7 +82,7 @@ function tradeOf(
     priceUsd: undefined,
     solAmount,
     ...curveOf(frame),
-    wallet: frame.traderPublicKey.slice(0, 128),
+    wallet: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
     tx: frame.signature,
   }
 }
@@ -91,10 +93,10 @@ function createEvents(frame: CreateFrame, ts: number): MarketEvent[] {
     type: 'token',
     mint: frame.mint,
     ts,
-    name: name.slice(0, 128),
-    symbol: (frame.symbol || name).slice(0, 128),
-    uri: frame.uri?.slice(0, 512),
-    creator: frame.traderPublicKey.slice(0, 128),
+    name: ownText(name, WORD_CHARS_MAX),
+    symbol: ownText(frame.symbol || name, WORD_CHARS_MAX),
+    uri: frame.uri == null ? undefined : ownText(frame.uri, URI_CHARS_MAX),
+    creator: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
     totalSupply: frame.pool === PUMP_POOL ? PUMP_SUPPLY : undefined,
   }
   // The creator's own first purchase happens in the transaction of the launch.
@@ -107,7 +109,14 @@ function eventsOf(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[]
     case 'create':
       return createEvents(frame, ts)
     case 'migrate':
-      return [{ type: 'graduated', mint: frame.mint, ts, pool: frame.pool?.slice(0, 128) }]
+      return [
+        {
+          type: 'graduated',
+          mint: frame.mint,
+          ts,
+          pool: frame.pool == null ? undefined : ownText(frame.pool, WORD_CHARS_MAX),
+        },
+      ]
     default:
       return [tradeOf(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
   }

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { C1, Unpackr } from 'msgpackr'
 import type { Clock } from '../lib/clock.ts'
+import { AMOUNT_MAX, PRICE_MIN } from '../schema/bounds.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { EventRejection, EventSink, IngestRecord, TradeEvent } from '../schema/event.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../schema/media-types.ts'
@@ -12,6 +13,7 @@ import {
   INGEST_ERRORS_MAX,
   INGEST_FRAME_BYTES_MAX,
   INGEST_LINE_CHARS_MIN,
+  INGEST_RECORD_BYTES_MAX,
   INGEST_SLICE_RECORDS,
 } from './limits.ts'
 import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
@@ -36,7 +38,8 @@ export interface IngestResult {
 const REJECTION_MESSAGES = {
   late: 'ts: older than the bars still open to late trades',
   sol_price_unknown: 'priceUsd is missing and no solPrice has come yet',
-  price_unknown: 'no finite price above zero follows from this trade',
+  price_unknown: `no price from ${PRICE_MIN} to ${AMOUNT_MAX} USD follows from this trade`,
+  volume_too_large: `priceUsd times tokenAmount is above ${AMOUNT_MAX} USD`,
 } as const satisfies Record<EventRejection, string>
 
 /** Takes records one by one and keeps the account of them. */
@@ -85,6 +88,10 @@ class Intake implements IngestResult {
     this.rejected++
   }
 
+  refuseAsTooLarge(): void {
+    this.refuse('record_too_large', `a record may hold at most ${INGEST_RECORD_BYTES_MAX} bytes`)
+  }
+
   result(): IngestResult {
     return { accepted: this.accepted, rejected: this.rejected, errors: this.errors }
   }
@@ -121,6 +128,10 @@ function ndjsonReader(body: Buffer, intake: Intake): Reader {
   let position = body.toString('utf8', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   /** Takes the line up to `end` as text. */
   const takeText = (end: number) => {
+    if (end - position > INGEST_RECORD_BYTES_MAX) {
+      intake.refuseAsTooLarge()
+      return
+    }
     const line = isText || isUtf8(body.subarray(position, end)) ? body.toString('utf8', position, end) : null
     if (line === null) intake.refuse('invalid_json', 'not valid UTF-8')
     else if (!isBlank(line)) takeLine(line, intake)
@@ -128,7 +139,7 @@ function ndjsonReader(body: Buffer, intake: Intake): Reader {
   return (recordsMax) => {
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
       const trade = trades.read(position)
-      if (trade !== null) {
+      if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
         position = trades.end
         intake.takeTrade(trade)
         continue
@@ -178,7 +189,7 @@ class MsgpackRecords {
     let taken = 0
     while (taken < recordsMax && this.hasNext()) {
       const trade = this.trades.read(this.position)
-      if (trade === null) {
+      if (trade === null || this.trades.end - this.position > INGEST_RECORD_BYTES_MAX) {
         taken += this.takeByLibrary(recordsMax - taken)
         continue
       }
@@ -196,6 +207,12 @@ class MsgpackRecords {
   private takeByLibrary(recordsMax: number): number {
     const base = this.position
     const { count, end } = this.run(recordsMax)
+    if (count === 0) {
+      this.intake.refuseAsTooLarge()
+      this.position = end
+      this.left--
+      return 1
+    }
     const records: unknown[] = []
     let isBroken = false
     try {
@@ -221,15 +238,22 @@ class MsgpackRecords {
     return records.length
   }
 
-  /** The next records for the library, which looks through all that it is given before it reads: no more than those. */
+  /**
+   * The next records for the library, which looks through all that it is given before it reads: no more than those. One
+   * whose end only the library finds comes alone, and has no more bytes than a record may. A count of 0: the next one is
+   * too large, and ends at `end`.
+   */
   private run(recordsMax: number): { count: number; end: number } {
     const countMax = Math.min(recordsMax, this.left)
     let end = this.position
     let count = 0
     do {
       const next = recordEnd(this.body, end)
-      if (next === -1) return { count: countMax, end: this.body.length }
+      const isTooLarge = next - end > INGEST_RECORD_BYTES_MAX
+      if (count > 0 && (next === -1 || isTooLarge)) break
+      if (next === -1) return { count: 1, end: Math.min(this.body.length, end + INGEST_RECORD_BYTES_MAX) }
       end = next
+      if (isTooLarge) break
       count++
     } while (count < countMax && end < this.body.length && this.trades.read(end) === null)
     return { count, end }

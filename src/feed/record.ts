@@ -1,8 +1,10 @@
 // In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
 // Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
 // schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
+import { ownText } from '../lib/own-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
-import { type IngestRecord, ingestRecordSchema, type TradeEvent, tradeEventSchema } from '../schema/event.ts'
+import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../schema/bounds.ts'
+import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
 import { TS_AHEAD_MS_MAX } from './limits.ts'
 
@@ -11,24 +13,19 @@ export interface RecordFault {
   message: string
 }
 
-const { minValue: TS_MS_MIN, maxValue: TS_MS_MAX } = tradeEventSchema.shape.ts as {
-  minValue: number
-  maxValue: number
-}
-/** Longer text is cut. */
-export const TEXT_CHARS_MAX = 128
 const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * 86_400_000
 const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
 
 const isAmount = (value: unknown): value is number =>
-  typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY
+  typeof value === 'number' && value >= 0 && value <= AMOUNT_MAX
 const isAbsentOrAmount = (value: unknown): boolean => value == null || isAmount(value)
 const isAbsentOrPositive = (value: unknown): boolean => value == null || (isAmount(value) && value > 0)
+const isAbsentOrPrice = (value: unknown): boolean => value == null || (isAmount(value) && value >= PRICE_MIN)
 const isAbsentOrText = (value: unknown): boolean => value == null || typeof value === 'string'
 const isTime = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= TS_MS_MIN && (value as number) <= TS_MS_MAX
-const cut = (text: string | null | undefined): string | null | undefined =>
-  text != null && text.length > TEXT_CHARS_MAX ? text.slice(0, TEXT_CHARS_MAX) : text
+  Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
+const own = (text: string | null | undefined): string | null | undefined =>
+  text == null ? text : ownText(text, WORD_CHARS_MAX)
 
 /** What a trade must keep besides its mint. */
 export function isSound(trade: Partial<TradeEvent>): boolean {
@@ -36,7 +33,7 @@ export function isSound(trade: Partial<TradeEvent>): boolean {
   if (side !== 'buy' && side !== 'sell') return false
   if (!isTime(ts) || !isAmount(tokenAmount)) return false
   if (priceUsd == null && solAmount == null) return false
-  if (!isAbsentOrPositive(priceUsd) || !isAbsentOrAmount(solAmount)) return false
+  if (!isAbsentOrPrice(priceUsd) || !isAbsentOrAmount(solAmount)) return false
   if (!isAbsentOrPositive(vSol) || !isAbsentOrPositive(vTokens)) return false
   return isAbsentOrText(wallet) && isAbsentOrText(tx)
 }
@@ -50,7 +47,7 @@ export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
   const { mint, ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
   return {
     type: 'trade',
-    mint,
+    mint: ownText(mint, WORD_CHARS_MAX),
     ts,
     side,
     tokenAmount,
@@ -58,8 +55,8 @@ export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
     solAmount,
     vSol,
     vTokens,
-    wallet: cut(wallet),
-    tx: cut(tx),
+    wallet: own(wallet),
+    tx: own(tx),
   }
 }
 
@@ -97,7 +94,14 @@ export function readRecord(record: unknown, receivedAtMs: number): IngestRecord 
   const type = (record as { type?: unknown }).type
   const event = (type === 'trade' ? tradeOf(record as Record<string, unknown>) : null) ?? slowly(record, type)
   if (isFault(event)) return event
-  return timeFault(event.ts, receivedAtMs) ?? event
+  return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
+}
+
+/** A token that is made in the future would lead the list of new ones for ever. */
+function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault | null {
+  const createdAtMs = event.type === 'patch' ? (event.fields.createdAt ?? 0) : 0
+  if (createdAtMs <= receivedAtMs + TS_AHEAD_MS_MAX) return null
+  return { code: 'created_in_future', message: 'fields.createdAt: more than 60 s ahead of its receipt' }
 }
 
 function slowly(record: object, type: unknown): IngestRecord | RecordFault {

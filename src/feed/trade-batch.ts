@@ -1,5 +1,7 @@
 // In: rows of recorded trades in columns. Out: each row as a trade event, with the token event that must come before it,
 // or why it is none. Never decides when.
+import { ownText } from '../lib/own-text.ts'
+import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../schema/bounds.ts'
 import type { TokenEvent, TradeEvent } from '../schema/event.ts'
 import { isMint, mintOfSymbol } from '../schema/mint.ts'
 import { REPLAY_SYMBOLS_MAX } from './limits.ts'
@@ -42,9 +44,8 @@ interface SymbolState {
   lastSide: Side
 }
 
-const TS_MS_MIN = 1_000
-const TS_MS_MAX = 8.64e15
-const TEXT_CHARS_MAX = 128
+const own = (text: string | null | undefined): string | undefined =>
+  text == null ? undefined : ownText(text, WORD_CHARS_MAX)
 const refused = (fault: TradeFault): Translation => ({ token: null, trade: null, fault })
 
 export class TradeTranslator {
@@ -62,9 +63,9 @@ export class TradeTranslator {
     const ts = Math.floor(batch.tsMs[row]) + shiftMs
     const price = batch.price[row]
     const size = batch.size[row]
-    if (!(ts >= TS_MS_MIN && ts <= TS_MS_MAX)) return refused('time_invalid')
-    if (!(price > 0 && price < Number.POSITIVE_INFINITY)) return refused('price_invalid')
-    if (!(size >= 0 && size < Number.POSITIVE_INFINITY)) return refused('size_invalid')
+    if (!(ts >= TIME_MS_MIN && ts <= TIME_MS_MAX)) return refused('time_invalid')
+    if (!(price >= PRICE_MIN && price <= AMOUNT_MAX)) return refused('price_invalid')
+    if (!(size >= 0 && size <= AMOUNT_MAX)) return refused('size_invalid')
     const symbol = this.symbolOf(batch, batch.symbolCode[row])
     if (typeof symbol === 'string') return refused(symbol)
     const side = sideOf(symbol, price, batch.side === null ? null : batch.side(row))
@@ -78,8 +79,8 @@ export class TradeTranslator {
       solAmount: undefined,
       vSol: undefined,
       vTokens: undefined,
-      wallet: batch.wallet?.[row]?.slice(0, TEXT_CHARS_MAX),
-      tx: batch.tx?.[row]?.slice(0, TEXT_CHARS_MAX),
+      wallet: own(batch.wallet?.[row]),
+      tx: own(batch.tx?.[row]),
     }
     return { token: tell(symbol, ts), trade, fault: null }
   }
@@ -103,7 +104,7 @@ export class TradeTranslator {
 function tell(symbol: SymbolState, ts: number): TokenEvent | null {
   if (symbol.isTold) return null
   symbol.isTold = true
-  const name = symbol.name.slice(0, TEXT_CHARS_MAX)
+  const name = ownText(symbol.name, WORD_CHARS_MAX)
   return { type: 'token', mint: symbol.mint, ts, name, symbol: name }
 }
 

@@ -2,10 +2,11 @@
 // way must say what they are. What NDJSON and msgpack share: a field is a number or a place of text; nothing is made of
 // a record that is not used. Never explains a fault.
 import { assert } from '../lib/assert.ts'
+import { WORD_CHARS_MAX } from '../schema/bounds.ts'
 import type { TradeEvent } from '../schema/event.ts'
 import { MINT_CACHE_ENTRIES_MAX } from './limits.ts'
 import { MintTable } from './mint-table.ts'
-import { isSound, TEXT_CHARS_MAX } from './record.ts'
+import { isSound } from './record.ts'
 
 /** Numbers first, then texts. */
 const NAMES = [
@@ -133,6 +134,6 @@ export class TradeFields {
     const length = this.#length[field]
     if (length === ABSENT) return undefined
     const from = this.#from[field]
-    return this.#body.toString('latin1', from, from + Math.min(length, TEXT_CHARS_MAX))
+    return this.#body.toString('latin1', from, from + Math.min(length, WORD_CHARS_MAX))
   }
 }

@@ -2,6 +2,7 @@
 // The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
 // Never reads a clock, a file, the environment or a random number.
 import { TIMEFRAMES } from '../schema/bar.ts'
+import { AMOUNT_MAX, bounded, PRICE_MIN } from '../schema/bounds.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type {
   EventRejection,
@@ -412,7 +413,8 @@ export class Market implements MarketDoor {
     if (trade.priceUsd == null && Number.isNaN(this.#solPriceUsd)) return 'sol_price_unknown'
     const priceUsd = trade.priceUsd ?? priceSol * this.#solPriceUsd
     const volumeUsd = priceUsd * trade.tokenAmount
-    if (!(priceUsd > 0) || !Number.isFinite(volumeUsd)) return 'price_unknown'
+    if (!(priceUsd >= PRICE_MIN && priceUsd <= AMOUNT_MAX)) return 'price_unknown'
+    if (!(volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
     let slot = this.#tokens.slotOf(trade.mint)
     if (slot !== -1 && ts < this.#watermarkOf(slot)) {
       this.#counters.lateDropped++
@@ -432,7 +434,7 @@ export class Market implements MarketDoor {
     columns.tradeCount[row]++
     if (!(ts < columns.lastTradeAt[row])) {
       columns.lastTradeAt[row] = ts
-      const sol = Number.isFinite(priceSol) && priceSol > 0 ? priceSol : priceUsd / this.#solPriceUsd
+      const sol = priceSol > 0 && priceSol <= AMOUNT_MAX ? priceSol : bounded(priceUsd / this.#solPriceUsd)
       if (onCurve) this.#setCurve(slot, vSol, vTokens)
       else if (vSol != null && vTokens != null) this.#setReserves(slot, vSol, vTokens)
       this.#setPrice(slot, priceUsd, sol)
@@ -593,11 +595,11 @@ export class Market implements MarketDoor {
       // A market cap that was patched before any price tells how many tokens it counted.
       circulating = Number.isNaN(columns.marketCap[row])
         ? columns.totalSupply[row]
-        : columns.marketCap[row] / priceUsd
+        : bounded(columns.marketCap[row] / priceUsd)
       columns.circulating[row] = circulating
     }
-    columns.marketCap[row] = priceUsd * circulating
-    columns.marketCapSol[row] = priceSol * circulating
+    columns.marketCap[row] = bounded(priceUsd * circulating)
+    columns.marketCapSol[row] = bounded(priceSol * circulating)
     this.#rankings.setKey(slot, 'market_cap', columns.marketCap[row])
   }
 
@@ -626,7 +628,7 @@ export class Market implements MarketDoor {
       this.#onProfile(this.#tokens.texts[slot]!.mint)
     }
     if ((this.#tokens.flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) {
-      columns.liquidity[row] = 2 * raisedSol(vSol) * this.#solPriceUsd
+      columns.liquidity[row] = bounded(2 * raisedSol(vSol) * this.#solPriceUsd)
     }
   }
 

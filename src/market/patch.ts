@@ -1,5 +1,6 @@
 // In: the fields of a patch. Out: the token's columns and words, set as the patch says, null included. What other
 // fields follow from a patched one is decided here, once for each field. Never derives from trades.
+import { bounded } from '../schema/bounds.ts'
 import type { DataPoint, PatchFields } from '../schema/datapoint.ts'
 import {
   type FigureName,
@@ -52,8 +53,8 @@ function setMarketCap({ tokens, slot }: PatchTarget, value: number | null): void
   const row = rowOf(slot)
   columns.marketCap[row] = value ?? Number.NaN
   // From here on the market cap follows the price by the supply that this patch implies.
-  columns.circulating[row] = value === null ? Number.NaN : value / columns.priceUsd[row]
-  columns.marketCapSol[row] = columns.circulating[row] * columns.priceSol[row]
+  columns.circulating[row] = value === null ? Number.NaN : bounded(value / columns.priceUsd[row])
+  columns.marketCapSol[row] = bounded(columns.circulating[row] * columns.priceSol[row])
 }
 
 function setPrice({ tokens, slot }: PatchTarget, value: number | null): void {
@@ -61,7 +62,7 @@ function setPrice({ tokens, slot }: PatchTarget, value: number | null): void {
   const row = rowOf(slot)
   columns.priceUsd[row] = value ?? Number.NaN
   if (!Number.isNaN(columns.circulating[row]))
-    columns.marketCap[row] = columns.priceUsd[row] * columns.circulating[row]
+    columns.marketCap[row] = bounded(columns.priceUsd[row] * columns.circulating[row])
 }
 
 function setLiquidity(target: PatchTarget, value: number | null): void {

@@ -1,6 +1,7 @@
 // In: a token's columns, words, windows, bars and trades. Out: what readers see of it: its compared values, its row in
 // the market list, its DataPoint. Never changes anything.
 import { TIMEFRAMES } from '../schema/bar.ts'
+import { bounded } from '../schema/bounds.ts'
 import { DATAPOINT_VERSION, type DataPoint, type Enriched, type SnapshotValues } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { C, T } from './bar-ring.ts'
@@ -17,8 +18,11 @@ import { dayFrom, type Windows } from './windows.ts'
 const DATAPOINT_TTL_SECONDS = 300
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
-/** NaN is how a column says unknown. */
-const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
+/** NaN is how a column says unknown; a figure beyond the bounds is unknown too. */
+const known = (value: number): number | null => {
+  const figure = bounded(value)
+  return Number.isNaN(figure) ? null : figure
+}
 
 /** Where the views look. */
 export interface ViewSources {

@@ -5,6 +5,7 @@
 // doubles depend on their order, and what is served must not depend on who has read before.
 
 import { TIMEFRAMES } from '../schema/bar.ts'
+import { bounded } from '../schema/bounds.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
@@ -210,7 +211,7 @@ export class Windows {
   #change(slot: number, name: WindowName, priceUsd: number, nowMs: number): number | null {
     const window = windowOf(name)
     const then = this.#bars.closeBefore(slot, window.index, windowFrom(window, nowMs))
-    return then === null || Number.isNaN(priceUsd) ? null : (100 * (priceUsd - then)) / then
+    return then === null ? null : known((100 * (priceUsd - then)) / then)
   }
 
   #lifetime(slot: number, of: 'volume' | 'buys' | 'sells'): number {
@@ -234,7 +235,8 @@ export class Windows {
 
   #carried(slot: number, field: WindowField, value: number, nowMs: number): number | null {
     const patched = this.#patchedValue(slot, field, nowMs)
-    return patched === undefined ? value : patched
+    const figure = patched === undefined ? value : patched
+    return figure === null ? null : known(figure)
   }
 
   #held(slot: number, field: WindowField, value: number | null): number | null {
@@ -243,6 +245,9 @@ export class Windows {
   }
 }
 
-/** NaN stands for unknown. */
-const known = (value: number): number | null => (Number.isNaN(value) ? null : value)
+/** NaN stands for unknown; a figure beyond the bounds is unknown too. */
+const known = (value: number): number | null => {
+  const figure = bounded(value)
+  return Number.isNaN(figure) ? null : figure
+}
 const clamp = (ratio: number): number => Math.min(1, Math.max(-1, ratio))

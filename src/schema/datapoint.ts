@@ -1,23 +1,28 @@
 // In: nothing. Out: the DataPoint: its fields, types, units and which of them a patch may set. The one source for the
 // TypeScript type, OpenAPI, the docs and the patch validator. Never holds a value.
 import { z } from 'zod'
+import { ownText } from '../lib/own-text.ts'
+import * as bounds from './bounds.ts'
 import { ENRICHED, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
 
 export { ENRICHED_FIELDS, SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from './features.ts'
 
-const usd = (description: string) => z.number().nullable().meta({ description, unit: 'USD' })
+const usd = (description: string) => bounds.amount.nullable().meta({ description, unit: 'USD' })
 const percent = (description: string) =>
   z.number().min(0).max(100).nullable().meta({ description, unit: 'percent 0-100' })
-const change = (description: string) => z.number().nullable().meta({ description, unit: 'percent' })
-const count = (description: string) => z.number().int().min(0).nullable().meta({ description, unit: 'count' })
+const change = (description: string) => bounds.change.nullable().meta({ description, unit: 'percent' })
+const count = (description: string) => bounds.count.nullable().meta({ description, unit: 'count' })
 const text = (description: string) => z.string().nullable().meta({ description })
 const flag = (description: string) => z.boolean().meta({ description })
 
+const HOLDER_ADDRESS_CHARS_MAX = 64
+const TOP_HOLDERS_MAX = 50
+
 export const topHolderSchema = z.object({
-  address: z.string().max(64),
-  amount: z.number().nullable(),
-  pct: z.number().nullable(),
+  address: z.string().max(HOLDER_ADDRESS_CHARS_MAX),
+  amount: bounds.amount.nullable(),
+  pct: bounds.amount.nullable(),
 })
 
 export const recentTradeSchema = z.object({
@@ -36,10 +41,10 @@ const enrichedShape = {
   transfer_fee_enabled: z.boolean().nullable().meta(ENRICHED.transfer_fee_enabled),
   is_mutable_metadata: z.boolean().nullable().meta(ENRICHED.is_mutable_metadata),
   top10_holder_pct_onchain: z.number().min(0).max(100).nullable().meta(ENRICHED.top10_holder_pct_onchain),
-  unique_wallet_24h: z.number().int().min(0).nullable().meta(ENRICHED.unique_wallet_24h),
-  unique_wallet_1h: z.number().int().min(0).nullable().meta(ENRICHED.unique_wallet_1h),
-  buy_volume_24h_usd: z.number().nullable().meta(ENRICHED.buy_volume_24h_usd),
-  sell_volume_24h_usd: z.number().nullable().meta(ENRICHED.sell_volume_24h_usd),
+  unique_wallet_24h: bounds.count.nullable().meta(ENRICHED.unique_wallet_24h),
+  unique_wallet_1h: bounds.count.nullable().meta(ENRICHED.unique_wallet_1h),
+  buy_volume_24h_usd: bounds.amount.nullable().meta(ENRICHED.buy_volume_24h_usd),
+  sell_volume_24h_usd: bounds.amount.nullable().meta(ENRICHED.sell_volume_24h_usd),
 } satisfies Record<EnrichedField, z.ZodType>
 
 export const dataPointSchema = z.object({
@@ -51,7 +56,7 @@ export const dataPointSchema = z.object({
   imageUri: text('The same as imageUrl'),
   creator: text('Wallet that created the token'),
   priceUsd: usd('Price of the latest trade'),
-  priceSol: z.number().nullable().meta({ description: 'Price of the latest trade', unit: 'SOL' }),
+  priceSol: bounds.amount.nullable().meta({ description: 'Price of the latest trade', unit: 'SOL' }),
   solPriceUsd: usd('Price of one SOL'),
   priceChange1h: change('Change against the price one hour ago'),
   priceChange6h: change('Change against the price six hours ago'),
@@ -59,7 +64,7 @@ export const dataPointSchema = z.object({
   marketCap: usd('Price times circulating supply'),
   fdv: usd('Price times total supply'),
   liquidity: usd('Value of both sides of the pool or curve'),
-  totalSupply: z.number().nullable().meta({ description: 'Total supply', unit: 'UI tokens' }),
+  totalSupply: bounds.amount.nullable().meta({ description: 'Total supply', unit: 'UI tokens' }),
   volume1m: usd('Traded in the last minute'),
   volume1h: usd('Traded in the last hour'),
   volume6h: usd('Traded in the last 6 hours'),
@@ -87,7 +92,10 @@ export const dataPointSchema = z.object({
   dexPaid: flag('A paid DEX profile exists'),
   dexBoosted: flag('A DEX boost is active'),
   primaryDex: text('Where most of it trades'),
-  topHolders: z.array(topHolderSchema).max(50).meta({ description: 'Largest holders, at most 50' }),
+  topHolders: z
+    .array(topHolderSchema)
+    .max(TOP_HOLDERS_MAX)
+    .meta({ description: 'Largest holders, at most 50' }),
   top10Holding: percent('Share of the ten largest holders'),
   top10HolderPct: percent('The same as top10Holding'),
   snipersHolding: percent('Share held by snipers'),
@@ -109,16 +117,13 @@ export const dataPointSchema = z.object({
     .meta({ description: 'How long a submission may refer to this read', unit: 'seconds' }),
   version: z.string().meta({ description: 'Version of this schema' }),
   ...enrichedShape,
-  enriched_at: z
-    .number()
-    .int()
+  enriched_at: bounds.time
     .nullable()
     .meta({ description: 'When the enriched fields were resolved', unit: 'Unix ms' }),
   enriched_source: text('Who supplied the enriched fields'),
-  createdAt: z.number().int().nullable().meta({ description: 'When the token was created', unit: 'Unix ms' }),
-  virtualSolReserves: z.number().nullable().meta({ description: 'Virtual SOL on the curve', unit: 'SOL' }),
-  virtualTokenReserves: z
-    .number()
+  createdAt: bounds.time.nullable().meta({ description: 'When the token was created', unit: 'Unix ms' }),
+  virtualSolReserves: bounds.amount.nullable().meta({ description: 'Virtual SOL on the curve', unit: 'SOL' }),
+  virtualTokenReserves: bounds.amount
     .nullable()
     .meta({ description: 'Virtual tokens on the curve', unit: 'UI tokens' }),
   pairAddress: text('Address of the pool'),
@@ -138,7 +143,30 @@ export const DATAPOINT_VERSION = '1'
 /** Fields that follow from others or from the reading itself: a patch that names one is refused. */
 const NEVER_PATCHED = ['mint', 'snapshotAt', 'ttl', 'version', 'recentTrades', 'sparkline', 'skills'] as const
 
-/** A patch: any other DataPoint field; unknown names are dropped, wrong types refused. */
+/** Texts of a patch, cut where a token event's are; what is kept of it has memory of its own. */
+const patchedTexts = {
+  name: bounds.word,
+  symbol: bounds.word,
+  description: bounds.description.nullable(),
+  imageUrl: bounds.uri.nullable(),
+  imageUri: bounds.uri.nullable(),
+  creator: bounds.word.nullable(),
+  website: bounds.uri.nullable(),
+  twitter: bounds.uri.nullable(),
+  telegram: bounds.uri.nullable(),
+  primaryDex: bounds.word.nullable(),
+  pairAddress: bounds.word.nullable(),
+  enriched_source: bounds.word.nullable(),
+  topHolders: z
+    .array(
+      topHolderSchema.extend({
+        address: topHolderSchema.shape.address.transform((text) => ownText(text, HOLDER_ADDRESS_CHARS_MAX)),
+      }),
+    )
+    .max(TOP_HOLDERS_MAX),
+}
+
+/** A patch: any other DataPoint field; unknown names are dropped, wrong types and what is out of bounds refused. */
 export const patchFieldsSchema = dataPointSchema
   .omit(
     Object.fromEntries(NEVER_PATCHED.map((field) => [field, true])) as Record<
@@ -146,5 +174,6 @@ export const patchFieldsSchema = dataPointSchema
       true
     >,
   )
+  .extend(patchedTexts)
   .partial()
 export type PatchFields = z.infer<typeof patchFieldsSchema>

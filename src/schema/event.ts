@@ -1,32 +1,26 @@
 // In: one record from a feed, of unknown shape. Out: a typed market event, or the reason it is none.
 // The wire's record and the engine's event are the same thing, so that push, replay and simulation share one type.
 import { z } from 'zod'
+import { ownText } from '../lib/own-text.ts'
+import { amount, count, description, positive, price, time as ts, uri, word } from './bounds.ts'
 import { patchFieldsSchema } from './datapoint.ts'
-import { isMint } from './mint.ts'
+import { isMint, MINT_SHAPE } from './mint.ts'
 
 const mint = z
   .string()
   .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
-/** Unix ms; the first second of 1970 is reserved as "no time". */
-const ts = z.number().int().min(1_000).max(8.64e15)
-const amount = z.number().min(0)
-const positive = z.number().positive()
-/** Text is cut, not refused: a token is not lost because its description is long. */
-const text = (lengthMax: number) => z.string().transform((value) => value.slice(0, lengthMax))
-const shortText = text(128)
-const longText = text(1_000)
-const uri = text(512)
+  .transform((value) => ownText(value, MINT_SHAPE.maxLength))
 
 export const tokenEventSchema = z.object({
   type: z.literal('token'),
   mint,
   ts,
-  name: shortText,
-  symbol: shortText,
+  name: word,
+  symbol: word,
   uri: uri.nullish(),
-  description: longText.nullish(),
+  description: description.nullish(),
   image_uri: uri.nullish(),
-  creator: shortText.nullish(),
+  creator: word.nullish(),
   website: uri.nullish(),
   twitter: uri.nullish(),
   telegram: uri.nullish(),
@@ -40,12 +34,12 @@ export const tradeEventSchema = z
     ts,
     side: z.enum(['buy', 'sell']),
     tokenAmount: amount,
-    priceUsd: positive.nullish(),
+    priceUsd: price.nullish(),
     solAmount: amount.nullish(),
     vSol: positive.nullish(),
     vTokens: positive.nullish(),
-    wallet: shortText.nullish(),
-    tx: shortText.nullish(),
+    wallet: word.nullish(),
+    tx: word.nullish(),
   })
   .refine((trade) => trade.priceUsd != null || trade.solAmount != null, {
     error: 'priceUsd or solAmount must be there',
@@ -57,16 +51,16 @@ export const graduatedEventSchema = z.object({
   type: z.literal('graduated'),
   mint,
   ts,
-  pool: shortText.nullish(),
+  pool: word.nullish(),
 })
 export const liveEventSchema = z.object({
   type: z.literal('live'),
   mint,
   ts,
   isLive: z.boolean(),
-  viewerCount: z.number().int().min(0).nullish(),
+  viewerCount: count.nullish(),
 })
-export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: positive })
+export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: price })
 
 /** What a feed may push (contract 9). */
 export const ingestRecordSchema = z.discriminatedUnion('type', [
@@ -105,7 +99,7 @@ export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: '
 export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
 
 /** Why the engine did not take an event. Counted by code; nothing of the market changed. */
-export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown'
+export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown' | 'volume_too_large'
 
 /** Where feeds deliver. `receivedAtMs` is the time of receipt, Unix ms; it carries the market's time forward. */
 export interface EventSink {

@@ -1,6 +1,7 @@
 // In: the parsed body of a submission, of unknown shape. Out: a typed submission. Length is counted in Unicode code
 // points after trimming; duplicate risk factors are folded. Never knows the market.
 import { z } from 'zod'
+import { AMOUNT_MAX } from './bounds.ts'
 import { SNAPSHOT_FIELDS } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
 import {
@@ -84,18 +85,20 @@ const PERCENTS: ReadonlySet<string> = new Set(['top10HolderPct', 'bondingProgres
 type Figure = z.ZodOptional<z.ZodNullable<z.ZodNumber>>
 const snapshotNumbers = Object.fromEntries(
   SNAPSHOT_FIELDS.map((field) => {
-    const range = PERCENTS.has(field) ? { minimum: 0, maximum: PERCENT_MAX } : { minimum: 0 }
+    const range = PERCENTS.has(field)
+      ? { minimum: 0, maximum: PERCENT_MAX }
+      : { minimum: 0, maximum: AMOUNT_MAX }
     return [field, z.number().meta(range).nullish()]
   }),
 ) as Record<(typeof SNAPSHOT_FIELDS)[number], Figure>
 
-/** Nothing that is compared can be negative. One check of all figures: one for each costs a microsecond in all. */
+/** Nothing that is compared can be negative, or larger than what the market holds. One check of all figures: one for each costs a microsecond in all. */
 const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number | null>>>(
   ({ value, issues }) => {
     for (const field of SNAPSHOT_FIELDS) {
       const figure = value[field]
       if (typeof figure !== 'number') continue
-      const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : Number.POSITIVE_INFINITY)
+      const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX)
       if (fault !== null) issues.push({ ...fault, path: [field] })
     }
   },

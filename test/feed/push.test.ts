@@ -175,6 +175,37 @@ test('hostile msgpack (huge announced sizes, deep nesting) is refused and not al
   expect(send(deep, MSGPACK).result.accepted).toBe(0)
 })
 
+test('a record over 256 KiB is refused unparsed, whatever it holds, and spoils none of its neighbours', () => {
+  const padded = (bytes: number, record: object = trade) => {
+    const pad = 'x'.repeat(bytes - JSON.stringify({ ...record, pad: '' }).length)
+    return { ...record, pad }
+  }
+  const token = { type: 'token', mint, ts: NOW, name: 'Name', symbol: 'SYM' }
+  const limit = 256 * 1024
+  const body = [
+    ...[trade, padded(limit), padded(limit + 1), padded(limit, token), padded(limit + 1, token)].map(
+      (record) => JSON.stringify(record),
+    ),
+    'x'.repeat(3 * limit),
+    ' '.repeat(limit + 1),
+    JSON.stringify(trade),
+  ]
+  const { result, sink } = send(body.join('\n'))
+  expect(result.errors.map(({ index, code }) => [index, code])).toEqual(
+    [2, 4, 5, 6].map((index) => [index, 'record_too_large']),
+  )
+  expect(result.errors[0].message).toContain('262144 bytes')
+  expect(sink.events).toHaveLength(4)
+  const maps = [trade, padded(limit - 100), padded(limit + 100), padded(limit + 100, token), token, trade]
+  for (const packed of [packr.pack(maps), Buffer.concat(maps.map((record) => packr.pack(record)))]) {
+    const { result, sink } = send(packed, MSGPACK)
+    expect(result.errors.map(({ index, code }) => [index, code])).toEqual(
+      [2, 3].map((index) => [index, 'record_too_large']),
+    )
+    expect(sink.events).toHaveLength(4)
+  }
+})
+
 test('other content types and bodies above the maximum are refused whole', () => {
   expect(() => send(lines(trade), 'text/plain')).toThrow(
     expect.objectContaining({ code: 'unsupported_media_type' }),
