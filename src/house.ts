@@ -37,7 +37,9 @@ import type { StoreDoor } from './store/types.ts'
 const TICK_MS = 100
 /** How long requests under way may take once the house is closing. */
 const DRAIN_MS_MAX = 10_000
-const DRAIN_POLL_MS = 10
+/** Connections are closed once nobody has used one for so long, or once so much time was given to it. */
+const QUIET_MS = 100
+const LINGER_MS_MAX = 1_000
 const HOUR_MS = 3_600_000
 /** How long /health waits for the store's word. */
 const STORE_STATUS_MS_MAX = 1_000
@@ -225,14 +227,17 @@ async function furnish(
   const stop = async () => {
     const wasReady = phase === 'ready'
     phase = 'draining'
+    server.drain()
     await Promise.all(feeds.map((feed) => feed.stop()))
     if (timer !== null) clearInterval(timer)
     // Who sends us requests learns of it from an answer, not from a refused connection.
     if (wasReady) await new Promise((resolve) => setTimeout(resolve, config.drainNoticeMs))
-    server.stopListening()
+    await server.stopListening()
     hub.close('draining')
-    await Promise.all([drained(server), exporter.close()])
-    server.close()
+    // Whoever has a connection yet, and uses it, is answered and leaves; then nobody is left whom closing could cut off.
+    await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close()])
+    await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
+    await server.close()
     await records.stop()
     await store.close()
   }
@@ -344,12 +349,6 @@ function admitResearcher(adminKey: string, sent: string, agents: Agents): Caller
   const caller = agents.authenticate(sent)
   if (caller.agent.type === 'researcher') return caller
   throw new ServiceError('key_not_allowed', 'This needs the key of a researcher: ask the operator for one.')
-}
-
-async function drained(server: HttpServer): Promise<void> {
-  const deadline = Date.now() + DRAIN_MS_MAX
-  while (server.inFlight() > 0 && Date.now() < deadline)
-    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
 }
 
 function readStreamMetrics(metrics: Metrics, hub: FollowHub): void {

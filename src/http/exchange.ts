@@ -1,5 +1,5 @@
-// In: a request whose answer is not there at once. Out: the count of those under way, and a body whose memory is given back
-// when nobody reads it any more. Never answers.
+// In: a request whose answer is not there at once. Out: the count of those under way, a body whose memory is given back when
+// nobody reads it any more, and a start that no other request of the same packet can harm. Never answers.
 import type { IncomingBody } from './body.ts'
 import type { Reply } from './reply.ts'
 
@@ -37,6 +37,17 @@ export class Exchange {
   /** The handler of its route runs from here on, until `finish`. */
   run(): void {
     this.#isRunning = true
+  }
+
+  /**
+   * Calls `start` once the engine is through with the packet that the request came in; not at all where the client has gone
+   * by then. Where a second request follows in the same packet the engine closes the connection: then nothing was done.
+   */
+  defer(start: () => void): void {
+    this.reply.pause()
+    setImmediate(() => {
+      if (!this.reply.aborted) start()
+    })
   }
 
   /** It is answered. */

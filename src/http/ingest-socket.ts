@@ -18,8 +18,12 @@ export interface IngestSocketPorts {
   onFault(error: unknown): void
 }
 
-/** Takes upgrades at the path of the push; plain requests go on to the ordinary routes. */
-export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): void {
+/** RFC 6455, section 7.4.1: the server goes away. */
+const CLOSE_GOING_AWAY = 1001
+
+/** Takes upgrades at the path of the push; plain requests go on to the ordinary routes. @returns what ends them all. */
+export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): () => void {
+  const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     maxPayloadLength: FRAME_BYTES_MAX,
     maxBackpressure: SOCKET_BACKPRESSURE_BYTES_MAX,
@@ -41,8 +45,17 @@ export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): 
       )
       res.upgrade({}, key, '', extensions, context)
     },
+    open: (ws) => {
+      sockets.add(ws)
+    },
+    close: (ws) => {
+      sockets.delete(ws)
+    },
     message: (ws, message, isBinary) => answer(ws, new Uint8Array(message), isBinary, ports),
   })
+  return () => {
+    for (const ws of [...sockets]) ws.end(CLOSE_GOING_AWAY, 'draining')
+  }
 }
 
 function answer(

@@ -10,6 +10,7 @@ import type { Context, HttpAnswer, Method } from './context.ts'
 import { conditional } from './etag.ts'
 import { Exchange, Exchanges } from './exchange.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
+import { invalidParameter } from './parameters.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
 import { NO_LIMITS, readerOf } from './readers.ts'
 import { give, headsOf, problem, Reply, send } from './reply.ts'
@@ -48,6 +49,10 @@ export interface Pipeline {
   gets: ReadonlyMap<string, Handler>
   /** Takes every other request. */
   handle: Handler
+  /** From here on every answer tells its client that the connection ends. */
+  drain(): void
+  /** Requests so far. */
+  requests(): number
   /** Requests being answered. */
   inFlight(): number
   /** Memory charged for request bodies. */
@@ -70,6 +75,8 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   const head = new RequestHead()
   const bodies = new BodyReader()
   const exchanges = new Exchanges()
+  let isDraining = false
+  let requests = 0
 
   /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
   function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string) {
@@ -90,7 +97,12 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     } catch {
       return false
     }
-    give(res, made, ids, head.requestId, limits)
+    const sending = give(res, made, ids, head.requestId, limits)
+    if (sending !== null) {
+      const exchange = new Exchange(sending, exchanges)
+      sending.onSent = () => exchange.finish()
+      exchange.wait()
+    }
     ports.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
     return true
   }
@@ -179,8 +191,13 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       if (route !== undefined && question !== null && isReusable(made)) {
         prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs, writes)
       }
-      send(reply, made, context?.limits ?? NO_LIMITS)
-      exchange.finish()
+      let isSent = false
+      reply.onSent = () => {
+        isSent = true
+        exchange.finish()
+      }
+      send(reply, isDraining ? lastOf(made) : made, context?.limits ?? NO_LIMITS)
+      if (!isSent) exchange.wait()
       ports.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
     }
     const fail = (error: unknown) => {
@@ -193,6 +210,8 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         const made = run(chosen, asked)
         if (!(made instanceof Promise)) return answer(made)
         exchange.wait()
+        // Whoever asks to be told when the client goes wants that sooner than its next request.
+        if (reply.onClosed === undefined) reply.pause()
         made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
       } catch (error) {
         fail(error)
@@ -208,12 +227,14 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         readBody(exchange, chosen, asked, (read) => {
           if (read instanceof ServiceError) return fail(read)
           asked.body = read
-          proceed(chosen, asked)
+          exchange.defer(() => proceed(chosen, asked))
         })
         return
       }
       enter(chosen, asked)
-      proceed(chosen, asked)
+      if (chosen.method === 'GET') return void proceed(chosen, asked)
+      exchange.wait()
+      exchange.defer(() => proceed(chosen, asked))
     } catch (error) {
       if (answersBeforeBody(head)) return void fail(error)
       exchange.wait()
@@ -221,10 +242,26 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     }
   }
 
+  /** A request whose end, or host, can be read in two ways: answered once the engine is through with its packet, so that
+   *  nothing that follows in it is taken for another request; then the connection ends. */
+  function refuseAmbiguous(res: HttpResponse, path: string): void {
+    const reply = new Reply(res, ids.of(head.requestId))
+    const exchange = new Exchange(reply, exchanges)
+    const fault = invalidParameter(head.ambiguous, 'may be read in two ways')
+    reply.closes = true
+    exchange.wait()
+    exchange.defer(() => {
+      send(reply, problem(fault, path, reply.requestId))
+      exchange.finish()
+      ports.observe('none', fault.status, 0)
+    })
+  }
+
   function take(res: HttpResponse, req: HttpRequest, method: string, path: string): void {
     const startedAtMs = performance.now()
+    requests++
     const query = req.getQuery() ?? ''
-    head.read(req)
+    if (head.read(req).ambiguous !== '') return void refuseAmbiguous(res, path)
     const question = prepared.isOn && method === 'get' ? questionOf(head, query) : null
     if (question !== null && giveAgain(res, path, question, startedAtMs)) return
     answerAnew(res, method, path, query, question, startedAtMs)
@@ -236,6 +273,10 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   return {
     gets: new Map(gets),
     handle: (res, req) => take(res, req, req.getMethod(), req.getUrl()),
+    drain: () => {
+      isDraining = true
+    },
+    requests: () => requests,
     inFlight: () => exchanges.open,
     bodyBytes: () => bodies.heldBytes,
   }
@@ -244,6 +285,12 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
 /** Whether a refusal can be sent while its body is still coming: not where the engine then closes the connection. */
 const answersBeforeBody = ({ hasBody, closes, announcedBytes }: RequestHead): boolean =>
   !hasBody || !closes || announcedBytes > DISCARDED_BYTES_MAX
+
+/** An answer after which its client is to leave. The client closes: a server that does so first resets what crosses. */
+const lastOf = (answer: HttpAnswer): HttpAnswer => ({
+  ...answer,
+  headers: { ...answer.headers, Connection: 'close' },
+})
 
 const isOpen = ({ access }: Route): boolean => access === 'open' || access === 'read'
 

@@ -73,8 +73,13 @@ export class Reply {
   aborted = false
   /** While the engine's handler runs, what is written goes out together: the engine has corked the socket. */
   isCorked = true
+  /** The connection ends with this answer. */
+  closes = false
   /** Called when the client goes before its answer is whole. */
   onClosed?: () => void
+  /** Called when the engine has the answer to its last byte; a stream counts as sent once it has begun. */
+  onSent: () => void = () => {}
+  #isPaused = false
 
   constructor(res: HttpResponse, requestId: string, headOnly = false) {
     this.res = res
@@ -91,6 +96,20 @@ export class Reply {
       this.onClosed?.()
       onGone()
     })
+  }
+
+  /** Leaves what the client sends next in its socket until this is answered: the engine closes a connection on which a
+   *  request arrives while another waits for its answer. A client that goes meanwhile is not noticed. */
+  pause(): void {
+    if (this.aborted || this.#isPaused) return
+    this.#isPaused = true
+    this.res.pause()
+  }
+
+  /** Reads on. Must be called before the answer is sent: then the engine forgets the response. */
+  resume(): void {
+    if (this.#isPaused) this.res.resume()
+    this.#isPaused = false
   }
 }
 
@@ -126,14 +145,15 @@ export function headsOf(answer: HttpAnswer, ids: RequestIds): { head: Buffer; he
 }
 
 /** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. A reader who
- *  is slow to take a large body holds the bytes that all share, no copy. */
+ *  is slow to take a large body holds the bytes that all share, no copy.
+ *  @returns what still sends, or null where all is sent. */
 export function give(
   res: HttpResponse,
   { head, headWithoutId, body }: PreparedAnswer,
   ids: RequestIds,
   sentId: string,
   limits: Record<string, string>,
-): void {
+): Reply | null {
   if (sentId === '' && limits === NO_LIMITS) {
     ids.renew(head)
     res.writeStatus(head)
@@ -141,8 +161,14 @@ export function give(
     res.writeStatus(headWithoutId)
     res.writeHeader('X-Request-Id', ids.of(sentId) + limitsOf(limits))
   }
-  if (body.length < STREAMED_BYTES_MIN) res.end(body)
-  else stream(new Reply(res, sentId), body.length, (at) => body.subarray(at))
+  if (body.length < STREAMED_BYTES_MIN) {
+    res.end(body)
+    return null
+  }
+  const reply = new Reply(res, sentId)
+  stream(reply, body.length, (at) => body.subarray(at))
+  // Sent to its last byte, it is gone for whoever would write to it.
+  return reply.aborted ? null : reply
 }
 
 /** The headers of a reader's limits, each after a line end. */
@@ -155,8 +181,9 @@ function limitsOf(limits: Record<string, string>): string {
 /** Sends an answer, unless the client has gone. */
 export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, string> = {}): void {
   if (reply.aborted || reply.headOnly) answer.unsent?.()
-  if (reply.aborted) return
+  if (reply.aborted) return void reply.onSent()
   const { res } = reply
+  reply.resume()
   const bodiless = answer.status === 304 || answer.status === 204
   const { body: made } = answer
   const body = bodiless ? null : made instanceof Lines ? made : bytesOf(made)
@@ -168,10 +195,11 @@ export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, st
       res.writeHeader('Content-Length', `${body instanceof Lines ? body.bytes : body.length}`)
     }
     if (body === null || reply.headOnly) res.endWithoutBody()
-    else if (body instanceof Lines) stream(reply, body.bytes, (at) => body.partAt(at))
+    else if (body instanceof Lines) return stream(reply, body.bytes, (at) => body.partAt(at))
     else if (answer.stream !== undefined) follow(reply, body, answer.stream)
-    else if (body.length < STREAMED_BYTES_MIN) res.end(body)
-    else stream(reply, body.length, (at) => body.subarray(at))
+    else if (body.length < STREAMED_BYTES_MIN) res.end(body, reply.closes)
+    else return stream(reply, body.length, (at) => body.subarray(at))
+    reply.onSent()
   }
   if (reply.isCorked) write()
   else res.cork(write)
@@ -185,13 +213,16 @@ function stream(reply: Reply, bytes: number, partAt: (offset: number) => Buffer)
     for (let offset = from; ; ) {
       const part = partAt(offset)
       const [ok, finished] = res.tryEnd(part, bytes)
-      if (finished) reply.aborted = true
+      if (finished) {
+        reply.aborted = true
+        reply.onSent()
+      }
       if (finished || !ok) return ok
       offset += part.length
     }
   }
   if (push(0) && reply.aborted) return
-  reply.outlive()
+  reply.outlive(() => reply.onSent())
   res.onWritable(push)
 }
 

@@ -24,6 +24,9 @@ export class RequestHead {
   ifNoneMatch = ''
   requestId = ''
   transferEncoding = ''
+  /** The name of a header that leaves open where the request ends, or whom it is for; empty where there is none. */
+  ambiguous = ''
+  #hosts = 0
 
   /** Reads the headers of `req`; what it lacks is empty. */
   read(req: HttpRequest): this {
@@ -40,6 +43,8 @@ export class RequestHead {
     this.ifNoneMatch = ''
     this.requestId = ''
     this.transferEncoding = ''
+    this.ambiguous = ''
+    this.#hosts = 0
     req.forEach(this.#take)
     return this
   }
@@ -82,10 +87,16 @@ export class RequestHead {
         this.connection ||= value
         break
       case 'content-length':
+        // The engine goes by the first; a proxy before it may go by another.
+        if (value === '' || (this.contentLength !== '' && this.contentLength !== value))
+          this.ambiguous = 'Content-Length'
         this.contentLength ||= value
         break
       case 'content-type':
         this.contentType ||= value
+        break
+      case 'host':
+        if (this.#hosts++ > 0) this.ambiguous = 'Host'
         break
       case 'idempotency-key':
         this.idempotencyKey ||= value
@@ -94,6 +105,9 @@ export class RequestHead {
         this.ifNoneMatch ||= value
         break
       case 'transfer-encoding':
+        // The engine takes every body that has one for chunked.
+        if (this.transferEncoding !== '' || value.toLowerCase() !== 'chunked')
+          this.ambiguous = 'Transfer-Encoding'
         this.transferEncoding ||= value
         break
       case 'x-api-key':

@@ -1,8 +1,14 @@
 // In: a port and the pipeline's ports. Out: a listening server. The only file that holds the HTTP engine's server. Never
 // looks at a request: the pipeline does.
-import { App, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import {
+  App,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
 import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
-import { createPipeline, type PipelinePorts } from './pipeline.ts'
+import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
 import { keyOf } from './request.ts'
 import { type StreamRooms, takeStreamSockets } from './stream-socket.ts'
 
@@ -14,16 +20,21 @@ export interface ServerPorts extends PipelinePorts {
 
 export interface HttpServer {
   port: number
+  /** From here on every answer tells its client that the connection ends, so that it closes it. */
+  drain(): void
   /** No new connection from here on. */
-  stopListening(): void
+  stopListening(): Promise<void>
+  /** Resolves when no request is being answered and none has come for `quietMs`, or after `msMax`. */
+  idle(quietMs: number, msMax: number): Promise<void>
   /** Ends every connection. */
-  close(): void
+  close(): Promise<void>
   /** Requests being answered. */
   inFlight(): number
   /** Memory charged for request bodies. */
   bodyBytes(): number
 }
 
+const IDLE_POLL_MS = 10
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types leave out: without it two servers share a port silently. */
 const LISTEN_EXCLUSIVE_PORT = 1
 type Listen = (
@@ -44,12 +55,61 @@ function socketPorts(ports: ServerPorts, ingestFrame: NonNullable<ServerPorts['i
   }
 }
 
+function runningServer(
+  app: TemplatedApp,
+  socket: us_listen_socket,
+  pipeline: Pipeline,
+  endSockets: () => void,
+): HttpServer {
+  let isListening = true
+  /** Right after the sockets were read: what had come by then is accepted, or answered, and is not reset. */
+  const afterReading = (act: () => void) =>
+    new Promise<void>((resolve) =>
+      setImmediate(() => {
+        act()
+        resolve()
+      }),
+    )
+  const stopListening = () => {
+    if (isListening) us_listen_socket_close(socket)
+    isListening = false
+  }
+  return {
+    port: us_socket_local_port(socket),
+    drain: pipeline.drain,
+    stopListening: () =>
+      afterReading(() => {
+        stopListening()
+        endSockets()
+      }),
+    idle: (quietMs, msMax) => idle(pipeline, quietMs, msMax),
+    close: () =>
+      afterReading(() => {
+        stopListening()
+        app.close()
+      }),
+    inFlight: pipeline.inFlight,
+    bodyBytes: pipeline.bodyBytes,
+  }
+}
+
+async function idle({ requests, inFlight }: Pipeline, quietMs: number, msMax: number): Promise<void> {
+  const startMs = performance.now()
+  let [seen, quietSinceMs] = [requests(), startMs]
+  for (let nowMs = startMs; nowMs - startMs < msMax; nowMs = performance.now()) {
+    if (requests() !== seen || inFlight() > 0) [seen, quietSinceMs] = [requests(), nowMs]
+    if (inFlight() === 0 && nowMs - quietSinceMs >= quietMs) return
+    await new Promise((resolve) => setTimeout(resolve, IDLE_POLL_MS))
+  }
+}
+
 /** Starts to listen; rejects when the port cannot be had. Port 0 takes a free one. */
 export function startServer(host: string, port: number, ports: ServerPorts): Promise<HttpServer> {
   const pipeline = createPipeline(ports)
   const app = App()
   takeStreamSockets(app, ports.streams, ports)
-  if (ports.ingestFrame !== null) takeIngestSockets(app, socketPorts(ports, ports.ingestFrame))
+  const endSockets =
+    ports.ingestFrame === null ? () => {} : takeIngestSockets(app, socketPorts(ports, ports.ingestFrame))
   for (const [path, handle] of pipeline.gets) app.get(path, handle)
   app.any('/*', pipeline.handle)
 
@@ -64,21 +124,7 @@ export function startServer(host: string, port: number, ports: ServerPorts): Pro
         )
         return
       }
-      let listening = true
-      const stopListening = () => {
-        if (listening) us_listen_socket_close(socket)
-        listening = false
-      }
-      resolve({
-        port: us_socket_local_port(socket),
-        stopListening,
-        close: () => {
-          stopListening()
-          app.close()
-        },
-        inFlight: pipeline.inFlight,
-        bodyBytes: pipeline.bodyBytes,
-      })
+      resolve(runningServer(app, socket, pipeline, endSockets))
     })
   })
 }
