@@ -21,7 +21,7 @@ import { exportRoutes } from './http/routes/export.ts'
 import { marketRoutes } from './http/routes/market.ts'
 import { operationRoutes } from './http/routes/operation.ts'
 import { type HttpServer, startServer } from './http/server.ts'
-import { type Clock, systemClock } from './lib/clock.ts'
+import { type Clock, readClock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { shared } from './lib/shared.ts'
@@ -82,6 +82,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     lakeGraceMs,
     diskReserveMb,
     retainDays,
+    cooldownMs: config.submitCooldownMs,
     clock,
     log,
   })
@@ -110,7 +111,6 @@ async function furnish(
   })
   records.of(market)
   const recordedTime = followsRecordedTime(config)
-  const marketNow = (clockMs: number) => (recordedTime ? market.timeMs : clockMs)
   if (!recordedTime) market.advanceTo(clock.now())
   for (const { mint, count } of store.recovered.coverage) {
     market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
@@ -122,6 +122,7 @@ async function furnish(
     ledger: store,
     clock,
     randomBytes,
+    submitRateMax: config.submitRate,
     registrationOpen: config.registration === 'open',
   })
   const desk = createDesk({
@@ -129,7 +130,8 @@ async function furnish(
     ledger: store,
     agents,
     clock,
-    marketNow,
+    marketMs: () => market.timeMs,
+    recordedTime,
     recovered,
     submitRateMax: config.submitRate,
     cooldownMs: config.submitCooldownMs,
@@ -172,7 +174,7 @@ async function furnish(
     ...agentRoutes({
       agents,
       desk,
-      countRegistration: (ip) => registrations.count(ip, config.registerLimit, clock.now()),
+      countRegistration: (ip) => registrations.count(ip, config.registerLimit, readClock(clock)),
     }),
     ...exportRoutes({ exports: exporter }),
     ...operationRoutes({
@@ -197,7 +199,7 @@ async function furnish(
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip) => {
       const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
-      return limit === 0 ? NO_LIMITS : reads.count(readerOf(caller, ip), limit, clock.now())
+      return limit === 0 ? NO_LIMITS : reads.count(readerOf(caller, ip), limit, readClock(clock))
     },
     reuseMs: config.pageAgeMs,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

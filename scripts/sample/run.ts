@@ -137,7 +137,7 @@ class Run {
       agents,
       clock,
       random: () => random.next(),
-      marketNow: (clockMs) => clockMs,
+      marketMs: () => market.timeMs,
       recovered: store.recovered,
       onAccepted: (mint, count) =>
         market.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }, this.nowMs),

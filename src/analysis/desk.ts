@@ -1,19 +1,21 @@
 // In: submissions as bytes, from agents whose key is good. Out: one answer each, durable before it is given.
-// The order of checks is the contract's. Everything that limits or rewards is reserved in memory before the first
-// wait and undone when the store refuses, so limits and bonuses hold exactly under concurrency.
+// The order of checks is the contract's. Whatever limits is reserved in memory before the first wait, and taken back, and
+// nothing else with it, when the store refuses. What depends on the fate of others on their way to the store (a bonus, a
+// strike) waits for it. Limits run on the monotonic clock; what is shown and stored is wall time.
 // Never reads the system clock, and never answers 201 before the store has.
 import { createHash } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, type Instant, monotonicOf, readClock } from '../lib/clock.ts'
 import { machineRandom } from '../lib/random.ts'
 import type { SnapshotValues } from '../schema/datapoint.ts'
 import { type ErrorCode, type ErrorExtra, ServiceError } from '../schema/errors.ts'
-import type { Submission } from '../schema/submission.ts'
+import { isAnalysisId, type Submission } from '../schema/submission.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import { XP_KINDS, type XpKind } from '../schema/xp.ts'
-import { type AgentBook, banned } from './agents.ts'
+import type { AgentBook } from './agents.ts'
+import { banned } from './bans.ts'
 import { createCooldowns } from './cooldown.ts'
-import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.ts'
+import { type Comparison, compareSnapshot, isEmptySnapshot, shownPercent } from './deviation.ts'
 import { Idempotency, type Remembered } from './idempotency.ts'
 import {
   ANALYSIS_GOAL,
@@ -26,18 +28,13 @@ import {
 } from './limits.ts'
 import { createRateLimiter, rateHeaders } from './rate-limit.ts'
 import { type Judged, ledgerWrite, publicAnalysis, submissionRow } from './records.ts'
+import { SlidingLog } from './sliding-log.ts'
 import { checkSnapshotAge } from './snapshot-age.ts'
 import { Standing, type StandingStart } from './standing.ts'
-import {
-  type Sanction,
-  STRIKE_RULES,
-  type StrikeRules,
-  sanctionFor,
-  strikesInForce,
-  warningFor,
-} from './strikes.ts'
+import { type Sanction, STRIKE_RULES, type StrikeRules, sanctionFor, warningFor } from './strikes.ts'
 import type { Answer, Caller, Desk, Facts, Ledger, SubmitRequest } from './types.ts'
 import { validateSubmission } from './validate.ts'
+import { Waiters } from './waiters.ts'
 import { outcomeOf, xpBreakdown, xpEarned, xpPerUnit } from './xp.ts'
 
 export interface DeskOptions {
@@ -47,11 +44,14 @@ export interface DeskOptions {
   clock: Clock
   /** Of new identities; without it the machine’s own. Uniform in [0, 1). */
   random?: () => number
-  /** Time of the market when the clock says `clockMs`: they differ only in a replay of old data. */
-  marketNow(clockMs: number): number
+  /** The market's time, beside which a snapshot may not be older or younger than allowed. */
+  marketMs(): number
+  /** In a replay of old data the wall clock says nothing of the market's time. */
+  recordedTime?: boolean
   recovered: StandingStart & {
     submitAttempts: readonly Row[]
     idempotency: readonly Row[]
+    /** Wall times, as the others. */
     cooldowns: readonly { agentId: string; mint: string; atMs: number }[]
     strikes: readonly { agentId: string; atMs: number }[]
   }
@@ -62,12 +62,20 @@ export interface DeskOptions {
   strikeRules?: StrikeRules
 }
 
-/** A verdict on its way to the store: what to write, what to answer then, and what to undo otherwise. */
+/** A verdict on its way to the store: what to write, what to answer then, and what becomes of what it has reserved. */
 interface Verdict {
   writes: Write[]
   /** A rejection is answered as an error, once it is on record. */
   answer: Answer | ServiceError
-  undo(): void
+  confirm(): void
+  cancel(): void
+}
+
+/** A submission that was judged, with its cooldown begun. */
+interface Reserved {
+  judged: Judged
+  ignored: string[]
+  cancelCooldown(): void
 }
 
 /** An answer as it is remembered under an Idempotency-Key. */
@@ -79,7 +87,7 @@ const UNVALIDATED_WARNING =
   'The snapshot deviates from the DataPoint by more than 15%: half the XP. Above 50% a submission is rejected and may lead to a ban.'
 
 export function createDesk(options: DeskOptions): Desk {
-  const { facts, ledger, agents, clock, marketNow, recovered, onAccepted } = options
+  const { facts, ledger, agents, clock, recovered, onAccepted } = options
   const {
     submitRateMax = SUBMIT_RATE_MAX,
     cooldownMs = MINT_COOLDOWN_MS,
@@ -89,51 +97,60 @@ export function createDesk(options: DeskOptions): Desk {
   const cooldowns = createCooldowns(cooldownMs)
   const idempotency = new Idempotency()
   const standing = new Standing(recovered)
-  const strikes = new Map<string, number[]>()
-  const nextId = monotonicFactory(options.random ?? machineRandom())
+  const strikes = new SlidingLog(strikeRules.strikeWindowMs, STRIKES_KEPT_MAX)
+  /** Agents with a rejection on its way to the store: the next one waits, to know which strike it is. */
+  const rejecting = new Set<string>()
+  const rejectionEnds = new Waiters()
+  const random = options.random ?? machineRandom()
+  /** An identity bears the time of its row, by which the lake is searched; awards have a time of their own. */
+  const nextAnalysisId = monotonicFactory(random)
+  const nextEntryId = monotonicFactory(random)
   let inFlight = 0
+  recoverLimits(readClock(clock))
 
-  for (const row of recovered.submitAttempts) rate.take(row.agent_id as string, row.at as number)
-  for (const { agentId, mint, atMs } of recovered.cooldowns) cooldowns.start(agentId, mint, atMs)
-  for (const { agentId, atMs } of recovered.strikes)
-    strikes.set(agentId, [...(strikes.get(agentId) ?? []), atMs])
-  for (const row of recovered.idempotency) {
-    idempotency.remember(row.agent_id as string, row.idempotency_key as string, {
-      bodyHash: row.body_hash as string,
-      status: row.status as number,
-      body: row.body as string,
-      atMs: row.at as number,
-    })
+  /** What is left of each limit is what the wall clock says, and never more than the limit is long. */
+  function recoverLimits(now: Instant): void {
+    const inOrder = <Stored>(stored: readonly Stored[], wallMsOf: (each: Stored) => number) =>
+      stored
+        .map((each) => ({ each, atMs: monotonicOf(wallMsOf(each), now) }))
+        .sort((one, other) => one.atMs - other.atMs)
+    for (const { each, atMs } of inOrder(recovered.submitAttempts, (row) => row.at as number))
+      rate.take(each.agent_id as string, atMs)
+    for (const { each, atMs } of inOrder(recovered.cooldowns, (start) => start.atMs))
+      cooldowns.start(each.agentId, each.mint, atMs)
+    for (const { each, atMs } of inOrder(recovered.strikes, (strike) => strike.atMs))
+      strikes.add(each.agentId, atMs)
+    for (const { each, atMs } of inOrder(recovered.idempotency, (row) => row.at as number)) {
+      idempotency.remember(each.agent_id as string, each.idempotency_key as string, {
+        bodyHash: each.body_hash as string,
+        status: each.status as number,
+        body: each.body as string,
+        atMs,
+      })
+    }
   }
 
-  const limitHeaders = (agentId: string, nowMs: number) =>
-    rateHeaders('submit', rate.state(agentId, nowMs), SUBMIT_RATE_WINDOW_MS, nowMs)
+  const limitHeaders = (agentId: string, now: Instant) =>
+    rateHeaders('submit', rate.state(agentId, now.monotonicMs), SUBMIT_RATE_WINDOW_MS, now)
 
   async function submit(caller: Caller, { body, idempotencyKey }: SubmitRequest): Promise<Answer> {
     const { agentId } = caller.agent
     agents.checkBan(caller)
-    const nowMs = clock.now()
+    const now = readClock(clock)
     const bodyHash = idempotencyKey === null ? '' : sha256(body)
     if (idempotencyKey !== null) {
-      const first = idempotency.find(agentId, idempotencyKey, bodyHash, nowMs)
+      const first = idempotency.find(agentId, idempotencyKey, bodyHash, now.monotonicMs)
       if (first !== null)
-        return replay(first, { ...limitHeaders(agentId, nowMs), 'Idempotency-Replayed': 'true' })
+        return replay(first, { ...limitHeaders(agentId, now), 'Idempotency-Replayed': 'true' })
     }
-    takeRate(agentId, nowMs)
-    if (inFlight >= SUBMISSIONS_IN_FLIGHT_MAX) {
-      rate.release(agentId, nowMs)
-      throw new ServiceError(
-        'store_unavailable',
-        'Too many submissions wait for the store.',
-        {},
-        { 'Retry-After': '1' },
-      )
-    }
-    const attempt: Write = { table: 'submit_attempts', row: { agent_id: agentId, at: nowMs } }
+    if (inFlight >= SUBMISSIONS_IN_FLIGHT_MAX) throw unavailable('Too many submissions wait for the store.')
+    takeRate(agentId, now)
     inFlight++
     if (idempotencyKey !== null) idempotency.begin(agentId, idempotencyKey, bodyHash)
     try {
-      return await settle(caller, body, attempt, nowMs, idempotencyKey, bodyHash)
+      return await settle(caller, body, now, idempotencyKey, bodyHash)
+    } catch (error) {
+      throw withHeaders(error, limitHeaders(agentId, now))
     } finally {
       inFlight--
       if (idempotencyKey !== null) idempotency.end(agentId, idempotencyKey)
@@ -144,61 +161,69 @@ export function createDesk(options: DeskOptions): Desk {
   async function settle(
     caller: Caller,
     body: Buffer,
-    attempt: Write,
-    nowMs: number,
+    now: Instant,
     idempotencyKey: string | null,
     bodyHash: string,
   ): Promise<Answer> {
     const { agentId } = caller.agent
+    const attempt: Write = { table: 'submit_attempts', row: { agent_id: agentId, at: now.wallMs } }
     let verdict: Verdict
     try {
-      verdict = judge(caller, body, nowMs)
+      verdict = await decide(caller, judge(caller, body, now), now)
     } catch (error) {
-      if (rate.enabled) await ledger.commit([attempt])
-      throw withHeaders(error, limitHeaders(agentId, nowMs))
+      if (rate.enabled) await commit([attempt], () => rate.release(agentId, now.monotonicMs))
+      throw error
     }
     const writes = rate.enabled ? [...verdict.writes, attempt] : [...verdict.writes]
-    const kept = idempotencyKey === null ? null : keep(verdict.answer, bodyHash, nowMs)
-    if (kept !== null) writes.push(rememberedWrite(agentId, idempotencyKey!, kept))
+    const kept = idempotencyKey === null ? null : keep(verdict.answer, bodyHash, now.monotonicMs)
+    if (kept !== null) writes.push(rememberedWrite(agentId, idempotencyKey!, kept, now.wallMs))
+    await commit(writes, () => {
+      verdict.cancel()
+      rate.release(agentId, now.monotonicMs)
+    })
+    verdict.confirm()
+    if (kept !== null) idempotency.remember(agentId, idempotencyKey!, kept)
+    const { answer } = verdict
+    if (answer instanceof ServiceError) throw answer
+    onAccepted(answer.body.mint as string, standing.countOf(answer.body.mint as string))
+    return { ...answer, headers: { ...limitHeaders(agentId, now), ...answer.headers } }
+  }
+
+  /** Writes; where the store refuses, what was reserved for it is taken back. */
+  async function commit(writes: readonly Write[], cancel: () => void): Promise<void> {
     try {
       await ledger.commit(writes)
     } catch (error) {
-      verdict.undo()
-      rate.release(agentId, nowMs)
+      cancel()
       throw error
     }
-    if (kept !== null) idempotency.remember(agentId, idempotencyKey!, kept)
-    const { answer } = verdict
-    if (answer instanceof ServiceError) throw withHeaders(answer, limitHeaders(agentId, nowMs))
-    onAccepted(answer.body.mint as string, standing.countOf(answer.body.mint as string))
-    return { ...answer, headers: { ...limitHeaders(agentId, nowMs), ...answer.headers } }
   }
 
-  function takeRate(agentId: string, nowMs: number): void {
-    const state = rate.state(agentId, nowMs)
+  function takeRate(agentId: string, now: Instant): void {
+    const state = rate.state(agentId, now.monotonicMs)
     if (!state.allowed) {
       throw new ServiceError(
         'submit_rate_limited',
         `At most ${state.limit} submissions a minute; the rate cooldown ends in ${seconds(state.resetMs)} seconds.`,
         { limit: state.limit, retryAfterMs: state.resetMs },
-        { ...limitHeaders(agentId, nowMs), 'Retry-After': `${seconds(state.resetMs)}` },
+        { ...limitHeaders(agentId, now), 'Retry-After': `${seconds(state.resetMs)}` },
       )
     }
-    rate.take(agentId, nowMs)
+    rate.take(agentId, now.monotonicMs)
   }
 
-  /** JSON, schema, mint, cooldown, age, deviation: throws, or reserves and says what to write. */
-  function judge(caller: Caller, body: Buffer, nowMs: number): Verdict {
+  /** JSON, schema, mint, cooldown, age, deviation: throws, or begins the cooldown and says how it was judged. */
+  function judge(caller: Caller, body: Buffer, now: Instant): Reserved {
     const { agentId } = caller.agent
     const { submission, ignored } = validateSubmission(body)
     const { mint } = submission
     const current = facts.snapshot(mint)
     if (current === null)
       throw new ServiceError('token_not_found', `No DataPoint is known for ${mint}: it cannot be verified.`)
-    const waitMs = cooldowns.waitMs(agentId, mint, nowMs)
+    const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
     if (waitMs > 0) throw cooldownError(waitMs)
-    const marketMs = marketNow(nowMs)
-    if (submission.snapshot) checkSnapshotAge(submission.snapshot.snapshotAt, marketMs)
+    const times = marketTimes(now)
+    if (submission.snapshot) checkSnapshotAge(submission.snapshot.snapshotAt, times)
     if (isEmptySnapshot(current)) {
       throw new ServiceError(
         'datapoint_unavailable',
@@ -208,22 +233,57 @@ export function createDesk(options: DeskOptions): Desk {
       )
     }
     const comparison = compare(submission, current)
+    const submittedAtMs = Math.max(...times)
     const judged: Judged = {
-      analysisId: `an_${nextId(nowMs)}`,
+      analysisId: `an_${nextAnalysisId(submittedAtMs)}`,
       agentId,
       submission,
       outcome: outcomeOf(comparison.deviationPct),
       deviation: comparison,
       compared: comparison.compared,
       enriched: facts.enriched(mint)!,
-      submittedAtMs: marketMs,
+      submittedAtMs,
+      receivedAtMs: now.wallMs,
       snapshotAtMs: Math.min(
-        marketMs,
-        comparison.version === 'asOf' ? submission.snapshot!.snapshotAt : marketMs,
+        submittedAtMs,
+        comparison.version === 'asOf' ? submission.snapshot!.snapshotAt : submittedAtMs,
       ),
     }
-    cooldowns.start(agentId, mint, nowMs)
-    return judged.outcome === 'rejected' ? reject(judged, nowMs) : accept(judged, ignored, nowMs)
+    return { judged, ignored, cancelCooldown: cooldowns.start(agentId, mint, now.monotonicMs) }
+  }
+
+  /**
+   * The times that may be called now: the market's, which never goes back, and the wall clock's. They differ where the
+   * wall clock was set back: who copies the DataPoint's time is as honest as who reads a clock that is right.
+   */
+  function marketTimes({ wallMs }: Instant): number[] {
+    return options.recordedTime ? [options.marketMs()] : [options.marketMs(), wallMs]
+  }
+
+  /** What the judgement brings: bonuses and strikes are told once nothing on its way can change them. */
+  async function decide(caller: Caller, reserved: Reserved, now: Instant): Promise<Verdict> {
+    const { judged, ignored, cancelCooldown } = reserved
+    const { agentId, outcome, submission } = judged
+    const waitsFor = (): Promise<void> | null => {
+      if (outcome !== 'rejected') return standing.undecided(submission.mint)
+      return rejecting.has(agentId) ? rejectionEnds.next(agentId) : null
+    }
+    try {
+      for (let other = waitsFor(); other !== null; other = waitsFor()) {
+        await other
+        // What it waited for may have been the strike that suspends.
+        agents.checkBan(caller)
+      }
+    } catch (error) {
+      cancelCooldown()
+      throw error
+    }
+    const verdict = outcome === 'rejected' ? reject(judged, now) : accept(judged, ignored, now)
+    const cancel = (): void => {
+      cancelCooldown()
+      verdict.cancel()
+    }
+    return { ...verdict, cancel }
   }
 
   function compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
@@ -245,20 +305,21 @@ export function createDesk(options: DeskOptions): Desk {
     )
   }
 
-  function accept(judged: Judged, ignored: string[], nowMs: number): Verdict {
+  function accept(judged: Judged, ignored: string[], now: Instant): Verdict {
     const { analysisId, agentId, submission, outcome, deviation } = judged
-    const breakdown = xpBreakdown(outcome, standing.countOf(submission.mint))
+    const { mint, sentiment, score } = submission
+    const breakdown = xpBreakdown(outcome, standing.countBefore(mint))
     const xp = xpEarned(breakdown)
-    const undoStanding = standing.accept(agentId, submission.mint, xp, submission.sentiment, submission.score)
+    const { xpTotal, confirm, cancel } = standing.begin({ agentId, mint, xp, sentiment, score })
     const { deviationPct, worstField, deviations } = deviation
     const body = {
       ok: true,
       analysisId,
-      mint: submission.mint,
+      mint,
       outcome,
       validated: outcome === 'validated',
       xpEarned: xp,
-      xpTotal: standing.xpOf(agentId),
+      xpTotal,
       xpBreakdown: breakdown,
       deviationPct,
       worstField,
@@ -268,42 +329,54 @@ export function createDesk(options: DeskOptions): Desk {
       ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
       ...(ignored.length > 0 && { ignored }),
       createdAt: judged.submittedAtMs,
-      nextAllowedAt: nowMs + cooldownMs,
+      nextAllowedAt: now.wallMs + cooldownMs,
     }
+    const award = ledgerWrite(
+      `xp_${nextEntryId(judged.submittedAtMs)}`,
+      agentId,
+      judged.submittedAtMs,
+      'analysis',
+      xp,
+      analysisId,
+      null,
+    )
     return {
-      writes: [
-        { table: 'training', row: submissionRow(judged) },
-        ledgerWrite(`xp_${nextId(nowMs)}`, agentId, judged.submittedAtMs, 'analysis', xp, analysisId, null),
-      ],
+      writes: [{ table: 'training', row: submissionRow(judged) }, award],
       answer: { status: 201, body, headers: locationOf(analysisId) },
-      undo: () => {
-        undoStanding()
-        cooldowns.cancel(agentId, submission.mint)
-      },
+      confirm,
+      cancel,
     }
   }
 
   /** A rejection is recorded, counts as a strike, and starts the mint's cooldown: guessing on is no way out. */
-  function reject(judged: Judged, nowMs: number): Verdict {
-    const { agentId, submission } = judged
-    const rejectedAtMs = [...(strikes.get(agentId) ?? []), nowMs].slice(-STRIKES_KEPT_MAX)
-    const before = strikes.get(agentId)
-    strikes.set(agentId, rejectedAtMs)
-    const count = strikesInForce(rejectedAtMs, nowMs, strikeRules)
-    const sanction = sanctionFor(count, agents.suspensions(agentId), nowMs, strikeRules)
-    const writes: Write[] = [{ table: 'rejections', row: { ...submissionRow(judged), strikes: count } }]
-    const carried = sanction.kind === 'warning' ? null : agents.sanction(agentId, untilOf(sanction), nowMs)
-    if (carried !== null) writes.push(...carried.writes)
+  function reject(judged: Judged, now: Instant): Verdict {
+    const { agentId } = judged
+    const { monotonicMs, wallMs } = now
+    strikes.add(agentId, monotonicMs)
+    rejecting.add(agentId)
+    const count = strikes.timesOf(agentId, monotonicMs).length
+    const sanction = sanctionFor(count, agents.suspensions(agentId), monotonicMs, strikeRules)
+    const untilMs = untilOf(sanction, wallMs)
     // In force at once: a racing submission must not slip through while the store writes.
-    carried?.apply()
+    const suspension = untilMs === undefined ? null : agents.suspend(agentId, untilMs, now)
+    const end = (): void => {
+      rejecting.delete(agentId)
+      rejectionEnds.wake(agentId)
+    }
     return {
-      writes,
-      answer: rejectionError(judged, count, sanction, nowMs),
-      undo: () => {
-        if (before === undefined) strikes.delete(agentId)
-        else strikes.set(agentId, before)
-        carried?.undo()
-        cooldowns.cancel(agentId, submission.mint)
+      writes: [
+        { table: 'rejections', row: { ...submissionRow(judged), strikes: count } },
+        ...(suspension?.writes ?? []),
+      ],
+      answer: rejectionError(judged, count, sanction, wallMs),
+      confirm() {
+        suspension?.confirm()
+        end()
+      },
+      cancel() {
+        strikes.remove(agentId, monotonicMs)
+        suspension?.cancel()
+        end()
       },
     }
   }
@@ -326,10 +399,11 @@ export function createDesk(options: DeskOptions): Desk {
       strikes: count,
       warning,
     }
-    if (sanction.kind !== 'warning') return banned(untilOf(sanction), nowMs, warning, members)
+    const untilMs = untilOf(sanction, nowMs)
+    if (untilMs !== undefined) return banned(untilMs ?? Number.POSITIVE_INFINITY, nowMs, warning, members)
     return new ServiceError(
       'snapshot_rejected',
-      `The snapshot deviates from the DataPoint by ${deviationPct.toPrecision(4)}% (${worstField}).`,
+      `The snapshot deviates from the DataPoint by ${shownPercent(deviationPct)} (${worstField}).`,
       members,
     )
   }
@@ -354,7 +428,7 @@ export function createDesk(options: DeskOptions): Desk {
     agents.suspensions(agentId)
     const xp = xpPerUnit(kind as Exclude<XpKind, 'analysis'>) * times
     const nowMs = clock.now()
-    await ledger.commit([ledgerWrite(`xp_${nextId(nowMs)}`, agentId, nowMs, kind, xp, null, note)])
+    await ledger.commit([ledgerWrite(`xp_${nextEntryId(nowMs)}`, agentId, nowMs, kind, xp, null, note)])
     standing.award(agentId, xp, 0)
     return { agentId, kind, xpEarned: xp, xpTotal: standing.xpOf(agentId) }
   }
@@ -363,7 +437,8 @@ export function createDesk(options: DeskOptions): Desk {
     submit,
     award,
     async analysis(analysisId) {
-      const row = await ledger.analysis(analysisId)
+      // A text that no submission here can bear is not looked for.
+      const row = isAnalysisId(analysisId) ? await ledger.analysis(analysisId) : null
       return row && publicAnalysis(row)
     },
     board(limit) {
@@ -394,8 +469,14 @@ export function createDesk(options: DeskOptions): Desk {
   }
 }
 
-const untilOf = (sanction: Exclude<Sanction, { kind: 'warning' }>): number =>
-  sanction.kind === 'ban' ? Number.POSITIVE_INFINITY : sanction.untilMs
+/** Until when a sanction suspends, wall time; null for good; undefined where it does not. */
+function untilOf(sanction: Sanction, nowMs: number): number | null | undefined {
+  if (sanction.kind === 'warning') return undefined
+  return sanction.kind === 'ban' ? null : nowMs + sanction.lengthMs
+}
+
+const unavailable = (sentence: string): ServiceError =>
+  new ServiceError('store_unavailable', sentence, {}, { 'Retry-After': '1' })
 
 function keep(answer: Answer | ServiceError, bodyHash: string, atMs: number): Remembered {
   const kept: Kept =
@@ -408,10 +489,11 @@ function keep(answer: Answer | ServiceError, bodyHash: string, atMs: number): Re
 const rememberedWrite = (
   agentId: string,
   idempotencyKey: string,
-  { bodyHash, status, body, atMs }: Remembered,
+  { bodyHash, status, body }: Remembered,
+  wallMs: number,
 ): Write => ({
   table: 'idempotency',
-  row: { agent_id: agentId, idempotency_key: idempotencyKey, body_hash: bodyHash, status, body, at: atMs },
+  row: { agent_id: agentId, idempotency_key: idempotencyKey, body_hash: bodyHash, status, body, at: wallMs },
 })
 
 const locationOf = (analysisId: string) => ({ Location: `/api/v1/analysis/${analysisId}` })

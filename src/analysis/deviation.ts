@@ -2,6 +2,7 @@
 // Never looks anything up and never decides what the distance means: see xp.ts for the outcome.
 import { SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from '../schema/datapoint.ts'
 import type { SubmittedSnapshot } from '../schema/submission.ts'
+import { XP_MULTIPLIERS } from '../schema/xp.ts'
 
 export interface Deviation {
   /** Largest deviation over the compared fields, percent; 0 when nothing was compared. */
@@ -124,4 +125,16 @@ function isNearer(one: Distance, other: Distance): boolean {
 /** True when the DataPoint holds nothing at all to compare with. */
 export function isEmptySnapshot(values: SnapshotValues): boolean {
   return SNAPSHOT_FIELDS.every((field) => values[field] === null)
+}
+
+const PERCENT = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 4 })
+/** Beyond it nobody reads the digits. */
+const SHOWN_PCT_MAX = 1e9
+
+/** A deviation for people: `50.1%`, `6,923,000%`; never in powers of ten, and never rounded down to the bound it is above. */
+export function shownPercent(deviationPct: number): string {
+  if (deviationPct > SHOWN_PCT_MAX) return `more than ${PERCENT.format(SHOWN_PCT_MAX)}%`
+  const { deviationPctMax } = XP_MULTIPLIERS.unvalidated
+  const isJustAbove = deviationPct > deviationPctMax && Number(deviationPct.toPrecision(4)) <= deviationPctMax
+  return isJustAbove ? `just over ${deviationPctMax}%` : `${PERCENT.format(deviationPct)}%`
 }

@@ -9,6 +9,7 @@ export interface Remembered {
   status: number
   /** JSON of the first answer. */
   body: string
+  /** On the monotonic clock. */
   atMs: number
 }
 

@@ -21,6 +21,8 @@ export interface Judged {
   compared: SnapshotValues
   enriched: Enriched
   submittedAtMs: number
+  /** By the server's own clock; limits refer to it after a restart. */
+  receivedAtMs: number
   /** The moment whose version was compared. */
   snapshotAtMs: number
 }
@@ -55,6 +57,7 @@ export function submissionRow(judged: Judged): Row {
     submitted_at: judged.submittedAtMs,
     snapshot_at: judged.snapshotAtMs,
     known_at: judged.submittedAtMs,
+    received_at: judged.receivedAtMs,
     sentiment: submission.sentiment,
     score: submission.score,
     summary: submission.summary,

@@ -1,4 +1,4 @@
-// In: the time a client says it read the snapshot, and the market's time. Out: nothing, or the error to answer.
+// In: the time a client says it read the snapshot, and the times that may be called now. Out: nothing, or the error to answer.
 // Never reads a clock.
 import { ServiceError } from '../schema/errors.ts'
 import { SNAPSHOT_AGE_MS_MAX, SNAPSHOT_AHEAD_MS_MAX } from './limits.ts'
@@ -18,10 +18,22 @@ function unitHint(snapshotAtMs: number, nowMs: number): string | null {
   return null
 }
 
-/** Throws `snapshot_stale` over 300 000 ms of age and `snapshot_in_future` over 30 000 ms ahead; both bounds pass. */
-export function checkSnapshotAge(snapshotAtMs: number, nowMs: number): void {
-  const ageMs = nowMs - snapshotAtMs
-  if (ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX) return
+const isOfAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX
+
+/** How old something of `atMs` is by whichever of `nowsMs` is nearest to it. */
+function smallestAge(atMs: number, nowsMs: readonly number[]): number {
+  const ages = nowsMs.map((nowMs) => nowMs - atMs)
+  return ages.reduce((nearest, ageMs) => (Math.abs(ageMs) < Math.abs(nearest) ? ageMs : nearest))
+}
+
+/**
+ * Throws `snapshot_stale` over 300 000 ms of age and `snapshot_in_future` over 30 000 ms ahead; both bounds pass. One of
+ * `nowsMs` by which it is neither is enough.
+ */
+export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]): void {
+  if (nowsMs.some((nowMs) => isOfAge(nowMs - snapshotAtMs))) return
+  const ageMs = smallestAge(snapshotAtMs, nowsMs)
+  const nowMs = snapshotAtMs + ageMs
   const hint = unitHint(snapshotAtMs, nowMs)
   const stale = ageMs > 0
   const sentence = stale

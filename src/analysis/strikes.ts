@@ -1,5 +1,5 @@
-// In: when an agent's submissions were rejected and when it was suspended. Out: its strikes, and what one more does.
-// Never reads a clock and never keeps anything: agents.ts and desk.ts do.
+// In: how many of an agent's submissions were rejected and when it was suspended, on the monotonic clock. Out: what one
+// more rejection does, and the warning that stands in its answer. Never reads a clock and never keeps anything.
 import {
   STRIKE_WINDOW_MS,
   STRIKES_MAX,
@@ -28,14 +28,9 @@ export const STRIKE_RULES: StrikeRules = {
 
 export type Sanction =
   | { kind: 'warning' }
-  | { kind: 'suspension'; untilMs: number }
+  | { kind: 'suspension'; lengthMs: number }
   /** For good. */
   | { kind: 'ban' }
-
-/** Strikes in force: rejections within the half-open window (now - 24 h, now]. */
-export function strikesInForce(rejectedAtMs: readonly number[], nowMs: number, rules: StrikeRules): number {
-  return rejectedAtMs.filter((atMs) => atMs > nowMs - rules.strikeWindowMs).length
-}
 
 /** What the rejection that makes the `strikes`-th strike brings. `suspendedAtMs` holds earlier suspensions. */
 export function sanctionFor(
@@ -47,14 +42,19 @@ export function sanctionFor(
   if (rules.strikesMax === 0 || strikes < rules.strikesMax) return { kind: 'warning' }
   const suspensions = 1 + suspendedAtMs.filter((atMs) => atMs > nowMs - rules.suspensionWindowMs).length
   if (rules.suspensionsMax > 0 && suspensions >= rules.suspensionsMax) return { kind: 'ban' }
-  return { kind: 'suspension', untilMs: nowMs + rules.suspensionMs }
+  return { kind: 'suspension', lengthMs: rules.suspensionMs }
 }
 
-/** The ban warning that stands in the answer to a rejection. */
+const HOUR_MS = 3_600_000
+
+/** The ban warning that stands in the answer to a rejection: each of its forms has the word “ban”. */
 export function warningFor(strikes: number, sanction: Sanction, rules: StrikeRules): string {
   const ground = 'The snapshot deviates from the DataPoint by more than 50%.'
-  if (sanction.kind === 'ban') return `${ground} This key is banned for good.`
-  if (sanction.kind === 'suspension') return `${ground} This key is suspended.`
+  if (sanction.kind === 'ban') return `${ground} This agent is banned for good.`
+  if (sanction.kind === 'suspension') {
+    const again = rules.suspensionsMax > 0 ? ' Further suspensions end in a ban for good.' : ''
+    return `${ground} This agent is banned from submitting for ${sanction.lengthMs / HOUR_MS} hours.${again}`
+  }
   if (rules.strikesMax === 0) return `${ground} Fabricated data may lead to a ban.`
-  return `${ground} Strike ${strikes} of ${rules.strikesMax} within 24 hours: the last one suspends this key.`
+  return `${ground} Strike ${strikes} of ${rules.strikesMax} within ${rules.strikeWindowMs / HOUR_MS} hours: the last one brings a ban of ${rules.suspensionMs / HOUR_MS} hours.`
 }

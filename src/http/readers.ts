@@ -1,11 +1,13 @@
 // In: who reads, and when. Out: whether one more read is allowed, over a rolling window, and the headers that say so.
-// A window opens with the first read and holds at most the limit.
+// A window opens with the first read and holds at most the limit. Windows run on the monotonic clock; only what a header
+// says of their end is wall time.
 // At the maximum of readers those idle for a window are forgotten, then the longest known.
 import type { Caller } from '../analysis/types.ts'
+import type { Instant } from '../lib/clock.ts'
 import { ServiceError } from '../schema/errors.ts'
 
 interface Reader {
-  /** Start of the current window, Unix ms; the first read opens it. */
+  /** Start of the current window on the monotonic clock; the first read opens it. */
   windowStartMs: number
   used: number
 }
@@ -33,9 +35,10 @@ export class ReadLimits {
    * Counts one read of `who` and answers the headers of its answer; throws 429 when there is none left.
    * `limit` 0 switches the limit off.
    */
-  count(who: string, limit: number, nowMs: number): Record<string, string> {
+  count(who: string, limit: number, now: Instant): Record<string, string> {
     if (limit === 0) return NO_LIMITS
     const { windowMs } = this.#options
+    const nowMs = now.monotonicMs
     let reader = this.#readers.get(who)
     if (reader === undefined || nowMs - reader.windowStartMs >= windowMs) {
       if (reader === undefined && this.#readers.size >= this.#options.readersMax) this.#forget(nowMs)
@@ -43,10 +46,10 @@ export class ReadLimits {
       this.#readers.delete(who)
       this.#readers.set(who, reader)
     }
-    const resetMs = reader.windowStartMs + windowMs - nowMs
+    const resetMs = Math.ceil(reader.windowStartMs + windowMs - nowMs)
     const allowed = reader.used < limit
     if (allowed) reader.used++
-    const headers = this.#headers(limit, limit - reader.used, resetMs, nowMs)
+    const headers = this.#headers(limit, limit - reader.used, resetMs, now.wallMs)
     if (allowed) return headers
     const seconds = Math.ceil(resetMs / 1_000)
     throw new ServiceError(
@@ -66,14 +69,14 @@ export class ReadLimits {
     }
   }
 
-  #headers(limit: number, remaining: number, resetMs: number, nowMs: number): Record<string, string> {
+  #headers(limit: number, remaining: number, resetMs: number, wallMs: number): Record<string, string> {
     const { policy, windowMs } = this.#options
     return {
       'RateLimit-Policy': `"${policy}";q=${limit};w=${windowMs / 1_000}`,
       RateLimit: `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`,
       'X-RateLimit-Limit': `${limit}`,
       'X-RateLimit-Remaining': `${remaining}`,
-      'X-RateLimit-Reset': `${Math.ceil((nowMs + resetMs) / 1_000)}`,
+      'X-RateLimit-Reset': `${Math.ceil((wallMs + resetMs) / 1_000)}`,
     }
   }
 }

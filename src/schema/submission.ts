@@ -141,3 +141,9 @@ export const submissionSchema = z.object({
 export type Submission = z.infer<typeof submissionSchema>
 export type SubmittedSnapshot = z.infer<typeof snapshotSchema>
 export type Quant = z.infer<typeof quantSchema>
+
+/** A ULID after the prefix; beyond 7 its first digit is no time. */
+const ANALYSIS_ID = /^an_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+
+/** Whether a submission of this service can bear that identity. */
+export const isAnalysisId = (text: string): boolean => ANALYSIS_ID.test(text)

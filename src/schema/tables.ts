@@ -100,6 +100,11 @@ const submissionColumns: Column[] = [
   column('submitted_at', 'TIMESTAMP', 'When the server judged it, UTC; nothing in the features is younger'),
   column('snapshot_at', 'TIMESTAMP', 'The moment whose DataPoint version was compared, UTC'),
   column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
+  optional(
+    'received_at',
+    'TIMESTAMP',
+    'When the server received it by its own clock, UTC; in a replay in recorded time another time than submitted_at',
+  ),
   ...labelColumns,
   column('outcome', 'VARCHAR', 'validated, unvalidated or rejected'),
   column('validated', 'BOOLEAN', 'outcome is validated'),

@@ -3,6 +3,7 @@
 // trusts that a file is still there: one that was replaced meanwhile is looked for anew.
 import { decodeTime } from 'ulid'
 import { ServiceError } from '../schema/errors.ts'
+import { isAnalysisId } from '../schema/submission.ts'
 import { type Row, TABLES } from '../schema/tables.ts'
 import { type Lane, query } from './database.ts'
 import { utcDate } from './lake-files.ts'
@@ -12,16 +13,14 @@ import { readableFiles, selectFromFiles } from './parquet-sql.ts'
 import { type LakeTable, selectList } from './sql.ts'
 
 const DAY_MS = 86_400_000
-const IDENTITY = /^an_([0-9A-HJKMNP-TV-Z]{26})$/
+const IDENTITY_PREFIX = 'an_'
 /** Where a submission can be. */
 const TABLES_SEARCHED: readonly LakeTable[] = [TABLES.training, TABLES.rejections]
 
 /** UTC dates that a submission may stand under; identities keep rising where the clock steps back past midnight. */
 function datesOf(analysisId: string): string[] {
-  const text = IDENTITY.exec(analysisId)?.[1]
-  // Beyond 7 the first digit is no time.
-  if (text === undefined || text[0] > '7') return []
-  const timeMs = decodeTime(text)
+  if (!isAnalysisId(analysisId)) return []
+  const timeMs = decodeTime(analysisId.slice(IDENTITY_PREFIX.length))
   return Number.isFinite(new Date(timeMs).getTime()) ? [utcDate(timeMs), utcDate(timeMs - DAY_MS)] : []
 }
 

@@ -187,7 +187,8 @@ export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000
 
 /** What recovery hands over. */
 export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
-export const COOLDOWNS_RECOVERED_MS = 10 * 60_000
+/** Of cooldowns, or as much as a cooldown is long. */
+export const COOLDOWNS_RECOVERED_MS_MIN = 10 * 60_000
 export const STRIKES_RECOVERED_MS = 30 * 24 * 3_600_000
 /** Remembered answers handed over, the youngest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000

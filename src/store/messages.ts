@@ -43,6 +43,8 @@ export interface WorkerOptions {
   lakeGraceMs: number
   /** Row numbers, counted back from the youngest, that stay in the store's tables though the lake has them. */
   keptSeqs: number
+  /** How long a submission keeps its agent from the same mint, ms: so long its time is kept for a restart. */
+  cooldownMs: number
   retainDays: RetainedDays
   /** A log of a database file that is so long is written into the file. */
   checkpointLogBytes: number

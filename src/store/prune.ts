@@ -7,11 +7,11 @@ import { pruneSummaries } from './summaries.ts'
 const KEPT_MS = { submit_attempts: SUBMIT_ATTEMPTS_KEPT_MS, idempotency: IDEMPOTENCY_KEPT_MS } as const
 
 /** Deletes what is older than its table keeps. On the maintenance connection, so that no commit waits for it. */
-export async function prune(connection: DuckDBConnection, nowMs: number): Promise<void> {
+export async function prune(connection: DuckDBConnection, nowMs: number, cooldownMs: number): Promise<void> {
   await transaction(connection, async () => {
     for (const [table, keptMs] of Object.entries(KEPT_MS)) {
       await connection.run(`DELETE FROM ${table} WHERE "at" < epoch_ms(${nowMs - keptMs})`)
     }
-    for (const statement of pruneSummaries(nowMs)) await connection.run(statement)
+    for (const statement of pruneSummaries(nowMs, cooldownMs)) await connection.run(statement)
   })
 }

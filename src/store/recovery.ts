@@ -9,29 +9,34 @@ import { identifier, ROW_SEQ, selectList } from './sql.ts'
 import { COVERAGE, cooldowns, strikes, XP_TOTALS } from './summaries.ts'
 import type { Recovered } from './types.ts'
 
-/** `at` is a word of SQL: column names are always quoted. */
-const AT = identifier('at')
 const since = (column: string, ms: number): string => `${identifier(column)} > epoch_ms(${ms})`
 
-/** The youngest remembered answers, oldest first. */
+/** The remembered answers that were written last, in the order of writing. */
 const idempotency = (nowMs: number): string => `SELECT ${selectList(TABLES.idempotency)} FROM (
   SELECT * FROM idempotency WHERE ${since('at', nowMs - IDEMPOTENCY_KEPT_MS)}
-  ORDER BY ${AT} DESC, ${ROW_SEQ} DESC LIMIT ${IDEMPOTENCY_RECOVERED_MAX}) ORDER BY ${AT}, ${ROW_SEQ}`
+  ORDER BY ${ROW_SEQ} DESC LIMIT ${IDEMPOTENCY_RECOVERED_MAX}) ORDER BY ${ROW_SEQ}`
 
-/** Everything that is rebuilt at start, as of `nowMs`. */
-export async function recover(connection: DuckDBConnection, nowMs: number): Promise<Recovered> {
+/**
+ * Everything that is rebuilt at start, as of `nowMs`. Rows come in the order of writing: the clock that stamped them may
+ * have been set back between two of them. `cooldownMs`: how long a submission keeps its agent from the same mint.
+ */
+export async function recover(
+  connection: DuckDBConnection,
+  nowMs: number,
+  cooldownMs: number,
+): Promise<Recovered> {
   const rows = (table: 'agents' | 'agent_keys' | 'agent_events' | 'submit_attempts', clauses: string) =>
     query<Row>(connection, `SELECT ${selectList(TABLES[table])} FROM ${table} ${clauses}`)
   const youngAttempts = since('at', nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS)
   return {
     agents: await rows('agents', `ORDER BY ${ROW_SEQ}`),
     agentKeys: await rows('agent_keys', `ORDER BY ${ROW_SEQ}`),
-    agentEvents: await rows('agent_events', `ORDER BY ${AT}, ${ROW_SEQ}`),
-    submitAttempts: await rows('submit_attempts', `WHERE ${youngAttempts} ORDER BY ${AT}, ${ROW_SEQ}`),
+    agentEvents: await rows('agent_events', `ORDER BY ${ROW_SEQ}`),
+    submitAttempts: await rows('submit_attempts', `WHERE ${youngAttempts} ORDER BY ${ROW_SEQ}`),
     idempotency: await query<Row>(connection, idempotency(nowMs)),
     xpTotals: await query(connection, XP_TOTALS),
     coverage: await query(connection, COVERAGE),
-    cooldowns: await query(connection, cooldowns(nowMs)),
+    cooldowns: await query(connection, cooldowns(nowMs, cooldownMs)),
     strikes: await query(connection, strikes(nowMs)),
   }
 }

@@ -14,6 +14,7 @@ import {
   CHECKPOINT_LOG_BYTES,
   COMMIT_ROWS_MAX,
   COMMIT_TIMEOUT_MS,
+  COOLDOWNS_RECOVERED_MS_MIN,
   DATE_QUIET_MS,
   DISK_RESERVE_MB_DEFAULT,
   FLUSH_TIMEOUT_MS,
@@ -43,6 +44,8 @@ export interface StoreOptions {
   retainDays?: RetainedDays
   /** Row numbers, counted back from the youngest, whose rows stay in the store though the lake has them too. */
   keptSeqs?: number
+  /** How long a submission keeps its agent from the same mint, ms: so long a restart is told of it. */
+  cooldownMs?: number
   /** How long a date must have been without a new file before all of its files are made one, ms. */
   lakeQuietMs?: number
   /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
@@ -96,6 +99,8 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
       retainDays: options.retainDays ?? {},
       checkpointLogBytes: options.checkpointLogBytes ?? CHECKPOINT_LOG_BYTES,
       keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
+      // A cooldown that is set longer at the next start finds at least so much.
+      cooldownMs: Math.max(options.cooldownMs ?? 0, COOLDOWNS_RECOVERED_MS_MIN),
       diskReserveMb: options.diskReserveMb ?? DISK_RESERVE_MB_DEFAULT,
       crashAt: options.crashAt ?? null,
     })

@@ -13,6 +13,8 @@ import { FOLDINGS } from './summaries.ts'
 export interface ThinningOptions {
   /** Row numbers, counted back from the youngest, that stay for look-ups. */
   keptSeqs: number
+  /** How long a submission keeps its agent from the same mint: so long its time is kept. */
+  cooldownMs: number
   reach(point: CrashPoint): void
 }
 
@@ -32,7 +34,7 @@ async function thinTable(
   table: TableName,
   upToSeq: number,
   nowMs: number,
-  reach: ThinningOptions['reach'],
+  { cooldownMs, reach }: ThinningOptions,
 ): Promise<number> {
   const foldingOf = FOLDINGS[table]
   if (foldingOf === undefined) return 0
@@ -41,7 +43,7 @@ async function thinTable(
     if (last === null) return steps
     const range = `${ROW_SEQ} <= ${last}`
     await transaction(connection, async () => {
-      for (const statement of foldingOf(range, nowMs)) await connection.run(statement)
+      for (const statement of foldingOf(range, nowMs, cooldownMs)) await connection.run(statement)
       await connection.run(`DELETE FROM ${identifier(table)} WHERE ${range}`)
       reach('thin:deleted')
     })
@@ -55,15 +57,15 @@ export async function thin(
   connection: DuckDBConnection,
   ackedSeq: number,
   nowMs: number,
-  { keptSeqs, reach }: ThinningOptions,
+  options: ThinningOptions,
 ): Promise<number> {
-  const goneSeq = ackedSeq - keptSeqs
+  const goneSeq = ackedSeq - options.keptSeqs
   if (goneSeq < 1) return 0
   const firsts = await nextSeqs(connection)
   let steps = 0
   for (const { name } of LAKE_TABLES) {
     const upToSeq = Math.min((firsts.get(name) ?? 1) - 1, goneSeq)
-    steps += await thinTable(connection, name as TableName, upToSeq, nowMs, reach)
+    steps += await thinTable(connection, name as TableName, upToSeq, nowMs, options)
   }
   return steps
 }

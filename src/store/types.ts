@@ -6,7 +6,7 @@ import type { ClosedBar } from './bar-batch.ts'
 export interface Recovered {
   agents: Row[]
   agentKeys: Row[]
-  /** In order of time. */
+  /** In the order of writing, as all rows here: the clock may have been set back between two of them. */
   agentEvents: Row[]
   /** Those of the last 60 s and younger. */
   submitAttempts: Row[]
@@ -16,7 +16,7 @@ export interface Recovered {
   xpTotals: { agentId: string; xp: number; analyses: number }[]
   /** Accepted analyses by mint, with the latest one's labels. */
   coverage: { mint: string; count: number; lastSentiment: string; lastScore: number }[]
-  /** Latest accepted submission by agent and mint, younger than the cooldown. */
+  /** Latest submission by agent and mint, younger than the cooldown; by the server's own clock, as strikes are. */
   cooldowns: { agentId: string; mint: string; atMs: number }[]
   /** Rejections of the last 30 days: strikes and suspensions follow from them. */
   strikes: { agentId: string; atMs: number }[]

@@ -90,7 +90,7 @@ export async function verifyLedger(
   }
   const [examples, ledger] = [await storedRows(look, training), await storedRows(look, xpLedger)]
   await checkPairs(look, everyRow(examples, training), everyRow(ledger, xpLedger))
-  const { xpTotals, coverage } = await recover(look.connection, nowMs)
+  const { xpTotals, coverage } = await recover(look.connection, nowMs, 0)
   const points = await sumsBy(look, `SELECT agent_id AS name, sum(xp) AS sum FROM ${ledger} GROUP BY 1`)
   checkSums(look, 'xp_ledger', points, new Map(xpTotals.map(({ agentId, xp }) => [agentId, xp])), 'XP')
   const counts = await sumsBy(

@@ -1,7 +1,7 @@
 // In: requests. Out: the worker's replies, each within a time limit. Never leaves a caller waiting: a late reply, a
 // dead worker and a full disk are all answers.
 import { Worker } from 'node:worker_threads'
-import { ServiceError } from '../schema/errors.ts'
+import { type ErrorExtra, ServiceError } from '../schema/errors.ts'
 import { RETRY_AFTER_S } from './limits.ts'
 import type { FromWorker, LogLine, Reply, RequestKind, Requests, WorkerOptions } from './messages.ts'
 
@@ -18,13 +18,20 @@ export interface WorkerLink {
 }
 
 interface Pending {
+  kind: RequestKind
   resolve(answer: unknown): void
   reject(error: ServiceError): void
   timer: NodeJS.Timeout
 }
 
-export const unavailable = (sentence: string): ServiceError =>
-  new ServiceError('store_unavailable', sentence, {}, { 'Retry-After': String(RETRY_AFTER_S) })
+export const unavailable = (sentence: string, extra: ErrorExtra = {}): ServiceError =>
+  new ServiceError('store_unavailable', sentence, extra, { 'Retry-After': String(RETRY_AFTER_S) })
+
+/**
+ * Of a commit whose end nobody saw: its rows are taken back before the next one, but stay if the process dies before. A
+ * retry under the same Idempotency-Key is safe either way.
+ */
+const endUnseen = (kind: RequestKind): ErrorExtra => (kind === 'commit' ? { mayBeStored: true } : {})
 
 /** Starts the worker. `onExit` is called once, when it has ended for any reason. */
 export function startWorker(
@@ -51,10 +58,10 @@ export function startWorker(
 
   function onEnd(): void {
     ended = true
-    for (const [id, { reject, timer }] of pending) {
+    for (const [id, { kind, reject, timer }] of pending) {
       clearTimeout(timer)
       pending.delete(id)
-      reject(unavailable('the store’s worker ended before it answered'))
+      reject(unavailable('the store’s worker ended before it answered', endUnseen(kind)))
     }
     overdue.clear()
     onExit()
@@ -78,7 +85,8 @@ export function startWorker(
     const waiting = pending.get(id)
     pending.delete(id)
     if (kind === 'commit') overdue.add(id)
-    waiting?.reject(unavailable(`the store did not answer a ${kind} within ${timeoutMs} ms`))
+    const sentence = `the store did not answer a ${kind} within ${timeoutMs} ms`
+    waiting?.reject(unavailable(sentence, endUnseen(kind)))
   }
 
   return {
@@ -87,7 +95,7 @@ export function startWorker(
       const id = ++lastId
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => expire(id, kind, timeoutMs), timeoutMs)
-        pending.set(id, { resolve: resolve as (answer: unknown) => void, reject, timer })
+        pending.set(id, { kind, resolve: resolve as (answer: unknown) => void, reject, timer })
         worker.postMessage({ id, kind, ask })
       })
     },

@@ -140,7 +140,9 @@ const handlers: Handlers = {
       reach,
     })
     cellar = { archive, bars, database, committer, journal, lake, outcomes }
-    const recovered = await database.reader.run((connection) => recover(connection, nowMs))
+    const recovered = await database.reader.run((connection) =>
+      recover(connection, nowMs, options.cooldownMs),
+    )
     return { recovered, ackedSeq: upToSeq }
   },
   async commit(ask) {
@@ -168,14 +170,15 @@ const handlers: Handlers = {
     const flushed = await lake.flush(ackedSeq, nowMs)
     await bars.release(staged)
     await label(nowMs)
+    const { keptSeqs, cooldownMs } = options
     await database.maintenance.run((connection) =>
-      thin(connection, ackedSeq, nowMs, { keptSeqs: options.keptSeqs, reach }),
+      thin(connection, ackedSeq, nowMs, { keptSeqs, cooldownMs, reach }),
     )
     return flushed
   },
   tidy: ({ nowMs, quietMs }) => opened().lake.tidy(nowMs, quietMs),
   async prune({ nowMs }) {
-    await opened().database.maintenance.run((connection) => prune(connection, nowMs))
+    await opened().database.maintenance.run((connection) => prune(connection, nowMs, options.cooldownMs))
     return null
   },
   async status({ ackedSeq }) {

@@ -51,7 +51,7 @@ beforeEach(async () => {
     ledger,
     agents,
     clock,
-    marketNow: (clockMs) => clockMs,
+    marketMs: () => nowMs,
     recovered: {
       submitAttempts: [],
       idempotency: [],

@@ -3,6 +3,7 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { ServiceError } from '../../src/schema/errors.ts'
 import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
 import type { CrashPoint } from '../../src/store/messages.ts'
 import { NOON_MS, openTestStore, submission } from './support.ts'
@@ -22,6 +23,7 @@ const store = await openTestStore(folder, {
   lakeGraceMs: 0,
   retainDays: mode === 'retain' ? { training: 0 } : {},
   keptSeqs: mode === 'storm' ? 500 : 0,
+  commitTimeoutMs: mode === 'unseen' ? 1 : undefined,
   checkpointLogBytes: mode === 'storm' ? STORM_LOG_BYTES : undefined,
 })
 
@@ -73,8 +75,20 @@ async function retain(): Promise<void> {
   await store.tidyLake()
 }
 
+/** Submits until the end of one is not seen in time, and says so once its rows are durable all the same. */
+async function unseen(): Promise<void> {
+  for (let i = 0; ; i++) {
+    const id = `an_unseen_${i}`
+    const refusal = await commitFor('agent-1', id, NOON_MS).catch((error: ServiceError) => error)
+    if (refusal === undefined) continue
+    while ((await store.analysis(id)) === null);
+    return say(`refused ${id} ${refusal.code} ${refusal.extra.mayBeStored}`)
+  }
+}
+
 if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
 else if (mode === 'flush') await flush()
 else if (mode === 'tidy') await tidy()
 else if (mode === 'retain') await retain()
+else if (mode === 'unseen') await unseen()
 else await onDemand()

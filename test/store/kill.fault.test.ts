@@ -239,3 +239,27 @@ test.skipIf(!canLimitFiles())(
   },
   60_000,
 )
+
+/** A commit that was refused because its end was not seen in time; its process died before the next one. */
+async function refusedUnseen(): Promise<{ words: string[]; stored: unknown }> {
+  const child = start('unseen')
+  await child.until((lines) => lines.some((line) => line.startsWith('refused')))
+  child.process.kill('SIGKILL')
+  await child.exited
+  const words = child.lines.find((line) => line.startsWith('refused'))!.split(' ')
+  const store = await openTestStore(folder)
+  const stored = await store.analysis(words[1])
+  await store.close()
+  return { words, stored }
+}
+
+test('a refusal whose commit may be durable all the same says so', async () => {
+  const { words } = await refusedUnseen()
+  expect(words.slice(2)).toEqual(['store_unavailable', 'true'])
+})
+
+// mended with the store's rebuild
+test.fails('a commit that was refused is not there after a kill, seen or not', async () => {
+  const { stored } = await refusedUnseen()
+  expect(stored).toBeNull()
+})

@@ -27,7 +27,7 @@ test('attempts older than ten minutes and answers older than a day are pruned, t
     ackedSeq: 0,
   })
   await openJournal(database, quietJournal).spread(ackedSeq)
-  await database.maintenance.run((connection) => prune(connection, NOON_MS))
+  await database.maintenance.run((connection) => prune(connection, NOON_MS, 10 * MINUTE_MS))
   const left = await database.reader.run((connection) =>
     query<{ id: string }>(
       connection,

@@ -150,7 +150,7 @@ describe('a store opened again', () => {
     expect(recovered.strikes).toEqual([{ agentId: 'agent-3', atMs: NOON_MS - 29 * DAY_MS }])
   })
 
-  test('hands over agents, keys and events in order, and only young attempts and answers', async () => {
+  test('hands over agents, keys and events in the order of writing, however the clock was set between, and only young attempts and answers', async () => {
     const first = await open()
     await first.commit([
       writeOf('agents', { agent_id: 'agent-1' }),
@@ -166,7 +166,7 @@ describe('a store opened again', () => {
     const { recovered } = await open()
     expect(recovered.agents).toEqual([rowOf('agents', { agent_id: 'agent-1' })])
     expect(recovered.agentKeys).toEqual([rowOf('agent_keys', { key_hash: 'h' })])
-    expect(recovered.agentEvents.map((row) => row.kind)).toEqual(['suspended', 'banned', 'unbanned'])
+    expect(recovered.agentEvents.map((row) => row.kind)).toEqual(['banned', 'unbanned', 'suspended'])
     expect(recovered.submitAttempts.map((row) => row.at)).toEqual([NOON_MS - 59_999])
     expect(recovered.idempotency.map((row) => row.body)).toEqual(['{"ok":true}'])
   })

@@ -37,7 +37,9 @@ const FILLING: Record<Table['columns'][number]['type'], Cell> = {
 /** A row of `table` with every column filled, and what the test says over it. */
 export function rowOf(table: TableName, over: Row = {}): Row {
   const columns: Table['columns'] = TABLES[table].columns
-  return { ...Object.fromEntries(columns.map((column) => [column.name, FILLING[column.type]])), ...over }
+  const row: Row = Object.fromEntries(columns.map((column) => [column.name, FILLING[column.type]]))
+  if ('received_at' in row) row.received_at = over.submitted_at ?? NOON_MS
+  return { ...row, ...over }
 }
 
 export const writeOf = (table: TableName, over: Row = {}): Write => ({ table, row: rowOf(table, over) })
