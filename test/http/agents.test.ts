@@ -2,7 +2,7 @@
 // all tests but those that need another setting, or nobody else in it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { BOARD_LIMIT_MAX } from '../../src/http/limits.ts'
 import { clockOf } from '../support/clock.ts'
 import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../support/house.ts'
@@ -58,6 +58,28 @@ describe('a key', () => {
     await house.stop()
     for (const file of filesUnder(house.dataDir)) expect(readFileSync(file).includes(key), file).toBe(false)
     house = await house.restart()
+  })
+
+  it.each([
+    ['3', 3],
+    ['0', null],
+  ])('is told the submit rate that is set: of %s it is %s', async (rate, rateLimit) => {
+    await alone({ 'submit-rate': rate }, async () => {
+      const { body } = await post('/api/v1/keys/register', { name: 'Ada' })
+      expect(body.data.rateLimit).toBe(rateLimit)
+      expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)
+    })
+  })
+
+  it('is rotated ten times a day, however many requests race', async () => {
+    const key = await house.client.register()
+    nowMs += 2 * DAY_MS
+    const answers = await Promise.all(Array.from({ length: 40 }, () => post('/api/v1/keys/rotate', {}, key)))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(10)
+    const refused = answers.filter(({ status }) => status !== 201)
+    for (const answer of refused) expectProblem(answer, 'register_rate_limited')
+    expect(refused[0].headers.get('retry-after')).toBe('86400')
+    expect(refused[0].body).toMatchObject({ limit: 10, retryAfterMs: DAY_MS })
   })
 
   it('needs a name of 1 to 64 characters', async () => {
@@ -181,6 +203,16 @@ describe('what is published of agents', () => {
     })
   })
 
+  it('of an identity that no analysis can bear nothing is asked of the store', async () => {
+    const asked = vi.spyOn(house.store, 'analysis')
+    const wellFormed = `an_${'0'.repeat(26)}`
+    for (const id of ['x', 'an_nothing', `an_8${'0'.repeat(25)}`, `an_${'I'.repeat(26)}`, `${wellFormed}0`])
+      expectProblem(await get(`/api/v1/analysis/${id}`), 'not_found')
+    expect(asked).not.toHaveBeenCalled()
+    expectProblem(await get(`/api/v1/analysis/${wellFormed}`), 'not_found')
+    expect(asked).toHaveBeenCalledOnce()
+  })
+
   it('the XP table of the specification', async () => {
     const { data } = (await get('/api/v1/xp')).body
     expect(data.analysis).toMatchObject({ base: 10, firstBonus: 25, lowCoverageBonus: 15 })
@@ -188,6 +220,24 @@ describe('what is published of agents', () => {
 })
 
 describe('the operator', () => {
+  it('is told of an agent that it may submit again once its ban is over', async () => {
+    const key = await house.client.register('Eve')
+    const find = async () =>
+      (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data.find(
+        ({ name }: { name: string }) => name === 'Eve',
+      )
+    const { agentId } = await find()
+    await post('/api/v1/admin/ban', { agentId, untilMs: nowMs + 1_000 }, ADMIN_KEY)
+    expect(await find()).toMatchObject({ banned: true, bannedUntilMs: nowMs + 1_000 })
+    nowMs += 1_000
+    expect(await find()).toMatchObject({ banned: false, bannedUntilMs: null })
+    const late = await post('/api/v1/admin/ban', { agentId, untilMs: 9e15 }, ADMIN_KEY)
+    expectProblem(late, 'validation_failed', '/untilMs')
+    expect((await submit(house.client, key, submission(await seedToken(house.client, nowMs)))).status).toBe(
+      201,
+    )
+  })
+
   it('sees agents without their keys, bans and unbans one, and awards XP', async () => {
     const key = await house.client.register('Mallory')
     const mint = await seedToken(house.client, nowMs)

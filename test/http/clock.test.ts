@@ -108,7 +108,7 @@ it('a suspension and a cooldown that a clock ahead has stamped are no longer tha
   expect((await send(suspended, submission(mint))).status).toBe(201)
 })
 
-it('a cooldown of hours survives a restart, its rows in the store or in the lake alone', async () => {
+it('a cooldown of a day survives a restart for what is left of it', async () => {
   await open({ 'submit-cooldown-ms': `${DAY_MS}` })
   const key = await house.client.register()
   const mint = await token()

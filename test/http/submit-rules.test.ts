@@ -101,6 +101,14 @@ describe('deviation', () => {
     expect(await totalAnalyses()).toBe(before)
   })
 
+  it('far above 50 % is told in digits that people read', async () => {
+    const errorOf = async (changes: object): Promise<string> =>
+      (await send(await register(), submission(await token(), { snapshot: snapshotOf(changes) }))).body.error
+    expect(await errorOf({ liquidity: 692_310_000 })).toContain(' 6,923,000% (liquidity)')
+    expect(await errorOf({ liquidity: 1e300 })).toContain(' more than 1,000,000,000% (liquidity)')
+    expect(await errorOf({ liquidity: 15_000.1 })).toContain(' just over 50% (liquidity)')
+  })
+
   it('has a floor of one for percentages and counts, and none for the price', async () => {
     const mint = await token({ ...VALUES, priceUsd: 4e-9, holderCount: 0, bondingProgress: 0.2 })
     const values = { ...VALUES, priceUsd: 4e-9, holderCount: 0, bondingProgress: 0.2, snapshotAt: nowMs }
@@ -340,9 +348,13 @@ describe('rejections', () => {
 
   it('warn twice, and suspend at the third within a day; reads stay open', async () => {
     const key = await register()
-    expect((await fabricate(key)).body).toMatchObject({ status: 422, strikes: 1 })
-    expect((await fabricate(key)).body).toMatchObject({ status: 422, strikes: 2 })
+    for (const strikes of [1, 2]) {
+      const { body } = await fabricate(key)
+      expect(body).toMatchObject({ status: 422, strikes })
+      expect(body.warning).toMatch(/\bban\b/)
+    }
     const third = await fabricate(key)
+    expect(third.body.warning).toMatch(/\bban\b/)
     expectProblem(third, 'agent_banned')
     expect(third.body).toMatchObject({ outcome: 'rejected', strikes: 3, bannedUntil: nowMs + DAY_MS })
     const next = await send(key, submission(await token()))
@@ -373,7 +385,11 @@ describe('rejections', () => {
   it('never suspend when the automatic ban is off', async () => {
     await alone({ strikes: '0' }, async () => {
       const key = await register()
-      for (let count = 1; count <= 5; count++) expectProblem(await fabricate(key), 'snapshot_rejected')
+      for (let count = 1; count <= 5; count++) {
+        const rejected = await fabricate(key)
+        expectProblem(rejected, 'snapshot_rejected')
+        expect(rejected.body.warning).toMatch(/\bban\b/)
+      }
     })
   })
 })

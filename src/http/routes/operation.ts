@@ -122,9 +122,13 @@ export function operationRoutes(ports: OperationPorts): Route[] {
   ]
 }
 
+/** The last moment that a date can be. */
+const TIME_MS_MAX = 8.64e15
+
 /** A ban whose end is no time must not become one without an end. */
 function moment(value: unknown, name: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= TIME_MS_MAX)
+    return value
   const message = 'must be Unix milliseconds'
   throw new ServiceError('validation_failed', `/${name} ${message}.`, {
     errors: [{ pointer: `/${name}`, code: 'invalid_type', message }],
