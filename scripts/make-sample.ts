@@ -1,4 +1,4 @@
-// In: nothing. Out: data/samples/v1, the sample of the lake: files, checksums, views, who the agents were
+// In: nothing. Out: the sample of the lake of today's schema version: files, checksums, views, who the agents were
 // (`node scripts/make-sample.ts`). The same code gives the same bytes. Frozen with the first release of a schema version:
 // from then on it is read, never made again.
 import { createHash } from 'node:crypto'
@@ -6,12 +6,15 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { assert } from '../src/lib/assert.ts'
+import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { selectFromFiles } from '../src/store/parquet-sql.ts'
 import { lakeFolder } from '../src/store/paths.ts'
 import { identifier, LAKE_TABLES } from '../src/store/sql.ts'
 import { verifyLake } from '../src/store/verify.ts'
-import { SAMPLE_FOLDER } from './sample/lake.ts'
+import { sampleFolder } from './sample/lake.ts'
 import { type RunOptions, type RunReport, runSample } from './sample/run.ts'
+
+const SAMPLE_FOLDER = sampleFolder()
 
 const OPTIONS: Omit<RunOptions, 'dataDir'> = {
   seed: 20_251_103,
@@ -47,8 +50,8 @@ function checksums(): string {
 function views(): string {
   const head = '-- The tables of the lake over the frozen sample: run DuckDB in the root of the repository.\n'
   const lines = LAKE_TABLES.map((table) => {
-    const path = `data/samples/v1/${table.name}/*/*.parquet`
-    return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, [{ path, schemaVersion: 1 }])};\n`
+    const path = `data/samples/v${LAKE_SCHEMA_VERSION}/${table.name}/*/*.parquet`
+    return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, [{ path, schemaVersion: LAKE_SCHEMA_VERSION }])};\n`
   })
   return head + lines.join('')
 }
@@ -58,7 +61,7 @@ function readme({ agents }: RunReport): string {
     ({ agentId, strategy }) => `| \`${agentId}\` | ${strategy.name} | ${strategy.description} |`,
   )
   const { seed, startMs, hours, agentHours, tokens, tradesPerSecond } = OPTIONS
-  return `# Sample of the lake, schema version 1
+  return `# Sample of the lake, schema version ${LAKE_SCHEMA_VERSION}
 
 Frozen: read by a test for ever, never written again. All of it is **made up**: the engine, the desk and the store are the
 real ones, the market is the simulator’s (seed ${seed}, ${tokens} tokens, ${tradesPerSecond} trades a second for ${hours} hours from

@@ -1,12 +1,12 @@
 // In: the dataset card and the frozen sample. Out: proof that every query of the card answers what the card shows, and
-// that files of schema version 1 are read for ever by the code that reads any lake.
+// that files of every schema version are read for ever by the code that reads any lake.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputOf, recipesOf } from '../scripts/cookbook.ts'
-import { openSample, SAMPLE_FOLDER } from '../scripts/sample/lake.ts'
+import { openSample, sampleFolder } from '../scripts/sample/lake.ts'
 import { runSample } from '../scripts/sample/run.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { type LakeReader, withLake } from '../src/store/lake-reader.ts'
@@ -28,20 +28,26 @@ beforeAll(async () => {
 })
 afterAll(() => sample.close())
 
-const filesOf = (table: string): string[] =>
-  readdirSync(join(SAMPLE_FOLDER, table), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.parquet'))
-    .map((name) => join(SAMPLE_FOLDER, table, name))
-/** Those that version 1 had; a table that came later has no files here. */
-const SAMPLE_TABLES = readdirSync(SAMPLE_FOLDER, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name)
+const VERSIONS = Array.from({ length: LAKE_SCHEMA_VERSION }, (_, index) => index + 1)
 const tableOf = (name: string): LakeTable => LAKE_TABLES.find((table) => table.name === name)!
+/** Of a table by its folder. */
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .map((name) => join(folder, name))
+/** The tables of a version, with their files; a table that came later has none. */
+const tablesOf = (version: number): [string, string[]][] =>
+  readdirSync(sampleFolder(version), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => [name, filesIn(join(sampleFolder(version), name))])
+const TABLES_OF_VERSIONS = VERSIONS.flatMap((version) =>
+  tablesOf(version).map(([name, files]) => ({ version, name, files })),
+)
 /** The files of a table as they are, whatever the code thinks of them. */
-const rawOf = (table: string): string =>
-  `read_parquet([${filesOf(table).map(literal).join(', ')}], hive_partitioning = false)`
-const columnsOf = async (table: string): Promise<[string, string][]> =>
-  (await readSql(`DESCRIBE FROM ${rawOf(table)}`)).map(({ column_name, column_type }) => [
+const rawOf = (files: readonly string[]): string =>
+  `read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`
+const columnsOf = async (files: readonly string[]): Promise<[string, string][]> =>
+  (await readSql(`DESCRIBE FROM ${rawOf(files)}`)).map(({ column_name, column_type }) => [
     String(column_name),
     String(column_type),
   ])
@@ -69,7 +75,7 @@ describe('the cookbook', () => {
     }
     try {
       await connection.run(
-        readFileSync(join(SAMPLE_FOLDER, 'views.sql'), 'utf8').replaceAll("['data/", `['${ROOT}data/`),
+        readFileSync(join(sampleFolder(), 'views.sql'), 'utf8').replaceAll("['data/", `['${ROOT}data/`),
       )
       for (const { sql } of recipes)
         expect(await query(connection, sql)).toEqual(await query(sample.reader.connection, sql))
@@ -87,39 +93,45 @@ it.each(['README.md', 'data/README.md'])('the way into the lake that %s shows wo
   expect(rows.length).toBeGreaterThan(0)
 })
 
-describe('the sample of schema version 1', () => {
-  it('is as it was frozen, and small', () => {
-    const sums = readFileSync(join(SAMPLE_FOLDER, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
-    const paths = sums.map((line) => join(SAMPLE_FOLDER, line.slice(66)))
-    expect(paths.sort()).toEqual(SAMPLE_TABLES.flatMap(filesOf).sort())
+describe('the samples', () => {
+  it.each(VERSIONS)('of schema version %i is as it was frozen, and small', (version) => {
+    const folder = sampleFolder(version)
+    const sums = readFileSync(join(folder, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
+    const paths = sums.map((line) => join(folder, line.slice(66)))
+    expect(paths.sort()).toEqual(
+      tablesOf(version)
+        .flatMap(([, files]) => files)
+        .sort(),
+    )
     for (const line of sums) {
-      const bytes = readFileSync(join(SAMPLE_FOLDER, line.slice(66)))
+      const bytes = readFileSync(join(folder, line.slice(66)))
       expect(createHash('sha256').update(bytes).digest('hex')).toBe(line.slice(0, 64))
     }
     const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0)
     expect(bytes).toBeLessThan(SAMPLE_BYTES_MAX)
   })
 
-  it('has the six tables of its time, all of which are there today', () => {
-    expect(SAMPLE_TABLES).toEqual(['bars', 'outcomes', 'rejections', 'tokens', 'training', 'xp_ledger'])
-    for (const name of SAMPLE_TABLES) expect(tableOf(name)).toBeDefined()
+  it.each(VERSIONS)('of schema version %i has the six tables, all of which are there today', (version) => {
+    const names = tablesOf(version).map(([name]) => name)
+    expect(names).toEqual(['bars', 'outcomes', 'rejections', 'tokens', 'training', 'xp_ledger'])
+    for (const name of names) expect(tableOf(name)).toBeDefined()
   })
 
-  it.each(SAMPLE_TABLES)(
-    'has rows of %s, whose columns nobody renamed, retyped or moved since',
-    async (name) => {
-      const columns = await columnsOf(name)
+  it.each(TABLES_OF_VERSIONS)(
+    'of schema version $version has rows of $name, whose columns nobody renamed, retyped or moved since',
+    async ({ version, name, files }) => {
+      const columns = await columnsOf(files)
       const known = new Set(columns.map(([column]) => column))
       const today = tableOf(name).columns.filter((column) => known.has(column.name))
       expect(today.map((column) => [column.name, column.type])).toEqual(columns)
-      const versions = await readSql(`SELECT DISTINCT schema_version FROM ${rawOf(name)}`)
-      expect(versions).toEqual([{ schema_version: 1 }])
+      const versions = await readSql(`SELECT DISTINCT schema_version FROM ${rawOf(files)}`)
+      expect(versions).toEqual([{ schema_version: version }])
     },
   )
 
-  it.each(SAMPLE_TABLES)(
-    'shows NULL in a column that %s got since, and everything else as it was',
-    async (name) => {
+  it.each(TABLES_OF_VERSIONS)(
+    'of schema version $version shows NULL in a column that $name got since, and everything else as it was',
+    async ({ name, files }) => {
       const table = tableOf(name)
       const added = { name: 'added_later', type: 'DOUBLE', nullable: true, comment: '' } as const
       const later: LakeTable = {
@@ -127,23 +139,28 @@ describe('the sample of schema version 1', () => {
         columns: [...table.columns.slice(0, -1), added, table.columns.at(-1)!],
       }
       // Files of the version before the present one, whatever that is by then.
-      const files = filesOf(name).map((path) => ({ path, schemaVersion: LAKE_SCHEMA_VERSION - 1 }))
-      const columns = (await columnsOf(name)).map(([column]) => column).join(', ')
+      const older = files.map((path) => ({ path, schemaVersion: LAKE_SCHEMA_VERSION - 1 }))
+      const columns = (await columnsOf(files)).map(([column]) => column).join(', ')
       const [{ rows, unknown, same, keys }] = await readSql(
-        `WITH later AS (${selectFromFiles(later, files)})
+        `WITH later AS (${selectFromFiles(later, older)})
        SELECT count(*)::INT AS rows, count(*) FILTER (added_later IS NULL)::INT AS unknown,
-         (SELECT count(*)::INT FROM (SELECT ${columns} FROM later INTERSECT ALL SELECT ${columns} FROM ${rawOf(name)})) AS same,
-         (SELECT count(DISTINCT (${table.latestBy?.join(', ') ?? columns}))::INT FROM ${rawOf(name)}) AS keys FROM later`,
+         (SELECT count(*)::INT FROM (SELECT ${columns} FROM later INTERSECT ALL SELECT ${columns} FROM ${rawOf(files)})) AS same,
+         (SELECT count(DISTINCT (${table.latestBy?.join(', ') ?? columns}))::INT FROM ${rawOf(files)}) AS keys FROM later`,
       )
       expect(rows).toBeGreaterThan(0)
       expect({ unknown, same, keys }).toEqual({ unknown: rows, same: rows, keys: rows })
     },
   )
 
-  it('is whole by the word of lake verify', async () => {
-    const { findings, files } = await verifyLake({ dataDir: sample.dataDir, nowMs: 0 })
-    expect(findings).toEqual([])
-    expect(files).toBe(SAMPLE_TABLES.flatMap(filesOf).length)
+  it.each(VERSIONS)('of schema version %i is whole by the word of lake verify', async (version) => {
+    const opened = await openSample(version)
+    try {
+      const { findings, files } = await verifyLake({ dataDir: opened.dataDir, nowMs: 0 })
+      expect(findings).toEqual([])
+      expect(files).toBe(tablesOf(version).flatMap(([, files]) => files).length)
+    } finally {
+      opened.close()
+    }
   })
 
   it('comes from a run of the engine, the desk and the store that fills every table of a lake that is whole', async () => {

@@ -1,10 +1,11 @@
-// In: the frozen sample of the lake. Out: a reader of it, by the code that reads any lake: a catalog over files of schema
-// version 1, in a folder of its own. Never changes the sample.
+// In: a sample of the lake, of today's schema version or an older one. Out: a reader of it, by the code that reads any lake:
+// a catalog over its files, in a folder of its own. Never changes the sample.
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
 import { CATALOG_TABLES, writeCatalog } from '../../src/store/catalog.ts'
 import { fileBytes, listTable, partPath } from '../../src/store/lake-files.ts'
 import { type LakeReader, openLakeReader } from '../../src/store/lake-reader.ts'
@@ -12,8 +13,9 @@ import type { ListedPart } from '../../src/store/manifest.ts'
 import { lakeFolder } from '../../src/store/paths.ts'
 import { literal } from '../../src/store/sql.ts'
 
-export const SAMPLE_FOLDER = fileURLToPath(new URL('../../data/samples/v1', import.meta.url))
-const SAMPLE_SCHEMA_VERSION = 1
+/** The folder of the sample of a schema version; without one, of today's. */
+export const sampleFolder = (schemaVersion: number = LAKE_SCHEMA_VERSION): string =>
+  fileURLToPath(new URL(`../../data/samples/v${schemaVersion}`, import.meta.url))
 
 async function rowsOf(path: string): Promise<number> {
   const instance = await DuckDBInstance.create(':memory:')
@@ -28,7 +30,7 @@ async function rowsOf(path: string): Promise<number> {
 }
 
 /** The files of one table, as the store would list them. */
-async function partsOf(lakeDir: string, table: string): Promise<ListedPart[]> {
+async function partsOf(lakeDir: string, table: string, schemaVersion: number): Promise<ListedPart[]> {
   const { parts } = await listTable(lakeDir, table)
   return Promise.all(
     parts.map(async (part) => {
@@ -38,22 +40,23 @@ async function partsOf(lakeDir: string, table: string): Promise<ListedPart[]> {
         rows: await rowsOf(path),
         bytes: await fileBytes(path),
         writtenAtMs: 0,
-        schemaVersion: SAMPLE_SCHEMA_VERSION,
+        schemaVersion,
       }
     }),
   )
 }
 
-/** Opens the sample for reading, as a data folder of its own that `close` removes. */
+/** Opens the sample of a schema version for reading, as a data folder of its own that `close` removes. */
 export async function openSample(
-  tables = CATALOG_TABLES,
+  schemaVersion: number = LAKE_SCHEMA_VERSION,
 ): Promise<{ dataDir: string; reader: LakeReader; close(): void }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-sample-'))
   const lakeDir = lakeFolder(dataDir)
   mkdirSync(lakeDir, { recursive: true })
-  cpSync(SAMPLE_FOLDER, lakeDir, { recursive: true })
+  cpSync(sampleFolder(schemaVersion), lakeDir, { recursive: true })
   const listed = []
-  for (const table of tables) listed.push({ table, parts: await partsOf(lakeDir, table.name) })
+  for (const table of CATALOG_TABLES)
+    listed.push({ table, parts: await partsOf(lakeDir, table.name, schemaVersion) })
   await writeCatalog(listed, 0, {
     lakeDir,
     pathOf: (part) => join(lakeDir, partPath(part)),

@@ -27,7 +27,7 @@ import {
   SUBMIT_RATE_WINDOW_MS,
 } from './limits.ts'
 import { createRateLimiter, rateHeaders } from './rate-limit.ts'
-import { type Judged, ledgerWrite, publicAnalysis, submissionRow } from './records.ts'
+import { type Judged, ledgerWrite, publicAnalysis, submissionRow, trainingRow } from './records.ts'
 import { SlidingLog } from './sliding-log.ts'
 import { checkSnapshotAge } from './snapshot-age.ts'
 import { Standing, type StandingStart } from './standing.ts'
@@ -248,6 +248,7 @@ export function createDesk(options: DeskOptions): Desk {
         submittedAtMs,
         comparison.version === 'asOf' ? submission.snapshot!.snapshotAt : submittedAtMs,
       ),
+      priceAtSubmissionUsd: current.priceUsd,
     }
     return { judged, ignored, cancelCooldown: cooldowns.start(agentId, mint, now.monotonicMs) }
   }
@@ -341,7 +342,7 @@ export function createDesk(options: DeskOptions): Desk {
       null,
     )
     return {
-      writes: [{ table: 'training', row: submissionRow(judged) }, award],
+      writes: [{ table: 'training', row: trainingRow(judged) }, award],
       answer: { status: 201, body, headers: locationOf(analysisId) },
       confirm,
       cancel,

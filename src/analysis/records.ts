@@ -25,6 +25,8 @@ export interface Judged {
   receivedAtMs: number
   /** The moment whose version was compared. */
   snapshotAtMs: number
+  /** The server's price at `submittedAtMs`, whichever version was compared. */
+  priceAtSubmissionUsd: number | null
 }
 
 /** The fields of a snapshot, each with its column of that prefix. */
@@ -80,6 +82,12 @@ export function submissionRow(judged: Judged): Row {
   put(row, DEVIATIONS, deviation.deviations)
   return row
 }
+
+/** A row of `training`: what becomes of the price is held against that of the submission. */
+export const trainingRow = (judged: Judged): Row => ({
+  ...submissionRow(judged),
+  price_at_submission_usd: judged.priceAtSubmissionUsd,
+})
 
 export function ledgerWrite(
   entryId: string,

@@ -37,8 +37,8 @@ export interface Table {
 export type Cell = string | number | boolean | null | readonly string[]
 export type Row = Record<string, Cell>
 
-/** Written into every lake row. */
-export const LAKE_SCHEMA_VERSION = 1
+/** Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to. */
+export const LAKE_SCHEMA_VERSION = 2
 
 const column = (name: string, type: ColumnType, comment: string, nullable = false): Column => ({
   name,
@@ -116,6 +116,12 @@ const submissionColumns: Column[] = [
   ...snapshotColumns('dev_', () => 'Deviation of what the client sent, percent; NULL where not compared'),
 ]
 
+const priceAtSubmission = optional(
+  'price_at_submission_usd',
+  'DOUBLE',
+  'The server’s price at submitted_at, USD: what the returns in outcomes refer to. price_usd is of snapshot_at, up to five minutes older. NULL where none was known, and in rows of schema version 1',
+)
+
 const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
 
 /** How far ahead outcomes look, shortest first. */
@@ -137,7 +143,7 @@ const outcomeColumns: Column[] = [
   optional(
     'base_price_usd',
     'DOUBLE',
-    'Price the returns refer to, USD: price_usd of the training row, else the last close of the 24 hours before; NULL where none was known',
+    'Price the returns refer to, USD: price_at_submission_usd of the training row (price_usd of a row of schema version 1), else the last close of the 24 hours before; NULL where none was known',
   ),
   ...HORIZON_NAMES.map((name) =>
     optional(
@@ -174,7 +180,7 @@ export const TABLES = {
     name: 'training',
     comment: 'One labelled example for each accepted submission',
     lakeDateColumn: 'submitted_at',
-    columns: [...submissionColumns, schemaVersion],
+    columns: [...submissionColumns, priceAtSubmission, schemaVersion],
   },
   rejections: {
     name: 'rejections',

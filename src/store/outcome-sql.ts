@@ -17,6 +17,8 @@ const LAST: Horizon = '24h'
 /** A token without a trade for this long at the end of the last horizon is dead, and so is one that lost this much. */
 const DEAD_SILENCE_MS = 6 * HOUR_MS
 const DEAD_PRICE_SHARE = 0.01
+/** From this schema version on an example has the price of its submission; the labels of older ones keep their old base. */
+const SUBMISSION_PRICE_VERSION = 2
 
 /**
  * Of examples that are in their table already: their JSON is not read again. The outcome's row number is its example's:
@@ -24,7 +26,9 @@ const DEAD_PRICE_SHARE = 0.01
  */
 export const openOutcomes = (range: string): string => `INSERT INTO outcomes_open
   (${ROW_SEQ}, analysis_id, mint, submitted_at, base_price_usd, horizons_done)
-  SELECT ${ROW_SEQ}, analysis_id, mint, submitted_at, price_usd, 0 FROM training WHERE ${range}`
+  SELECT ${ROW_SEQ}, analysis_id, mint, submitted_at,
+    CASE WHEN schema_version < ${SUBMISSION_PRICE_VERSION} THEN price_usd ELSE price_at_submission_usd END, 0
+  FROM training WHERE ${range}`
 
 /** Submissions whose next horizon is `horizon` and lies before `knownToMs`, oldest first. */
 export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>

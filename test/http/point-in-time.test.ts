@@ -35,13 +35,13 @@ function pass(ms: number): void {
 }
 
 const patchOf = (mint: string, fields: object, ts = nowMs) => ({ type: 'patch', mint, ts, fields })
-const tradeOf = (mint: string, ts: number) => ({
+const tradeOf = (mint: string, ts: number, priceUsd = 5) => ({
   type: 'trade',
   mint,
   ts,
   side: 'buy',
   tokenAmount: 1e6,
-  priceUsd: 5,
+  priceUsd,
 })
 
 async function seeded(): Promise<string> {
@@ -180,4 +180,27 @@ test('an outcome is in the lake once its horizon is over, and not before', async
   expect(await outcomes()).toEqual([
     { labelled_to: '5m', available: atMs + 6 * MINUTE_MS, known: atMs + 6 * MINUTE_MS + 15_000 },
   ])
+})
+
+test('a return holds nothing that was known when the agent submitted: it refers to the price of then', async () => {
+  const mint = await seeded()
+  await house.client.push(tradeOf(mint, nowMs, 5))
+  const { priceUsd, snapshotAt } = (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
+  pass(4 * MINUTE_MS)
+  await house.client.push(tradeOf(mint, nowMs, 20))
+  const id = await send(mint, { priceUsd, snapshotAt })
+  const atMs = nowMs
+  pass(2 * MINUTE_MS)
+  await house.client.push(tradeOf(mint, nowMs, 25))
+  pass(atMs + 6 * MINUTE_MS + 15_000 - nowMs)
+  await expect.poll(() => house.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+  await house.store.bars.flush()
+  await house.store.flushLake()
+  await house.store.flushLake()
+  const rows = await readSql(
+    `SELECT price_usd, price_at_submission_usd, base_price_usd, fwd_ret_5m
+     FROM lake.training JOIN lake.outcomes USING (analysis_id) WHERE analysis_id = '${id}'`,
+    `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
+  )
+  expect(rows).toEqual([{ price_usd: 5, price_at_submission_usd: 20, base_price_usd: 20, fwd_ret_5m: 0.25 }])
 })

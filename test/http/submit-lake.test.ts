@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
-import { SNAPSHOT_COLUMNS, TABLES } from '../../src/schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, SNAPSHOT_COLUMNS, TABLES } from '../../src/schema/tables.ts'
 import { openHouse, type TestHouse } from '../support/house.ts'
 import { quant, SUMMARY, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 
@@ -67,7 +67,7 @@ it('is a row of training with every column, and its XP a row of the ledger', asy
     submitted_volume_24h: 21_000,
     dev_volume_24h: 5,
     dev_price_usd: 0,
-    schema_version: 1,
+    schema_version: LAKE_SCHEMA_VERSION,
     submitted_ms: body.createdAt,
     known_after: true,
   })

@@ -1,5 +1,6 @@
 // In: closed bars, told twice, late, after restarts and in numbers. Out: proof that the lake has each of them once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
 import type { ClosedBar } from '../../src/store/bar-batch.ts'
 import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
@@ -43,7 +44,7 @@ test('a closed bar is in the lake after the next flush, with every figure of it'
     `SELECT * REPLACE (n::INT AS n, buys::INT AS buys) FROM ${lakeGlob(folder, 'bars')}`,
   )
   expect(row).toMatchObject({ mint: 'mint-1', tf: '1m', o: 1, h: 4, l: 0.5, c: 2, v: 30, n: 3, buy_v: 20 })
-  expect(row).toMatchObject({ buys: 2, schema_version: 1, t: new Date(NOON_MS) })
+  expect(row).toMatchObject({ buys: 2, schema_version: LAKE_SCHEMA_VERSION, t: new Date(NOON_MS) })
   expect(row).toMatchObject({
     closed_at: new Date(NOON_MS + 65_000),
     watched_since: new Date(NOON_MS - 5),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { TABLES } from '../../src/schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../src/schema/tables.ts'
 import { encodeWrite, journalEntries } from '../../src/store/cells.ts'
 import { openCommitter } from '../../src/store/committer.ts'
 import { openDatabase } from '../../src/store/database.ts'
@@ -70,7 +70,7 @@ test('another process reads accepted submissions while the server runs', async (
       dt: '2025-06-01',
       at: '2025-06-01 12:00:00',
       risk_factors: ['whale_dominance', 'new_deployer'],
-      schema_version: 1,
+      schema_version: LAKE_SCHEMA_VERSION,
     },
   ])
 })

@@ -14,7 +14,7 @@ for (const [id, atMs] of [
   ['an_late', NOON_MS + 90 * MINUTE_MS],
 ] as const) {
   if ((await store.analysis(id)) !== null) continue
-  await store.commit(submission(id, { mint: 'mint-1', submitted_at: atMs, price_usd: 2 }))
+  await store.commit(submission(id, { mint: 'mint-1', submitted_at: atMs, price_at_submission_usd: 2 }))
 }
 
 // A second run closes the same bars again.

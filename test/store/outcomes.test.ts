@@ -6,7 +6,7 @@ import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
 import { createRecords } from '../../src/records.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { HORIZON_NAMES, type Write } from '../../src/schema/tables.ts'
+import { HORIZON_NAMES, type Row, type Write } from '../../src/schema/tables.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outcome-oracle.ts'
@@ -114,7 +114,9 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     const priceUsd = random() < 0.15 ? null : (market.snapshot(mint)?.priceUsd ?? null)
     const analysisId = `an_${submitted.length}`
     submitted.push({ analysisId, mint, atMs: nowMs, priceUsd })
-    const cells = { analysis_id: analysisId, mint, submitted_at: nowMs, price_usd: priceUsd }
+    // Whatever the price was when the agent read it.
+    const prices = { price_usd: 1 + random(), price_at_submission_usd: priceUsd }
+    const cells = { analysis_id: analysisId, mint, submitted_at: nowMs, ...prices }
     waiting.push(writeOf('training', cells))
   }
 
@@ -161,3 +163,36 @@ test('what became of the price is what the trades say, over deaths, gaps and a r
   expect(last.filter(({ fwd_ret }) => fwd_ret[2] !== null && fwd_ret[4] === null).length).toBeGreaterThan(50)
   expect(last.some(({ base_price_usd }) => base_price_usd === null)).toBe(true)
 }, 120_000)
+
+test('the base is the price at submission, and of an example of schema version 1 the one that it has', async () => {
+  const mint = mintOfSymbol('based')
+  const trades = (priceUsd: number) =>
+    ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
+  const records = createRecords(store, log)
+  const market = new Market({ tokensMax: 16, ...records.listeners })
+  records.of(market)
+  const rows: Row[] = [
+    { analysis_id: 'of today', price_usd: 1, price_at_submission_usd: 2 },
+    { analysis_id: 'without a price', price_usd: 1, price_at_submission_usd: null },
+    { analysis_id: 'of version 1', price_usd: 1, price_at_submission_usd: null, schema_version: 1 },
+  ]
+  await store.commit(rows.map((row) => writeOf('training', { mint, submitted_at: nowMs, ...row })))
+  nowMs += 2 * 60_000
+  market.apply(trades(3), nowMs)
+  nowMs += HOUR_MS
+  market.advanceTo(nowMs)
+  records.handOutAll()
+  await store.bars.flush()
+  await store.flushLake()
+  await store.flushLake()
+  const labels = (await outcomes()).map(({ analysis_id, base_price_usd, fwd_ret }) => [
+    analysis_id,
+    base_price_usd,
+    fwd_ret[0],
+  ])
+  expect(labels.sort()).toEqual([
+    ['of today', 2, 0.5],
+    ['of version 1', 1, 2],
+    ['without a price', null, null],
+  ])
+})

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Cell,
+  LAKE_SCHEMA_VERSION,
   type Row,
   TABLES,
   type Table,
@@ -38,6 +39,7 @@ const FILLING: Record<Table['columns'][number]['type'], Cell> = {
 export function rowOf(table: TableName, over: Row = {}): Row {
   const columns: Table['columns'] = TABLES[table].columns
   const row: Row = Object.fromEntries(columns.map((column) => [column.name, FILLING[column.type]]))
+  if ('schema_version' in row) row.schema_version = LAKE_SCHEMA_VERSION
   if ('received_at' in row) row.received_at = over.submitted_at ?? NOON_MS
   return { ...row, ...over }
 }
