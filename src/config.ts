@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { PROVIDER_REQUESTS_PER_SECOND_MAX } from './feed/limits.ts'
+import { isNetwork } from './http/addresses.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
 import { safeParse } from './lib/safe-parse.ts'
 import { DISK_RESERVE_MB_DEFAULT } from './store/limits.ts'
@@ -17,7 +18,7 @@ const RETAIN_DAYS_MAX = 36_500
 /** Every setting: README's table is held equal to this. `secret` ones have no flag: command lines are public. */
 export const SETTINGS = {
   port: setting('port', 'PORT', '8080', wholeNumber(0, 65_535), 'Port to listen on; 0 picks a free one'),
-  host: setting('host', 'HOST', '127.0.0.1', z.string().min(1), 'Address to listen on'),
+  host: setting('host', 'HOST', '127.0.0.1', host(), 'Address to listen on'),
   dataDir: setting(
     'data-dir',
     'DATA_DIR',
@@ -162,8 +163,8 @@ export const SETTINGS = {
     'trusted-proxies',
     'TRUSTED_PROXIES',
     '',
-    wordList(),
-    'Addresses whose X-Forwarded-For is believed, comma-separated',
+    networkList(),
+    'Addresses, or networks as address/bits, whose X-Forwarded-For is believed, comma-separated',
   ),
   simulatorSeed: setting(
     'simulator-seed',
@@ -304,6 +305,21 @@ function wordList() {
       .split(',')
       .map((word) => word.trim())
       .filter((word) => word !== ''),
+  )
+}
+
+/** An address of IPv6 may stand in brackets, as in a URL. */
+function host() {
+  return z
+    .string()
+    .min(1)
+    .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
+}
+
+function networkList() {
+  return wordList().refine(
+    (words) => words.every(isNetwork),
+    'every word must be an address, or address/bits',
   )
 }
 

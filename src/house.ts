@@ -9,6 +9,7 @@ import type { Config } from './config.ts'
 import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
 import { feedStates, followsRecordedTime, startFeeds, whyNotWarm } from './feeds.ts'
+import { authorityOf, TrustedProxies } from './http/addresses.ts'
 import { Cursors } from './http/cursors.ts'
 import { FollowHub, type FollowOptions } from './http/follow.ts'
 import { BODY_MS_MAX, READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
@@ -211,7 +212,7 @@ async function furnish(
       if (!isOperator) agents.authenticate(key)
     },
     admitResearcher: (key) => admitResearcher(config.adminKey, key, agents),
-    trustedProxies: new Set(config.trustedProxies),
+    trustedProxies: new TrustedProxies(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
@@ -243,7 +244,7 @@ async function furnish(
     await records.stop()
     await store.close()
   }
-  const url = `http://${config.host}:${server.port}`
+  const url = `http://${authorityOf(config.host, server.port)}`
   return {
     port: server.port,
     url,

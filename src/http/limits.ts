@@ -42,6 +42,8 @@ export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
 export const COMPRESSED_KEPT_BYTES_MAX = 1024 * 1024
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
+/** Peers of which is remembered whether they are trusted proxies; at the maximum all are forgotten. */
+export const ADDRESSES_REMEMBERED_MAX = 4_096
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = 3_600_000
 export const MARKET_LIMIT_DEFAULT = 50

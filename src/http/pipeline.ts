@@ -4,6 +4,7 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
 import type { Caller } from '../analysis/types.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { clientAddress, type TrustedProxies } from './addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './body.ts'
 import { CompressedForms, codingOf } from './compress.ts'
 import type { Context, HttpAnswer, Method } from './context.ts'
@@ -14,7 +15,7 @@ import { invalidParameter } from './parameters.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
 import { NO_LIMITS, readerOf } from './readers.ts'
 import { give, headsOf, problem, Reply, send } from './reply.ts'
-import { checkBodyType, clientIp, contextOf, keyOf, questionOf, RequestHead } from './request.ts'
+import { checkBodyType, contextOf, keyOf, questionOf, RequestHead } from './request.ts'
 import { RequestIds } from './request-ids.ts'
 import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
 
@@ -33,7 +34,7 @@ export interface PipelinePorts {
   /** Knows a researcher's key, or the operator's (null); throws 401, or 403 for the key of another. */
   admitResearcher(key: string): Caller | null
   /** Proxies whose X-Forwarded-For is believed. */
-  trustedProxies: ReadonlySet<string>
+  trustedProxies: TrustedProxies
   /** How old an answer may be that is given again, ms; 0: every one is made anew. */
   reuseMs: number
   /** How long a body may take that the route sets no time for. */
@@ -90,7 +91,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   function giveAgain(res: HttpResponse, path: string, question: string, startedAtMs: number): boolean {
     const made = prepared.find(path, question, startedAtMs)
     if (made === undefined) return false
-    const reader = { caller: null, ip: () => clientIp(res, head.forwardedFor, ports.trustedProxies) }
+    const reader = { caller: null, ip: () => clientAddress(res, head.forwardedFor, ports.trustedProxies) }
     let limits: Record<string, string>
     try {
       limits = passRead(made.route, reader, keyOf(head.credentials))
@@ -147,7 +148,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const route = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
     if (route === undefined) throw notAllowed(methodName, path, allowedMethods(found.methods))
     const { forwardedFor } = head
-    const ip = () => clientIp(res, forwardedFor, ports.trustedProxies)
+    const ip = () => clientAddress(res, forwardedFor, ports.trustedProxies)
     const onGone = (act: () => void) => {
       reply.onClosed = act
     }

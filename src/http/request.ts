@@ -1,6 +1,6 @@
 // In: a request as the HTTP engine hands it over. Out: what the pipeline needs of it, copied: the engine's request dies with
 // its handler. Refuses what is too long or of a wrong type. Never answers.
-import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import type { HttpRequest } from 'uWebSockets.js'
 import { ServiceError } from '../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from './context.ts'
 import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from './limits.ts'
@@ -68,7 +68,7 @@ export class RequestHead {
     return this.connection.length === 'close'.length
   }
 
-  /** The first of a name counts. */
+  /** The first of a name counts, but for addresses that proxies add. */
   #take = (name: string, value: string): void => {
     switch (name) {
       case 'accept':
@@ -114,7 +114,8 @@ export class RequestHead {
         this.apiKey ||= value
         break
       case 'x-forwarded-for':
-        this.forwardedFor ||= value
+        // A proxy may add its word as a header of its own behind that of the client.
+        this.forwardedFor = this.forwardedFor === '' ? value : `${this.forwardedFor},${value}`
         break
       case 'x-request-id':
         this.requestId ||= value
@@ -197,22 +198,6 @@ export function questionOf(
 
 /** RFC 9111, section 5.2.1. */
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
-
-/** The peer's address; behind a trusted proxy the last address that the proxy itself did not add. */
-export function clientIp(
-  res: HttpResponse,
-  forwardedFor: string,
-  trustedProxies: ReadonlySet<string>,
-): string {
-  const peer = normalIp(Buffer.from(res.getRemoteAddressAsText()).toString())
-  if (!trustedProxies.has(peer)) return peer
-  const forwarded = forwardedFor.split(',').map((address) => normalIp(address.trim()))
-  return forwarded.findLast((address) => address !== '' && !trustedProxies.has(address)) ?? peer
-}
-
-/** IPv4 addresses inside IPv6 are the same client. */
-const normalIp = (address: string): string =>
-  address.replace(/^(?:::ffff:|0000:0000:0000:0000:0000:ffff:)(\d+\.\d+\.\d+\.\d+)$/i, '$1').slice(0, 64)
 
 export function keyOf(authorization: string): string {
   if (authorization === '') return ''

@@ -5,6 +5,7 @@ import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { Caller } from '../analysis/types.ts'
 import type { MarketDoor } from '../market/types.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { clientAddress } from './addresses.ts'
 import { BarsChannel, type Channel, MarketChannel, type Opening, TokenChannel } from './channel.ts'
 import type { ByeReason, Follower, FollowHub } from './follow.ts'
 import {
@@ -16,7 +17,7 @@ import {
 import { invalidParameter } from './parameters.ts'
 import type { PipelinePorts } from './pipeline.ts'
 import { problem, Reply, send } from './reply.ts'
-import { clientIp, keyOf, RequestHead } from './request.ts'
+import { keyOf, RequestHead } from './request.ts'
 import type { Route } from './route.ts'
 import { OPERATIONS, readMessage, required, type Topic, topicOf } from './stream-request.ts'
 
@@ -84,7 +85,7 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
       ].map((name) => req.getHeader(name))
       try {
         const { credentials, forwardedFor } = new RequestHead().read(req)
-        const ip = clientIp(res, forwardedFor, ports.trustedProxies)
+        const ip = clientAddress(res, forwardedFor, ports.trustedProxies)
         const admit = (isFree: boolean) => {
           ports.admit(streamRoute)
           const apiKey = keyOf(credentials)

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { clockOf } from '../support/clock.ts'
 import { openHouse, type Settings, type TestHouse } from '../support/house.ts'
+import { RawSocket } from '../support/raw-socket.ts'
 import { expectProblem } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
@@ -81,6 +82,59 @@ describe('reads', () => {
     for (const path of ['/api/v1/market', '/api/v1/analysis', '/api/v1/agents/leaderboard'])
       expectProblem(await house.client.get(path), 'read_rate_limited')
     expectProblem(await house.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
+  })
+
+  it('are counted by the first 64 bits of an address of IPv6, however it is written', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.0/8' })
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('2001:db8:0:1::1')).status).toBe(200)
+    for (const same of [
+      '2001:db8:0:1::2',
+      '2001:0DB8:0000:0001:ffff:ffff:ffff:ffff',
+      '[2001:db8:0:1::3]:443',
+      '2001:db8:0:1:5:6:7:8',
+    ])
+      expectProblem(await from(same), 'read_rate_limited')
+    expect((await from('2001:db8:0:2::1')).status).toBe(200)
+    expect((await from('10.9.8.7:1234')).status).toBe(200)
+    for (const same of ['10.9.8.7', '::ffff:10.9.8.7', '::ffff:a09:807'])
+      expectProblem(await from(same), 'read_rate_limited')
+    expect((await from('10.9.8.8')).status).toBe(200)
+  })
+
+  it('are counted by the address that the proxy added last, in a header of its own too', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const ask = async (spoofed: string): Promise<number[]> => {
+      const socket = new RawSocket(house.url)
+      const added = `X-Forwarded-For: ${spoofed}\r\nX-Forwarded-For: 10.0.0.9\r\n`
+      await socket.write(`GET /api/v1/market HTTP/1.1\r\nHost: x\r\n${added}\r\n`)
+      const statuses = await socket.answers(1)
+      socket.close()
+      return statuses
+    }
+    expect(await ask('6.6.6.6')).toEqual([200])
+    expect(await ask('6.6.6.7')).toEqual([429])
+  })
+
+  it('are counted and proxies trusted where the server listens on an address of IPv6', async () => {
+    await open({ host: '::1', 'read-limit-anonymous': '1', 'trusted-proxies': '::1' })
+    expect(house.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+  })
+
+  it('tell clients of IPv4 apart where the server listens on every address', async () => {
+    await open({ host: '::', 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const { port } = new URL(house.url)
+    const from = (address: string) =>
+      fetch(`http://127.0.0.1:${port}/api/v1/market`, { headers: { 'X-Forwarded-For': address } })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(429)
+    expect((await fetch(`http://127.0.0.2:${port}/api/v1/market`)).status).toBe(200)
+    expect((await fetch(`http://[::1]:${port}/api/v1/market`)).status).toBe(200)
   })
 
   it('have no limit where it is 0', async () => {

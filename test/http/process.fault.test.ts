@@ -72,6 +72,15 @@ describe('a server', () => {
     await expect(server.client.get('/readyz')).rejects.toThrow()
   })
 
+  it('on an address of IPv6, in brackets or not, prints an address that can be asked', async () => {
+    for (const host of ['::1', '[::1]']) {
+      const server = await spawnHouse({ host }, folder())
+      expect(server.client.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+      expect((await server.client.get('/readyz')).status).toBe(200)
+      expect(await server.terminate()).toBe(0)
+    }
+  })
+
   it('told to end by SIGINT exits 0 too', async () => {
     const server = await spawnHouse({}, folder())
     const exited = once(server.process, 'exit')
@@ -113,6 +122,8 @@ describe('settings', () => {
     ['--feed', 'simulatr'],
     ['--feed', 'replay'],
     ['--read-limit-anonymous', '-1'],
+    ['--trusted-proxies', 'localhost'],
+    ['--trusted-proxies', '10.0.0.0/33'],
   ])('%s %s is refused, exit code 2', async (name, value) => {
     const { code, err } = await run([name, value, '--data-dir', folder()])
     expect(code).toBe(2)
