@@ -47,7 +47,7 @@ export function barsToArrow(columns: BarColumns, shape: BarShape): Buffer {
   stream.fill(0, at[6], bytes - tail.length)
   stream.set(tail, bytes - tail.length)
   const { t, o, h, l, c, v, n, closed, rowCount } = columns
-  putTimes(new Uint32Array(buffer, at[0], 2 * rowCount), t)
+  putWholeNumbers(new Uint32Array(buffer, at[0], 2 * rowCount), t)
   for (const [column, values] of [o, h, l, c, v].entries())
     new Float64Array(buffer, at[1 + column], rowCount).set(values)
   new Int32Array(buffer, at[6], rowCount).set(n)
@@ -55,11 +55,11 @@ export function barsToArrow(columns: BarColumns, shape: BarShape): Buffer {
   return stream
 }
 
-/** Whole milliseconds as 64-bit integers, in halves: a BigInt for each costs more than all the rest. */
-export function putTimes(halves: Uint32Array, times: Float64Array): void {
-  for (let row = 0; row < times.length; row++) {
-    const high = Math.floor(times[row] / HIGH)
-    halves[2 * row] = times[row] - high * HIGH
+/** Whole numbers as 64-bit integers, in halves: a BigInt for each costs more than all the rest. */
+export function putWholeNumbers(halves: Uint32Array, numbers: Float64Array): void {
+  for (let row = 0; row < numbers.length; row++) {
+    const high = Math.floor(numbers[row] / HIGH)
+    halves[2 * row] = numbers[row] - high * HIGH
     halves[2 * row + 1] = high
   }
 }

@@ -6,7 +6,7 @@ import {
   DataType,
   Field,
   Float64,
-  Int32,
+  Int64,
   makeData,
   RecordBatch,
   Schema,
@@ -18,7 +18,7 @@ import {
 } from 'apache-arrow'
 import { Packr } from 'msgpackr'
 import { type MarketItem, marketItemSchema } from '../schema/market-item.ts'
-import { putTimes } from './bar-arrow.ts'
+import { putWholeNumbers } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
 export const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
@@ -45,7 +45,8 @@ const TEXTS = new Set([
 
 function typeOf(name: string): DataType {
   if (TIMES.has(name)) return new TimestampMillisecond()
-  if (COUNTS.has(name)) return new Int32()
+  // As wide as the integers that JSON shows: a feed may count more holders than 32 bits hold.
+  if (COUNTS.has(name)) return new Int64()
   if (FLAGS.has(name)) return new Bool()
   return TEXTS.has(name) ? new Utf8() : new Float64()
 }
@@ -80,10 +81,10 @@ function columnOf(type: DataType, cells: readonly unknown[]): Data {
   }
   if (DataType.isUtf8(type)) return makeData({ type, ...nulls, ...textsOf(cells as (string | null)[]) })
   if (DataType.isBool(type)) return makeData({ type, ...nulls, data: bitsOf(cells, (cell) => cell === true) })
-  if (DataType.isInt(type)) return makeData({ type, ...nulls, data: Int32Array.from(cells as number[]) })
   const numbers = Float64Array.from(cells as number[])
+  if (DataType.isInt(type)) return makeData({ type: type as Int64, ...nulls, data: wholeNumbersOf(numbers) })
   return DataType.isTimestamp(type)
-    ? makeData({ type, ...nulls, data: timesOf(numbers) })
+    ? makeData({ type, ...nulls, data: wholeNumbersOf(numbers) })
     : makeData({ type: type as Float64, ...nulls, data: numbers })
 }
 
@@ -101,8 +102,8 @@ function textsOf(texts: readonly (string | null)[]): { valueOffsets: Int32Array;
   return { valueOffsets, data: Buffer.concat(parts) }
 }
 
-function timesOf(times: Float64Array): BigInt64Array {
-  const halves = new Uint32Array(2 * times.length)
-  putTimes(halves, times)
+function wholeNumbersOf(numbers: Float64Array): BigInt64Array {
+  const halves = new Uint32Array(2 * numbers.length)
+  putWholeNumbers(halves, numbers)
   return new BigInt64Array(halves.buffer)
 }
