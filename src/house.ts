@@ -30,6 +30,7 @@ import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
 import { type Exporter, type ExporterOptions, openExporter } from './store/exporter.ts'
+import { openPositions, type Positions } from './store/positions.ts'
 import type { RetainedDays } from './store/retention.ts'
 import { openStore } from './store/store.ts'
 import type { StoreDoor } from './store/types.ts'
@@ -89,7 +90,8 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
   })
   try {
     const exporter = openExporter({ dataDir, log, diskReserveMb, ...options.exports })
-    return await furnish(config, store, exporter, clock, log, options)
+    const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
+    return await furnish(config, store, exporter, positions, clock, log, options)
   } catch (error) {
     await store.close()
     throw error
@@ -100,6 +102,7 @@ async function furnish(
   config: Config,
   store: StoreDoor,
   exporter: Exporter,
+  positions: Positions,
   clock: Clock,
   log: Log,
   options: HouseOptions,
@@ -108,6 +111,7 @@ async function furnish(
   const market = new Market({
     tokensMax: config.tokensMax,
     newWindowMs: config.newHours * HOUR_MS,
+    firstSeq: positions.first,
     ...records.listeners,
   })
   records.of(market)
@@ -219,6 +223,7 @@ async function furnish(
 
   metrics.read('mintlake_request_bodies_bytes', 'Memory that request bodies take', () => server.bodyBytes())
   records.start()
+  positions.keepAhead(() => market.seq)
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(clock.now()), TICK_MS)
   const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
     if (phase === 'warming_up') phase = 'ready'
@@ -242,6 +247,7 @@ async function furnish(
     await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
     await server.close()
     await records.stop()
+    await positions.close()
     await store.close()
   }
   const url = `http://${authorityOf(config.host, server.port)}`

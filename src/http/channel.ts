@@ -1,10 +1,10 @@
 // In: the market, and where a subscriber stands. Out: the rows that it has not seen: of a tab, of one token, or of one
 // token's bars. What subscribers at the same place are sent is made once, and encoded once for each format. Never keeps
 // a row, nor knows a subscriber.
-import type { MarketDoor } from '../market/types.ts'
+import type { ChangePart, MarketDoor } from '../market/types.ts'
 import { TIMEFRAME_MS, type Timeframe } from '../schema/bar.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
-import { rowsFrame, type StreamFormat } from './frame.ts'
+import { controlFrame, rowsFrame, type StreamFormat } from './frame.ts'
 import { BARS_LIMIT_MAX, FOLLOW_PIECES_MAX, FOLLOW_ROWS_MAX } from './limits.ts'
 
 /** Where a subscriber stands. */
@@ -17,29 +17,55 @@ export interface Cursor {
   state: string
 }
 
-/** Rows that lead from one cursor to the next, and their bytes in the formats asked for so far. */
-export class Piece {
-  readonly ndjson: Buffer
-  readonly next: Cursor
-  readonly #head: object
-  readonly #frames = new Map<StreamFormat, Buffer>()
+/** A message of a stream: rows under a head, or with null the head alone. */
+interface Message {
+  head: object
+  rows: Buffer | null
+  /** Where a subscriber stands who has been sent it. */
+  next: Cursor
+}
 
-  constructor(ndjson: Buffer, next: Cursor, head: object) {
-    this.ndjson = ndjson
+/** Bytes that are sent at once, and where their reader stands then. */
+export interface Frame {
+  bytes: Buffer
+  next: Cursor
+}
+
+/** Messages that lead from one cursor to the next, and their bytes in the formats asked for so far. */
+export class Piece {
+  readonly next: Cursor
+  readonly #messages: readonly Message[]
+  readonly #frames = new Map<StreamFormat, readonly Frame[]>()
+
+  constructor(messages: readonly Message[], next: Cursor) {
+    this.#messages = messages
     this.next = next
-    this.#head = head
   }
 
-  frame(format: StreamFormat): Buffer {
-    if (format === 'ndjson') return this.ndjson
-    let frame = this.#frames.get(format)
-    if (frame === undefined) {
-      frame = rowsFrame(format, this.#head, this.ndjson)
-      this.#frames.set(format, frame)
+  /** In NDJSON all messages are one frame. */
+  frames(format: StreamFormat): readonly Frame[] {
+    let frames = this.#frames.get(format)
+    if (frames === undefined) {
+      frames = format === 'ndjson' ? this.#lines() : this.#messages.map((message) => framed(message, format))
+      this.#frames.set(format, frames)
     }
-    return frame
+    return frames
+  }
+
+  #lines(): Frame[] {
+    const parts = this.#messages.map(
+      // A stream over HTTP has one channel: lines do not name it.
+      ({ head, rows }) => rows ?? controlFrame('ndjson', { ...head, channel: undefined }),
+    )
+    const bytes = parts.length === 1 ? parts[0] : Buffer.concat(parts)
+    return bytes.length === 0 ? [] : [{ bytes, next: this.next }]
   }
 }
+
+const framed = ({ head, rows, next }: Message, format: StreamFormat): Frame => ({
+  bytes: rows === null ? controlFrame(format, head) : rowsFrame(format, head, rows),
+  next,
+})
 
 /** The rows that come before any change, a piece at a time: as the reader takes them. */
 export interface Opening {
@@ -51,7 +77,7 @@ export interface Channel {
   readonly name: string
   /** The token whose changes alone concern it; null for a tab. */
   readonly mint: string | null
-  /** True when changes after the cursor are no longer known. */
+  /** True when changes after the cursor are not known: it is of an earlier run, too old, or of no run at all. */
   isLost(cursor: Pick<Cursor, 'seq'>): boolean
   /** What changed after the cursor, or a first part of it; null when nothing did. */
   changes(cursor: Cursor): Piece | null
@@ -91,7 +117,10 @@ class Pieces {
   }
 }
 
-/** A tab of the market list: every row that changes in it, coalesced to the newest, and one last time a row that left. */
+const atSeq = (seq: number): Cursor => ({ seq, barMs: 0, state: '' })
+
+/** A tab of the market list: every row that changes in it, coalesced to the newest, one last time a row that left, and
+ *  of a token that was evicted that it left. */
 export class MarketChannel implements Channel {
   readonly name: string
   readonly mint = null
@@ -105,7 +134,6 @@ export class MarketChannel implements Channel {
     this.#tab = tab
   }
 
-  /** A number from before the tape, or from another run of the server. */
   isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
     return seq < this.#market.oldestSince || seq > this.#market.seq
   }
@@ -113,9 +141,19 @@ export class MarketChannel implements Channel {
   changes({ seq }: Cursor): Piece | null {
     if (seq === this.#market.seq) return null
     return this.#pieces.at(this.#market.seq, seq, () => {
-      const { ndjson, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX)
-      return this.#piece('changes', ndjson, nextSeq)
+      const { parts, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX)
+      return new Piece(
+        parts.map((part) => this.#change(part)),
+        atSeq(nextSeq),
+      )
     })
+  }
+
+  #change(part: ChangePart): Message {
+    const { seq } = part
+    const [event, channel] = ['changes', this.name]
+    if ('rows' in part) return { head: { event, channel, seq }, rows: part.rows, next: atSeq(seq) }
+    return { head: leftHead(channel, part.left, seq), rows: null, next: atSeq(seq) }
   }
 
   /** The rows of a page, which may be the whole list: its order is frozen, its rows are the newest when they are sent. */
@@ -123,7 +161,7 @@ export class MarketChannel implements Channel {
     const { seq } = this.#market
     if (limit <= FOLLOW_ROWS_MAX) {
       const page = this.#market.page({ tab, sort, order, offset, limit })
-      return opening(this.#piece('snapshot', page.ndjson, seq, true))
+      return opening(this.#snapshot(page.ndjson, seq, true))
     }
     const list = this.#market.freeze(tab, sort)
     const end = Math.min(list.size, offset + limit)
@@ -132,7 +170,7 @@ export class MarketChannel implements Channel {
       next: () => {
         const { ndjson } = list.page(order, at, Math.max(0, Math.min(FOLLOW_ROWS_MAX, end - at)))
         at += FOLLOW_ROWS_MAX
-        return { piece: this.#piece('snapshot', ndjson, seq, at >= end), isLast: at >= end }
+        return { piece: this.#snapshot(ndjson, seq, at >= end), isLast: at >= end }
       },
     }
   }
@@ -146,15 +184,26 @@ export class MarketChannel implements Channel {
     return false
   }
 
-  #piece(event: string, ndjson: Buffer, seq: number, isLast?: boolean): Piece {
-    const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
-    return new Piece(ndjson, { seq, barMs: 0, state: '' }, head)
+  /** Who has not been sent the last rows has no position to go on from. */
+  #snapshot(rows: Buffer, seq: number, isLast: boolean): Piece {
+    const head = { event: 'snapshot', channel: this.name, ...(isLast && { seq }), last: isLast }
+    return new Piece([{ head, rows, next: atSeq(seq) }], atSeq(seq))
   }
+}
+
+/** Said of a token that is gone. */
+const leftHead = (channel: string, mint: string, seq: number) => ({ event: 'left', channel, mint, seq })
+/** State of a cursor whose owner has been told that. */
+const LEFT = 'left'
+
+function leftPiece(channel: string, mint: string, { barMs }: Cursor, seq: number): Piece {
+  const next = { seq, barMs, state: LEFT }
+  return new Piece([{ head: leftHead(channel, mint, seq), rows: null, next }], next)
 }
 
 const NEWLINE = Buffer.from('\n')
 
-/** One token: its DataPoint, at each change of its row. */
+/** One token: its DataPoint, at each change of its row, and once that it left when it was evicted. */
 export class TokenChannel implements Channel {
   readonly name: string
   readonly mint: string
@@ -167,14 +216,18 @@ export class TokenChannel implements Channel {
     this.#market = market
   }
 
-  /** Only the newest DataPoint counts, so no gap is too wide; but a number from another run of the server means nothing. */
+  /** Only the newest DataPoint counts, so within a run no gap is too wide. */
   isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
-    return seq > this.#market.seq
+    return seq < this.#market.firstSeq || seq > this.#market.seq
   }
 
-  changes({ seq }: Cursor): Piece | null {
+  changes(cursor: Cursor): Piece | null {
+    if (!this.#market.has(this.mint)) {
+      if (cursor.state === LEFT) return null
+      return leftPiece(this.name, this.mint, cursor, this.#market.seq)
+    }
     const changedSeq = this.#market.changedSeq(this.mint)
-    if (changedSeq <= seq) return null
+    if (changedSeq <= cursor.seq) return null
     return this.#pieces.at(changedSeq, 0, () => this.#piece('changes'))
   }
 
@@ -189,16 +242,17 @@ export class TokenChannel implements Channel {
   #piece(event: string, isLast?: boolean): Piece {
     const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
-    const ndjson = found === null ? Buffer.alloc(0) : Buffer.concat([found.json, NEWLINE])
+    const rows = found === null ? Buffer.alloc(0) : Buffer.concat([found.json, NEWLINE])
     const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
-    return new Piece(ndjson, { seq, barMs: 0, state: '' }, head)
+    return new Piece([{ head, rows, next: atSeq(seq) }], atSeq(seq))
   }
 }
 
 /** Bars of the finest timeframe that may be unclosed at once: a token's grace for late trades, and some more. */
 const FORMING_BARS = 16
 
-/** Bars of one token: after the first ones, every bar that changed or closed, and every new one. */
+/** Bars of one token: after the first ones, every bar that changed or closed, and every new one; and once that the token
+ *  left when it was evicted. */
 export class BarsChannel implements Channel {
   readonly name: string
   readonly mint: string
@@ -221,7 +275,12 @@ export class BarsChannel implements Channel {
     return false
   }
 
-  changes({ barMs, state }: Cursor): Piece | null {
+  changes(cursor: Cursor): Piece | null {
+    const { barMs, state } = cursor
+    if (!this.#market.has(this.mint)) {
+      this.#endMs = Number.POSITIVE_INFINITY
+      return state === LEFT ? null : leftPiece(this.name, this.mint, cursor, this.#market.seq)
+    }
     const now = this.#state()
     if (state === now) return null
     return this.#pieces.at(now, barMs, () => this.#piece('changes', now, barMs, BARS_LIMIT_MAX))
@@ -261,8 +320,9 @@ export class BarsChannel implements Channel {
     const forming = bars.find((bar) => !bar.closed)
     this.#endMs = forming === undefined ? Number.POSITIVE_INFINITY : forming.t + TIMEFRAME_MS[this.#tf]
     const barMs = forming?.t ?? (newest === undefined ? (fromMs ?? 0) : newest.t + 1)
-    const ndjson = Buffer.from(bars.map((bar) => `${JSON.stringify(bar)}\n`).join(''))
+    const rows = Buffer.from(bars.map((bar) => `${JSON.stringify(bar)}\n`).join(''))
     const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
-    return new Piece(ndjson, { seq, barMs, state }, head)
+    const next = { seq, barMs, state }
+    return new Piece(rows.length > 0 || isLast ? [{ head, rows, next }] : [], next)
   }
 }

@@ -2,7 +2,6 @@
 // behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when very many
 // are kept, first pages share the last of their tab and sort instead of freezing another. Never keeps more than
 // LISTS_KEPT_MAX and one for each tab and sort.
-import { randomBytes } from 'node:crypto'
 import type { FrozenList, MarketDoor } from '../market/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../schema/vocabulary.ts'
@@ -39,12 +38,13 @@ export class Cursors {
   /** The youngest of each tab and sort. */
   #latest = new Map<string, Kept>()
   #nextId = 1
-  /** A cursor of another run of the server has expired too. */
-  #run = randomBytes(3).toString('hex')
+  /** A cursor of another run of the server has expired too: a position tells them apart, as no two runs share one. */
+  readonly #run: string
 
   constructor(market: MarketDoor, now: () => number = () => performance.now()) {
     this.#market = market
     this.#now = now
+    this.#run = market.seq.toString(36)
   }
 
   /** Lists that are kept, all together. */
@@ -68,7 +68,7 @@ export class Cursors {
 
   /** Where a cursor stands. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
   at(cursor: string): Place {
-    const match = /^([0-9a-f]{6})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
+    const match = /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
       Buffer.from(cursor, 'base64url').toString('latin1'),
     )
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')

@@ -6,7 +6,7 @@ import { bytesOf, type Context, type HttpAnswer } from './context.ts'
 /** Weak: the same version may be compressed or encoded differently. */
 export const weakEtag = (version: string): string => `W/"${version}"`
 
-/** Versions count from zero in every run of the server: this keeps an ETag of another run from matching. */
+/** Versions are of one data folder: this keeps an ETag of another server, or of an earlier run, from matching. */
 const RUN = randomBytes(4).toString('hex')
 
 /** The ETag of a version that the engine counts. */

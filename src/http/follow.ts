@@ -200,7 +200,8 @@ export class FollowHub {
     if (!follower.isGone) this.#write(follower, controlFrame(follower.format, fields))
   }
 
-  heartbeat(follower: Follower, seq: number): void {
+  /** @param seq undefined while there is no position to go on from. */
+  heartbeat(follower: Follower, seq: number | undefined): void {
     this.tell(follower, { event: 'heartbeat', seq, ts: this.#market.timeMs })
   }
 
@@ -274,11 +275,13 @@ export class FollowHub {
   /** Makes subscribers of tokens that changed due. */
   #markChanged(): void {
     if (this.#namesByMint.size === 0) return
-    const since = Math.max(this.#markedSeq, this.#market.oldestSince)
+    const since = this.#markedSeq
     this.#markedSeq = this.#market.seq
-    this.#market.changedMints(since, (mint) => {
-      for (const name of this.#namesByMint.get(mint) ?? []) this.#makeDue(name)
-    })
+    const makeDue = (names: Iterable<string>) => {
+      for (const name of names) this.#makeDue(name)
+    }
+    if (since < this.#market.oldestSince) for (const names of this.#namesByMint.values()) makeDue(names)
+    else this.#market.changedMints(since, (mint) => makeDue(this.#namesByMint.get(mint) ?? []))
   }
 
   #makeDue(name: string): void {
@@ -298,17 +301,25 @@ export class FollowHub {
       else if (nowMs - follower.startedAtMs > ageMsMax) this.#bye(follower, 'max_age')
       else if (stalledAtMs === null && nowMs - follower.heartbeatAtMs >= heartbeatMs) {
         follower.heartbeatAtMs = nowMs
-        this.heartbeat(follower, this.#seqOf(follower))
+        this.heartbeat(follower, this.seqOf(follower))
       }
     }
     for (const [name, { channel }] of this.#channels) if (channel.hasMoved()) this.#makeDue(name)
     if (this.#due.size > 0) this.#wake()
   }
 
-  /** Up to where a follower has seen everything, whatever it follows. */
-  #seqOf(follower: Follower): number {
-    let seq = this.#market.seq
-    for (const { cursor } of follower.tabs) seq = Math.min(seq, cursor.seq)
+  /** Up to where a follower has been sent everything that it follows; undefined while that is nothing yet, or opening rows
+   *  are still to come. */
+  seqOf(follower: Follower): number | undefined {
+    const { subscriptions, tabs, due } = follower
+    if (subscriptions.size === 0) return undefined
+    // Of a token that is not due nothing has changed up to where all were last looked at.
+    let seq = subscriptions.size === tabs.length ? this.#market.seq : this.#markedSeq
+    for (const subscription of subscriptions.values()) {
+      if (subscription.opening !== null) return undefined
+      if (subscription.channel.mint === null || due.has(subscription))
+        seq = Math.min(seq, subscription.cursor.seq)
+    }
     return seq
   }
 
@@ -363,11 +374,16 @@ export class FollowHub {
     return true
   }
 
+  /** Sends a piece; of one in several messages as many as the socket takes, and its reader stands after those. */
   #send(follower: Follower, subscription: Subscription, piece: Piece): void {
-    subscription.cursor = piece.next
-    const bytes = piece.frame(follower.format)
-    if (bytes.length > 0 && (piece.ndjson.length > 0 || subscription.opening !== null))
+    const frames = piece.frames(follower.format)
+    for (const [index, { bytes, next }] of frames.entries()) {
       this.#write(follower, bytes)
+      if (this.#isReady(follower) || index === frames.length - 1) continue
+      subscription.cursor = next
+      return
+    }
+    subscription.cursor = piece.next
   }
 
   /** Tells the follower that it missed changes, and sends every row anew. */
@@ -379,7 +395,8 @@ export class FollowHub {
     subscription.resyncing = true
     subscription.opening = subscription.channel.reopen()
     const channel = follower.format === 'ndjson' ? undefined : subscription.channel.name
-    this.tell(follower, { event: 'resync', channel, seq: this.#market.seq })
+    // No position: who is cut off before the last of the rows that follow could not go on from it.
+    this.tell(follower, { event: 'resync', channel })
   }
 
   #write(follower: Follower, bytes: Buffer): void {
@@ -387,7 +404,7 @@ export class FollowHub {
   }
 
   #bye(follower: Follower, reason: ByeReason): void {
-    const fields = { event: 'bye', reason, seq: this.#seqOf(follower) }
+    const fields = { event: 'bye', reason, seq: this.seqOf(follower) }
     this.#remove(follower)
     this.byes[reason]++
     follower.writer.end(controlFrame(follower.format, fields), reason)

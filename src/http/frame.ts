@@ -11,7 +11,9 @@ const CLOSE_BRACE = 125
 
 /** Something told of the stream itself: a line or a message without rows. */
 export function controlFrame(format: StreamFormat, fields: object): Buffer {
-  if (format === 'msgpack') return toMsgpack(fields)
+  // As in JSON, what is undefined is left out: msgpack has no plain word for it.
+  if (format === 'msgpack')
+    return toMsgpack(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)))
   return Buffer.from(format === 'json' ? JSON.stringify(fields) : `${JSON.stringify(fields)}\n`)
 }
 

@@ -69,7 +69,10 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
       enum: [0, 1],
       description: '1: first the rows, then each changed row',
     }),
-    parameter('since', { type: 'integer', description: 'With follow: only what changed after this seq' }),
+    parameter('since', {
+      type: 'integer',
+      description: 'With follow: only what changed after this seq; one that cannot be resumed gets resync',
+    }),
     parameter('format', oneOf(FORMATS, 'json')),
   ],
   '/api/v1/datapoint': [mint],

@@ -193,11 +193,11 @@ function perform(
   const operation = required(message, 'op', OPERATIONS)
   const echo = id === null ? {} : { id }
   if (operation === 'ping') {
-    hub.tell(follower, { event: 'pong', ...echo, seq: market.seq, ts: market.timeMs })
+    hub.tell(follower, { event: 'pong', ...echo, seq: hub.seqOf(follower), ts: market.timeMs })
     return
   }
   const topic = topicOf(message, market.tokensMax)
-  const { channel, start } = channelOf(topic, market)
+  const { channel, open } = channelOf(topic, market)
   if (operation === 'unsubscribe') {
     if (!hub.unsubscribe(follower, channel.name))
       throw invalidParameter('topic', `${channel.name} is not subscribed to`)
@@ -212,20 +212,23 @@ function perform(
     throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
   if (!follower.subscriptions.has(channel.name) && follower.subscriptions.size >= SUBSCRIPTIONS_MAX)
     throw invalidParameter('topic', `: a socket holds at most ${SUBSCRIPTIONS_MAX} subscriptions`)
-  hub.tell(follower, { event: 'subscribed', ...echo, channel: channel.name, seq: market.seq })
-  hub.subscribe(follower, channel, start())
+  const since = 'since' in topic ? topic.since : null
+  // Where it goes on; who begins has a position once all opening rows were sent.
+  const seq = since === null || channel.isLost({ seq: since }) ? undefined : since
+  hub.tell(follower, { event: 'subscribed', ...echo, channel: channel.name, seq })
+  hub.subscribe(follower, channel, since ?? open())
 }
 
-/** The channel of a topic, and what a new subscriber of it starts with. */
-function channelOf(topic: Topic, market: MarketDoor): { channel: Channel; start: () => Opening | number } {
+/** The channel of a topic, and what a new subscriber of it is sent first. */
+function channelOf(topic: Topic, market: MarketDoor): { channel: Channel; open: () => Opening } {
   if (topic.topic === 'market') {
     const channel = new MarketChannel(market, topic.tab)
-    return { channel, start: () => topic.since ?? channel.open(topic) }
+    return { channel, open: () => channel.open(topic) }
   }
   if (topic.topic === 'token') {
     const channel = new TokenChannel(market, topic.mint)
-    return { channel, start: () => topic.since ?? channel.reopen() }
+    return { channel, open: () => channel.reopen() }
   }
   const channel = new BarsChannel(market, topic.mint, topic.tf)
-  return { channel, start: () => channel.open(topic.limit, topic.fromMs) }
+  return { channel, open: () => channel.open(topic.limit, topic.fromMs) }
 }

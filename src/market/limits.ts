@@ -88,6 +88,13 @@ export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe
  *  behind gets a `resync`. */
 export const TAPE_ENTRIES_MAX = 8_388_608
 
+/** Evictions on the tape: five minutes at 430 a second. At the maximum the oldest are forgotten: who was further behind
+ *  gets a `resync`. */
+export const DEPARTURES_MAX = 131_072
+
+/** Changes looked at for one piece of a stream, under a millisecond: who is far behind catches up over several. */
+export const CHANGES_LOOKED_AT_MAX = 262_144
+
 /**
  * The start of the interval of `lengthMs` that holds `timeMs`. Times lie beyond 2^31, where `%` is a call into the C
  * library: ten times a division. Exact for whole milliseconds, as their quotients are far from the next whole number.

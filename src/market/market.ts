@@ -18,10 +18,12 @@ import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
 import { ColumnSpace, readBars, readColumns } from './bar-query.ts'
 import { BarTexts } from './bar-text.ts'
 import { BarStore } from './bars.ts'
+import { changesSince, type TabRows } from './changes.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
 import {
   BAR_COLUMNS_KEPT,
+  DEPARTURES_MAX,
   LATE_GRACE_MS,
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
@@ -69,6 +71,9 @@ export interface MarketOptions {
   barsPerTokenMax?: number
   versionsMax?: number
   tapeEntriesMax?: number
+  departuresMax?: number
+  /** The position before the first change: above every one that an earlier run has handed out. */
+  firstSeq?: number
   /** Called once with every closed bar of a minute or longer, inside the write: it must not look, only take. */
   onBarClosed?: BarListener
   /** Called when something of a token's profile may have changed, inside the write: it must not look, only remember. */
@@ -113,7 +118,7 @@ export class Market implements MarketDoor {
   /** Who told it last, and when: the same price told again is a fresh one. */
   #solPriceSource = 'none'
   #solPriceToldAtMs = 0
-  /** By token: the change that last moved it out of each tab. */
+  /** By token: the change that last moved it out of each tab; 0: none. */
   readonly #leftSeq: Record<Tab, Float64Array>
   readonly #datapoints: (
     | { json: Buffer; version: string; validUntilMs: number; seq: number; solPriceChanges: number }
@@ -155,7 +160,11 @@ export class Market implements MarketDoor {
       Tab,
       Float64Array
     >
-    this.#tape = new Tape(options.tapeEntriesMax ?? TAPE_ENTRIES_MAX)
+    this.#tape = new Tape({
+      entriesMax: options.tapeEntriesMax ?? TAPE_ENTRIES_MAX,
+      departuresMax: options.departuresMax ?? DEPARTURES_MAX,
+      firstSeq: options.firstSeq ?? 0,
+    })
     this.#views = new Views({
       tokens: this.#tokens,
       bars: this.#bars,
@@ -169,7 +178,6 @@ export class Market implements MarketDoor {
       tokensMax,
       item: (slot) => this.#views.item(slot, this.timeMs),
       words: (slot) => texts[slot]!,
-      changedSeq: (slot) => this.#columns.changedSeq[rowOf(slot)],
     })
   }
 
@@ -179,6 +187,10 @@ export class Market implements MarketDoor {
 
   get seq(): number {
     return this.#tape.seq
+  }
+
+  get firstSeq(): number {
+    return this.#tape.firstSeq
   }
 
   get oldestSince(): number {
@@ -261,24 +273,16 @@ export class Market implements MarketDoor {
   }
 
   changesSince(since: number, tab: Tab, rowsMax: number): Changes {
-    const slots = new Set<number>()
-    let nextSeq = this.seq
-    this.#tape.since(since, (slot, seq) => {
-      if (slots.size >= rowsMax && !slots.has(slot)) {
-        nextSeq = seq - 1
-        return false
-      }
-      if (this.#tokens.texts[slot] === undefined) return true
-      if (this.#rankings.has(slot, tab) || this.#leftSeq[tab][slot] > since) slots.add(slot)
-      return true
-    })
-    return { ndjson: this.#pages.joinWithSeq(slots), rowCount: slots.size, nextSeq }
+    const lastIn = (slot: number) =>
+      this.#rankings.has(slot, tab) ? this.#columns.changedSeq[rowOf(slot)] : this.#leftSeq[tab][slot]
+    const rows: TabRows['rows'] = (slots, seqs) => this.#pages.joinWithSeq(slots, seqs)
+    return changesSince(this.#tape, since, { tabIndex: TABS.indexOf(tab), lastIn, rows }, rowsMax)
   }
 
   changedMints(since: number, visit: (mint: string) => void): void {
-    this.#tape.since(since, (slot) => {
-      const words = this.#tokens.texts[slot]
-      if (words !== undefined) visit(words.mint)
+    this.#tape.since(since, (slot, _, departed) => {
+      const mint = departed === null ? this.#tokens.texts[slot]?.mint : departed.mint
+      if (mint !== undefined) visit(mint)
       return true
     })
   }
@@ -548,6 +552,9 @@ export class Market implements MarketDoor {
   }
 
   #evict(slot: number): void {
+    const seq = this.seq + 1
+    const lastIn = TABS.map((tab) => (this.#rankings.has(slot, tab) ? seq : this.#leftSeq[tab][slot]))
+    this.#tape.depart({ mint: this.#tokens.texts[slot]!.mint, lastIn })
     this.#rankings.remove(slot)
     this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
     this.#bars.clear(slot)
@@ -558,7 +565,6 @@ export class Market implements MarketDoor {
     this.#datapoints[slot] = undefined
     this.#tokens.remove(slot)
     this.#counters.evicted++
-    this.#tape.append(slot)
   }
 
   #touched(slot: number): void {

@@ -18,8 +18,6 @@ export interface RowSource {
   readonly tokensMax: number
   item(slot: number): MarketItem
   words(slot: number): TokenText
-  /** The sequence number of the row's last change. */
-  changedSeq(slot: number): number
 }
 
 class RowPage implements Page {
@@ -184,12 +182,12 @@ export class PageCache {
   }
 
   /**
-   * These rows, each with the number of its last change as its last member. Their lines are not kept: who follows gets
-   * every change once, and a line that nobody asks for again would only live long enough to be a burden.
+   * These rows, each with its position as its last member. Their lines are not kept: who follows gets every change once,
+   * and a line that nobody asks for again would only live long enough to be a burden.
    */
-  joinWithSeq(slots: Iterable<number>): Buffer {
+  joinWithSeq(slots: readonly number[], seqs: readonly number[]): Buffer {
     let rows = ''
-    for (const slot of slots) rows += `${this.#row(slot)},"seq":${this.#source.changedSeq(slot)}}\n`
+    for (let row = 0; row < slots.length; row++) rows += `${this.#row(slots[row])},"seq":${seqs[row]}}\n`
     return Buffer.from(rows)
   }
 

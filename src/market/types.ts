@@ -122,8 +122,10 @@ export interface MarketDoor {
   readonly timeMs: number
   /** Tokens that the market can hold. */
   readonly tokensMax: number
-  /** Counts changes of rows; a row's change bears the number it got. */
+  /** Position of the newest change: each gets the next one. Never goes back, nor do runs share one. */
   readonly seq: number
+  /** The position at which this run began: positions below it are of earlier runs. */
+  readonly firstSeq: number
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
   /** Carries the market's time forward; never back. */
   advanceTo(timeMs: number): void
@@ -131,11 +133,11 @@ export interface MarketDoor {
   page(query: PageQuery): Page
   /** Freezes the present order of a list, at a cost that does not grow with its rows. */
   freeze(tab: Tab, sort: Sort): FrozenList
-  /** The lowest number from which `changesSince` still finds every change. */
+  /** The lowest position from which `changesSince` still finds every change. */
   readonly oldestSince: number
-  /** Rows of a tab that changed after `since`, those that left it included; at most `rowsMax` of them. */
+  /** What changed in a tab after `since`, each row once at its newest, those that left it included; at most `rowsMax`. */
   changesSince(since: number, tab: Tab, rowsMax: number): Changes
-  /** Visits the mints whose row changed after `since`, oldest change first, repeats included. */
+  /** Visits the mints whose row changed or went after `since`, oldest change first, repeats included. */
   changedMints(since: number, visit: (mint: string) => void): void
   /** Number of the last change of a token's row; 0 for an unknown mint. */
   changedSeq(mint: string): number
@@ -164,10 +166,12 @@ export interface MarketDoor {
   stats(): MarketStats
 }
 
-/** Rows that changed, coalesced to the newest of each token, as NDJSON whose objects bear `seq`. */
+/** Rows as NDJSON whose objects bear `seq`, or a token that was evicted; `seq` is the position that is reached with it. */
+export type ChangePart = { rows: Buffer; seq: number } | { left: string; seq: number }
+
+/** What changed, by ascending position: whoever has read up to any of them has missed nothing before it. */
 export interface Changes {
-  ndjson: Buffer
-  rowCount: number
+  parts: readonly ChangePart[]
   /** Where to go on from. */
   nextSeq: number
 }

@@ -180,6 +180,13 @@ export const OUTCOMES_STEPS_MAX = 8
 export const OUTCOMES_MEMORY_LIMIT = '384MB'
 export const OUTCOMES_THREADS = 1
 
+/** So many positions are reserved ahead, and looked at so often: enough for eight million changes a second. */
+export const POSITIONS_AHEAD = 2 ** 22
+export const POSITIONS_CHECK_MS = 250
+/** Positions that the wall clock grants for each millisecond: more than any market uses. Exact to 2^53, so until 2100. */
+export const POSITIONS_PER_MS = 2_048
+export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
+
 /** Volatile rows are pruned this often. */
 export const PRUNE_EVERY_MS = 60_000
 export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000

@@ -11,3 +11,5 @@ export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.
 /** Where exports keep what they write for a client, and spill. Swept at the start. */
 export const exportFolder = (dataDir: string): string => join(dataDir, 'export.tmp')
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')
+/** Up to where positions of the market are reserved; see positions.ts. */
+export const positionsPath = (dataDir: string): string => join(dataDir, 'positions.json')

@@ -83,7 +83,8 @@ it('a hundred of a thousand followers that never read cost a bound, delay no oth
   const ended = (await order({ resume: true }, 'ended'))!
   expect(ended).toHaveLength(STALLED)
   for (const { last, bytes } of ended) {
-    expect(JSON.parse(last)).toMatchObject({ event: 'bye', reason: 'slow_consumer', seq: expect.any(Number) })
+    // No position: their first rows were never sent to the end.
+    expect(JSON.parse(last)).toEqual({ event: 'bye', reason: 'slow_consumer' })
     expect(bytes).toBeLessThan(BULK_TOKENS * description.length)
   }
 })

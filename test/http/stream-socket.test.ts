@@ -136,22 +136,77 @@ describe('a stream', () => {
     expect(await unchanged.next()).toMatchObject({ event: 'changes', rows: [{ mint: a, name: 'later' }] })
   })
 
-  it('resyncs one who comes with a number of another run', async () => {
-    const reader = await subscribed({ topic: 'market', since: 999_999_999 })
-    expect(await reader.next()).toMatchObject({
-      event: 'resync',
-      channel: 'market:all',
-      seq: house.market.seq,
-    })
+  it('resyncs one who comes with a number of another run, and gives a position with the last row alone', async () => {
+    const reader = open()
+    await reader.send({ op: 'subscribe', topic: 'market', since: 999_999_999 })
+    expect(await reader.next()).toEqual({ event: 'subscribed', channel: 'market:all' })
+    expect(await reader.next()).toEqual({ event: 'resync', channel: 'market:all' })
     const rows = []
     for (let last = false; !last; ) {
       const snapshot = await reader.next()
       expect(snapshot).toMatchObject({ event: 'snapshot' })
+      expect(snapshot.seq).toBe(snapshot.last ? house.market.seq : undefined)
       rows.push(...snapshot.rows)
       last = snapshot.last
     }
     expect(rows).toHaveLength(house.market.stats().tokens)
   })
+
+  it('says of a token’s number too when it cannot go on from it', async () => {
+    const mint = newMint()
+    await house.client.push(token(mint))
+    for (const since of [house.market.firstSeq - 1, house.market.seq + 1]) {
+      const reader = await subscribed({ topic: 'token', mint, since })
+      expect(await reader.next()).toEqual({ event: 'resync', channel: `token:${mint}` })
+      expect(await reader.next()).toMatchObject({ event: 'snapshot', rows: [{ mint }], last: true })
+    }
+  })
+
+  it.each(['mintlake.json', 'mintlake.msgpack'])(
+    'tells once of a token that is evicted, on every channel that it was in, with %s',
+    async (protocol) => {
+      const small = await openHouse({ 'tokens-max': '2' })
+      try {
+        const [a, b, c] = [newMint(), newMint(), newMint()]
+        await small.client.push(trade(a, Date.now(), 1), token(b))
+        const reader = open(protocol, {}, small)
+        const since = small.market.seq
+        const topics = [
+          { topic: 'market', since },
+          { topic: 'token', mint: a },
+          { topic: 'ohlc', mint: a },
+        ]
+        for (const topic of topics) await reader.send({ op: 'subscribe', ...topic })
+        await reader.until('snapshot')
+        await reader.until('snapshot')
+        await small.client.push(token(c))
+        const { seq } = small.market
+        expect([
+          await reader.next(),
+          await reader.next(),
+          await reader.next(),
+          await reader.next(),
+        ]).toMatchObject([
+          { event: 'left', channel: 'market:all', mint: a, seq: seq - 1 },
+          { event: 'changes', channel: 'market:all', rows: [{ mint: c, seq }], seq },
+          { event: 'left', channel: `token:${a}`, mint: a, seq },
+          { event: 'left', channel: `ohlc:${a}:1m`, mint: a, seq },
+        ])
+        await small.client.push(token(c, 'again'))
+        expect(await reader.next()).toMatchObject({ event: 'changes', rows: [{ mint: c, name: 'again' }] })
+        // It comes back, and is followed as before.
+        await small.client.push(trade(a, Date.now(), 2))
+        expect(await reader.next()).toMatchObject({ event: 'left', mint: b })
+        expect([await reader.next(), await reader.next(), await reader.next()]).toMatchObject([
+          { channel: 'market:all', rows: [{ mint: a }] },
+          { channel: `token:${a}`, rows: [{ mint: a, priceUsd: 2 }] },
+          { channel: `ohlc:${a}:1m`, rows: [{ c: 2 }] },
+        ])
+      } finally {
+        await small.remove()
+      }
+    },
+  )
 
   it('opens with a whole list in pieces, none of its rows missing or twice', async () => {
     const mints = Array.from({ length: 500 }, newMint)
@@ -216,6 +271,11 @@ describe('a stream', () => {
       [{ op: 'subscribe', topic: 'market', tab: 'lve' }, 'invalid_parameter', '/tab'],
       [{ op: 'subscribe', topic: 'market', tab: { a: 1 } }, 'invalid_parameter', '/tab'],
       [{ op: 'subscribe', topic: 'market', since: -1 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 1.5 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 1e30 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 'NaN' }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: [1] }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: true }, 'invalid_parameter', '/since'],
       [{ op: 'subscribe', topic: 'token' }, 'invalid_parameter', '/mint'],
       [{ op: 'subscribe', topic: 'token', mint: 'x' }, 'invalid_mint', '/mint'],
       [{ op: 'subscribe', topic: 'token', mint }, 'token_not_found'],

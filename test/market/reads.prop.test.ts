@@ -96,7 +96,7 @@ const READS = {
     return [list.size, list.version, list.page('asc', 0, 10).ndjson.toString()]
   },
   changes: (market: Market) =>
-    TABS.map((tab) => market.changesSince(market.oldestSince, tab, 100).ndjson.toString()),
+    TABS.map((tab) => JSON.stringify(market.changesSince(market.oldestSince, tab, 100))),
   items: (market: Market) => MINTS.map((of) => market.item(of)),
   profiles: (market: Market) => MINTS.map((of) => [market.profile(of), market.enriched(of)]),
   snapshots: (market: Market) => MINTS.map((of) => market.snapshot(of)),

@@ -177,18 +177,23 @@ function pageOf({ market, cursors }: MarketRooms, query: Query, format: Format, 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
 function follow(market: MarketDoor, hub: FollowHub, query: Query): HttpAnswer {
   const request = marketRequest(query, market.tokensMax)
+  const channel = new MarketChannel(market, request.tab)
   const { since } = request
+  const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
   hub.admit()
   return {
     status: 200,
     body: Buffer.alloc(0),
     contentType: NDJSON_TYPE,
-    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${market.seq}`, 'X-Accel-Buffering': 'no' },
+    headers: {
+      'Cache-Control': 'no-store',
+      'X-List-Version': `${resumedFrom ?? market.seq}`,
+      'X-Accel-Buffering': 'no',
+    },
     stream: (writer) => {
       const follower = hub.connect(writer, 'ndjson')
-      const channel = new MarketChannel(market, request.tab)
       // The line that says where a resumed stream goes on; one that is lost is told so instead.
-      if (since !== null && !channel.isLost({ seq: since })) hub.heartbeat(follower, since)
+      if (resumedFrom !== null) hub.heartbeat(follower, resumedFrom)
       hub.subscribe(follower, channel, since ?? channel.open(request))
     },
   }
