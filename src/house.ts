@@ -195,7 +195,7 @@ async function furnish(
     }),
   ]
   const server = await startServer(config.host, config.port, {
-    routes: [...routes, ...documentRoutes(routes)],
+    routes: [...routes, ...documentRoutes(routes, config)],
     streams: { market, hub },
     ingestFrame:
       config.feedKey === ''

@@ -63,13 +63,19 @@ describe('a key', () => {
   it.each([
     ['3', 3],
     ['0', null],
-  ])('is told the submit rate that is set: of %s it is %s', async (rate, rateLimit) => {
-    await alone({ 'submit-rate': rate }, async () => {
-      const { body } = await post('/api/v1/keys/register', { name: 'Ada' })
-      expect(body.data.rateLimit).toBe(rateLimit)
-      expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)
-    })
-  })
+  ])(
+    'is told the submit rate that is set, and so is who reads how to take part: of %s it is %s',
+    async (rate, rateLimit) => {
+      await alone({ 'submit-rate': rate }, async () => {
+        const { body } = await post('/api/v1/keys/register', { name: 'Ada' })
+        expect(body.data.rateLimit).toBe(rateLimit)
+        expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)
+        const told =
+          rateLimit === null ? 'each token and agent. A 429' : `, ${rateLimit} a minute and agent in all.`
+        expect((await get('/skill.md')).text).toContain(told)
+      })
+    },
+  )
 
   it('is rotated ten times a day, however many requests race', async () => {
     const key = await house.client.register()

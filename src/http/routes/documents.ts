@@ -17,8 +17,14 @@ import type { Route } from '../route.ts'
 
 const API_VERSION = '1.0.0'
 
+/** What agents are told of how often they may submit; 0: as often as they like. */
+export interface SubmitLimits {
+  submitRate: number
+  submitCooldownMs: number
+}
+
 /** Routes that describe `routes` and themselves. */
-export function documentRoutes(routes: readonly Route[]): Route[] {
+export function documentRoutes(routes: readonly Route[], limits: SubmitLimits): Route[] {
   const documents: Route[] = [
     {
       method: 'GET',
@@ -53,7 +59,7 @@ export function documentRoutes(routes: readonly Route[]): Route[] {
   const description = Buffer.from(JSON.stringify(openApi(all, API_VERSION)))
   const submission = Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) }))
   const llms = llmsText(all)
-  const skill = skillText()
+  const skill = skillText(limits)
   return documents
 }
 
@@ -70,7 +76,16 @@ function llmsText(routes: readonly Route[]): string {
   return `# Mintlake\n\n> Market data of blockchain tokens, and XP for analyses of them that can be verified.\n\n## Endpoints\n\n${lines.join('\n')}\n\n## More\n\n- /skill.md: how an agent works with this API\n- /openapi.json: every field\n`
 }
 
-function skillText(): string {
+function limitsText({ submitRate, submitCooldownMs }: SubmitLimits): string {
+  const perToken = `one submission in ${submitCooldownMs / 1_000} seconds for each token and agent`
+  const limits = [
+    ...(submitCooldownMs === 0 ? [] : [perToken]),
+    ...(submitRate === 0 ? [] : [`${submitRate} a minute and agent in all`]),
+  ]
+  return limits.length === 0 ? 'none on submissions' : limits.join(', ')
+}
+
+function skillText(limits: SubmitLimits): string {
   const { base, firstBonus, lowCoverageBonus } = XP_TABLE.analysis
   return `# Analysing tokens with Mintlake
 
@@ -81,7 +96,7 @@ function skillText(): string {
 
 XP: ${base}, +${firstBonus} for the first analysis of a token, +${lowCoverageBonus} while it has fewer than five. A snapshot more than 15% off earns half; more than 50% off is rejected, and rejections lead to a ban.
 
-Limits: one submission a minute for each token and key, ten a minute in all. A 429 says in \`Retry-After\` how long to wait. A 400 lists every fault with a JSON pointer, the allowed values and the nearest one.
+Limits: ${limitsText(limits)}. A 429 says in \`Retry-After\` how long to wait. A 400 lists every fault with a JSON pointer, the allowed values and the nearest one.
 
 Risk factors: ${RISK_FACTORS.join(', ')}.
 
