@@ -13,6 +13,8 @@ const SWEEP_EVERY_MS = 25
 const SWEEP_TOKENS = 500
 /** How often changed tokens are written: some of them, so that no submission waits for all. */
 const TOKENS_EVERY_MS = 250
+/** Who waits until all tokens are recorded waits no longer than this for a store that refuses them all. */
+const RECORD_FAILING_MS_MAX = 3_000
 
 export interface Records {
   /** What the market is to call, inside its writes. */
@@ -33,10 +35,16 @@ export interface Records {
 /** Keeps `store` told of what the market closes and says. */
 export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Log): Records {
   const { bars } = store
-  const tokens = createTokenRecords((writes) => store.commit(writes))
+  const tokens = createTokenRecords(
+    (writes) => store.commit(writes),
+    (mint, error) =>
+      log.error({ mint, error: String(error) }, 'the store refuses this token: it is not recorded'),
+  )
   const timers: NodeJS.Timeout[] = []
   let market: Market | null = null
   let writing: Promise<boolean> | null = null
+  /** When, on the monotonic clock, the store began to refuse every commit of tokens; null while it takes them. */
+  let failingSinceMs: number | null = null
 
   function handOut(tokensMax: number): void {
     market!.handOutBars(tokensMax)
@@ -51,10 +59,16 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
   /** @returns whether more wait. */
   async function writeTokens(): Promise<boolean> {
     try {
-      return await tokens.write(market!)
+      const isMore = await tokens.write(market!)
+      if (failingSinceMs !== null) log.info(tokens.stats(), 'tokens are recorded again')
+      failingSinceMs = null
+      return isMore
     } catch (error) {
-      log.warn({ error: String(error) }, 'tokens could not be recorded; trying again')
-      return false
+      // Once, not at each try.
+      if (failingSinceMs === null)
+        log.warn({ error: String(error) }, 'tokens could not be recorded; trying again')
+      failingSinceMs ??= performance.now()
+      return true
     } finally {
       writing = null
     }
@@ -81,7 +95,9 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
 
   async function recorded(): Promise<void> {
     await writing
-    while (await writeTokens());
+    const isFailingForLong = () =>
+      failingSinceMs !== null && performance.now() - failingSinceMs > RECORD_FAILING_MS_MAX
+    while ((await writeTokens()) && !isFailingForLong());
   }
 
   return {
@@ -99,7 +115,8 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
       for (const timer of timers) clearInterval(timer)
       handOutAll()
       await recorded()
-      const dropped = { bars: bars.stats().dropped, tokens: tokens.stats().dropped }
+      const { waiting, dropped: droppedTokens, refused } = tokens.stats()
+      const dropped = { bars: bars.stats().dropped, tokens: waiting + droppedTokens + refused }
       if (dropped.bars + dropped.tokens > 0)
         log.warn(dropped, 'the store did not keep up: these are not on record')
     },
@@ -129,5 +146,10 @@ export function readRecordMetrics(metrics: Metrics, records: Records): void {
     'mintlake_lake_tokens_dropped_total',
     'Versions of tokens dropped because the store did not keep up',
     () => stats().tokens.dropped,
+  )
+  metrics.read(
+    'mintlake_lake_tokens_refused_total',
+    'Versions of tokens that the store refused alone',
+    () => stats().tokens.refused,
   )
 }

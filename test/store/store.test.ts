@@ -40,6 +40,15 @@ const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i))
 
 describe('a commit', () => {
+  test('of what no row can hold is refused alone, not with those that come at the same time', async () => {
+    const opened = await open()
+    const [bad, good] = await Promise.allSettled([
+      opened.commit([writeOf('tokens', { mint: 'bad', created_at: -9e15 })]),
+      opened.commit([writeOf('tokens', { mint: 'good' })]),
+    ])
+    expect([bad.status, good.status]).toEqual(['rejected', 'fulfilled'])
+  })
+
   test('gives back an accepted or rejected row as it was stored, every type of cell included', async () => {
     const opened = await open()
     // A client's clock may count fractions of a millisecond, and its text may hold half a surrogate pair.
