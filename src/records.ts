@@ -74,7 +74,13 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
     }
   }
 
-  function onBarClosed(mint: string, timeframe: number, values: Float64Array, at: number): void {
+  function onBarClosed(
+    mint: string,
+    timeframe: number,
+    values: Float64Array,
+    at: number,
+    watchedSinceMs: number,
+  ): void {
     const counts = values[at + N]
     bars.add({
       mint,
@@ -89,7 +95,7 @@ export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Lo
       buyV: values[at + BV],
       buys: buysOf(counts),
       closedAtMs: market!.timeMs,
-      watchedSinceMs: market!.sinceMs,
+      watchedSinceMs,
     })
   }
 

@@ -4,6 +4,12 @@ import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 /** Tokens held at once. One more evicts the token that was touched by an event longest ago. */
 export const TOKENS_MAX_DEFAULT = 100_000
 
+/** Mints, per token held, whose count of analyses is known, and that are known to have been held before; at least the
+ *  minimum. Of analysed mints the one whose count changed longest ago is forgotten and counts 0; once a mint that gave way
+ *  is forgotten, every newcomer counts as having been held until then. */
+export const MINTS_KNOWN_PER_TOKEN = 4
+export const MINTS_KNOWN_MIN = 65_536
+
 /** A trade may be this much older than its token's newest one and still find its place; an older one is dropped. */
 export const LATE_GRACE_MS = 5_000
 

@@ -15,16 +15,21 @@ import type {
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
+import { AnalysisCounts } from './analysis-counts.ts'
 import { ColumnSpace, readBars, readColumns } from './bar-query.ts'
 import { BarTexts } from './bar-text.ts'
 import { BarStore } from './bars.ts'
 import { changesSince, type TabRows } from './changes.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
+import { DataPointTexts } from './datapoint-texts.ts'
+import { EvictedMints } from './evicted.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
 import {
   BAR_COLUMNS_KEPT,
   DEPARTURES_MAX,
   LATE_GRACE_MS,
+  MINTS_KNOWN_MIN,
+  MINTS_KNOWN_PER_TOKEN,
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
   TAPE_ENTRIES_MAX,
@@ -80,10 +85,18 @@ export interface MarketOptions {
   onProfile?: (mint: string) => void
 }
 
-/** `values` hold the bar at `address` (see bar-ring.ts), during the call only. */
-export type BarListener = (mint: string, timeframe: number, values: Float64Array, address: number) => void
+/**
+ * `values` hold the bar at `address` (see bar-ring.ts), during the call only. `watchedSinceMs`: a bar that starts before
+ * this market time may lack trades.
+ */
+export type BarListener = (
+  mint: string,
+  timeframe: number,
+  values: Float64Array,
+  address: number,
+  watchedSinceMs: number,
+) => void
 
-const SECOND_MS = 1_000
 const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
 export class Market implements MarketDoor {
@@ -110,7 +123,8 @@ export class Market implements MarketDoor {
   #handOutFromMs = 0
   #barsHandedOutToMs = 0
   readonly #newWindowMs: number
-  readonly #analysisCounts = new Map<string, number>()
+  readonly #analysisCounts: AnalysisCounts
+  readonly #evicted: EvictedMints
   #solPriceUsd = Number.NaN
   /** How often the price of SOL has changed, and when it last did: every DataPoint shows it. */
   #solPriceChanges = 0
@@ -120,15 +134,15 @@ export class Market implements MarketDoor {
   #solPriceToldAtMs = 0
   /** By token: the change that last moved it out of each tab; 0: none. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #datapoints: (
-    | { json: Buffer; version: string; validUntilMs: number; seq: number; solPriceChanges: number }
-    | undefined
-  )[] = []
+  readonly #datapointTexts: DataPointTexts
   readonly #views: Views
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
   constructor(options: MarketOptions = {}) {
     const { tokensMax = TOKENS_MAX_DEFAULT, newWindowMs = NEW_WINDOW_MS_DEFAULT, onBarClosed } = options
+    const mintsKnown = Math.max(MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN * tokensMax)
+    this.#analysisCounts = new AnalysisCounts(mintsKnown)
+    this.#evicted = new EvictedMints(mintsKnown)
     this.#tokens = new TokenTable(tokensMax)
     this.#columns = this.#tokens.columns
     this.#onProfile = options.onProfile ?? (() => {})
@@ -138,7 +152,13 @@ export class Market implements MarketDoor {
       onClosed:
         onBarClosed &&
         ((slot, timeframe, values, address) =>
-          onBarClosed(this.#tokens.texts[slot]!.mint, timeframe, values, address)),
+          onBarClosed(
+            this.#tokens.texts[slot]!.mint,
+            timeframe,
+            values,
+            address,
+            Math.max(this.sinceMs, this.#columns.barsWholeFrom[rowOf(slot)]),
+          )),
       closedFrom: MINUTE_INDEX,
     })
     this.#barTexts = new BarTexts(this.#bars)
@@ -174,6 +194,7 @@ export class Market implements MarketDoor {
       analysisCounts: this.#analysisCounts,
       solPriceUsd: () => this.#solPriceUsd,
     })
+    this.#datapointTexts = new DataPointTexts((slot, asOfMs) => this.#views.datapoint(slot, asOfMs))
     this.#pages = new PageCache(this.#rankings, {
       tokensMax,
       item: (slot) => this.#views.item(slot, this.timeMs),
@@ -314,29 +335,13 @@ export class Market implements MarketDoor {
   datapointJson(mint: string): { json: Buffer; version: string } | null {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return null
-    const seq = this.#columns.changedSeq[rowOf(slot)]
-    const solPriceChanges = this.#solPriceChanges
-    let cached = this.#datapoints[slot]
-    if (
-      cached === undefined ||
-      cached.seq !== seq ||
-      cached.solPriceChanges !== solPriceChanges ||
-      cached.validUntilMs <= this.timeMs
-    ) {
-      // Windows move with time, by whole seconds: for tokens that somebody reads, what they show is made anew with each. It
-      // is of when it became true, so that it does not depend on when it was read first.
-      const secondMs = Math.floor(this.timeMs / SECOND_MS) * SECOND_MS
-      const asOfMs = Math.max(secondMs, this.#columns.versionAt[rowOf(slot)], this.#solPriceAtMs)
-      cached = {
-        json: Buffer.from(JSON.stringify(this.#views.datapoint(slot, asOfMs))),
-        version: [seq, asOfMs, solPriceChanges].map((part) => part.toString(36)).join('-'),
-        validUntilMs: secondMs + SECOND_MS,
-        seq,
-        solPriceChanges,
-      }
-      this.#datapoints[slot] = cached
-    }
-    return cached
+    const row = rowOf(slot)
+    return this.#datapointTexts.at(slot, this.timeMs, {
+      seq: this.#columns.changedSeq[row],
+      atMs: this.#columns.versionAt[row],
+      solPriceChanges: this.#solPriceChanges,
+      solPriceAtMs: this.#solPriceAtMs,
+    })
   }
 
   snapshot(mint: string): SnapshotValues | null {
@@ -375,6 +380,11 @@ export class Market implements MarketDoor {
   barsText(query: BarsQuery, form: TextForm): BarsText | null {
     const slot = this.#tokens.slotOf(query.mint)
     return slot === -1 ? null : this.#barTexts.read(slot, query, this.#watermarkOf(slot), form)
+  }
+
+  barsWholeFromMs(mint: string): number {
+    const slot = this.#tokens.slotOf(mint)
+    return slot === -1 ? 0 : this.#columns.barsWholeFrom[rowOf(slot)]
   }
 
   handOutBars(tokensMax: number): void {
@@ -512,9 +522,11 @@ export class Market implements MarketDoor {
 
   /** Counts outlive tokens: one that comes back, or comes late, still knows its analyses. */
   #analysisCount(mint: string, count: number): void {
-    this.#analysisCounts.set(mint, count)
-    const slot = this.#tokens.slotOf(mint)
-    if (slot !== -1) this.#changed(slot)
+    const forgotten = this.#analysisCounts.set(mint, count)
+    for (const changed of [mint, forgotten]) {
+      const slot = changed === null ? -1 : this.#tokens.slotOf(changed)
+      if (slot !== -1) this.#changed(slot)
+    }
   }
 
   // ---- changes of one token
@@ -546,6 +558,9 @@ export class Market implements MarketDoor {
     this.#columns.bornAt[row] = this.timeMs
     this.#columns.versionAt[row] = this.timeMs
     this.#columns.bornSeq[row] = this.seq + 1
+    // A trade that came after it had gone would have brought it back: only what it was held for is missing.
+    const heldToMs = this.#evicted.take(mint)
+    this.#columns.barsWholeFrom[row] = heldToMs === 0 ? 0 : heldToMs + 1
     for (const tab of TABS) this.#leftSeq[tab][slot] = 0
     this.#rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
     return slot
@@ -562,7 +577,8 @@ export class Market implements MarketDoor {
     this.#versions.clear(slot)
     this.#recentTrades.clear(slot)
     this.#pages.forget(slot)
-    this.#datapoints[slot] = undefined
+    this.#datapointTexts.forget(slot)
+    this.#evicted.note(this.#tokens.texts[slot]!.mint, this.timeMs)
     this.#tokens.remove(slot)
     this.#counters.evicted++
   }

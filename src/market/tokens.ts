@@ -104,6 +104,8 @@ const BOOKS = [
   /** Market time of the first sight, and the change that created it. */
   'bornAt',
   'bornSeq',
+  /** Bars that start before this market time are not whole: the token was held then, gave way, and came back. */
+  'barsWholeFrom',
 ] as const
 const RARELY_CHANGED = ['totalSupply', 'createdAt', 'virtualSolReserves', 'virtualTokenReserves'] as const
 /** NaN stands for unknown in these; the others begin at zero. */

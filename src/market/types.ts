@@ -159,6 +159,9 @@ export interface MarketDoor {
   bars(query: BarsQuery): Bars | null
   barColumns(query: BarsQuery): BarColumns | null
   barsText(query: BarsQuery, form: TextForm): BarsText | null
+  /** Bars of the mint that start before this, Unix ms, may lack trades: it was held, gave way to another and came back.
+   *  0: all are whole. */
+  barsWholeFromMs(mint: string): number
   /** Hands out the closed bars of up to `tokensMax` tokens that are silent; the next call goes on with others. */
   handOutBars(tokensMax: number): void
   /** All bars that ended by this time have been handed out: those of tokens whose trades arrive in time. */

@@ -4,6 +4,7 @@ import { TIMEFRAMES } from '../schema/bar.ts'
 import { bounded } from '../schema/bounds.ts'
 import { DATAPOINT_VERSION, type DataPoint, type Enriched, type SnapshotValues } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
+import type { AnalysisCounts } from './analysis-counts.ts'
 import { C, T } from './bar-ring.ts'
 import type { BarStore } from './bars.ts'
 import { SPARKLINE_BARS } from './limits.ts'
@@ -31,7 +32,7 @@ export interface ViewSources {
   windows: Windows
   rankings: Rankings
   recentTrades: RecentTrades
-  analysisCounts: ReadonlyMap<string, number>
+  analysisCounts: AnalysisCounts
   /** NaN when unknown. */
   solPriceUsd(): number
 }
@@ -115,7 +116,7 @@ export class Views {
       website: words.website,
       twitter: words.twitter,
       telegram: words.telegram,
-      analysis_count: this.#sources.analysisCounts.get(words.mint) ?? 0,
+      analysis_count: this.#sources.analysisCounts.get(words.mint),
       hot_score: this.#sources.rankings.key(slot, 'hot'),
     }
   }

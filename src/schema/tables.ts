@@ -229,7 +229,7 @@ export const TABLES = {
       column(
         'watched_since',
         'TIMESTAMP',
-        'Market time since which this run of the server had watched, UTC: a bar that starts before it may lack trades',
+        'Market time since which this run of the server had watched the token, UTC: a bar that starts before it may lack trades. Later than the run’s start where the token had given way to another and come back',
       ),
       column('known_at', 'TIMESTAMP', 'When the row reached the store, UTC'),
       schemaVersion,

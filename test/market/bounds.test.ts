@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { random } from '../../bench/random.ts'
-import { LATE_GRACE_MS } from '../../src/market/limits.ts'
+import { EvictedMints } from '../../src/market/evicted.ts'
+import { LATE_GRACE_MS, MINTS_KNOWN_MIN } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
+import { TIMEFRAMES } from '../../src/schema/bar.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -62,6 +64,55 @@ describe('at the maximum of tokens', () => {
       fill: 'none',
     })!.bars
     expect(bars).toHaveLength(1)
+  })
+
+  it('the bars of a token that came back within their interval say that they may lack trades', () => {
+    const since: [string, number, number][] = []
+    const market = new Market({
+      tokensMax: 1,
+      onBarClosed: (of, timeframe, values, at, watchedSinceMs) => {
+        if (TIMEFRAMES[timeframe] === '1m') since.push([of, values[at], watchedSinceMs])
+      },
+    })
+    const apply = (of: string, second: number) =>
+      market.apply(trade(mint(of), START_MS + 1_000 * second), START_MS + 1_000 * second)
+    apply('a', 0)
+    expect(market.barsWholeFromMs(mint('a'))).toBe(0)
+    apply('b', 20)
+    apply('a', 30)
+    // The minute in which it had gone is not whole, each later one is: a trade would have brought it back.
+    expect(market.barsWholeFromMs(mint('a'))).toBe(START_MS + 20_001)
+    apply('a', 70)
+    apply('a', 200)
+    market.handOutBars(1)
+    expect(since.filter(([of]) => of === mint('a')).map(([, t, from]) => [t, t >= from])).toEqual([
+      [START_MS, false],
+      [START_MS + 60_000, true],
+    ])
+    expect(market.barsWholeFromMs(mint('b'))).toBe(0)
+  })
+
+  it('of more mints that gave way than are remembered, a newcomer counts as one that was held', () => {
+    const evicted = new EvictedMints(2)
+    for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.note(mint(name), START_MS + at)
+    expect(['b', 'c', 'a', 'new'].map((name) => evicted.take(mint(name)) - START_MS)).toEqual([1, 2, 0, 0])
+  })
+
+  it('of more mints that were analysed than are remembered, the count that changed longest ago is forgotten', () => {
+    const market = new Market({ tokensMax: 2 })
+    const count = (of: string, count: number) =>
+      market.apply({ type: 'analysisCount', mint: of, ts: START_MS, count }, START_MS)
+    market.apply(trade(mint('a'), START_MS), START_MS)
+    market.apply(trade(mint('b'), START_MS), START_MS)
+    count(mint('a'), 3)
+    count(mint('b'), 4)
+    for (let at = 0; at < MINTS_KNOWN_MIN - 2; at++) count(`${at}`, 1)
+    count(mint('a'), 5)
+    const seq = market.seq
+    count('one more', 1)
+    expect([market.item(mint('a'))!.analysis_count, market.item(mint('b'))!.analysis_count]).toEqual([5, 0])
+    expect(market.seq, 'followers are told of the row that changed').toBe(seq + 1)
+    expect(market.page(all).ndjson.toString()).toContain('"analysis_count":0')
   })
 
   it('a storm of new tokens never holds more than the maximum', () => {

@@ -62,11 +62,12 @@ function textAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAns
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const text = market.barsText(query, form)
   if (text === null) throw unknownToken(query.mint)
-  const headers = headersOf(text, asked)
+  const wholeFromMs = market.barsWholeFromMs(query.mint)
+  const headers = headersOf(text, asked, wholeFromMs)
   if (isFresh(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'json'
-      ? [barsJson(text, metaOf(asked, text.gaps)), JSON_TYPE]
+      ? [barsJson(text, metaOf(asked, text.gaps, wholeFromMs)), JSON_TYPE]
       : [joined('', text, '', 0), NDJSON_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
@@ -75,30 +76,38 @@ function columnsAnswer(market: MarketDoor, context: Context, asked: Asked): Http
   const { format, query, shape } = asked
   const columns = market.barColumns(query)
   if (columns === null) throw unknownToken(query.mint)
-  const headers = headersOf(columns, asked)
+  const wholeFromMs = market.barsWholeFromMs(query.mint)
+  const headers = headersOf(columns, asked, wholeFromMs)
   if (isFresh(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'arrow'
       ? [barsToArrow(columns, shape), ARROW_TYPE]
-      : [barsToMsgpack(columns, shape, metaOf(asked, columns.gaps)), MSGPACK_TYPE]
+      : [barsToMsgpack(columns, shape, metaOf(asked, columns.gaps, wholeFromMs)), MSGPACK_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-function headersOf({ version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>, { format }: Asked) {
+/** `wholeFromMs`: bars that start before it may lack trades, as their token had given way to another; 0: all are whole. */
+function headersOf(
+  { version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>,
+  { format }: Asked,
+  wholeFromMs: number,
+): Record<string, string> {
   return {
     // One address answers in several formats.
     ETag: versionEtag(`${version}-${rowCount}-${format}`),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
+    ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),
   }
 }
 
-const metaOf = ({ query, clamped }: Asked, gaps: number) => ({
+const metaOf = ({ query, clamped }: Asked, gaps: number, wholeFromMs: number) => ({
   mint: query.mint,
   tf: query.tf,
   limit: query.limit,
   fill: query.fill,
   gaps,
+  ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
 })
 
