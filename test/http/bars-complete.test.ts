@@ -5,6 +5,9 @@ import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openHouse } from '../support/house.ts'
 
+const jsonOf = (response: Response) =>
+  response.json() as Promise<{ data: { t: number }[]; meta: { completeFrom: number } }>
+
 test('bars of a token that was evicted and came back say from when on they are complete', async () => {
   const house = await openHouse({ 'tokens-max': '1' })
   try {
@@ -24,10 +27,10 @@ test('bars of a token that was evicted and came back say from when on they are c
     await trade('one')
     const whole = await read('json')
     expect(whole.headers.has('x-complete-from')).toBe(false)
-    expect((await whole.json()).meta).not.toHaveProperty('completeFrom')
+    expect((await jsonOf(whole)).meta).not.toHaveProperty('completeFrom')
     await trade('two')
     await trade('one')
-    const { data, meta } = await (await read('json')).json()
+    const { data, meta } = await jsonOf(await read('json'))
     expect(data[0].t).toBeLessThan(meta.completeFrom)
     expect(meta.completeFrom).toBeLessThanOrEqual(Date.now() + 1)
     expect(unpack(Buffer.from(await (await read('msgpack')).arrayBuffer())).meta).toEqual(meta)
