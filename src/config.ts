@@ -7,9 +7,12 @@ import { PROVIDER_REQUESTS_PER_SECOND_MAX } from './feed/limits.ts'
 import { isNetwork } from './http/addresses.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from './http/limits.ts'
 import { safeParse } from './lib/safe-parse.ts'
+import { idleSetting } from './setting-needs.ts'
 import { DISK_RESERVE_MB_DEFAULT } from './store/limits.ts'
 
-const wholeNumber = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+/** A text that is a number; an empty one is none, though to JavaScript it is 0. */
+const number = z.string().trim().min(1, 'must be a number').transform(Number)
+const wholeNumber = (min: number, max: number) => number.pipe(z.number().int().min(min).max(max))
 const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
 const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
 const HOUR_MS = 3_600_000
@@ -326,6 +329,8 @@ function networkList() {
 function feedList() {
   return wordList()
     .pipe(z.array(z.enum(FEEDS)).min(1))
+    .refine((feeds) => new Set(feeds).size === feeds.length, 'names a feed twice')
+    .refine((feeds) => feeds.length === 1 || !feeds.includes('none'), 'none stands alone')
     .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
 }
 
@@ -342,7 +347,7 @@ function mapping() {
 }
 
 function replaySpeed() {
-  return z.union([z.literal('max'), z.coerce.number().positive().max(1e6)])
+  return z.union([z.literal('max'), number.pipe(z.number().positive().max(1e6))])
 }
 
 /** An address of somebody else's server, whole. */
@@ -353,27 +358,35 @@ function address(...schemes: readonly string[]) {
 }
 
 function solPrice() {
-  return z.union([z.literal('').transform(() => null), z.coerce.number().positive().max(1e6)])
+  return z.union([z.literal('').transform(() => null), number.pipe(z.number().positive().max(1e6))])
 }
 
-/** Reads flags over environment over defaults. @throws ConfigError */
+/** Reads flags over environment over defaults; an empty variable is one that is not set. @throws ConfigError */
 export function readConfig(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Config {
   const flags = readFlags(args)
   refuseMisspeltEnv(env)
+  /** Where each setting was given. */
+  const given = new Map<keyof Config, string>()
   const values = Object.entries(SETTINGS).map(
-    ([name, { flag: flagName, env: envName, otherwise, schema }]) => {
+    ([key, { flag: flagName, env: envName, otherwise, schema }]) => {
+      const name = key as keyof Config
       const fromFlag = flagName === null ? undefined : flags[flagName]
-      const raw = fromFlag ?? env[envName] ?? otherwise
-      const result = safeParse(schema as z.ZodType, raw)
-      if (result.success) return [name, result.data]
+      const sent = fromFlag ?? (env[envName] || undefined)
       const where = fromFlag === undefined ? envName : `--${flagName}`
-      throw new ConfigError(`${where}: "${shown(name, raw)}" is not valid: ${result.error.issues[0].message}`)
+      if (sent !== undefined) given.set(name, where)
+      const result = safeParse(schema as z.ZodType, sent ?? otherwise)
+      if (result.success) return [name, result.data]
+      throw new ConfigError(
+        `${where}: "${shown(name, sent)}" is not valid: ${result.error.issues[0].message}`,
+      )
     },
   )
   const config = Object.freeze(Object.fromEntries(values)) as Config
+  const idle = idleSetting(config, [...given.keys()])
+  if (idle !== null) throw new ConfigError(`${given.get(idle.name)} has no effect without ${idle.without}`)
   if (config.feeds.includes('replay') && config.replayFile === '')
     throw new ConfigError('--feed replay needs --replay-file')
   return config

@@ -26,7 +26,8 @@ export async function startFeeds(config: Config, sink: TimedSink, clock: Clock, 
   const nowMs = followsRecordedTime(config) ? 0 : clock.now()
   if (config.solPrice !== null)
     sink.apply({ type: 'solPrice', ts: nowMs, usd: config.solPrice, source: 'setting' }, nowMs)
-  const birdeye = asksProvider(config) ? new Birdeye({ apiKey, baseUrl, requestsPerSecond }) : null
+  // Of a simulated market or one of the past a provider knows nothing: such a configuration has no key for it.
+  const birdeye = apiKey !== '' ? new Birdeye({ apiKey, baseUrl, requestsPerSecond }) : null
   const security = birdeye && startSecurity({ birdeye }, sink, clock, log)
   const feeds: Feed[] = []
   if (birdeye !== null && security !== null)
@@ -43,11 +44,6 @@ function watchedBy(security: SecurityFeed, market: TimedSink): TimedSink {
       return market.timeMs
     },
   }
-}
-
-/** Whether there is a key for the security provider, and tokens that it can know: none of a simulation, none of the past. */
-function asksProvider({ birdeyeKey, feeds, feedKey }: Config): boolean {
-  return birdeyeKey !== '' && (feeds.includes('pumpportal') || feedKey !== '')
 }
 
 /** In a replay of old data the data's own time is the market's; everywhere else the market follows the clock. */
