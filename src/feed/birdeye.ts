@@ -46,6 +46,7 @@ export class Birdeye {
   private readonly intervalMs: number
   /** Monotonic: the earliest moment of the next request. */
   private nextAtMs = 0
+  private latestTurn = Promise.resolve()
 
   constructor(options: BirdeyeOptions) {
     const { requestsPerSecond, baseUrl } = options
@@ -69,7 +70,13 @@ export class Birdeye {
     })
   }
 
-  private async turn(signal: AbortSignal): Promise<void> {
+  /** Whoever asked first has the next turn. */
+  private turn(signal: AbortSignal): Promise<void> {
+    this.latestTurn = this.latestTurn.then(() => this.pace(signal))
+    return this.latestTurn
+  }
+
+  private async pace(signal: AbortSignal): Promise<void> {
     for (;;) {
       const nowMs = performance.now()
       if (nowMs >= this.nextAtMs) {

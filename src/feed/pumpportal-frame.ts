@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { ownText } from '../lib/own-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
-import { URI_CHARS_MAX, WORD_CHARS_MAX } from '../schema/bounds.ts'
+import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../schema/event.ts'
 import { isMint } from '../schema/mint.ts'
 
@@ -14,15 +14,14 @@ export type FrameReading =
   | { kind: 'error'; message: string }
   | { kind: 'unknown' }
 
-const amount = z.number().min(0)
 const text = z.string().max(1_000)
 const mint = z.string().refine(isMint)
 const signature = z.string().min(1).max(128)
 /** pump.fun's curve: both or none. Other pools name what lies in them instead. */
 const reserves = {
   pool: text.nullish(),
-  vSolInBondingCurve: z.number().positive().nullish(),
-  vTokensInBondingCurve: z.number().positive().nullish(),
+  vSolInBondingCurve: positive.nullish(),
+  vTokensInBondingCurve: positive.nullish(),
 }
 const createFrame = z.object({
   txType: z.literal('create'),

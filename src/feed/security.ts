@@ -3,6 +3,8 @@
 // the plan's rate does not allow yet waits, the latest traded first. Never from inside a submission.
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import { safeParse } from '../lib/safe-parse.ts'
+import { amount, count } from '../schema/bounds.ts'
 import type { Enriched } from '../schema/datapoint.ts'
 import type { EventSink } from '../schema/event.ts'
 import type { Birdeye, BirdeyeAnswer } from './birdeye.ts'
@@ -51,10 +53,8 @@ type Data = Record<string, unknown>
 const NOTHING: Data = {}
 /** undefined (not said) and null (said to be none) differ only for authorities. */
 const flagOf = (value: unknown): boolean | null => (typeof value === 'boolean' ? value : null)
-const amountOf = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
-const countOf = (value: unknown): number | null =>
-  Number.isSafeInteger(amountOf(value)) ? (value as number) : null
+const amountOf = (value: unknown): number | null => safeParse(amount, value).data ?? null
+const countOf = (value: unknown): number | null => safeParse(count, value).data ?? null
 const isThere = (data: Data, field: string): boolean | null => (field in data ? data[field] != null : null)
 
 function transferFeeOf({ transferFeeEnable, isToken2022 }: Data): boolean | null {

@@ -2,6 +2,8 @@
 // trade of PumpPortal has a USD price. Never invents one: without an answer the latest price stays in force.
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import { safeParse } from '../lib/safe-parse.ts'
+import { price } from '../schema/bounds.ts'
 import type { EventSink } from '../schema/event.ts'
 import type { Birdeye } from './birdeye.ts'
 import { PROVIDER_LOG_EVERY_MS } from './limits.ts'
@@ -66,9 +68,9 @@ class SolPrice implements Feed {
   private async askOnce(signal: AbortSignal): Promise<void> {
     const { data, fault } = await this.birdeye.get('/defi/price', WRAPPED_SOL, signal)
     if (fault === 'stopped') return
-    const usd = data?.value
+    const usd = safeParse(price, data?.value).data
     const nowMs = this.clock.now()
-    if (typeof usd === 'number' && usd > 0 && Number.isFinite(usd)) {
+    if (usd !== undefined) {
       this.latestPrice = { usd, atMs: nowMs }
       this.tally.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
       return

@@ -13,8 +13,8 @@ import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
 import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream-request.ts'
 import { Market } from '../../src/market/market.ts'
-import { patchFieldsSchema } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
+import { ingestRecordSchema, type MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Mutator } from '../support/mutations.ts'
 import { submission, VALUES } from '../support/submission.ts'
@@ -136,6 +136,13 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
           throw error
         }),
     )
+  /** What a feed of the server itself tells keeps to the bounds of what is pushed. */
+  const applyAsPushed = (event: MarketEvent) => {
+    const { error } = ingestRecordSchema.safeParse(event)
+    if (error !== undefined)
+      throw new Error(`an event that nobody may push: ${JSON.stringify(event)}: ${error.message}`)
+    market.apply(event, NOW)
+  }
   const settings = Object.values(SETTINGS)
 
   return {
@@ -179,15 +186,13 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
     'a frame of PumpPortal': (mutator) => {
       const frame = JSON.parse(mutator.json(mutator.pick(FRAMES))) as unknown
       const reading = readFrame(frame, NOW)
-      if (reading.kind === 'events') for (const event of reading.events) market.apply(event, NOW)
+      if (reading.kind === 'events') for (const event of reading.events) applyAsPushed(event)
     },
     'an answer of Birdeye': (mutator) => {
       const data = dataOf(mutator.json({ success: true, data: security }))
       const fields = { ...enrichedOf(data, data), enriched_at: NOW, enriched_source: 'birdeye' }
       top10PercentOf(data?.top10HolderPercent)
-      const { error } = patchFieldsSchema.safeParse(fields)
-      if (error !== undefined) throw new Error(`a patch that no feed may send: ${error.message}`)
-      market.apply({ type: 'patch', mint, ts: NOW, fields }, NOW)
+      applyAsPushed({ type: 'patch', mint, ts: NOW, fields })
     },
     'a message of a stream': (mutator) => {
       const message = mutator.pick(MESSAGES)
