@@ -7,6 +7,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
 import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
 import { keyOf } from './request.ts'
@@ -62,14 +63,13 @@ function runningServer(
   endSockets: () => void,
 ): HttpServer {
   let isListening = true
-  /** Right after the sockets were read: what had come by then is accepted, or answered, and is not reset. */
-  const afterReading = (act: () => void) =>
-    new Promise<void>((resolve) =>
-      setImmediate(() => {
-        act()
-        resolve()
-      }),
-    )
+  /** Right after the sockets were read, before anything else that waits for that: what had come by then is accepted, or
+   *  answered, and is not reset. */
+  const afterReading = async (act: () => void) => {
+    await nextTurn()
+    await nextTurn()
+    act()
+  }
   const stopListening = () => {
     if (isListening) us_listen_socket_close(socket)
     isListening = false
