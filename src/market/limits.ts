@@ -98,8 +98,8 @@ export const TAPE_ENTRIES_MAX = 8_388_608
  *  gets a `resync`. */
 export const DEPARTURES_MAX = 131_072
 
-/** Changes looked at for one piece of a stream, under a millisecond: who is far behind catches up over several. */
-export const CHANGES_LOOKED_AT_MAX = 262_144
+/** Changes looked at for one piece of a stream, some two milliseconds: who is far behind catches up over several. */
+export const CHANGES_LOOKED_AT_MAX = 32_768
 
 /**
  * The start of the interval of `lengthMs` that holds `timeMs`. Times lie beyond 2^31, where `%` is a call into the C
