@@ -1,6 +1,7 @@
 // In: a configuration. Out: the whole house, running: store, judge, engine, feeds and hall, wired to one another; and
 // the way to stop it without losing anything. Knows every room; holds no rule of any.
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 import { createAgents } from './analysis/agents.ts'
 import { createDesk } from './analysis/desk.ts'
 import { STRIKE_RULES } from './analysis/strikes.ts'
@@ -33,7 +34,7 @@ import { type Exporter, type ExporterOptions, openExporter } from './store/expor
 import { openPositions, type Positions } from './store/positions.ts'
 import type { RetainedDays } from './store/retention.ts'
 import { openStore } from './store/store.ts'
-import type { StoreDoor } from './store/types.ts'
+import type { LakeRepair, StoreDoor } from './store/types.ts'
 
 /** How often quiet tokens' windows and bars are carried forward. */
 const TICK_MS = 100
@@ -150,6 +151,7 @@ async function furnish(
   const metrics = createMetrics()
   readMetrics(metrics, market)
   readRecordMetrics(metrics, records)
+  readLakeMetrics(metrics, store)
   const reads = new ReadLimits({
     policy: 'read',
     code: 'read_rate_limited',
@@ -188,6 +190,8 @@ async function furnish(
       health: () => health(config, market, storeStatus, feeds, phase),
       notReady: () => notReady(phase, feeds),
       feedStates: () => feedStates(feeds),
+      repairLake: (dataDir) => repairLake(config, store, dataDir),
+      retireLake: () => store.retireLake(),
       metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
         ...(await ingestInSlices(body, contentType, pushed, clock)),
@@ -279,15 +283,15 @@ function retainedDays(config: Config): RetainedDays {
   return Object.fromEntries(Object.entries(days).filter(([, retained]) => retained > 0))
 }
 
+/** As much of it as is always known. */
+type StoreStatus = Pick<Awaited<ReturnType<StoreDoor['status']>>, 'healthy' | 'reasons'>
+const SILENT: StoreStatus = { healthy: false, reasons: ['the store does not answer'] }
+
 /** The store's status: asked for once for all who want it, and told of in time when the store is in trouble. */
-function sharedStoreStatus(store: StoreDoor): () => Promise<object> {
+function sharedStoreStatus(store: StoreDoor): () => Promise<StoreStatus> {
   const asked = shared(() => store.status(), 0)
   return shared(
-    () =>
-      Promise.race([
-        asked().catch(() => ({ healthy: false })),
-        afterMs(STORE_STATUS_MS_MAX, { healthy: false }),
-      ]),
+    () => Promise.race([asked().catch(() => SILENT), afterMs(STORE_STATUS_MS_MAX, SILENT)]),
     STATUS_KEPT_MS,
   )
 }
@@ -295,20 +299,21 @@ function sharedStoreStatus(store: StoreDoor): () => Promise<object> {
 async function health(
   config: Config,
   market: Market,
-  storeStatus: () => Promise<object>,
+  storeStatus: () => Promise<StoreStatus>,
   feeds: readonly Feed[],
   phase: string,
 ): Promise<Record<string, unknown>> {
   const described = feeds.map((feed) => feed.describe())
+  const stored = await storeStatus()
   return {
-    status: phase,
+    status: phase === 'ready' && stored.reasons.length > 0 ? 'degraded' : phase,
+    reasons: stored.reasons,
     simulated: described.some((feed) => feed.simulated),
     feeds: described,
     pushIngest: config.feedKey !== '',
     solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },
     market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
-    // A store in trouble is told of, in time: it is no reason for the server to seem dead.
-    store: await storeStatus(),
+    store: stored,
   }
 }
 
@@ -358,6 +363,27 @@ function admitResearcher(adminKey: string, sent: string, agents: Agents): Caller
   const caller = agents.authenticate(sent)
   if (caller.agent.type === 'researcher') return caller
   throw new ServiceError('key_not_allowed', 'This needs the key of a researcher: ask the operator for one.')
+}
+
+/** Whoever names a folder means that one, and perhaps another server has it. */
+async function repairLake(config: Config, store: StoreDoor, dataDir: string | null): Promise<LakeRepair> {
+  const own = realpathSync(config.dataDir)
+  if (dataDir !== null && dataDir !== own)
+    throw new ServiceError('invalid_parameter', `This server has the data folder ${own}, not ${dataDir}.`)
+  return store.repairLake()
+}
+
+function readLakeMetrics(metrics: Metrics, store: StoreDoor): void {
+  metrics.read(
+    'mintlake_lake_files_set_aside',
+    'Files of the lake that are lost or damaged',
+    () => store.lakeLosses().files,
+  )
+  metrics.read(
+    'mintlake_lake_rows_lost',
+    'Rows of the lake that were in those files and are nowhere else',
+    () => store.lakeLosses().rowsLost,
+  )
 }
 
 function readStreamMetrics(metrics: Metrics, hub: FollowHub): void {

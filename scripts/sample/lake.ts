@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
-import { CATALOG_TABLES, writeCatalog } from '../../src/store/catalog.ts'
+import { writeCatalog } from '../../src/store/catalog.ts'
 import { fileBytes, listTable, partPath } from '../../src/store/lake-files.ts'
 import { type LakeReader, openLakeReader } from '../../src/store/lake-reader.ts'
 import type { ListedPart } from '../../src/store/manifest.ts'
 import { lakeFolder } from '../../src/store/paths.ts'
-import { literal } from '../../src/store/sql.ts'
+import { LAKE_TABLES, literal } from '../../src/store/sql.ts'
 
 /** The folder of the sample of a schema version; without one, of today's. */
 export const sampleFolder = (schemaVersion: number = LAKE_SCHEMA_VERSION): string =>
@@ -39,6 +39,7 @@ async function partsOf(lakeDir: string, table: string, schemaVersion: number): P
         ...part,
         rows: await rowsOf(path),
         bytes: await fileBytes(path),
+        sha256: null,
         writtenAtMs: 0,
         schemaVersion,
       }
@@ -55,9 +56,9 @@ export async function openSample(
   mkdirSync(lakeDir, { recursive: true })
   cpSync(sampleFolder(schemaVersion), lakeDir, { recursive: true })
   const listed = []
-  for (const table of CATALOG_TABLES)
+  for (const table of LAKE_TABLES)
     listed.push({ table, parts: await partsOf(lakeDir, table.name, schemaVersion) })
-  await writeCatalog(listed, 0, {
+  await writeCatalog({ tables: listed, setAside: [] }, 0, {
     lakeDir,
     pathOf: (part) => join(lakeDir, partPath(part)),
     reach: () => {},

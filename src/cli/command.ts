@@ -89,6 +89,18 @@ function checkValue(name: string, option: Option, value: string | undefined): st
   )
 }
 
+/**
+ * The words with those behind `--` that look like a flag and are none: a query may begin with a comment (`-- …`), and no
+ * flag's name holds a space.
+ */
+function flagsFirst(args: readonly string[], names: readonly string[]): string[] {
+  const end = args.includes('--') ? args.indexOf('--') : args.length
+  const isQuery = (arg: string): boolean =>
+    /^--?/.test(arg) && /\s/.test(arg) && !names.some((name) => arg.startsWith(`--${name}=`))
+  const flags = args.slice(0, end)
+  return [...flags.filter((arg) => !isQuery(arg)), '--', ...flags.filter(isQuery), ...args.slice(end + 1)]
+}
+
 function parse(command: Command, args: readonly string[]) {
   const options = Object.fromEntries(
     Object.entries(optionsOf(command)).map(([name, { value }]) => [
@@ -97,7 +109,8 @@ function parse(command: Command, args: readonly string[]) {
     ]),
   )
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true })
+    const words = flagsFirst(args, Object.keys(options))
+    return parseArgs({ args: words, options, strict: true, allowPositionals: true })
   } catch (error) {
     throw wrongFlag(command, args) ?? new UsageError((error as Error).message.split('.')[0])
   }

@@ -1,7 +1,9 @@
-// In: values of a command line. Out: what several commands ask of them alike. Never reads a file.
+// In: values of a command line. Out: what several commands ask of them alike. Never reads a file itself.
 import { SETTINGS } from '../config.ts'
+import { partPath } from '../store/lake-files.ts'
+import type { LakeReader } from '../store/lake-reader.ts'
 import { type Option, UsageError, type Values } from './command.ts'
-import type { Terminal } from './terminal.ts'
+import { type Terminal, write } from './terminal.ts'
 
 export const DATA_DIR: Option = {
   value: 'FOLDER',
@@ -27,6 +29,14 @@ export function moment(values: Values, name: string): number | null {
   const ms = isIso ? Date.parse(hasZone ? `${value.replace(' ', 'T')}Z` : value) : Number.NaN
   if (Number.isFinite(ms)) return ms
   throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
+}
+
+/** Tells of files that a lake's catalog lists and that are not there. */
+export async function warnOfMissing({ missing }: LakeReader, { stderr }: Terminal): Promise<void> {
+  if (missing.length === 0) return
+  const rows = missing.reduce((sum, part) => sum + part.rows, 0)
+  const what = `${counted(missing.length, 'file')} of the lake missing or cut, ${counted(rows, 'row')} left out`
+  await write(stderr, `mintlake: ${what}, among them ${partPath(missing[0])}; see mintlake lake verify\n`)
 }
 
 /** `1 row`, `2 rows`. */

@@ -1,7 +1,7 @@
 // In: a table of the lake, a span of time, a format. Out: its rows as one file, whole or not there at all, or on the
 // standard output as they come. Reads the lake's catalog alone, while the server writes. Never holds the table.
 import { createWriteStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { link, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -12,7 +12,7 @@ import { arrowExtract, progressOf as copied, parquetExtract, textExtract } from 
 import { isInterrupted, isOutdated, type LakeReader, withLake } from '../store/lake-reader.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../store/selection.ts'
 import { type Command, EXIT, UsageError, type Values } from './command.ts'
-import { counted, DATA_DIR, dataDirOf, moment } from './common.ts'
+import { counted, DATA_DIR, dataDirOf, moment, warnOfMissing } from './common.ts'
 import { PROGRESS_MS } from './limits.ts'
 import { type Progress, progressOf } from './progress.ts'
 import { Stop } from './stop.ts'
@@ -101,6 +101,7 @@ async function withProgress(
   work: (total: number, progress: Progress) => Promise<void>,
 ): Promise<number> {
   stop.check()
+  await warnOfMissing(reader, terminal)
   stop.act = () => reader.interrupt()
   const total = await countRows(reader.connection, selection)
   stop.check()
@@ -114,8 +115,23 @@ async function withProgress(
   return total
 }
 
+const isThere = (path: string): UsageError =>
+  new UsageError(`--out: ${path} is there already; --overwrite replaces it`)
+
+/** Gives a file its name, where nothing bears it; decided in one step, as somebody may have been faster. */
+async function publishAnew(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw isThere(path)
+    // A disk without hard links.
+    if ((await stat(path).catch(() => null)) !== null) throw isThere(path)
+    await rename(temporary, path)
+  }
+}
+
 /** The file appears under its name once it is whole and on the disk; whatever else happens leaves nothing. */
-async function toFile(dataDir: string, task: Task, out: string): Promise<number> {
+async function toFile(dataDir: string, task: Task, out: string, overwrites: boolean): Promise<number> {
   const path = resolve(out)
   const temporary = `${path}.${process.pid}.tmp`
   try {
@@ -124,7 +140,7 @@ async function toFile(dataDir: string, task: Task, out: string): Promise<number>
     )
     await sync(temporary)
     task.stop.check()
-    await rename(temporary, path)
+    await (overwrites ? rename(temporary, path) : publishAnew(temporary, path))
     await sync(dirname(path))
     return rows
   } finally {
@@ -150,7 +166,7 @@ const replaced = () =>
     'files of the lake were replaced while they were read; try again, or raise --lake-grace-ms of the server',
   )
 
-async function checkOut(out: string, format: Format): Promise<void> {
+async function checkOut(out: string, format: Format, overwrites: boolean): Promise<void> {
   if (out === STDOUT) {
     if (format === 'parquet')
       throw new UsageError('--out -: Parquet needs a file; csv, jsonl and arrow can stream')
@@ -161,6 +177,7 @@ async function checkOut(out: string, format: Format): Promise<void> {
     throw new UsageError(`--out: there is no folder ${dirname(resolve(out))}`)
   const there = await stat(out).catch(() => null)
   if (there?.isDirectory()) throw new UsageError(`--out: ${out} is a folder`)
+  if (there !== null && !overwrites) throw isThere(out)
 }
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
@@ -171,12 +188,13 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     fromMs: moment(values, 'from'),
     toMs: moment(values, 'to'),
   }
-  await checkOut(out, format)
+  const overwrites = values.overwrite === 'true'
+  await checkOut(out, format, overwrites)
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal)
   const task = { selection, format, stop, terminal, isBegun: false }
   return stop.during(async () => {
-    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out))
+    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
     terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
     return EXIT.done
@@ -198,6 +216,7 @@ export const exportCommand: Command = {
     to: { value: 'TIME', description: 'Rows before this time' },
     format: { value: 'FORMAT', otherwise: 'parquet', allowed: FORMATS, description: 'Format of the file' },
     out: { value: 'FILE', description: 'The file; - is the standard output [TABLE.FORMAT]' },
+    overwrite: { description: 'Replace a file that is there already' },
     'data-dir': DATA_DIR,
   },
   notes: [

@@ -11,7 +11,8 @@ import { askServer, URL_OPTION, urlOf } from './server.ts'
 import { Stop } from './stop.ts'
 import { type Terminal, write } from './terminal.ts'
 
-const FORMAT: Option = {
+/** How a command about the lake writes its answer. */
+export const FORMAT: Option = {
   value: 'FORMAT',
   otherwise: 'table',
   allowed: ['table', 'json'],
@@ -21,6 +22,7 @@ const FORMAT: Option = {
 /** GET /health, as far as it is shown here. */
 interface ServerSeen {
   status: string
+  reasons?: string[]
   store: { healthy: boolean; lake?: { table: string; backlog: number }[]; databaseBytes?: number }
 }
 
@@ -55,8 +57,8 @@ function spanText(ms: number): string {
 async function serverAt(url: string): Promise<ServerSeen | null> {
   try {
     const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
-    const { status, store } = answer as unknown as Partial<ServerSeen>
-    return typeof status === 'string' && typeof store === 'object' ? { status, store } : null
+    const { status, reasons, store } = answer as unknown as Partial<ServerSeen>
+    return typeof status === 'string' && typeof store === 'object' ? { status, reasons, store } : null
   } catch (error) {
     if (error instanceof Failure) return null
     throw error
@@ -104,7 +106,10 @@ const serverText = (url: string, server: ServerSeen | null): string =>
   server === null
     ? `no server answers at ${url}: what waits for the lake is not known`
     : `the server at ${url} is ${server.status}, its store ${server.store.healthy ? 'works' : 'does not work'}` +
-      (server.store.databaseBytes === undefined ? '' : `, ${sizeText(server.store.databaseBytes)} of its own`)
+      (server.store.databaseBytes === undefined
+        ? ''
+        : `, ${sizeText(server.store.databaseBytes)} of its own`) +
+      (server.reasons ?? []).map((reason) => `\n${reason}`).join('')
 
 async function showStatus(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)

@@ -10,6 +10,8 @@ export const TABLE_ROWS_MAX = 1_000
 export const TABLE_CELL_CHARACTERS_MAX = 120
 /** How long the server may take to answer a command. */
 export const SERVER_TIMEOUT_MS = 10_000
+/** How long the server may take to read its whole lake. */
+export const REPAIR_TIMEOUT_MS = 1_800_000
 /** How long `lake status` waits for a server that may not run. */
 export const HEALTH_TIMEOUT_MS = 2_000
 /** Bytes of an answer of the server that are read. */

@@ -4,6 +4,7 @@
 import { ConfigError, SETTINGS } from '../config.ts'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { lakeCatalogCommand } from './catalog.ts'
 import {
   type Command,
   EXIT,
@@ -19,6 +20,7 @@ import {
 import { exportCommand } from './export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './lake.ts'
 import { OPERATOR_COMMANDS } from './operator.ts'
+import { lakeRepairCommand, lakeRetireCommand } from './repair.ts'
 import { sqlCommand } from './sql.ts'
 import { Stopped } from './stop.ts'
 import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
@@ -46,6 +48,9 @@ export const COMMANDS: readonly Command[] = [
   exportCommand,
   lakeStatusCommand,
   lakeVerifyCommand,
+  lakeCatalogCommand,
+  lakeRepairCommand,
+  lakeRetireCommand,
   ...OPERATOR_COMMANDS,
 ]
 

@@ -93,10 +93,10 @@ export async function askServer(url: string, question: Question): Promise<Record
 export function askAsOperator(
   values: Values,
   terminal: Terminal,
-  question: Pick<Question, 'method' | 'path' | 'body'>,
+  question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
 ): Promise<Record<string, unknown>> {
   const key = terminal.env[adminKey.env] ?? ''
   if (key === '')
     throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
-  return askServer(urlOf(values, terminal), { ...question, key, timeoutMs: SERVER_TIMEOUT_MS })
+  return askServer(urlOf(values, terminal), { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
 }

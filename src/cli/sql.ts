@@ -9,7 +9,7 @@ import {
   withLake,
 } from '../store/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values } from './command.ts'
-import { DATA_DIR, dataDirOf, wholeNumber } from './common.ts'
+import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from './common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from './limits.ts'
 import { ROW_FORMATS, type RowFormat, writeRows } from './rows.ts'
 import { Stop } from './stop.ts'
@@ -48,6 +48,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
   const ask = async (reader: LakeReader) => {
     stop.check()
+    await warnOfMissing(reader, terminal)
     stop.act = () => reader.interrupt()
     const answer = await reader.query(sql)
     await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)

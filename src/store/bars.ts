@@ -15,8 +15,9 @@ import { BarMarks } from './bar-marks.ts'
 import { appending, type Database, query } from './database.ts'
 import { duckdb } from './duckdb.ts'
 import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from './limits.ts'
-import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
-import { readableFiles, selectEveryRow } from './parquet-sql.ts'
+import { liveParts, nextSeq } from './manifest.ts'
+import { type ReadableFile, selectEveryRow } from './parquet-sql.ts'
+import type { SetAside } from './set-aside.ts'
 import { createTable, identifier, literal, MARKET_DATABASE, ROW_SEQ, relation } from './sql.ts'
 
 /** Bars as the worker is handed them. */
@@ -57,6 +58,8 @@ export interface Bars {
   readonly inLakeToMs: number
 }
 
+type LakeFiles = Pick<SetAside, 'read'>
+
 const TABLE = TABLES.bars
 const TF = BAR_NUMBERS.indexOf('tf')
 const T = BAR_NUMBERS.indexOf('t')
@@ -90,16 +93,22 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 /** Start of the youngest bar that any file holds, Unix ms; 0 for none. */
 async function youngestInLake(
   connection: DuckDBConnection,
-  pathOf: (part: ListedPart) => string,
+  files: LakeFiles,
+  nowMs: number,
 ): Promise<number> {
-  const parts = await liveParts(connection, TABLE.name)
-  const newest = parts.filter(({ date }) => date === parts.at(-1)!.date)
-  const files = readableFiles(newest, pathOf)
-  const rows = await query<{ ms: number }>(
-    connection,
-    `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectEveryRow(TABLE, files)})`,
-  )
-  return rows[0].ms
+  const newest = (await liveParts(connection, TABLE.name)).at(-1)?.date
+  const latest = (parts: readonly ReadableFile[]) =>
+    query<{ ms: number }>(
+      connection,
+      `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectEveryRow(TABLE, parts)})`,
+    )
+  const [{ ms }] = await files.read(connection, {
+    table: TABLE,
+    nowMs,
+    wanted: ({ date }) => date === newest,
+    work: latest,
+  })
+  return ms
 }
 
 /** Writes the bars `from` to `to` of what is kept. */
@@ -127,11 +136,11 @@ function appendChunk(
 }
 
 /** The bars on their way into `database`'s lake. */
-export async function openBars(database: Database, pathOf: (part: ListedPart) => string): Promise<Bars> {
+export async function openBars(database: Database, files: LakeFiles, nowMs: number): Promise<Bars> {
   const { earlierToMs, firstSeq } = await database.maintenance.run(async (connection) => {
     await connection.run(CREATE_STAGED)
     return {
-      earlierToMs: await youngestInLake(connection, pathOf),
+      earlierToMs: await youngestInLake(connection, files, nowMs),
       firstSeq: await nextSeq(connection, TABLE.name),
     }
   })
@@ -176,18 +185,19 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
     })
   }
 
-  /** Condition on a staged bar: no file and no row in memory has it. */
-  async function isMissing(connection: DuckDBConnection): Promise<string> {
+  /** Dates of staged bars that the lake may have already. */
+  async function doubtfulDates(connection: DuckDBConnection): Promise<ReadonlySet<string>> {
     const dates = await query<{ date: string }>(
       connection,
       `SELECT DISTINCT strftime(epoch_ms(t::BIGINT), '%Y-%m-%d') AS date FROM ${STAGED} WHERE doubtful = 1`,
     )
-    const wanted = new Set(dates.map(({ date }) => date))
-    const parts = wanted.size === 0 ? [] : await liveParts(connection, TABLE.name)
-    const doubtful = parts.filter(({ date }) => wanted.has(date))
-    const files = readableFiles(doubtful, pathOf)
+    return new Set(dates.map(({ date }) => date))
+  }
+
+  /** Condition on a staged bar: no file and no row in memory has it. */
+  function isMissing(parts: readonly ReadableFile[]): string {
     const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
-    if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectEveryRow(TABLE, files)})`)
+    if (parts.length > 0) known.push(`SELECT mint, tf, t FROM (${selectEveryRow(TABLE, parts)})`)
     return `doubtful = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
       WHERE known.mint = staged.mint AND known.tf = ${TF_SQL} AND known.t = epoch_ms(staged.t::BIGINT))`
   }
@@ -202,11 +212,18 @@ export async function openBars(database: Database, pathOf: (part: ListedPart) =>
       await append(connection, batches)
       const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
       const cells = TABLE.columns.map((column) => cellSql(column, nowMs)).join(', ')
-      await connection.run(
-        `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${names})
-         SELECT ${next - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
-         WHERE ${await isMissing(connection)}`,
-      )
+      const dates = await doubtfulDates(connection)
+      await files.read(connection, {
+        table: TABLE,
+        nowMs,
+        wanted: ({ date }) => dates.has(date),
+        work: (parts) =>
+          connection.run(
+            `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${names})
+             SELECT ${next - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
+             WHERE ${isMissing(parts)}`,
+          ),
+      })
       next += count
       pending = pending.slice(batches.length)
       pendingBars -= count

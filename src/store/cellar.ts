@@ -4,6 +4,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Row } from '../schema/tables.ts'
 import { type EncodedWrite, journalEntries } from './cells.ts'
+import { openFaults } from './faults.ts'
 import {
   CLOSE_TIMEOUT_MS,
   LOOKUP_TIMEOUT_MS,
@@ -13,7 +14,7 @@ import {
   WORKER_END_MS,
 } from './limits.ts'
 import type { LogLine, RequestKind, Requests, WorkerOptions } from './messages.ts'
-import type { Recovered, StoreLog } from './types.ts'
+import type { LakeTrouble, Recovered, StoreLog } from './types.ts'
 import { startWorker, unavailable, type WorkerLink } from './worker-link.ts'
 
 export interface CellarOptions extends WorkerOptions {
@@ -23,7 +24,7 @@ export interface CellarOptions extends WorkerOptions {
 }
 
 /** What a caller says itself; the rest of a request is added here. */
-type Said<K extends RequestKind> = Omit<Requests[K]['ask'], 'nowMs' | 'ackedSeq'>
+type Said<K extends RequestKind> = Omit<Requests[K]['ask'], 'nowMs' | 'monotonicMs' | 'ackedSeq'>
 
 export interface Cellar {
   readonly recovered: Recovered
@@ -32,6 +33,9 @@ export interface Cellar {
   ask<K extends RequestKind>(kind: K, said: Said<K>, timeoutMs: number): Promise<Requests[K]['answer']>
   /** Reading goes on while the store is opened anew: a look-up waits for it, up to its own time limit. */
   find(analysisId: string): Promise<Row | null>
+  /** Why nothing can be written just now; null: it can. */
+  readonly trouble: string | null
+  readonly lakeTrouble: LakeTrouble
   /** Counts the workers there have been. */
   readonly workers: number
   /** One transaction. */
@@ -40,15 +44,22 @@ export interface Cellar {
   close(): Promise<void>
 }
 
+const NOT_OPEN = 'the store cannot be opened yet'
+
 /** Opens the store in a first worker. Rejects when that fails; later failures are healed in the background. */
 export async function openCellar(options: CellarOptions): Promise<Cellar> {
   const { clock, log, commitTimeoutMs, ...settings } = options
+  const faults = openFaults(log, clock)
   let link: WorkerLink | null = null
   let ackedSeq: number | null = null
   let closing = false
   let workers = 0
   let reopening: NodeJS.Timeout | null = null
 
+  let lakeTrouble: LakeTrouble = { setAside: [], retentionHeld: null }
+  const onTrouble = (found: LakeTrouble): void => {
+    lakeTrouble = found
+  }
   const writeLog = ({ level, message, fields }: LogLine): void => log[level](fields, message)
 
   /** Look-ups that wait for the store to be open again. */
@@ -90,12 +101,13 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
   }
 
   function request<K extends RequestKind>(to: WorkerLink, kind: K, said: Said<K>, timeoutMs: number) {
-    const complete = { ...said, nowMs: Math.floor(clock.now()), ackedSeq } as unknown as Requests[K]['ask']
+    const times = { nowMs: Math.floor(clock.now()), monotonicMs: clock.monotonicMs() }
+    const complete = { ...said, ...times, ackedSeq } as unknown as Requests[K]['ask']
     return to.request(kind, complete, timeoutMs)
   }
 
   async function start(): Promise<Recovered> {
-    const started = startWorker(settings, writeLog, () => onExit(started))
+    const started = startWorker(settings, { log: writeLog, onTrouble }, () => onExit(started))
     try {
       const opened = await request(started, 'open', {}, OPEN_TIMEOUT_MS)
       ackedSeq = opened.ackedSeq
@@ -124,8 +136,9 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
       await start()
       if (closing) return await link!.end(0)
       log.info({}, 'the store is open again')
+      faults.clear(NOT_OPEN)
     } catch (error) {
-      log.error({ error: String(error) }, 'the store cannot be opened yet')
+      faults.report(NOT_OPEN, error)
       scheduleReopen()
     }
   }
@@ -156,6 +169,13 @@ export async function openCellar(options: CellarOptions): Promise<Cellar> {
     recovered,
     get workers() {
       return workers
+    },
+    get trouble() {
+      if (link === null) return faults.current[0] ?? 'the store is being opened anew'
+      return link.overdue ? 'the disk does not answer' : null
+    },
+    get lakeTrouble() {
+      return lakeTrouble
     },
     get writable() {
       return link !== null && !link.overdue

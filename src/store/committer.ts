@@ -21,6 +21,8 @@ export interface Committer {
   commit(request: CommitRequest): Promise<number>
   /** Takes back rows beyond `ackedSeq`: their callers were told that they were refused. */
   retract(ackedSeq: number): Promise<void>
+  /** Numbers rows on from the highest number there is: files may have been put on the lake's list since the opening. */
+  renumber(): Promise<void>
   /** The highest row number in the store. */
   readonly lastSeq: number
 }
@@ -94,6 +96,11 @@ export async function openCommitter(
         return lastSeq
       }),
     retract: (ackedSeq) => database.writer.run((connection) => takeBack(connection, ackedSeq)),
+    renumber: () =>
+      database.writer.run(async (connection) => {
+        lastSeq = Math.max(lastSeq, await highestSeq(connection))
+        lastKnownAtMs = Math.max(lastKnownAtMs, await latestKnownAt(connection))
+      }),
     get lastSeq() {
       return lastSeq
     },

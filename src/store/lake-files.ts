@@ -1,7 +1,8 @@
 // In: names and places of the lake's files. Out: files that are whole or not there. Never reads a row.
 // A file is written under a name that no reader's `*.parquet` matches, synced, then renamed, and its folder synced.
-import { mkdirSync } from 'node:fs'
-import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { createReadStream, mkdirSync } from 'node:fs'
+import { link, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
@@ -16,6 +17,14 @@ export interface Part extends SeqRange {
   /** YYYY-MM-DD, UTC. */
   date: string
 }
+
+/** True when every row number of `inner` is in the range of `outer`. */
+export const contains = (outer: SeqRange, inner: SeqRange): boolean =>
+  outer.first <= inner.first && inner.last <= outer.last
+
+/** True when files of one table may have rows in common. */
+export const overlaps = (a: Part, b: Part): boolean =>
+  a.date === b.date && a.first <= b.last && b.first <= a.last
 
 const SEQ_DIGITS = 15
 const PART_NAME = /^part-(\d{15})-(\d{15})\.parquet$/
@@ -61,15 +70,38 @@ export async function publish(path: string): Promise<void> {
 
 export const fileBytes = async (path: string): Promise<number> => (await stat(path)).size
 
+/** SHA-256 of a file's content, in hexadecimal. */
+export async function contentHash(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
 /** Gives a file a second name, in the place of whatever bears it. */
 export async function linkFile(path: string, to: string): Promise<void> {
   await makeFolder(dirname(to))
-  await rm(to, { force: true })
+  await removeFile(to)
   await link(path, to)
 }
 
-/** Removes a file that no list names; missing is fine. */
-export const removeFile = (path: string): Promise<void> => rm(path, { force: true })
+/** Puts what bears a name, be it a file or a folder, under another, in the place of what is there; missing is fine. */
+export async function moveFile(path: string, to: string): Promise<void> {
+  if ((await lstat(path).catch(() => null)) === null) return
+  await makeFolder(dirname(to))
+  await rm(to, { recursive: true, force: true })
+  await rename(path, to)
+  await syncPath(dirname(to))
+}
+
+/** Removes a file that no list names; missing is fine. A folder in its place is no file of ours: it is put out of the way. */
+export async function removeFile(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true })
+  } catch (error) {
+    if (!(await lstat(path)).isDirectory()) throw error
+    await rename(path, `${path}.${Date.now()}.set-aside`)
+  }
+}
 
 function noFolder(error: NodeJS.ErrnoException): string[] {
   if (error.code === 'ENOENT') return []

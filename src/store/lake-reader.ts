@@ -1,18 +1,20 @@
 // In: the data folder. Out: SQL over the lake's catalog for people, in a database of its own: read-only, no file but the
 // lake's, nothing loaded, while the server writes. Never waits for the server, never takes a lock that it wants.
 
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DuckDBConnection, DuckDBResult, StatementType } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
-import { CATALOG_FILE } from './catalog.ts'
+import { CATALOG_FILE, fillCatalog } from './catalog.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
+import type { ListedPart } from './manifest.ts'
 import { lakeFolder } from './paths.ts'
 import { type Plain, plainRows } from './plain-value.ts'
 import { literal } from './sql.ts'
+import { standingFiles } from './standing-catalog.ts'
 
 export interface LakeReaderOptions {
   dataDir: string
@@ -33,6 +35,8 @@ export interface LakeAnswer {
 
 export interface LakeReader {
   readonly connection: DuckDBConnection
+  /** Files that the catalog lists and that are not there: their rows are left out. */
+  readonly missing: readonly ListedPart[]
   /** SQL of a person: reads only. Rejects with `invalid_parameter` when it is wrong or would write. */
   query(sql: string): Promise<LakeAnswer>
   /** Ends what is running; it rejects. */
@@ -56,20 +60,49 @@ export function catalogPath(dataDir: string): string {
   if (existsSync(path)) return realpathSync(path)
   throw new ServiceError(
     'not_found',
-    `there is no lake in ${dataDir}: ${path} is missing. The server makes it when it starts`,
+    `there is no lake in ${dataDir}: ${path} is missing. The server makes it when it starts, mintlake lake catalog for files without one`,
   )
+}
+
+const identityOf = (path: string): string => {
+  const { ino, mtimeMs } = statSync(path)
+  return `${ino} ${mtimeMs}`
+}
+
+/**
+ * Attaches the catalog, or where it does not name every file as it lies in this folder, one that does: a catalog that was
+ * copied would send its readers to the files of the original. @returns what is missing.
+ */
+async function attachCatalog(
+  connection: DuckDBConnection,
+  dataDir: string,
+  spillDir: string,
+): Promise<readonly ListedPart[]> {
+  for (let attempt = 0; ; attempt++) {
+    const path = catalogPath(dataDir)
+    const identity = identityOf(path)
+    await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
+    const files = await standingFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
+    if (files.isRight) return []
+    await connection.run('DETACH lake')
+    // The server has put another in its place meanwhile, and removed files that this one lists.
+    if (files.missing.length > 0 && identityOf(path) !== identity && attempt < LAKE_REOPENINGS_MAX) continue
+    const own = join(spillDir, CATALOG_FILE)
+    await fillCatalog(files.content, Date.now(), own, files)
+    await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)
+    return files.missing
+  }
 }
 
 async function attach(
   connection: DuckDBConnection,
   { dataDir, target, spillMax }: LakeReaderOptions,
   spillDir: string,
-): Promise<void> {
-  const path = catalogPath(dataDir)
+): Promise<readonly ListedPart[]> {
   await connection.run(`SET temp_directory = ${literal(spillDir)}`)
   await connection.run(`SET max_temp_directory_size = '${spillMax ?? READER_SPILL_MAX}'`)
   await connection.run(`SET TimeZone = 'UTC'`)
-  await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
+  const missing = await attachCatalog(connection, dataDir, spillDir)
   await connection.run('USE lake')
   await connection.run(`SET allowed_directories = [${literal(`${realpathSync(lakeFolder(dataDir))}/`)}]`)
   if (target !== undefined) {
@@ -79,6 +112,7 @@ async function attach(
   }
   await connection.run('SET enable_external_access = false')
   await connection.run('SET lock_configuration = true')
+  return missing
 }
 
 /** Opens the lake for reading. Rejects with `not_found` when there is none, `store_unavailable` when it cannot be read. */
@@ -98,14 +132,16 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       instance.closeSync()
       removeSpill()
     }
+    let missing: readonly ListedPart[]
     try {
-      await attach(connection, options, spillDir)
+      missing = await attach(connection, options, spillDir)
     } catch (error) {
       close()
       throw error
     }
     return {
       connection,
+      missing,
       query: (sql) => query(connection, sql),
       interrupt: () => connection.interrupt(),
       close,
@@ -143,9 +179,10 @@ const HARMLESS: ReadonlySet<StatementType> = new Set([
   duckdb.StatementType.SET,
   duckdb.StatementType.CREATE,
 ])
-/** Space, comments and semicolons: DuckDB finds no statement in these, and says so badly. */
-const NOTHING = /^(\s|;|--[^\n]*(\n|$)|\/\*[\s\S]*?\*\/)*$/
-const EXPLAIN = /^\s*EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?/i
+/** Space, comments and semicolons: what may stand before a statement. DuckDB finds none in these alone, and says so badly. */
+const NOTHING = String.raw`^(?:\s|;|--[^\n]*(?:\n|$)|/\*[\s\S]*?\*/)*`
+const IS_NOTHING = new RegExp(`${NOTHING}$`)
+const EXPLAIN = new RegExp(String.raw`${NOTHING}EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?`, 'i')
 
 /** `EXPLAIN ANALYZE` runs what it explains: that must be harmless too. */
 async function checkExplained(connection: DuckDBConnection, sql: string): Promise<void> {
@@ -172,7 +209,7 @@ async function query(connection: DuckDBConnection, sql: string): Promise<LakeAns
 
 /** Runs every statement; the last one's rows are the answer. */
 async function start(connection: DuckDBConnection, sql: string): Promise<DuckDBResult> {
-  if (NOTHING.test(sql)) throw refuse('there is no query')
+  if (IS_NOTHING.test(sql)) throw refuse('there is no query')
   const statements = await connection.extractStatements(sql)
   for (let index = 0; ; index++) {
     const prepared = await statements.prepare(index)

@@ -100,8 +100,8 @@ export const KEPT_SEQS_DEFAULT = 65_536
 /** Rows that one transaction takes out of the store's tables, and transactions of one round. */
 export const THIN_ROWS_STEP = 8_192
 export const THIN_STEPS_MAX = 32
-/** A look-up in the lake is begun anew when a file is replaced under it, this often. */
-export const ARCHIVE_ATTEMPTS = 3
+/** A look-up in the lake is begun anew when a file is replaced or set aside under it, this often. */
+export const READ_ATTEMPTS = 8
 
 /** Readers of the lake: each its own small database in memory, that spills to disk. */
 export const READER_MEMORY_LIMIT = '512MB'
@@ -168,6 +168,15 @@ export const FINDINGS_MAX = 1_000
 export const FINDING_EXAMPLES = 3
 /** While the server writes, a finding counts once it stands so much later too: a file on its way is none. */
 export const FINDING_STANDS_MS = 2_000
+
+/** What looking at a file may use, to see whether it is whole. */
+export const FILE_CHECK_MEMORY_LIMIT = '256MB'
+/** Files that were set aside, as far as `/health` names them; beyond it they are counted. */
+export const SET_ASIDE_TOLD_MAX = 20
+/** While a fault lasts it is logged this often, with how often it came. */
+export const FAULT_LOG_EVERY_MS = 60_000
+/** The clock may run ahead of what is known of the time by this much; beyond it no date leaves the lake. */
+export const CLOCK_LEAP_MAX_MS = 24 * 3_600_000
 
 /** A label is known this long after its horizon, when the last bars of it have closed. */
 export const LABEL_DELAY_MS = 60_000

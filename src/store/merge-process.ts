@@ -4,6 +4,7 @@
 import { setPriority } from 'node:os'
 import { assert } from '../lib/assert.ts'
 import { messageOf } from '../lib/messages.ts'
+import { contentHash } from './lake-files.ts'
 import { MERGE_NICENESS } from './limits.ts'
 import type { MergeAnswer, MergeAsk } from './merger.ts'
 import { copySorted } from './sorted-copy.ts'
@@ -15,8 +16,14 @@ async function answer({ table: name, ...work }: MergeAsk): Promise<MergeAnswer> 
   try {
     const table = LAKE_TABLES.find((each) => each.name === name)
     assert(table !== undefined, 'the table of a merge is one of the lake')
+    // What was damaged must not become part of a new file, whose hash would then vouch for it.
+    for (const { path, sha256 } of work.files) {
+      const isDamaged = typeof sha256 === 'string' && (await contentHash(path)) !== sha256
+      if (isDamaged) return { ok: false, message: `${path} has other content than was written` }
+    }
     const rows = await copySorted({ table, ...work })
-    return { ok: true, rows, peakBytes: process.resourceUsage().maxRSS * KIBIBYTE }
+    const sha256 = await contentHash(work.target)
+    return { ok: true, rows, sha256, peakBytes: process.resourceUsage().maxRSS * KIBIBYTE }
   } catch (error) {
     return { ok: false, message: messageOf(error) }
   }

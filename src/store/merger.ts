@@ -9,7 +9,8 @@ import { unavailable } from './worker-link.ts'
 
 export interface MergeAsk {
   table: string
-  files: readonly ReadableFile[]
+  /** With the hash of each, where it was noted. */
+  files: readonly (ReadableFile & { sha256?: string | null })[]
   /** How many the files have. */
   rows: number
   target: string
@@ -17,10 +18,12 @@ export interface MergeAsk {
 }
 
 /** `peakBytes`: the most memory that the process has taken so far. */
-export type MergeAnswer = { ok: true; rows: number; peakBytes: number } | { ok: false; message: string }
+export type MergeAnswer = ({ ok: true } & Copied) | { ok: false; message: string }
 
 export interface Copied {
   rows: number
+  /** Of the target’s content. */
+  sha256: string
   peakBytes: number
 }
 
@@ -78,7 +81,7 @@ export function openMerger(): Merger {
     try {
       const answer = await ask(child, question)
       if (!answer.ok) throw unavailable(answer.message)
-      return { rows: answer.rows, peakBytes: answer.peakBytes }
+      return answer
     } catch (error) {
       await rest()
       throw error

@@ -15,12 +15,12 @@ import {
 import type { ListedPart } from './manifest.ts'
 import type { Merger } from './merger.ts'
 import type { CrashPoint } from './messages.ts'
-import { readableFiles } from './parquet-sql.ts'
 import { type LakeTable, mayBeReplaced } from './sql.ts'
 
 export interface Merged extends Part {
   rows: number
   bytes: number
+  sha256: string
   /** The most memory that merging has taken so far, in its own process. */
   peakBytes: number
 }
@@ -49,9 +49,12 @@ export async function mergeParts(
   const path = pathOf(merged)
   await makeFolder(dirname(path))
   const target = temporaryPath(path)
-  const files = readableFiles(parts, pathOf)
+  const files = parts.map((part) => {
+    const { schemaVersion, sha256 } = part
+    return { path: pathOf(part), schemaVersion, sha256 }
+  })
   const expected = parts.reduce((sum, part) => sum + part.rows, 0)
-  const { rows, peakBytes } = await wholeOrGone(target, () =>
+  const { rows, sha256, peakBytes } = await wholeOrGone(target, () =>
     merger.copy({ table: table.name, files, rows: expected, target, spillDir }),
   )
   if (!mayBeReplaced(table) && rows !== expected) {
@@ -62,5 +65,5 @@ export async function mergeParts(
   await syncFile(target)
   await publish(path)
   reach('merge:published')
-  return { ...merged, rows, bytes: await fileBytes(path), peakBytes }
+  return { ...merged, rows, bytes: await fileBytes(path), sha256, peakBytes }
 }

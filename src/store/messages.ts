@@ -4,7 +4,7 @@ import type { Row } from '../schema/tables.ts'
 import type { BarDelivery, BarReceipt } from './bars.ts'
 import type { JournalEntry } from './cells.ts'
 import type { RetainedDays } from './retention.ts'
-import type { LakeTableStatus, Recovered } from './types.ts'
+import type { LakeRepair, LakeTableStatus, LakeTrouble, Recovered } from './types.ts'
 
 /** Places in the lake's work where a test may have the process killed. */
 export const CRASH_POINTS = [
@@ -63,7 +63,7 @@ export interface Requests {
     ask: { entries: JournalEntry[]; nowMs: number; ackedSeq: number }
     answer: { ackedSeq: number }
   }
-  analysis: { ask: { analysisId: string }; answer: Row | null }
+  analysis: { ask: { analysisId: string; nowMs: number }; answer: Row | null }
   /** `held`: bars that are in no file yet. */
   bars: {
     ask: BarDelivery & { nowMs: number; ackedSeq: number }
@@ -72,11 +72,16 @@ export interface Requests {
   flush: { ask: { nowMs: number; ackedSeq: number }; answer: { files: number; rows: number } }
   /** Merges small files, and removes those replaced long enough ago. */
   tidy: {
-    ask: { nowMs: number; ackedSeq: number; quietMs: number }
+    ask: { nowMs: number; monotonicMs: number; ackedSeq: number; quietMs: number }
     answer: { merged: number; removed: number }
   }
+  /** Reads every file of the lake and settles what is lost. */
+  repair: { ask: { nowMs: number; ackedSeq: number }; answer: LakeRepair }
+  /** The operator says that the clock is right: dates that are over their time leave the lake. */
+  retire: { ask: { nowMs: number; monotonicMs: number; ackedSeq: number }; answer: { files: number } }
   prune: { ask: { nowMs: number }; answer: null }
-  status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[]; hasRoom: boolean } }
+  /** `noRoom`: why nothing can be written; null: it can. */
+  status: { ask: { ackedSeq: number }; answer: { lake: LakeTableStatus[]; noRoom: string | null } }
   close: { ask: { nowMs: number; ackedSeq: number }; answer: null }
 }
 
@@ -98,4 +103,5 @@ export interface LogLine {
   fields: Record<string, unknown>
 }
 
-export type FromWorker = Reply | { log: LogLine }
+/** `trouble`: what is wrong with the lake, whenever that is something else than before. */
+export type FromWorker = Reply | { log: LogLine } | { trouble: LakeTrouble }

@@ -13,7 +13,7 @@ import {
   OUTCOMES_STEPS_MAX,
   OUTCOMES_THREADS,
 } from './limits.ts'
-import { type ListedPart, liveParts, nextSeq } from './manifest.ts'
+import { nextSeq, setAsideParts } from './manifest.ts'
 import type { CrashPoint } from './messages.ts'
 import {
   CREATE_DUE,
@@ -28,7 +28,8 @@ import {
   selectFewestDone,
 } from './outcome-sql.ts'
 import { inOwnDatabase } from './own-database.ts'
-import { readableFiles, selectEveryRow } from './parquet-sql.ts'
+import { selectEveryRow } from './parquet-sql.ts'
+import type { SetAside } from './set-aside.ts'
 import { MARKET_DATABASE, ROW_SEQ } from './sql.ts'
 
 interface Due {
@@ -44,7 +45,7 @@ export interface Outcomes {
 }
 
 export interface OutcomesOptions {
-  pathOf(part: ListedPart): string
+  files: Pick<SetAside, 'read'>
   /** Where a step spills to when it needs more memory than it has. */
   spillDir: string
   reach(point: CrashPoint): void
@@ -86,20 +87,54 @@ function compute(horizon: Horizon, due: readonly Due[], bars: string, spillDir: 
   })
 }
 
+/** The dates whose bars tell what becomes of `due`, first and last. */
+function datesAround(horizon: Horizon, due: readonly Due[]): readonly [first: string, last: string] {
+  const times = due.map(({ atMs }) => atMs)
+  const looksBack = horizon === HORIZON_NAMES[0] && due.some(({ base }) => base === null)
+  const lookBackMs = looksBack ? BASE_LOOKBACK_MS : 0
+  return [utcDate(Math.min(...times) - lookBackMs), utcDate(Math.max(...times) + HORIZONS[horizon])]
+}
+
+const unknownLabel = ({ seq, base }: Due): Label => ({
+  ...(Object.fromEntries(LABEL_NUMBERS.map((name) => [name, null])) as Label),
+  seq,
+  base,
+})
+
 /** The outcomes of what `database` holds. */
-export function openOutcomes(database: Database, { pathOf, spillDir, reach }: OutcomesOptions): Outcomes {
-  /** The files that can hold a bar of what is due. */
-  async function barsOf(
+export function openOutcomes(database: Database, { files, spillDir, reach }: OutcomesOptions): Outcomes {
+  /** Dates of which bars were lost: what became of a price then is unknown, not unchanged. */
+  async function lostDates(connection: DuckDBConnection): Promise<string[]> {
+    const lost = (await setAsideParts(connection)).filter(({ rowsLost }) => rowsLost > 0)
+    return lost.filter(({ table }) => table === TABLES.bars.name).map(({ date }) => date)
+  }
+
+  /** Labels of what is due; where a bar was lost that could tell, they are unknown. */
+  async function labelsOf(
     connection: DuckDBConnection,
     horizon: Horizon,
     due: readonly Due[],
-  ): Promise<string> {
-    const times = due.map(({ atMs }) => atMs)
-    const first = utcDate(Math.min(...times) - BASE_LOOKBACK_MS)
-    const last = utcDate(Math.max(...times) + HORIZONS[horizon])
-    const parts = await liveParts(connection, TABLES.bars.name)
-    const around = parts.filter(({ date }) => first <= date && date <= last)
-    return selectEveryRow(TABLES.bars, readableFiles(around, pathOf))
+    nowMs: number,
+  ): Promise<Label[]> {
+    const [first, last] = datesAround(horizon, due)
+    return files.read(connection, {
+      table: TABLES.bars,
+      nowMs,
+      wanted: ({ date }) => first <= date && date <= last,
+      async work(parts) {
+        const lost = await lostDates(connection)
+        const isUnknown = (each: Due): boolean => {
+          const [from, to] = datesAround(horizon, [each])
+          return lost.some((date) => from <= date && date <= to)
+        }
+        const known = due.filter((each) => !isUnknown(each))
+        const labels =
+          known.length === 0
+            ? []
+            : await compute(horizon, known, selectEveryRow(TABLES.bars, parts), spillDir)
+        return [...labels, ...due.filter(isUnknown).map(unknownLabel)]
+      },
+    })
   }
 
   async function lastSeq(connection: DuckDBConnection): Promise<number> {
@@ -124,7 +159,7 @@ export function openOutcomes(database: Database, { pathOf, spillDir, reach }: Ou
   async function step(connection: DuckDBConnection, horizon: Horizon, knownToMs: number, nowMs: number) {
     const due = await query<Due>(connection, selectDue(horizon, knownToMs, OUTCOMES_STEP_ROWS))
     if (due.length === 0) return 0
-    const labels = await compute(horizon, due, await barsOf(connection, horizon, due), spillDir)
+    const labels = await labelsOf(connection, horizon, due, nowMs)
     reach('outcomes:computed')
     await record(connection, horizon, labels, nowMs)
     return labels.length

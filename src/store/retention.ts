@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../schema/tables.ts'
 import { query, transaction } from './database.ts'
 import { partPath, utcDate } from './lake-files.ts'
-import { type ListedPart, liveParts, retire } from './manifest.ts'
+import { type ListedPart, liveParts, retire, setAsideParts } from './manifest.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from './sql.ts'
 
 const DAY_MS = 86_400_000
@@ -17,40 +17,39 @@ export type RetainedDays = Partial<Record<TableName, number>>
 /** The oldest UTC date that stays. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
 
-/** Live files of dates that are over their table's time. */
-async function overdue(
+/** Files of dates that are over their table's time, those included that are set aside. */
+export async function overdueParts(
   connection: DuckDBConnection,
   days: RetainedDays,
   nowMs: number,
 ): Promise<ListedPart[]> {
   const parts: ListedPart[] = []
+  const aside = await setAsideParts(connection)
   for (const { name } of LAKE_TABLES) {
     const retained = days[name as TableName]
     if (retained === undefined) continue
     const first = firstRetainedDate(retained, nowMs)
-    parts.push(...(await liveParts(connection, name)).filter(({ date }) => date < first))
+    const all = [...(await liveParts(connection, name)), ...aside.filter(({ table }) => table === name)]
+    parts.push(...all.filter(({ date }) => date < first))
   }
   return parts
 }
 
 const noteRemovals = (connection: DuckDBConnection, paths: string, nowMs: number) =>
-  connection.run(`INSERT INTO ${REMOVALS} SELECT table_name, dt, sum(row_count), max(seq_last), epoch_ms(${nowMs})
+  connection.run(`INSERT INTO ${REMOVALS} SELECT table_name, dt, sum(coalesce(rows_lost, row_count)), max(seq_last), epoch_ms(${nowMs})
     FROM ${MANIFEST} WHERE path IN (${paths}) GROUP BY ALL`)
 
-/** Takes overdue dates off the list. @returns their files. */
-export async function retireOverdue(
+/** Takes files of overdue dates off the list. */
+export async function retireParts(
   connection: DuckDBConnection,
-  days: RetainedDays,
+  parts: readonly ListedPart[],
   nowMs: number,
-): Promise<ListedPart[]> {
-  const parts = await overdue(connection, days, nowMs)
-  if (parts.length === 0) return parts
+): Promise<void> {
   const paths = parts.map((part) => literal(partPath(part))).join(', ')
   await transaction(connection, async () => {
     await noteRemovals(connection, paths, nowMs)
     await retire(connection, parts, nowMs)
   })
-  return parts
 }
 
 /** What has left the lake of a table, because its time was over. */

@@ -9,6 +9,8 @@ import { TRIAL_BYTES } from './limits.ts'
 export interface Room {
   /** Throws `store_unavailable` unless `bytes` can be written and the reserve is left. */
   require(bytes?: number): void
+  /** Why there is no room, as a sentence. */
+  reason(bytes?: number): string
   /** False when the reserve is touched. */
   isThere(): boolean
   /** True when a small file can be written: limits that a disk does not tell of count too. */
@@ -29,15 +31,17 @@ export function openRoom(dataDir: string, reserveMb: number): Room {
 
   const isThere = (bytes = 0): boolean => reserveBytes === 0 || freeBytes(dataDir) >= reserveBytes + bytes
 
-  function require(bytes = 0): void {
-    if (isThere(bytes)) return
+  function reason(bytes = 0): string {
     const [free, needed] = [freeBytes(dataDir), reserveBytes + bytes].map((each) =>
       Math.round(each / MEGABYTE),
     )
-    throw new ServiceError(
-      'store_unavailable',
-      `the disk has ${free} MB left of the ${needed} MB that are needed`,
-    )
+    return isThere(bytes)
+      ? `nothing can be written to ${dataDir}: its disk or a quota is full`
+      : `the disk has ${free} MB left of the ${needed} MB that are needed`
+  }
+
+  function require(bytes = 0): void {
+    if (!isThere(bytes)) throw new ServiceError('store_unavailable', reason(bytes))
   }
 
   async function tryToWrite(): Promise<boolean> {
@@ -58,5 +62,5 @@ export function openRoom(dataDir: string, reserveMb: number): Room {
     }
   }
 
-  return { require, isThere, tryToWrite }
+  return { require, reason, isThere, tryToWrite }
 }

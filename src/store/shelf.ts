@@ -3,7 +3,7 @@
 // `lake/<table>/*/*.parquet` matches. So a file that was replaced is gone from the folders at once, and yet stays for
 // readers who have begun with the catalog. Where the disk has no hard links there is one place, and replaced files
 // stay visible until they are removed. Never decides what is live.
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   fileBytes,
@@ -21,6 +21,8 @@ export interface Shelf {
   readonly hasLinks: boolean
   /** Absolute path of a file. */
   pathOf(part: Part): string
+  /** The second name, where folders are listed. */
+  shownAt(part: Part): string
   /** Every file of a table that lies here, listed or not. */
   listing(table: string): Promise<LakeListing>
   /** Shows live files to those who list folders. */
@@ -52,8 +54,11 @@ async function canLink(root: string): Promise<boolean> {
   }
 }
 
-const sameFile = async (a: string, b: string): Promise<boolean> =>
-  (await fileBytes(a).catch(() => -1)) === (await fileBytes(b).catch(() => -2))
+/** Two names of one file. A copy of the folder has two files in their place, of which one may be damaged. */
+async function sameFile(a: string, b: string): Promise<boolean> {
+  const [one, other] = await Promise.all([a, b].map((path) => stat(path).catch(() => null)))
+  return one !== null && other !== null && one.ino === other.ino && one.dev === other.dev
+}
 
 /** Where files lie, for those who only look. */
 export interface ShelfView {
@@ -115,6 +120,7 @@ export async function openShelf(lakeDir: string): Promise<Shelf> {
   return {
     hasLinks,
     pathOf,
+    shownAt,
     async listing(table) {
       if (hasLinks) await adopt((await listTable(lakeDir, table)).parts)
       return listTable(root, table)

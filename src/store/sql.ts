@@ -57,6 +57,8 @@ export const CREATE_JOURNAL_MARK = [
 
 /** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
 export const MANIFEST = 'lake_files'
+/** The time that the store knows of; see clock-guard.ts. */
+export const CLOCK_KNOWN = 'clock_known'
 /** Dates that left the lake for good, by table; see retention.ts. */
 export const REMOVALS = 'lake_removals'
 export const CREATE_MANIFEST = [
@@ -65,9 +67,18 @@ export const CREATE_MANIFEST = [
     seq_last BIGINT NOT NULL, row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, written_at TIMESTAMP NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${REMOVALS} (table_name VARCHAR NOT NULL, dt DATE NOT NULL, row_count BIGINT NOT NULL,
     seq_last BIGINT NOT NULL, removed_at TIMESTAMP NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS ${CLOCK_KNOWN} (known_ms BIGINT NOT NULL)`,
   // Added since: a file of before has the first schema and is live.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,
+  // What the bytes of the file hash to; NULL: written before this was noted.
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS sha256 VARCHAR`,
+  // A file that is gone or damaged: since when and why, how many of its rows are in no other file, and when an operator
+  // took note of the loss.
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS set_aside_at TIMESTAMP`,
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS set_aside_reason VARCHAR`,
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS rows_lost BIGINT`,
+  `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS settled_at TIMESTAMP`,
 ]
 
 /** Cells as JavaScript wants them: TIMESTAMP as Unix ms, whole numbers as doubles. */

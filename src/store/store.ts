@@ -7,6 +7,7 @@ import type { Write } from '../schema/tables.ts'
 import { openBarLane } from './bar-lane.ts'
 import { type Cellar, openCellar } from './cellar.ts'
 import { encodeWrite } from './cells.ts'
+import { openFaults } from './faults.ts'
 import { type Gatherer, gatherer } from './gather.ts'
 import {
   BARS_FLUSH_ROWS,
@@ -23,13 +24,14 @@ import {
   KEPT_SEQS_DEFAULT,
   LAKE_GRACE_MS_DEFAULT,
   PRUNE_EVERY_MS,
+  SET_ASIDE_TOLD_MAX,
   STATUS_TIMEOUT_MS,
 } from './limits.ts'
 import type { CrashPoint } from './messages.ts'
 import { databaseLogPath, databasePath, journalLogPath, journalPath } from './paths.ts'
 import { type Repeating, repeating } from './repeating.ts'
 import type { RetainedDays } from './retention.ts'
-import type { LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
+import type { LakeLosses, LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
 import { unavailable } from './worker-link.ts'
 
 export interface StoreOptions {
@@ -114,12 +116,31 @@ export async function openStore(options: StoreOptions): Promise<StoreDoor> {
 function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor {
   const queue: Gatherer = gatherer(cellar.commit, options.gatherMs ?? GATHER_MS)
   let lastLake: LakeTableStatus[] = []
-  let hasRoom = true
+  let noRoom: string | null = null
   let closed: Promise<void> | null = null
 
-  const flushLake = async (): Promise<void> => void (await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS))
-  const tidyLake = () =>
-    cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS)
+  const faults = openFaults(options.log, options.clock)
+
+  /** A chore that is told of when it fails and when it works again. */
+  function watched<Result>(what: string, chore: () => Promise<Result>): () => Promise<Result> {
+    return async () => {
+      try {
+        const result = await chore()
+        faults.clear(what)
+        return result
+      } catch (error) {
+        faults.report(what, error)
+        throw error
+      }
+    }
+  }
+
+  const flushLake = watched('the lake could not be written; trying again', async () => {
+    await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS)
+  })
+  const tidyLake = watched('the lake could not be tidied; trying again', () =>
+    cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS),
+  )
   const bars = openBarLane({
     log: options.log,
     workers: () => cellar.workers,
@@ -129,16 +150,15 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
       return receipt
     },
   })
-  const prune = async (): Promise<void> => void (await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS))
-  const complain = (what: string) => (error: unknown) => options.log.warn({ error: String(error) }, what)
+  const prune = watched('old rows could not be pruned; trying again', async () => {
+    await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS)
+  })
+  // A failure is told of where it happens.
+  const isTold = (): void => {}
   const chores: Repeating[] = [
-    repeating(flushLake, options.lakeFlushMs, complain('the lake could not be written; trying again')),
-    repeating(
-      async () => void (await tidyLake()),
-      options.lakeTidyMs ?? 0,
-      complain('the lake could not be tidied; trying again'),
-    ),
-    repeating(prune, PRUNE_EVERY_MS, complain('old rows could not be pruned; trying again')),
+    repeating(flushLake, options.lakeFlushMs, isTold),
+    repeating(async () => void (await tidyLake()), options.lakeTidyMs ?? 0, isTold),
+    repeating(prune, PRUNE_EVERY_MS, isTold),
   ]
 
   /** Bars may come faster than the lake is written: they must not pile up in memory. */
@@ -146,7 +166,7 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
   async function flushForBars(): Promise<void> {
     if (isFlushing) return
     isFlushing = true
-    await flushLake().catch(complain('the lake could not be written; trying again'))
+    await flushLake().catch(isTold)
     isFlushing = false
   }
 
@@ -158,17 +178,38 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     if (encoded.length > 0) await queue.add(encoded)
   }
 
+  /** Why the store does less than it should; empty: it does not. */
+  function reasons(): string[] {
+    const { setAside, retentionHeld } = cellar.lakeTrouble
+    return [
+      ...(cellar.trouble === null ? [] : [cellar.trouble]),
+      ...(noRoom === null ? [] : [noRoom]),
+      ...faults.current,
+      ...(retentionHeld === null ? [] : [retentionHeld]),
+      ...(setAside.length === 0
+        ? []
+        : [`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`]),
+    ]
+  }
+
+  function lakeLosses(): LakeLosses {
+    const { setAside } = cellar.lakeTrouble
+    const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
+    return { files: setAside.length, rowsLost, first: setAside.slice(0, SET_ASIDE_TOLD_MAX) }
+  }
+
   async function status() {
     try {
       const answer = await cellar.ask('status', {}, STATUS_TIMEOUT_MS)
       lastLake = answer.lake
-      hasRoom = answer.hasRoom
+      noRoom = answer.noRoom
     } catch {
       // Health is asked for when things go wrong: the last figures stand, and `healthy` says how far to trust them.
     }
     const paths = [databasePath, databaseLogPath, journalPath, journalLogPath].map((path) => path(dataDir))
     const databaseBytes = paths.reduce((bytes, path) => bytes + sizeOf(path), 0)
-    return { healthy: cellar.writable && hasRoom, lake: lastLake, databaseBytes }
+    const healthy = cellar.writable && noRoom === null
+    return { healthy, reasons: reasons(), lake: lastLake, databaseBytes, setAside: lakeLosses() }
   }
 
   async function shut(): Promise<void> {
@@ -186,6 +227,9 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     analysis: (analysisId) => cellar.find(analysisId),
     flushLake,
     tidyLake,
+    retireLake: () => cellar.ask('retire', {}, HOUSEKEEPING_TIMEOUT_MS),
+    repairLake: () => cellar.ask('repair', {}, HOUSEKEEPING_TIMEOUT_MS),
+    lakeLosses,
     status,
     close() {
       closed ??= shut()

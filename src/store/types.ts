@@ -31,6 +31,43 @@ export interface LakeTableStatus {
   backlog: number
 }
 
+/** A file of the lake that is gone or damaged, and that readers are kept from. */
+export interface SetAsideFile {
+  table: string
+  /** YYYY-MM-DD, UTC. */
+  date: string
+  /** Below the lake's folder. */
+  path: string
+  reason: string
+  /** Rows of it that no other file has. */
+  rowsLost: number
+  sinceMs: number
+}
+
+/** What is wrong with the lake. */
+export interface LakeTrouble {
+  setAside: readonly SetAsideFile[]
+  /** Why no date leaves the lake, though its time is over; null: dates leave. */
+  retentionHeld: string | null
+}
+
+/** What is missing of the lake. */
+export interface LakeLosses {
+  files: number
+  rowsLost: number
+  /** Some of the files, by name. */
+  first: readonly SetAsideFile[]
+}
+
+/** What a repair of the lake did. Paths are below the lake's folder. */
+export interface LakeRepair {
+  filesChecked: number
+  /** Files that had been set aside and are whole again. */
+  takenBack: readonly string[]
+  /** Files whose loss is settled by this. */
+  lost: readonly SetAsideFile[]
+}
+
 /** Where closed bars go. Nobody waits for them: a kill loses those of the last seconds, between two flushes. */
 export interface BarDoor {
   /** Takes a bar; beyond the bound it is dropped and counted. A bar that comes again is written once. */
@@ -54,7 +91,20 @@ export interface StoreDoor {
   flushLake(): Promise<void>
   /** Merges small files of the lake and removes those replaced before the grace. */
   tidyLake(): Promise<{ merged: number; removed: number }>
-  status(): Promise<{ healthy: boolean; lake: LakeTableStatus[]; databaseBytes: number }>
+  /** Reads every file of the lake, sets damaged ones aside, takes back whole ones, and settles what is lost. */
+  repairLake(): Promise<LakeRepair>
+  /** The operator says that the clock is right: dates that are over their time leave the lake. */
+  retireLake(): Promise<{ files: number }>
+  /** Files of the lake that are gone or damaged, as far as it is known now. */
+  lakeLosses(): LakeLosses
+  /** `reasons`: why the store does less than it should, as sentences. */
+  status(): Promise<{
+    healthy: boolean
+    reasons: string[]
+    lake: LakeTableStatus[]
+    databaseBytes: number
+    setAside: LakeLosses
+  }>
   /** Flushes, checkpoints and closes. */
   close(): Promise<void>
 }

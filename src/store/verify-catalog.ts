@@ -1,6 +1,7 @@
 // In: the catalog that readers attach, and the files that the store says are live. Out: where the two differ. Never
 // looks at a file.
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { type CataloguedPart, cataloguedParts } from './catalog-list.ts'
 import { query } from './database.ts'
 import { type Part, partPath } from './lake-files.ts'
 import type { ListedPart } from './manifest.ts'
@@ -10,26 +11,14 @@ import type { ListedTable, Look } from './verify-files.ts'
 /** The name under which the catalog is attached. */
 export const CATALOG = 'lake'
 
-interface CataloguedPart extends ListedPart {
-  path: string
-}
-
-const cataloguedParts = (connection: DuckDBConnection, table: LakeTable): Promise<CataloguedPart[]> =>
-  query<CataloguedPart>(
-    connection,
-    `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, row_seq_first::DOUBLE AS first,
-       row_seq_last::DOUBLE AS last, rows::DOUBLE AS rows, bytes::DOUBLE AS bytes, schema_version AS "schemaVersion",
-       epoch_ms(written_at)::DOUBLE AS "writtenAtMs"
-     FROM ${CATALOG}.lake_files WHERE table_name = $table ORDER BY dt, row_seq_first, row_seq_last`,
-    { table: table.name },
-  )
-
 /** The files of every table as the catalog lists them. */
 export async function cataloguedTables(connection: DuckDBConnection): Promise<ListedTable[]> {
-  const tables: ListedTable[] = []
-  for (const table of LAKE_TABLES)
-    tables.push({ table, parts: await cataloguedParts(connection, table), replaced: null })
-  return tables
+  const parts = await cataloguedParts(connection, CATALOG)
+  return LAKE_TABLES.map((table) => ({
+    table,
+    parts: parts.filter((part) => part.table === table.name),
+    replaced: null,
+  }))
 }
 
 /** Paths that a view reads, as they stand in its text. */
@@ -75,8 +64,9 @@ function checkPart(look: Look, live: ListedPart, listed: CataloguedPart): void {
 export async function verifyCatalog(look: Look, live: readonly ListedTable[]): Promise<void> {
   const { connection, findings } = look
   const nameOf = (part: Part): string => partPath(part)
+  const all = await cataloguedParts(connection, CATALOG)
   for (const { table, parts } of live) {
-    const catalogued = await cataloguedParts(connection, table)
+    const catalogued = all.filter((part) => part.table === table.name)
     await checkView(look, table, catalogued)
     const listed = new Map(catalogued.map((part) => [nameOf(part), part]))
     for (const part of parts) {

@@ -1,19 +1,17 @@
 // In: the files that a list says the lake has. Out: which of them are whole, and what is wrong with the others and with
 // the names they bear. Reads every byte of them. Never writes one.
 
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../lib/messages.ts'
-import { LAKE_SCHEMA_VERSION } from '../schema/tables.ts'
 import { query } from './database.ts'
+import { hashFault, isOfTheLooker, scanOf, schemaFault, sizeFault } from './file-check.ts'
 import type { Findings } from './findings.ts'
-import { lookAtTable, type Part, partPath } from './lake-files.ts'
+import { contentHash, lookAtTable, type Part, partPath } from './lake-files.ts'
 import type { ListedPart } from './manifest.ts'
 import type { ShelfView } from './shelf.ts'
-import { identifier, type LakeTable, literal } from './sql.ts'
+import { identifier, type LakeTable } from './sql.ts'
 
 /** One look at the lake. */
 export interface Look {
@@ -38,42 +36,7 @@ export interface ListedTable {
   replaced: ReadonlySet<string> | null
 }
 
-const scanOf = (path: string): string => `read_parquet(${literal(path)}, hive_partitioning=false)`
-
-/** A failure that says nothing of what is looked at. */
-export const isOfTheLooker = (error: unknown): boolean =>
-  /^(INTERRUPT|Out of Memory) Error/i.test(firstLineOf(error))
-
 const statOf = (path: string) => stat(path).catch(() => null)
-
-async function contentHash(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk)
-  return hash.digest('hex')
-}
-
-/** What is wrong with the columns of a file; null where nothing is. */
-function schemaFault(
-  { columns }: LakeTable,
-  version: number,
-  found: readonly { name: string; type: string }[],
-): string | null {
-  if (version > LAKE_SCHEMA_VERSION)
-    return `has schema version ${version}, younger than this program’s ${LAKE_SCHEMA_VERSION}`
-  const types = new Map<string, string>(columns.map(({ name, type }) => [name, type]))
-  for (const { name, type } of found) {
-    const expected = types.get(name)
-    if (expected === undefined) return `has a column ${name} that its table has not`
-    if (expected !== type) return `has ${name} as ${type}, not ${expected}`
-  }
-  // An older file lacks the columns that came after it.
-  if (version < LAKE_SCHEMA_VERSION) return null
-  const missing = columns.find(({ name }) => !found.some((column) => column.name === name))
-  if (missing !== undefined) return `lacks the column ${missing.name}`
-  return columns.some(({ name }, index) => found[index].name !== name)
-    ? 'has its columns in another order'
-    : null
-}
 
 /** Reads a file to its end. @throws when it cannot be read */
 async function contentFault(
@@ -82,11 +45,7 @@ async function contentFault(
   part: ListedPart,
   path: string,
 ): Promise<string | null> {
-  const columns = await query<{ name: string; type: string }>(
-    connection,
-    `SELECT column_name AS name, column_type AS type FROM (DESCRIBE SELECT * FROM ${scanOf(path)})`,
-  )
-  const fault = schemaFault(table, part.schemaVersion, columns)
+  const fault = await schemaFault(connection, table, part.schemaVersion, path)
   if (fault !== null) return fault
   const date = `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
   // The hash is of every column: each page is read and unpacked.
@@ -105,11 +64,12 @@ async function fileFault(
   part: ListedPart,
   path: string,
 ): Promise<string | null> {
-  const found = await statOf(path)
-  if (found === null) return 'is listed and not there'
-  if (found.size !== part.bytes) return `has ${found.size} bytes, not the ${part.bytes} listed`
   try {
-    return await contentFault(connection, table, part, path)
+    return (
+      (await sizeFault(part, path)) ??
+      (await contentFault(connection, table, part, path)) ??
+      (await hashFault(part, path))
+    )
   } catch (error) {
     if (isOfTheLooker(error)) throw error
     return `cannot be read: ${firstLineOf(error)}`

@@ -7,7 +7,7 @@ import { query } from './database.ts'
 import { counted } from './findings.ts'
 import { journalRows, WAITING } from './journal.ts'
 import { FINDING_EXAMPLES } from './limits.ts'
-import { type ListedPart, nextSeq } from './manifest.ts'
+import { type ListedPart, nextSeq, type SetAsidePart } from './manifest.ts'
 import { readableFiles, selectEveryRow } from './parquet-sql.ts'
 import { isRetained, type Removed, removedOf } from './retention.ts'
 import {
@@ -26,7 +26,9 @@ export interface ReadableTable {
   table: LakeTable
   parts: readonly ListedPart[]
   listed: readonly ListedPart[]
-  /** Every listed file can be read. */
+  /** Files of the lake that are gone or damaged. */
+  losses: readonly SetAsidePart[]
+  /** Every listed file can be read, and none of the table is lost. */
   isWhole: boolean
 }
 
@@ -76,11 +78,17 @@ export async function checkTwice(look: Look, readable: ReadableTable): Promise<v
 }
 
 /** Row numbers that no live file covers, though the store says that they were written. */
-function checkGaps(look: Look, { table, listed }: ReadableTable, flushedSeq: number, removed: Removed): void {
+function checkGaps(
+  look: Look,
+  { table, listed, losses }: ReadableTable,
+  flushedSeq: number,
+  removed: Removed,
+): void {
   const { findings } = look
   // What left for its age leaves gaps: which ones is known of its end alone.
   let covered = removed.lastSeq
-  for (const { first, last } of [...listed].sort((a, b) => a.first - b.first)) {
+  const known = [...listed, ...losses.filter((part) => part.table === table.name)]
+  for (const { first, last } of known.sort((a, b) => a.first - b.first)) {
     if (first > covered + 1)
       findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${first - 1}`)
     covered = Math.max(covered, last)

@@ -10,16 +10,19 @@ import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { firstLineOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { CATALOG_FILE } from './catalog.ts'
+import { type CataloguedLoss, cataloguedLosses } from './catalog-list.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder } from './duckdb.ts'
-import { type Finding, Findings } from './findings.ts'
+import { isOfTheLooker } from './file-check.ts'
+import { counted, type Finding, Findings } from './findings.ts'
+import { partPath } from './lake-files.ts'
 import { isOutdated } from './lake-reader.ts'
 import { FINDING_STANDS_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from './limits.ts'
-import { knownPaths, liveParts } from './manifest.ts'
+import { knownPaths, liveParts, type SetAsidePart, setAsideParts } from './manifest.ts'
 import { databasePath, journalPath, lakeFolder } from './paths.ts'
 import { viewShelf } from './shelf.ts'
 import { CREATE_JOURNAL, JOURNAL_DATABASE, LAKE_TABLES, literal } from './sql.ts'
 import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
-import { isOfTheLooker, type ListedTable, type Look, verifyFiles } from './verify-files.ts'
+import { type ListedTable, type Look, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
 import { verifyOutcomes } from './verify-outcomes.ts'
 import { checkRefused, checkTwice, type ReadableTable, verifyAgainstStore } from './verify-rows.ts'
@@ -139,6 +142,19 @@ async function attachCatalog({ connection, lakeDir, findings }: Look): Promise<b
   }
 }
 
+/** Files that are gone or damaged and known to be: a finding until `lake repair` settles it, a note from then on. */
+function tellLosses({ findings }: Look, losses: readonly CataloguedLoss[]): void {
+  for (const { table, path, reason, rowsLost, setAsideAtMs, settledAtMs } of losses) {
+    const since = new Date(setAsideAtMs).toISOString()
+    const what = `${reason}; set aside since ${since}, ${counted(rowsLost, 'row')} missing`
+    if (settledAtMs === null) findings.add(table, path, `${what}: see mintlake lake repair`)
+    else findings.notes.push(`${path}: ${what}, settled`)
+  }
+}
+
+const ofStore = async (connection: DuckDBConnection): Promise<CataloguedLoss[]> =>
+  (await setAsideParts(connection)).map((part) => ({ ...part, path: partPath(part) }))
+
 async function liveTables(connection: DuckDBConnection): Promise<ListedTable[]> {
   const tables: ListedTable[] = []
   for (const table of LAKE_TABLES) {
@@ -148,7 +164,11 @@ async function liveTables(connection: DuckDBConnection): Promise<ListedTable[]> 
   return tables
 }
 
-async function readableTables(look: Look, listed: readonly ListedTable[]): Promise<ReadableTable[]> {
+async function readableTables(
+  look: Look,
+  listed: readonly ListedTable[],
+  losses: readonly SetAsidePart[],
+): Promise<ReadableTable[]> {
   const readable: ReadableTable[] = []
   for (const each of listed) {
     const parts = await verifyFiles(look, each)
@@ -156,7 +176,8 @@ async function readableTables(look: Look, listed: readonly ListedTable[]): Promi
       table: each.table,
       parts,
       listed: each.parts,
-      isWhole: parts.length === each.parts.length,
+      isWhole: parts.length === each.parts.length && !losses.some(({ table }) => table === each.table.name),
+      losses,
     })
   }
   for (const each of readable) {
@@ -175,6 +196,12 @@ async function readableTables(look: Look, listed: readonly ListedTable[]): Promi
 /** Tables or columns are not there that this program has. */
 const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(firstLineOf(error))
 
+function olderStore(error: unknown): never {
+  if (!isOlder(error)) throw error
+  const sentence = 'the store is of an older version: start the server on it once, then verify again'
+  throw new ServiceError('store_unavailable', `${sentence} (${firstLineOf(error)})`)
+}
+
 async function checkAgainstStore(look: Look, readable: readonly ReadableTable[], nowMs: number) {
   const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
   try {
@@ -188,15 +215,13 @@ async function checkAgainstStore(look: Look, readable: readonly ReadableTable[],
     look.enter('outcomes')
     await verifyOutcomes(look, tableOf('training'), tableOf('outcomes'))
   } catch (error) {
-    if (!isOlder(error)) throw error
-    const sentence = 'the store is of an older version: start the server on it once, then verify again'
-    throw new ServiceError('store_unavailable', `${sentence} (${firstLineOf(error)})`)
+    olderStore(error)
   }
 }
 
 /** What is to be checked: the live files by the store, or by the catalog where the store cannot be had. */
 async function listedTables({ connection, isStill }: Look, hasCatalog: boolean): Promise<ListedTable[]> {
-  if (isStill) return liveTables(connection)
+  if (isStill) return liveTables(connection).catch(olderStore)
   return hasCatalog ? cataloguedTables(connection) : []
 }
 
@@ -218,7 +243,10 @@ async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verifi
     const hasCatalog = await attachCatalog(look)
     const listed = await listedTables(look, hasCatalog)
     if (hasCatalog) await verifyCatalog(look, listed)
-    const readable = await readableTables(look, listed)
+    const losses = isStill ? await setAsideParts(connection) : []
+    if (isStill) tellLosses(look, await ofStore(connection))
+    else if (hasCatalog) tellLosses(look, await cataloguedLosses(connection, CATALOG))
+    const readable = await readableTables(look, listed, losses)
     if (isStill) await checkAgainstStore(look, readable, options.nowMs)
     const parts = listed.flatMap((each) => each.parts)
     return {

@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { type ErrorExtra, ServiceError } from '../schema/errors.ts'
 import { RETRY_AFTER_S } from './limits.ts'
 import type { FromWorker, LogLine, Reply, RequestKind, Requests, WorkerOptions } from './messages.ts'
+import type { LakeTrouble } from './types.ts'
 
 export interface WorkerLink {
   request<K extends RequestKind>(
@@ -36,7 +37,7 @@ const endUnseen = (kind: RequestKind): ErrorExtra => (kind === 'commit' ? { mayB
 /** Starts the worker. `onExit` is called once, when it has ended for any reason. */
 export function startWorker(
   options: WorkerOptions,
-  log: (line: LogLine) => void,
+  told: { log(line: LogLine): void; onTrouble(trouble: LakeTrouble): void },
   onExit: () => void,
 ): WorkerLink {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: options, execArgv: [] })
@@ -68,11 +69,12 @@ export function startWorker(
   }
 
   worker.on('message', (message: FromWorker) => {
-    if ('log' in message) log(message.log)
+    if ('log' in message) told.log(message.log)
+    else if ('trouble' in message) told.onTrouble(message.trouble)
     else settle(message)
   })
   worker.on('error', (error) => {
-    log({ level: 'error', message: 'the store’s worker crashed', fields: { error: String(error) } })
+    told.log({ level: 'error', message: 'the store’s worker crashed', fields: { error: String(error) } })
   })
   const exited = new Promise<void>((resolve) => {
     worker.on('exit', () => {

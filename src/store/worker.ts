@@ -128,14 +128,16 @@ const handlers: Handlers = {
     const journal = openJournal(database, { log, reach, checkpointLogBytes: options.checkpointLogBytes })
     await tidyUp(committer, journal, ackedSeq)
     const { dataDir, lakeGraceMs, retainDays, diskReserveMb } = options
-    const lakeOptions = { dataDir, graceMs: lakeGraceMs, retainDays, diskReserveMb, reach, log }
-    const lake = await openLake(database, lakeOptions)
-    const archive = openArchive(database.archive, lake.pathOf)
-    const upToSeq = ackedSeq ?? committer.lastSeq
-    await catchUp(lake, upToSeq, nowMs)
-    const bars = await openBars(database, lake.pathOf)
+    const lake = await openLake(database, {
+      ...{ dataDir, graceMs: lakeGraceMs, retainDays, diskReserveMb, reach, log },
+      onTrouble: (trouble) => post({ trouble }),
+    })
+    const archive = openArchive(database.archive, lake.files)
+    await catchUp(lake, ackedSeq ?? committer.lastSeq, nowMs)
+    await committer.renumber()
+    const bars = await openBars(database, lake.files, nowMs)
     const outcomes = openOutcomes(database, {
-      pathOf: lake.pathOf,
+      files: lake.files,
       spillDir: join(spillFolder(dataDir), 'outcomes'),
       reach,
     })
@@ -143,7 +145,7 @@ const handlers: Handlers = {
     const recovered = await database.reader.run((connection) =>
       recover(connection, nowMs, options.cooldownMs),
     )
-    return { recovered, ackedSeq: upToSeq }
+    return { recovered, ackedSeq: ackedSeq ?? committer.lastSeq }
   },
   async commit(ask) {
     const { committer, journal } = opened()
@@ -153,10 +155,10 @@ const handlers: Handlers = {
     spreadWhenMany(journal, ask.ackedSeq, rowsOf(ask.entries))
     return { ackedSeq }
   },
-  async analysis({ analysisId }) {
+  async analysis({ analysisId, nowMs }) {
     const { archive, database } = opened()
     const stored = await database.reader.run((connection) => findAnalysis(connection, analysisId))
-    return stored ?? archive.find(analysisId)
+    return stored ?? archive.find(analysisId, nowMs)
   },
   async bars(delivery) {
     const { bars } = opened()
@@ -176,7 +178,11 @@ const handlers: Handlers = {
     )
     return flushed
   },
-  tidy: ({ nowMs, quietMs }) => opened().lake.tidy(nowMs, quietMs),
+  tidy: ({ nowMs, monotonicMs, quietMs }) => opened().lake.tidy({ wallMs: nowMs, monotonicMs }, quietMs),
+  repair: ({ nowMs }) => opened().lake.repair(nowMs),
+  async retire({ nowMs, monotonicMs }) {
+    return { files: await opened().lake.retire({ wallMs: nowMs, monotonicMs }) }
+  },
   async prune({ nowMs }) {
     await opened().database.maintenance.run((connection) => prune(connection, nowMs, options.cooldownMs))
     return null
@@ -186,7 +192,7 @@ const handlers: Handlers = {
     const { bars, lake } = opened()
     const tables = await lake.status(ackedSeq)
     const withBars = tables.map((each) => (each.table === 'bars' ? { ...each, backlog: bars.held } : each))
-    return { lake: withBars, hasRoom: !foundFull }
+    return { lake: withBars, noRoom: foundFull ? room.reason() : null }
   },
   async close({ nowMs, ackedSeq }) {
     const { bars, database, committer, journal, lake } = opened()
@@ -248,7 +254,7 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     if (kind === 'commit' && isFullError(error)) foundFull = true
     post({ id, ok: false, code, message })
     // A lake that cannot be written leaves the database as it was: the next flush tries again. So does a full disk.
-    const isHarmless = kind === 'flush' || kind === 'tidy' || isFullError(error)
+    const isHarmless = kind === 'flush' || kind === 'tidy' || kind === 'repair' || isFullError(error)
     if (isHarmless ? isFatalError(error) : isWorldError(error)) await fail(error)
   }
 }

@@ -171,8 +171,10 @@ describe('a file', () => {
       mkdirSync(folder)
       const path = join(folder, 'training')
       writeFileSync(path, 'older')
-      const { code, said } = await mintlake(['--format', format, '--out', path], undefined, (act) =>
-        setImmediate(act),
+      const { code, said } = await mintlake(
+        ['--format', format, '--out', path, '--overwrite'],
+        undefined,
+        (act) => setImmediate(act),
       )
       expect(said).toBe('mintlake: interrupted\n')
       expect(code).toBe(EXIT.interrupted)
@@ -180,6 +182,20 @@ describe('a file', () => {
       expect(readFileSync(path, 'utf8')).toBe('older')
     },
   )
+
+  it('that is there already is replaced only where that is asked for', async () => {
+    const folder = join(out, 'there')
+    mkdirSync(folder)
+    const path = join(folder, 'training.csv')
+    writeFileSync(path, 'older')
+    const refused = await mintlake(['--format', 'csv', '--out', path])
+    expect(refused.code).toBe(EXIT.usage)
+    expect(refused.said).toContain('is there already; --overwrite replaces it')
+    expect(readFileSync(path, 'utf8')).toBe('older')
+    expect((await mintlake(['--format', 'csv', '--out', path, '--overwrite'])).code).toBe(EXIT.done)
+    expect(readFileSync(path, 'utf8')).toContain('analysis_id')
+    expect(readdirSync(folder)).toEqual(['training.csv'])
+  })
 
   it('that cannot be written is an error, and leaves nothing', async () => {
     const { code, said } = await mintlake(['--out', join(out, 'nowhere', 'training.parquet')])

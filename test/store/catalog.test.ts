@@ -1,5 +1,5 @@
 // In: a lake that is written, merged and cleared while it is read. Out: proof of what a reader of the catalog sees.
-import { readdirSync, renameSync, statSync, truncateSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -212,7 +212,16 @@ test('files of an older schema are NULL in the columns that they lack, read alon
     { note: 'word' },
   ])
   const part = (first: number, { schemaVersion }: typeof older) => ({
-    ...{ table: 'xp_ledger', date: '2025-06-01', first, last: first, rows: 1, bytes: 1, writtenAtMs: 0 },
+    ...{
+      table: 'xp_ledger',
+      date: '2025-06-01',
+      first,
+      last: first,
+      rows: 1,
+      bytes: 1,
+      sha256: null,
+      writtenAtMs: 0,
+    },
     schemaVersion,
   })
   const paths = new Map([
@@ -237,9 +246,11 @@ test('files of an older schema are NULL in the columns that they lack, read alon
 
 test('a table that cannot be merged leaves the others to be merged', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
-  const broken = join(folder, 'lake/.files/training', held().map(String).sort()[1])
-  truncateSync(broken, statSync(broken).size - 10)
-  await expect(store.tidyLake()).rejects.toThrow(/parquet/i)
+  // A folder where the merged file of the first date is to be written.
+  const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)
+  const last = ofDate.at(-1)!.slice(-'000000000000001.parquet'.length)
+  mkdirSync(join(folder, 'lake/.files/training', `${ofDate[0].slice(0, -last.length)}${last}.tmp`))
+  await expect(store.tidyLake()).rejects.toThrow(/directory/i)
   const [ledger] = await read(
     'SELECT count(*)::INT AS rows, (SELECT count(*)::INT FROM lake.lake_files ' +
       `WHERE table_name = 'xp_ledger') AS files FROM lake.xp_ledger`,

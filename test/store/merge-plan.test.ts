@@ -8,7 +8,8 @@ let seq = 0
 function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart {
   const first = seq + 1
   seq += rows
-  return { table: 'training', date, first, last: seq, rows, bytes: rows * 100, schemaVersion: 1, writtenAtMs }
+  const figures = { rows, bytes: rows * 100, sha256: null, schemaVersion: 1, writtenAtMs }
+  return { table: 'training', date, first, last: seq, ...figures }
 }
 const files = (count: number, rows: number, date?: string) =>
   Array.from({ length: count }, () => file(rows, date))

@@ -6,7 +6,7 @@ import { firstRetainedDate } from '../../src/store/retention.ts'
 import { literal } from '../../src/store/sql.ts'
 import type { StoreDoor } from '../../src/store/types.ts'
 import { verifyLake } from '../../src/store/verify.ts'
-import { clockOf } from '../support/clock.ts'
+import { SteppedClock } from '../support/clock.ts'
 import {
   lakeGlob,
   NOON_MS,
@@ -22,11 +22,11 @@ const GRACE_MS = 1_000
 
 let folder: string
 let store: StoreDoor
-let nowMs: number
+let clock: SteppedClock
 
 const open = (): Promise<StoreDoor> =>
   openTestStore(folder, {
-    clock: clockOf(() => nowMs),
+    clock,
     lakeGraceMs: GRACE_MS,
     keptSeqs: 0,
     retainDays: { training: 2 },
@@ -34,7 +34,7 @@ const open = (): Promise<StoreDoor> =>
 
 beforeEach(async () => {
   folder = temporaryFolder()
-  nowMs = NOON_MS
+  clock = new SteppedClock(NOON_MS)
   store = await open()
 })
 afterEach(async () => {
@@ -64,7 +64,7 @@ const held = (): string[] =>
 
 async function submitDaysAgo(...daysAgo: number[]): Promise<void> {
   await store.commit(
-    daysAgo.flatMap((days) => submission(`an_${days}`, { submitted_at: nowMs - days * DAY_MS })),
+    daysAgo.flatMap((days) => submission(`an_${days}`, { submitted_at: clock.now() - days * DAY_MS })),
   )
   await store.flushLake()
 }
@@ -76,7 +76,7 @@ test('today and the full days before it stay; older dates leave catalog and fold
   expect(await shown('training')).toEqual(['an_0', 'an_1', 'an_2'])
   expect(held()).toHaveLength(5)
   expect(await catalogued('xp_ledger')).toHaveLength(5)
-  nowMs += GRACE_MS
+  clock.pass(GRACE_MS)
   expect((await store.tidyLake()).removed).toBe(2)
   expect(held().map((name) => name.slice(3, 13))).toEqual(['2025-05-30', '2025-05-31', '2025-06-01'])
 })
@@ -85,7 +85,7 @@ test('what left comes back neither with a restart nor with new rows, which are n
   await submitDaysAgo(5)
   await store.tidyLake()
   expect(await catalogued('training')).toEqual([])
-  nowMs += GRACE_MS
+  clock.pass(GRACE_MS)
   await store.tidyLake()
   expect(held()).toEqual([])
   const { recovered } = store
@@ -97,8 +97,61 @@ test('what left comes back neither with a restart nor with new rows, which are n
   await submitDaysAgo(0)
   expect(await catalogued('training')).toEqual(['an_0'])
   await store.close()
-  expect((await verifyLake({ dataDir: folder, nowMs })).findings).toEqual([])
+  expect((await verifyLake({ dataDir: folder, nowMs: clock.now() })).findings).toEqual([])
   expect(held()[0]).toMatch(/part-0*2-0*4\.parquet$/)
+})
+
+test('a clock that leaps ahead deletes nothing, in one run or over a restart, until the operator believes it', async () => {
+  const ids = ['an_0', 'an_1', 'an_2']
+  const leap = 40 * DAY_MS
+  await submitDaysAgo(0, 1, 2)
+  await store.tidyLake()
+  clock.step(leap)
+  await store.commit(submission('an_later', { submitted_at: clock.now() }))
+  await store.flushLake()
+  await store.tidyLake()
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+  const held = /^no date leaves the lake for its age: the clock says 2025-07-11.* it is 2025-06-01/
+  expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
+
+  // What was written with the wrong time proves nothing.
+  await store.close()
+  store = await open()
+  await store.tidyLake()
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+  expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
+
+  clock.step(-leap)
+  await store.tidyLake()
+  expect((await store.status()).reasons).toEqual([])
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+
+  clock.step(leap)
+  await store.tidyLake()
+  expect(await catalogued('training')).toHaveLength(4)
+  expect(await store.retireLake()).toEqual({ files: 3 })
+  expect(await catalogued('training')).toEqual(['an_later'])
+  expect((await store.status()).reasons).toEqual([])
+})
+
+test('dates leave by themselves when the time has passed by both clocks', async () => {
+  await submitDaysAgo(0)
+  await store.tidyLake()
+  clock.pass(3 * DAY_MS)
+  await store.tidyLake()
+  expect(await catalogued('training')).toEqual([])
+  expect((await store.status()).reasons).toEqual([])
+})
+
+test('a lake that was not served for a month keeps its dates until the operator believes the clock', async () => {
+  await submitDaysAgo(0)
+  await store.close()
+  clock.step(30 * DAY_MS)
+  store = await open()
+  await store.tidyLake()
+  expect(await catalogued('training')).toEqual(['an_0'])
+  await store.retireLake()
+  expect(await catalogued('training')).toEqual([])
 })
 
 test('the oldest date that stays is so many full UTC days before today', () => {

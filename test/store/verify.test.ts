@@ -1,6 +1,7 @@
 // In: a lake that is whole, and each kind of damage done to it. Out: proof that the damage is found and named, and that
 // nothing is found where there is none.
 import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -8,6 +9,7 @@ import {
   linkSync,
   openSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   truncateSync,
@@ -111,8 +113,15 @@ async function rewrite(table: string, index: number, select: string): Promise<vo
   linkSync(held, shown)
   const bytes = statSync(held).size
   const rows = `(SELECT count(*) FROM '${held}')`
-  await inStore(`UPDATE lake_files SET byte_count = ${bytes}, row_count = ${rows} WHERE path = '${name}'`)
-  await runSql(catalog(), `UPDATE lake_files SET bytes = ${bytes}, rows = ${rows} WHERE path = '${held}'`)
+  const sha256 = `'${createHash('sha256').update(readFileSync(held)).digest('hex')}'`
+  const figures = `sha256 = ${sha256}`
+  await inStore(
+    `UPDATE lake_files SET byte_count = ${bytes}, row_count = ${rows}, ${figures} WHERE path = '${name}'`,
+  )
+  await runSql(
+    catalog(),
+    `UPDATE lake_files SET bytes = ${bytes}, rows = ${rows}, ${figures} WHERE path = '${held}'`,
+  )
 }
 
 /** Everything that lies in the folder, with its size and when it was written. */

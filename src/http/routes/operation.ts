@@ -3,6 +3,7 @@
 import type { Agents, Desk } from '../../analysis/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
+import type { LakeRepair } from '../../store/types.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
@@ -18,6 +19,10 @@ export interface OperationPorts {
   /** For /readyz: where each feed stands. */
   feedStates(): Record<string, unknown>[]
   metrics(): Promise<{ text: string; contentType: string }>
+  /** Has the lake of a data folder looked through and its losses settled; null: the server's own folder. */
+  repairLake(dataDir: string | null): Promise<LakeRepair>
+  /** The operator says that the clock is right. */
+  retireLake(): Promise<{ files: number }>
   /** Applies pushed records. */
   ingest(body: Uint8Array, contentType: string): Promise<Record<string, unknown>>
 }
@@ -108,6 +113,22 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       await agents.unban(text(jsonObject(context).agentId, 'agentId'))
       return ok({ banned: false })
     }),
+    admin(
+      'POST',
+      '/api/v1/admin/lake/repair',
+      'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
+      async (context) => {
+        const { dataDir } = jsonObject(context)
+        const isSaid = dataDir !== undefined && dataDir !== null
+        return ok(await ports.repairLake(isSaid ? text(dataDir, 'dataDir') : null))
+      },
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/lake/retire',
+      'The clock is right: dates that are over their time leave the lake',
+      async () => ok(await ports.retireLake()),
+    ),
     admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', async (context) => {
       const { agentId, kind, times, note } = jsonObject(context)
       return ok(

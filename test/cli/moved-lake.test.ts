@@ -1,0 +1,113 @@
+// In: a lake that a server wrote, copied elsewhere while the original goes on to change. Out: proof that every command reads
+// the folder that it is given, and that `mintlake lake catalog` makes the copy whole for other readers too.
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { openTestStore, readSql, submission, writeOf } from '../store/support.ts'
+import { spawnHouse, temporaryFolder } from '../support/house.ts'
+import { runCommand } from '../support/terminal.ts'
+
+const ROWS = 3
+
+let root: string
+let original: string
+let copy: string
+
+beforeAll(async () => {
+  root = temporaryFolder()
+  original = join(root, 'original')
+  const store = await openTestStore(original)
+  for (let i = 0; i < ROWS; i++) {
+    await store.commit([...submission(`an_${i}`), writeOf('rejections', { analysis_id: `an_no_${i}` })])
+    await store.flushLake()
+  }
+  await store.close()
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+beforeEach(() => {
+  copy = join(root, `copy-${process.hrtime.bigint()}`)
+  cpSync(join(original, 'lake'), join(copy, 'lake'), { recursive: true })
+})
+
+const mintlake = (...words: string[]) => runCommand([...words, '--data-dir', copy])
+const catalog = (): string => join(copy, 'lake/catalog.duckdb')
+const pathsRead = async (): Promise<string[]> =>
+  (await readSql('SELECT path FROM lake.lake_files', `ATTACH '${catalog()}' AS lake (READ_ONLY)`)).map(
+    ({ path }) => String(path),
+  )
+const partsOf = (table: string): string[] => {
+  const folder = join(copy, 'lake', table)
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.parquet')).map((name) => join(folder, name))
+}
+
+it('commands read the copy though its catalog names the files of the original', async () => {
+  expect(await pathsRead()).toContainEqual(expect.stringContaining(original))
+  // What only the copy has lost is missing in its answers.
+  const [lost] = partsOf('training')
+  rmSync(lost)
+  rmSync(lost.replace('/lake/', '/lake/.files/'))
+  const asked = await mintlake('sql', 'SELECT count(*) AS n FROM training', '--format', 'csv')
+  expect(asked).toMatchObject({ code: 0, out: `n\n${ROWS - 1}\n` })
+  expect(asked.err).toMatch(
+    /^mintlake: 1 file of the lake missing or cut, 1 row left out, among them training\/dt=/,
+  )
+  const out = join(copy, 'training.csv')
+  expect((await mintlake('export', '--format', 'csv', '--out', out)).err).toContain(
+    `${ROWS - 1} rows of training`,
+  )
+  const status = JSON.parse((await mintlake('lake', 'status', '--format', 'json')).out)
+  expect(status.tables[0]).toMatchObject({ table: 'training', rows: ROWS - 1, files: ROWS - 1 })
+})
+
+it('a query can neither reach the original nor change the copy', async () => {
+  const path = join(original, 'lake/training/*/*.parquet')
+  expect((await mintlake('sql', `SELECT count(*) FROM read_parquet('${path}')`)).code).toBe(1)
+  expect((await mintlake('sql', 'CREATE TABLE mine AS SELECT 1')).code).toBe(1)
+  expect((await mintlake('sql', 'DELETE FROM lake_files')).code).toBe(1)
+})
+
+it.each(['as it was copied', 'gone', 'spoilt'])(
+  'lake catalog writes one for where the lake stands, from a catalog that is %s',
+  async (how) => {
+    if (how === 'gone') rmSync(catalog())
+    if (how === 'spoilt') writeFileSync(catalog(), 'no database')
+    const written = await mintlake('lake', 'catalog')
+    expect(written).toMatchObject({ code: 0, err: '' })
+    expect(written.out).toContain(`${catalog()}: ${ROWS * 3} files, ${ROWS * 3} rows`)
+    for (const path of await pathsRead()) expect(path).toContain(copy)
+    const [{ n }] = await readSql(
+      'SELECT count(*)::INT AS n FROM lake.training',
+      `ATTACH '${catalog()}' AS lake (READ_ONLY)`,
+    )
+    expect(n).toBe(ROWS)
+    expect((await mintlake('lake', 'verify')).code).toBe(0)
+  },
+)
+
+it('lake catalog leaves a folder alone that a server has, or that has no lake', async () => {
+  const server = await spawnHouse({}, copy)
+  try {
+    const before = readFileSync(catalog())
+    const refused = await mintlake('lake', 'catalog')
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain('keeps the catalog itself')
+    expect(readFileSync(catalog()).equals(before)).toBe(true)
+  } finally {
+    await server.kill()
+  }
+  rmSync(join(copy, 'lake'), { recursive: true })
+  mkdirSync(copy, { recursive: true })
+  expect((await mintlake('lake', 'catalog')).err).toContain('there is no lake in')
+})
+
+it('a query may begin with a comment, on the command line and before EXPLAIN', async () => {
+  for (const comment of ['-- how many', '--how=many?', '/* how many */']) {
+    const asked = await mintlake('sql', `${comment}\nSELECT count(*) AS n FROM training`, '--format', 'csv')
+    expect(asked, asked.err).toMatchObject({ code: 0, out: `n\n${ROWS}\n` })
+    const explained = await mintlake('sql', `${comment}\nEXPLAIN SELECT 1`)
+    expect(explained.code, explained.err).toBe(0)
+  }
+  expect((await mintlake('sql', '-- nothing but this')).err).toContain('there is no query')
+  expect((await mintlake('sql', '--formt', 'csv', 'SELECT 1')).err).toContain('did you mean --format?')
+})
