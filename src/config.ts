@@ -52,6 +52,13 @@ export const SETTINGS = {
     wholeNumber(0, 1e9),
     'Reads a minute and key; 0: no limit',
   ),
+  rowsPerRead: setting(
+    'rows-per-read',
+    'ROWS_PER_READ',
+    '10000',
+    wholeNumber(0, 1e6),
+    'Rows of market lists a minute, for each read that the limit allows: 30 reads may take 300000 rows; 0: no limit',
+  ),
   registerLimit: setting(
     'register-limit',
     'REGISTER_LIMIT',

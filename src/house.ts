@@ -206,9 +206,16 @@ async function furnish(
         ? null
         : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, clock.now()) }),
     authenticate: (key) => agents.authenticate(key),
-    countRead: (caller, ip) => {
+    countRead: (caller, ip, rows = 0) => {
       const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
-      return limit === 0 ? NO_LIMITS : reads.count(readerOf(caller, ip), limit, readClock(clock))
+      if (limit === 0) return NO_LIMITS
+      const counted = { count: rows, max: limit * config.rowsPerRead }
+      return reads.count(readerOf(caller, ip), limit, readClock(clock), counted)
+    },
+    countRows: (caller, ip, rows) => {
+      const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
+      const counted = { count: rows, max: limit * config.rowsPerRead }
+      if (counted.max > 0 && rows > 0) reads.countRows(readerOf(caller, ip), counted, readClock(clock))
     },
     reuseMs: config.pageAgeMs,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

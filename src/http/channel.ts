@@ -119,6 +119,14 @@ class Pieces {
 
 const atSeq = (seq: number): Cursor => ({ seq, barMs: 0, state: '' })
 
+/** Rows that a stream opens with: none where it goes on from a number, and all of its tab where that is lost. */
+export function openingRows(market: MarketDoor, request: MarketRequest & { since: number | null }): number {
+  const { tab, limit, offset, since } = request
+  const { total } = market.page({ ...request, limit: 1 })
+  if (since === null) return Math.max(0, Math.min(limit, total - offset))
+  return new MarketChannel(market, tab).isLost({ seq: since }) ? total : 0
+}
+
 /** A tab of the market list: every row that changes in it, coalesced to the newest, one last time a row that left, and
  *  of a token that was evicted that it left. */
 export class MarketChannel implements Channel {

@@ -51,6 +51,8 @@ export interface HttpAnswer {
   body: Buffer | Lines | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
+  /** Rows of the market list in it, which count for its reader. */
+  rows?: number
   /** The same question may get this very answer again for a few milliseconds (prepared.ts). */
   reusable?: true
   /** Takes over once status and headers are written; `body` is the first that is sent. */

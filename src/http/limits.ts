@@ -38,8 +38,14 @@ export const PREPARED_ANSWERS_MAX = 4_096
 export const PREPARED_BYTES_MAX = 32 * 1024 * 1024
 /** Bodies whose compressed forms are kept, all together; at the maximum the one asked for longest ago is forgotten. */
 export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
-/** A larger body is compressed anew for each reader. */
+/** Of larger bodies one is compressed at a time, for all who ask for those very bytes; others are sent plain meanwhile. */
 export const COMPRESSED_KEPT_BYTES_MAX = 1024 * 1024
+/** Smaller bodies that are compressed at once, each by a thread that the store may want, and those that wait for it; one
+ *  more is sent plain. */
+export const COMPRESSIONS_AT_ONCE = 2
+export const COMPRESSIONS_WAITING_MAX = 32
+/** How long the compressed form of a large body is kept for others who ask for the same. */
+export const COMPRESSED_LARGE_KEPT_MS = 5_000
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
 /** Peers of which is remembered whether they are trusted proxies; at the maximum all are forgotten. */

@@ -40,6 +40,11 @@ export class Lines {
     return part.subarray(0, length)
   }
 
+  /** The same page for another reader. */
+  again(): Lines {
+    return new Lines(this.#page)
+  }
+
   /** All of it, for whoever must have it in one piece. */
   joined(): Buffer {
     return this.#page.ndjson

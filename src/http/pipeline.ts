@@ -23,8 +23,10 @@ export interface PipelinePorts {
   routes: readonly Route[]
   /** Knows a key, or throws 401. */
   authenticate(key: string): Caller
-  /** Counts a read, and answers the headers of its answer, or throws 429. */
-  countRead(caller: Caller | null, ip: () => string): Record<string, string>
+  /** Counts a read, and its rows where they are known, and answers the headers of its answer, or throws 429. */
+  countRead(caller: Caller | null, ip: () => string, rows?: number): Record<string, string>
+  /** Counts the rows of a read that was counted before, or throws 429. */
+  countRows(caller: Caller | null, ip: () => string, rows: number): void
   /** Throws when the request may not pass now (warming up, draining). */
   admit(route: Route): void
   /** Throws 401 unless the key of a feed or an operator is right. */
@@ -80,10 +82,20 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   let requests = 0
 
   /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
-  function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string) {
+  function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string, rows = 0) {
     ports.admit(route)
     if (key !== '') context.caller = ports.authenticate(key)
-    return ports.countRead(context.caller, context.ip)
+    return ports.countRead(context.caller, context.ip, rows)
+  }
+
+  /** Counts the rows of an answer; a refusal bears the headers of that limit in the place of those of the reads. */
+  function countRows(context: Context, rows: number): void {
+    try {
+      ports.countRows(context.caller, context.ip, rows)
+    } catch (error) {
+      context.limits = NO_LIMITS
+      throw error
+    }
   }
 
   /** Gives an answer that was made a moment ago. False when there is none, or a door is shut: then the ordinary way is
@@ -94,7 +106,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const reader = { caller: null, ip: () => clientAddress(res, head.forwardedFor, ports.trustedProxies) }
     let limits: Record<string, string>
     try {
-      limits = passRead(made.route, reader, keyOf(head.credentials))
+      limits = passRead(made.route, reader, keyOf(head.credentials), made.rows)
     } catch {
       return false
     }
@@ -131,6 +143,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   function run(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
     const answer = route.handle(context)
     const encode = (made: HttpAnswer) => {
+      if (made.rows !== undefined) countRows(context, made.rows)
       if (made.stream !== undefined) return made
       const coding = codingOf(context.headers.acceptEncoding)
       const answer = conditional(made, context, !isOpen(route))
@@ -190,7 +203,13 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         prepared.writeAnswered(route.changes ?? null)
       }
       if (route !== undefined && question !== null && isReusable(made)) {
-        prepared.keep(path, question, { route, ...headsOf(made, ids), body: made.body }, startedAtMs, writes)
+        prepared.keep(
+          path,
+          question,
+          { route, ...headsOf(made, ids), body: made.body, rows: made.rows ?? 0 },
+          startedAtMs,
+          writes,
+        )
       }
       let isSent = false
       reply.onSent = () => {
@@ -297,7 +316,9 @@ const isOpen = ({ access }: Route): boolean => access === 'open' || access === '
 
 /** What names the answer for all who may ask for it; null where it is for one. */
 const formOf = (route: Route, { path, query }: Context, { contentType }: HttpAnswer): string | null =>
-  route.method === 'GET' && isOpen(route) ? `${path}?${query} ${contentType}` : null
+  route.method === 'GET' && isOpen(route)
+    ? `${path}?${route.access === 'open' ? '' : query} ${contentType}`
+    : null
 
 const notAllowed = (method: string, path: string, allowed: string[]) =>
   new ServiceError(

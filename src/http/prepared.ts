@@ -13,6 +13,8 @@ export interface PreparedAnswer {
   /** The same bytes without that header, for a request that has more to say. */
   headWithoutId: Buffer
   body: Buffer
+  /** What each reader is counted for it. */
+  rows: number
 }
 
 interface Kept extends PreparedAnswer {

@@ -6,7 +6,14 @@ import type { Caller } from '../analysis/types.ts'
 import type { MarketDoor } from '../market/types.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { clientAddress } from './addresses.ts'
-import { BarsChannel, type Channel, MarketChannel, type Opening, TokenChannel } from './channel.ts'
+import {
+  BarsChannel,
+  type Channel,
+  MarketChannel,
+  type Opening,
+  openingRows,
+  TokenChannel,
+} from './channel.ts'
 import type { ByeReason, Follower, FollowHub } from './follow.ts'
 import {
   SOCKET_BACKPRESSURE_BYTES_MAX,
@@ -39,13 +46,17 @@ export interface StreamRooms {
   hub: FollowHub
 }
 
-type StreamPorts = Pick<PipelinePorts, 'admit' | 'authenticate' | 'countRead' | 'trustedProxies' | 'onFault'>
+type StreamPorts = Pick<
+  PipelinePorts,
+  'admit' | 'authenticate' | 'countRead' | 'countRows' | 'trustedProxies' | 'onFault'
+>
 
 /** What the server keeps of a socket. */
 interface Reader {
   format: 'json' | 'msgpack'
-  /** Admits whoever opened the socket once more, and counts a read unless it is free; throws 401 or 429. */
-  admit(isFree: boolean): void
+  /** Admits whoever opened the socket once more, and counts a read unless it is free, and the rows that it sends; throws
+   *  401 or 429. */
+  admit(isFree: boolean, rows: number): void
   /** Channels that it has subscribed to without a count; at most SUBSCRIPTIONS_MAX. */
   free: Set<string>
   follower: Follower | null
@@ -86,13 +97,14 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
       try {
         const { credentials, forwardedFor } = new RequestHead().read(req)
         const ip = clientAddress(res, forwardedFor, ports.trustedProxies)
-        const admit = (isFree: boolean) => {
+        const admit = (isFree: boolean, rows: number) => {
           ports.admit(streamRoute)
           const apiKey = keyOf(credentials)
           const caller: Caller | null = apiKey === '' ? null : ports.authenticate(apiKey)
-          if (!isFree) ports.countRead(caller, () => ip)
+          if (isFree) ports.countRows(caller, () => ip, rows)
+          else ports.countRead(caller, () => ip, rows)
         }
-        admit(false)
+        admit(false, 0)
         hub.admit()
         const protocol = protocolOf(protocols)
         const reader: Reader = {
@@ -206,7 +218,7 @@ function perform(
   }
   // Each subscription sends opening rows: the first of a channel belongs to the stream, another is one more read.
   const isFree = !reader.free.has(channel.name) && reader.free.size < SUBSCRIPTIONS_MAX
-  reader.admit(isFree)
+  reader.admit(isFree, topic.topic === 'market' ? openingRows(market, topic) : 0)
   if (isFree) reader.free.add(channel.name)
   if ('mint' in topic && !market.has(topic.mint))
     throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)

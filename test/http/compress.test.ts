@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CODINGS, type Coding, CompressedForms } from '../../src/http/compress.ts'
-import type { Context, HttpAnswer } from '../../src/http/context.ts'
+import { bytesOf, type Context, type HttpAnswer } from '../../src/http/context.ts'
 import { Cursors } from '../../src/http/cursors.ts'
 import { FollowHub } from '../../src/http/follow.ts'
+import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../src/http/limits.ts'
+import { Lines } from '../../src/http/lines.ts'
 import { barRoute } from '../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../src/http/routes/market.ts'
 import { Market } from '../../src/market/market.ts'
@@ -76,6 +78,79 @@ describe('pages of a market', () => {
       }
     }
   })
+})
+
+describe('a page of more than a mebibyte', () => {
+  const market = new Market({ tokensMax: 3_000 })
+  const description = 'said at some length '.repeat(30)
+  const routes = marketRoutes({ market, hub: new FollowHub(market), cursors: new Cursors(market) })
+  const change = (token: number) => {
+    const words = { name: `T${token}`, symbol: 'T', description }
+    market.apply({ type: 'token', mint: mintOfSymbol(`T${token}`), ts: START_MS, ...words }, START_MS)
+  }
+  const page = () => {
+    const query = new URLSearchParams('format=ndjson&limit=3000')
+    const headers = { accept: '', ifNoneMatch: '' }
+    return routes[0].handle({ query, headers } as unknown as Context) as HttpAnswer
+  }
+  const coded = (answers: HttpAnswer[]) => answers.map(({ headers }) => headers!['Content-Encoding'])
+  beforeAll(() => {
+    for (let token = 0; token < 2_500; token++) change(token)
+  })
+
+  it.each(['br', 'gzip'] as const)('is compressed with %s once for all who want it', async (coding) => {
+    const forms = new CompressedForms()
+    const plain = bytesOf(page().body)
+    expect(plain.length).toBeGreaterThan(1_048_576)
+    const asked = () => forms.encoded(page(), coding, 'page')
+    const answers = await Promise.all([asked(), asked(), asked()])
+    answers.push(await asked())
+    expect(coded(answers)).toEqual([coding, coding, coding, coding])
+    expect(new Set(answers.map(({ body }) => body)).size).toBe(1)
+    expect(OPEN[coding](answers[0].body as Buffer).equals(plain)).toBe(true)
+  })
+
+  it('is sent plain, and never joined, while another version or coding of one is made', async () => {
+    const forms = new CompressedForms()
+    const first = forms.encoded(page(), 'br', 'page')
+    const plain: HttpAnswer[] = []
+    for (let version = 0; version < 3; version++) {
+      plain.push(await forms.encoded(page(), 'gzip', 'page'))
+      change(version)
+      plain.push(await forms.encoded(page(), 'br', 'page'))
+    }
+    expect(coded(plain)).toEqual(plain.map(() => undefined))
+    for (const { body } of plain) expect(body).toBeInstanceOf(Lines)
+    expect((await first).headers!['Content-Encoding']).toBe('br')
+    expect((await forms.encoded(page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe('gzip')
+  })
+})
+
+it('few bodies are compressed at a time, some wait, and the rest is sent plain', async () => {
+  let underWay = 0
+  let most = 0
+  const finish: (() => void)[] = []
+  const gzip = async (body: Buffer) => {
+    most = Math.max(most, ++underWay)
+    await new Promise<void>((resolve) => finish.push(resolve))
+    underWay--
+    return body.subarray(1)
+  }
+  const forms = new CompressedForms({ gzip, br: gzip })
+  const asked = Array.from({ length: 100 }, (_, page) =>
+    forms.encoded(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
+  )
+  let isOver = false
+  const answers = Promise.all(asked).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    finish.splice(0).forEach((act) => void act())
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const compressed = (await answers).filter(({ headers }) => 'Content-Encoding' in headers!)
+  expect(most).toBe(COMPRESSIONS_AT_ONCE)
+  expect(compressed).toHaveLength(COMPRESSIONS_AT_ONCE + COMPRESSIONS_WAITING_MAX)
 })
 
 describe('compressed forms', () => {

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { clockOf } from '../support/clock.ts'
 import { openHouse, type Settings, type TestHouse } from '../support/house.ts'
 import { RawSocket } from '../support/raw-socket.ts'
-import { expectProblem } from '../support/submission.ts'
+import { StreamReader } from '../support/stream-reader.ts'
+import { expectProblem, newMint } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
 const HOUR_MS = 3_600_000
@@ -155,6 +156,90 @@ describe('reads', () => {
     await open({ 'read-limit-anonymous': '1' })
     expect((await from('10.0.0.1')).status).toBe(200)
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+  })
+})
+
+describe('rows of the market list', () => {
+  const ROWS = 15
+  /** Ten reads a minute, and twenty rows. */
+  const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
+  const list = (query = '', key = '') =>
+    house.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
+  const fill = () =>
+    house.client.push(
+      ...Array.from({ length: ROWS }, () => ({
+        type: 'token',
+        mint: newMint(),
+        ts: nowMs,
+        name: 'N',
+        symbol: 'S',
+      })),
+    )
+
+  it('are limited beside the reads: whoever had as many is told so, and reads on what has no rows', async () => {
+    await open(SETTINGS)
+    await fill()
+    for (let left = 9; left >= 8; left--)
+      expect((await list()).headers.get('x-ratelimit-remaining')).toBe(`${left}`)
+    nowMs += 30_000
+    const refused = await list('limit=1&format=ndjson')
+    expectProblem(refused, 'read_rate_limited')
+    expect(refused.body.error).toMatch(
+      /^The limit of 20 rows in 60 seconds is used up; try again in 30 seconds/,
+    )
+    expect(refused.body).toMatchObject({ limit: 20, retryAfterMs: 30_000 })
+    expect(refused.headers.get('ratelimit-policy')).toBe('"read-rows";q=20;w=60')
+    expect(refused.headers.get('retry-after')).toBe('30')
+    expect((await list('offset=1000')).body.data).toEqual([])
+    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('5')
+    const key = await house.client.register()
+    expect((await list('', key)).status).toBe(200)
+    nowMs += 30_000
+    expect((await list()).body.data).toHaveLength(ROWS)
+  })
+
+  it('count where the answer is given again, and not where it is 304', async () => {
+    await open({ ...SETTINGS, 'page-age-ms': '1000' })
+    await fill()
+    const etag = (await list()).headers.get('etag')!
+    for (let count = 0; count < 3; count++) {
+      const { status } = await house.client.get('/api/v1/market', { 'If-None-Match': etag })
+      expect(status).toBe(304)
+    }
+    expect((await list()).status).toBe(200)
+    expectProblem(await list(), 'read_rate_limited')
+  })
+
+  it('count when a stream opens, over HTTP and over the WebSocket, and when it begins anew, but not when it goes on', async () => {
+    await open(SETTINGS)
+    await fill()
+    const follow = async (query: string) => {
+      const response = await fetch(`${house.url}/api/v1/market?follow=1&${query}`)
+      await response.body!.cancel()
+      return response.status
+    }
+    expect(await follow('limit=15')).toBe(200)
+    const reader = new StreamReader(`${house.url.replace('http', 'ws')}/api/v1/stream`)
+    const subscribe = async (topic: object) => {
+      await reader.send({ op: 'subscribe', topic: 'market', ...topic })
+      return (await reader.next()).event
+    }
+    expect(await subscribe({ tab: 'all', limit: 15 })).toBe('subscribed')
+    expect(await reader.next()).toMatchObject({ event: 'snapshot' })
+    expect(await subscribe({ tab: 'new', limit: 1 })).toBe('error')
+    expect(await follow('limit=1')).toBe(429)
+    const since = house.market.seq
+    expect(await follow(`since=${since}`)).toBe(200)
+    // A position that is lost begins with the whole tab anew.
+    expect(await follow('since=999999999999')).toBe(429)
+    expect(await subscribe({ tab: 'new', since })).toBe('subscribed')
+    reader.close()
+  })
+
+  it('have no limit where reads have none', async () => {
+    await open({ ...SETTINGS, 'read-limit-anonymous': '0' })
+    await fill()
+    for (let count = 0; count < 5; count++) expect((await list()).status).toBe(200)
   })
 })
 

@@ -110,6 +110,7 @@ it('an answer that was begun before a write was answered is not kept after it', 
     head: Buffer.alloc(0),
     headWithoutId: Buffer.alloc(0),
     body: Buffer.alloc(1),
+    rows: 0,
   }
   for (const [changed, isKept] of [
     [['/page'], false],

@@ -4,7 +4,7 @@ import type { MarketDoor, Page } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
-import { MarketChannel } from '../channel.ts'
+import { MarketChannel, openingRows } from '../channel.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
 import type { Cursors } from '../cursors.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
@@ -104,15 +104,14 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
   }
   if (isFresh(context, etag)) return notModified(headers)
-  if (format === 'ndjson')
-    return { status: 200, body: linesOf(page), contentType: NDJSON_TYPE, headers, reusable: true }
+  const answer = { headers, rows: page.rowCount, reusable: true } as const
+  if (format === 'ndjson') return { status: 200, body: linesOf(page), contentType: NDJSON_TYPE, ...answer }
   if (format === 'arrow')
     return {
       status: 200,
       body: itemsToArrow(itemsOf(page)),
       contentType: ARROW_TYPE,
-      headers,
-      reusable: true,
+      ...answer,
     }
   const meta = {
     tab,
@@ -131,10 +130,9 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
       status: 200,
       body: toMsgpack({ ok: true, data: itemsOf(page), meta }),
       contentType: MSGPACK_TYPE,
-      headers,
-      reusable: true,
+      ...answer,
     }
-  return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, headers, reusable: true }
+  return { status: 200, body: jsonOf(page, meta), contentType: JSON_TYPE, ...answer }
 }
 
 /** A large page goes out line by line. */
@@ -190,6 +188,7 @@ function follow(market: MarketDoor, hub: FollowHub, query: Query): HttpAnswer {
       'X-List-Version': `${resumedFrom ?? market.seq}`,
       'X-Accel-Buffering': 'no',
     },
+    rows: openingRows(market, request),
     stream: (writer) => {
       const follower = hub.connect(writer, 'ndjson')
       // The line that says where a resumed stream goes on; one that is lost is told so instead.
