@@ -1,0 +1,214 @@
+// In: a script of everything that a log does and that befalls it. Out: proof that a cut at any of its operations loses
+// nothing that was acknowledged, and brings back nothing that was refused.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { LOSSES, type Loss, SimulatedDisk, seededRandom } from './simulated-disk.ts'
+import { quiet, TIMEOUT_MS, World } from './world.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Group commits, seals, flushes, segments that end of themselves. */
+async function workScript(world: World): Promise<void> {
+  await world.open()
+  await world.append()
+  await world.appendTogether(3)
+  await world.log.seal()
+  await world.append()
+  await world.flush()
+  await world.appendTogether(5)
+  // Those that come while a group is written form the next one.
+  const first = world.appendTogether(2)
+  await world.quiet()
+  await Promise.all([first, world.appendTogether(3)])
+  await world.flush()
+  world.nowMs -= 60_000
+  await world.appendTogether(9)
+  await world.append()
+  await world.append()
+  await world.log.close()
+  await world.open()
+  await world.append()
+  await world.flush()
+  await world.append()
+}
+
+/** Writes and syncs that fail, in every place they can. */
+async function failureScript(world: World): Promise<void> {
+  const { disk } = world
+  await world.open()
+  await world.append()
+  disk.fail('sync', 'EIO')
+  await world.appendTogether(3)
+  await world.append()
+  // The header that should settle it fails too, at each of its steps.
+  disk.fail('sync', 'EIO')
+  for (const kind of ['create', 'write', 'rename', 'syncFolder'] as const) disk.fail(kind, 'EIO')
+  disk.fail('sync', 'EIO')
+  const doubtful = world.appendTogether(2)
+  for (let attempt = 0; attempt < 6; attempt++) {
+    await world.quiet()
+    await world.append()
+    await world.timePasses(200)
+  }
+  await world.timePasses(5_000)
+  await doubtful
+  await world.quiet()
+  await world.appendTogether(2)
+  // A full disk takes a part of a write, and lets it be taken back.
+  disk.fail('write', 'ENOSPC', 50)
+  await world.appendTogether(2)
+  await world.append()
+  // Or not even that.
+  disk.fail('write', 'ENOSPC', 80)
+  disk.fail('truncate', 'EIO')
+  await world.append()
+  await world.quiet()
+  await world.append()
+  // The first group of a new segment.
+  for (const kind of ['create', 'write', 'sync', 'rename', 'syncFolder'] as const) {
+    await world.log.seal()
+    disk.fail(kind, 'EIO')
+    await world.append()
+    await world.quiet()
+    await world.append()
+  }
+  // The end of a segment.
+  disk.fail('sync', 'EIO')
+  await world.flush()
+  await world.append()
+  disk.fail('unlink', 'EIO')
+  await world.flush().catch(() => undefined)
+  await world.append()
+  await world.flush()
+}
+
+/** Operations that hang until after everybody was answered. */
+async function hangScript(world: World): Promise<void> {
+  const { disk } = world
+  await world.open()
+  await world.append()
+  for (const kind of ['write', 'sync'] as const) {
+    const release = disk.hold(kind)
+    const hanging = world.appendTogether(2)
+    await world.quiet()
+    const waiting = world.append()
+    await world.timePasses(TIMEOUT_MS)
+    await Promise.all([hanging, waiting, world.append()])
+    release()
+    await world.quiet()
+    await world.append()
+  }
+  for (const kind of ['create', 'sync', 'rename', 'syncFolder'] as const) {
+    await world.log.seal()
+    const release = disk.hold(kind, kind === 'create' ? 'EIO' : undefined)
+    const hanging = world.appendTogether(2)
+    await world.quiet()
+    await world.timePasses(TIMEOUT_MS)
+    await hanging
+    release()
+    await world.quiet()
+    await world.append()
+  }
+  await world.flush()
+  const release = disk.hold('sync')
+  const last = world.append()
+  await world.quiet()
+  await world.timePasses(TIMEOUT_MS)
+  await last
+  expect(release).toBeTypeOf('function')
+}
+
+const SCRIPTS = { work: workScript, failures: failureScript, hangs: hangScript }
+type Cut = 'killed' | Loss
+const CUTS: readonly Cut[] = ['killed', ...LOSSES]
+
+/** Disk as the next process finds it. */
+const disksAfter = (disk: SimulatedDisk, cut: Cut, random: () => number): SimulatedDisk =>
+  cut === 'killed' ? disk.afterKill() : disk.afterPowerCut(cut, random)
+
+/** Runs a script until the disk is cut, or to its end. */
+async function runUntilCut(script: (world: World) => Promise<void>, world: World): Promise<void> {
+  await Promise.race([script(world), world.disk.whenCut])
+  // Answers on their way at the cut reach nobody, or somebody.
+  await quiet()
+}
+
+/** Starts again, is perhaps cut off while it recovers, starts again; and again after a power cut. */
+async function checkRestarts(before: World, cut: Cut, random: () => number): Promise<void> {
+  let disk = disksAfter(before.disk, cut, random)
+  if (random() < 0.3) {
+    const world = new World(disk.cutAt(Math.floor(random() * 25), random() < 0.5), before)
+    await Promise.race([world.open(), disk.whenCut])
+    disk = disksAfter(disk, CUTS[Math.floor(random() * CUTS.length)], random)
+  }
+  const world = new World(disk, before)
+  const found = await world.open()
+  world.expectTruth(found)
+  // What a process has shown to anybody stays, though the power fails at once.
+  const second = new World(disk.afterPowerCut(LOSSES[Math.floor(random() * LOSSES.length)], random), world)
+  expect(await second.open()).toEqual(found)
+  await second.expectRising(found)
+  const third = new World(second.disk.afterPowerCut('nothing kept', random), second)
+  const again = await third.open()
+  expect(again.slice(0, -1)).toEqual(found)
+  expect(again.at(-1)?.id).toBe('probe')
+  expect(third.log.recovered.damage).toEqual([])
+}
+
+/** How many of the ways in which a cut can end are tried at each operation. */
+const CUTS_EACH = Number(process.env.MINTLAKE_TEST_LOG_CUTS ?? 1)
+
+describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (name, script) => {
+  test('keeps what it acknowledged, and nothing that it refused, wherever it is cut', async () => {
+    const whole = new World(new SimulatedDisk())
+    await script(whole)
+    const { operations } = whole.disk
+    expect(whole.disk.mostUnderWay).toBe(1)
+    for (let operation = 0; operation < operations; operation++) {
+      for (let each = 0; each < CUTS_EACH; each++) {
+        const seed = operation * CUTS_EACH + each
+        const random = seededRandom(seed)
+        const cut = CUTS[(operation + each) % CUTS.length]
+        const world = new World(new SimulatedDisk().cutAt(operation, random() < 0.5))
+        try {
+          await runUntilCut(script, world)
+          await checkRestarts(world, cut, random)
+        } catch (error) {
+          throw new Error(`${name}, operation ${operation} of ${operations}, seed ${seed}, ${cut}`, {
+            cause: error,
+          })
+        }
+      }
+    }
+  })
+
+  test('ends with every caller answered', async () => {
+    const world = new World(new SimulatedDisk())
+    await script(world)
+    expect(world.acknowledged.size + world.notStored.size + world.maybeStored.size).toBe(world.asked.size)
+    expect(world.acknowledged.size).toBeGreaterThan(0)
+  })
+})
+
+test('of a group that a power cut met in the middle, pages written in any order, a start finds a beginning', async () => {
+  let shorter = 0
+  for (let seed = 0; seed < 100; seed++) {
+    const random = seededRandom(seed)
+    const world = new World(new SimulatedDisk())
+    await world.open()
+    await world.append()
+    world.disk.hold('sync')
+    void world.appendTogether(8)
+    await quiet()
+    const next = new World(world.disk.afterPowerCut('pages reordered', random), world)
+    const found = await next.open()
+    next.expectTruth(found)
+    expect(found.map(({ id }) => id)).toEqual(found.map((_, index) => `c${index}`))
+    if (next.log.recovered.highestLsn > found.length) shorter++
+  }
+  expect(shorter).toBeGreaterThan(70)
+})

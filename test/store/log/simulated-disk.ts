@@ -1,0 +1,313 @@
+// In: the operations of a disk. Out: a disk in memory that forgets, at a power cut, all that was not synced: bytes, names,
+// renames, deletions; that can be cut at any operation; and that fails or hangs where a test says so.
+import { basename } from 'node:path'
+import type { Disk, DiskFile } from '../../../src/store/log/disk.ts'
+
+export type OperationKind =
+  | 'list'
+  | 'create'
+  | 'open'
+  | 'write'
+  | 'sync'
+  | 'truncate'
+  | 'read'
+  | 'close'
+  | 'rename'
+  | 'unlink'
+  | 'syncFolder'
+
+/** What becomes of unsynced bytes when the power is cut. */
+export const LOSSES = ['nothing kept', 'all kept', 'a prefix kept', 'zeros', 'pages reordered'] as const
+export type Loss = (typeof LOSSES)[number]
+
+/** Small, so that a line has several: each is kept or lost by itself. */
+const PAGE_BYTES = 64
+
+interface Inode {
+  /** As a process reads it. */
+  live: Buffer
+  /** As it is on the disk for certain. */
+  durable: Buffer
+  /** A sync of it failed: its pages count as clean, and later syncs succeed and write nothing. */
+  isPoisoned: boolean
+}
+
+type NameChange = { from: string | null; to: string | null; inode: Inode }
+
+interface Contents {
+  names: Map<string, Inode>
+  durableNames: Map<string, Inode>
+  /** Of names since the folder was synced. */
+  changes: NameChange[]
+}
+
+interface Fault {
+  error?: NodeJS.ErrnoException
+  /** The operation ends when this does. */
+  until?: Promise<void>
+  /** Bytes that a write takes before it fails. */
+  bytes?: number
+}
+
+export const systemError = (code: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`${code}: simulated`), { code })
+
+/** Numbers in [0, 1) that are the same for the same seed. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const never = new Promise<never>(() => undefined)
+const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+export class SimulatedDisk implements Disk {
+  /** Operations begun so far. */
+  operations = 0
+  /** Operations under way now, and the most that ever were at once, look-ups left out. */
+  underWay = 0
+  mostUnderWay = 0
+  isCut = false
+  readonly #contents: Contents
+  readonly #faults = new Map<OperationKind, Fault[]>()
+  #cutAt = -1
+  #isCutAfter = false
+  #onCut: () => void = () => undefined
+  /** Resolves when the disk is cut. */
+  readonly whenCut = new Promise<void>((resolve) => {
+    this.#onCut = resolve
+  })
+
+  constructor(contents: Contents = { names: new Map(), durableNames: new Map(), changes: [] }) {
+    this.#contents = contents
+  }
+
+  /** Cuts the process off at an operation: before it has an effect, or after it and before anybody is told. */
+  cutAt(operation: number, isAfter: boolean): this {
+    this.#cutAt = operation
+    this.#isCutAfter = isAfter
+    return this
+  }
+
+  /** Makes the next operation of a kind that has no fault yet go wrong. */
+  fail(kind: OperationKind, code: string, bytes?: number): void {
+    this.#addFault(kind, { error: systemError(code), bytes })
+  }
+
+  /** Makes the next operation of a kind hang until the function that is answered is called. */
+  hold(kind: OperationKind, code?: string): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#addFault(kind, { until: promise, error: code === undefined ? undefined : systemError(code) })
+    return resolve
+  }
+
+  #addFault(kind: OperationKind, fault: Fault): void {
+    this.#faults.set(kind, [...(this.#faults.get(kind) ?? []), fault])
+  }
+
+  /** The disk as the next process finds it when this one was killed: nothing is lost, and nothing more is synced. */
+  afterKill(): SimulatedDisk {
+    this.isCut = true
+    return new SimulatedDisk(this.#contents)
+  }
+
+  /** The disk as the next process finds it after a power cut. */
+  afterPowerCut(loss: Loss, random: () => number): SimulatedDisk {
+    this.isCut = true
+    const { durableNames, changes } = this.#contents
+    const names = new Map(durableNames)
+    for (const change of changes) {
+      const isKept = loss === 'all kept' || (loss !== 'nothing kept' && random() < 0.5)
+      if (isKept) apply(names, change)
+    }
+    const survivors = new Map<Inode, Inode>()
+    for (const inode of names.values()) {
+      const bytes = survivingBytes(inode, loss, random)
+      survivors.set(inode, { live: bytes, durable: bytes, isPoisoned: false })
+    }
+    const kept = new Map(Array.from(names, ([name, inode]) => [name, survivors.get(inode)!] as const))
+    return new SimulatedDisk({ names: kept, durableNames: new Map(kept), changes: [] })
+  }
+
+  /** Bytes of a file as a process reads them, to look at or to damage. */
+  file(name: string): Buffer {
+    return this.#inode(name).live
+  }
+
+  /** Puts a file there, or takes one away, durably: what people and faults of hardware do. */
+  put(name: string, bytes: Buffer | null): void {
+    const inode = bytes === null ? null : { live: bytes, durable: bytes, isPoisoned: false }
+    for (const names of [this.#contents.names, this.#contents.durableNames]) {
+      if (inode === null) names.delete(name)
+      else names.set(name, inode)
+    }
+  }
+
+  get fileNames(): string[] {
+    return [...this.#contents.names.keys()].sort()
+  }
+
+  async makeFolder(): Promise<void> {}
+
+  list(): Promise<string[]> {
+    return this.step('list', () => this.fileNames)
+  }
+
+  create(path: string): Promise<DiskFile> {
+    return this.step('create', () => {
+      const name = basename(path)
+      if (this.#contents.names.has(name)) throw systemError('EEXIST')
+      const inode = { live: Buffer.alloc(0), durable: Buffer.alloc(0), isPoisoned: false }
+      this.#change({ from: null, to: name, inode })
+      return new SimulatedFile(this, inode)
+    })
+  }
+
+  open(path: string): Promise<DiskFile> {
+    return this.step('open', () => new SimulatedFile(this, this.#inode(basename(path))))
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return this.step('rename', () => {
+      const inode = this.#inode(basename(from))
+      this.#change({ from: basename(from), to: basename(to), inode })
+    })
+  }
+
+  unlink(path: string): Promise<void> {
+    return this.step('unlink', () => {
+      this.#change({ from: basename(path), to: null, inode: this.#inode(basename(path)) })
+    })
+  }
+
+  syncFolder(): Promise<void> {
+    return this.step('syncFolder', () => {
+      for (const change of this.#contents.changes.splice(0)) apply(this.#contents.durableNames, change)
+    })
+  }
+
+  /** One operation: `effect` happens, unless the disk is cut or fails. A failed write or sync may have had a part of it. */
+  async step<T>(
+    kind: OperationKind,
+    effect: () => T,
+    atFault: (fault: Fault) => void = () => undefined,
+  ): Promise<T> {
+    if (this.isCut) return never
+    const operation = this.operations++
+    if (operation === this.#cutAt && !this.#isCutAfter) return this.#cut()
+    if (kind !== 'read' && kind !== 'open') this.underWay++
+    this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay)
+    try {
+      const fault = this.#faults.get(kind)?.shift()
+      await (fault?.until ?? turnOfTheLoop())
+      if (this.isCut) return never
+      if (fault?.error !== undefined) atFault(fault)
+      const result = fault?.error === undefined ? effect() : null
+      if (operation === this.#cutAt) return this.#cut()
+      if (fault?.error !== undefined) throw fault.error
+      return result as T
+    } finally {
+      if (kind !== 'read' && kind !== 'open') this.underWay--
+    }
+  }
+
+  #cut(): Promise<never> {
+    this.isCut = true
+    this.#onCut()
+    return never
+  }
+
+  #inode(name: string): Inode {
+    const inode = this.#contents.names.get(name)
+    if (inode === undefined) throw systemError('ENOENT')
+    return inode
+  }
+
+  #change(change: NameChange): void {
+    apply(this.#contents.names, change)
+    this.#contents.changes.push(change)
+  }
+}
+
+function apply(names: Map<string, Inode>, { from, to, inode }: NameChange): void {
+  if (from !== null) names.delete(from)
+  if (to !== null) names.set(to, inode)
+}
+
+function survivingBytes({ live, durable }: Inode, loss: Loss, random: () => number): Buffer {
+  if (loss === 'all kept') return live
+  if (loss === 'nothing kept' || live.length <= durable.length)
+    return random() < 0.5 ? durable : kept(live, durable)
+  const bytes = Buffer.concat([durable, Buffer.alloc(live.length - durable.length)])
+  if (loss === 'zeros') return bytes
+  if (loss === 'a prefix kept')
+    return live.subarray(0, durable.length + Math.floor(random() * (live.length - durable.length + 1)))
+  for (let at = durable.length - (durable.length % PAGE_BYTES); at < live.length; at += PAGE_BYTES) {
+    const from = Math.max(at, durable.length)
+    if (random() < 0.5) live.copy(bytes, from, from, at + PAGE_BYTES)
+  }
+  return bytes
+}
+
+/** A file that was cut back and not synced: either length. */
+const kept = (live: Buffer, durable: Buffer): Buffer => (live.length < durable.length ? live : durable)
+
+class SimulatedFile implements DiskFile {
+  readonly #disk: SimulatedDisk
+  readonly #inode: Inode
+
+  constructor(disk: SimulatedDisk, inode: Inode) {
+    this.#disk = disk
+    this.#inode = inode
+  }
+
+  write(bytes: Uint8Array): Promise<number> {
+    const copy = Buffer.from(bytes)
+    const add = (part: Buffer): void => {
+      this.#inode.live = Buffer.concat([this.#inode.live, part])
+    }
+    return this.#disk.step(
+      'write',
+      () => {
+        add(copy)
+        return copy.length
+      },
+      (fault) => add(copy.subarray(0, fault.bytes ?? 0)),
+    )
+  }
+
+  sync(): Promise<void> {
+    return this.#disk.step(
+      'sync',
+      () => {
+        if (!this.#inode.isPoisoned) this.#inode.durable = this.#inode.live
+      },
+      () => {
+        this.#inode.isPoisoned = true
+      },
+    )
+  }
+
+  truncate(bytes: number): Promise<void> {
+    return this.#disk.step('truncate', () => {
+      this.#inode.live = this.#inode.live.subarray(0, bytes)
+    })
+  }
+
+  read(into: Uint8Array, offset: number): Promise<number> {
+    return this.#disk.step('read', () => this.#inode.live.copy(into, 0, offset))
+  }
+
+  size(): Promise<number> {
+    return Promise.resolve(this.#inode.live.length)
+  }
+
+  close(): Promise<void> {
+    return this.#disk.step('close', () => undefined)
+  }
+}
