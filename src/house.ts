@@ -90,7 +90,13 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     log,
   })
   try {
-    const exporter = openExporter({ dataDir, log, diskReserveMb, ...options.exports })
+    const exporter = openExporter({
+      dataDir,
+      log,
+      diskReserveMb,
+      onUnreadable: store.checkLake,
+      ...options.exports,
+    })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
     return await furnish(config, store, exporter, positions, clock, log, options)
   } catch (error) {

@@ -26,6 +26,8 @@ export interface JobOptions {
   onFree(): void
   /** Nothing of it is left: the thread is free or has ended, and the bytes were taken, or nobody wants them. */
   onDone(): void
+  /** The lake could not be read: a file of it may be damaged. */
+  onUnreadable(): void
 }
 
 export class Job implements ExportJob {
@@ -124,7 +126,10 @@ export class Job implements ExportJob {
   }
 
   #refuseFor({ code, message, detail }: ExportFailure): void {
-    if (detail !== undefined) this.#options.log.warn({ error: detail }, 'an export failed')
+    if (detail !== undefined) {
+      this.#options.log.warn({ error: detail }, 'an export failed')
+      this.#options.onUnreadable()
+    }
     this.#fail(code === 'store_unavailable' ? unavailable(message) : new ServiceError(code, message))
   }
 

@@ -32,6 +32,8 @@ export interface ExporterOptions {
   log: StoreLog
   /** Space of the disk that exports leave to the store. */
   diskReserveMb?: number
+  /** Called when the lake could not be read: a file of it may be damaged. */
+  onUnreadable?(): void
   /** How long one export may take, ms. */
   msMax?: number
   /** How long exports under way may go on once the door closes, ms. */
@@ -130,6 +132,7 @@ export function openExporter(options: ExporterOptions): Exporter {
       log,
       onFree: () => threads.give(thread),
       onDone: () => forget(job),
+      onUnreadable: () => options.onUnreadable?.(),
     })
     jobs.add(job)
     return job

@@ -60,8 +60,8 @@ export interface Lake {
   /** Merges small files; removes those that were replaced before the grace. `quietMs`: see merge-plan.ts. */
   tidy(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }>
   status(ackedSeq: number): Promise<LakeTableStatus[]>
-  /** Reads every file to its end, sets damaged ones aside, takes back those that are whole again, and settles the rest. */
-  repair(nowMs: number): Promise<LakeRepair>
+  /** Reads every file to its end, sets damaged ones aside, takes back those that are whole again, and `settles` the rest. */
+  repair(nowMs: number, settles: boolean): Promise<LakeRepair>
   /** The operator says that the clock is right: dates that are over their time leave. @returns files that left. */
   retire(now: Instant): Promise<number>
   /** Reading of live files that bears damaged ones. */
@@ -438,13 +438,13 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     })
   }
 
-  async function repairNow(nowMs: number): Promise<LakeRepair> {
+  async function repairNow(nowMs: number, settles: boolean): Promise<LakeRepair> {
     const checked = await database.maintenance.run(everyLivePart)
     await checkBeside(checked, 'content', nowMs)
     return database.maintenance.run(async (connection) => {
       const takenBack = (await setAside.takeBack(connection, nowMs)).map(partPath)
       const open = (await setAsideParts(connection)).filter(({ settledAtMs }) => settledAtMs === null)
-      await settleParts(connection, open, nowMs)
+      if (settles) await settleParts(connection, open, nowMs)
       catalogIsStale = true
       await refreshCatalog(connection, nowMs)
       return { filesChecked: checked.length, takenBack, lost: open.map(told) }
@@ -458,7 +458,7 @@ export async function openLake(database: Database, options: LakeOptions): Promis
     flush,
     tidy,
     status,
-    repair: (nowMs) => tidies(() => repairNow(nowMs)),
+    repair: (nowMs, settles) => tidies(() => repairNow(nowMs, settles)),
     retire: (now) => tidies(() => retireDates(now, true)),
     close: merger.close,
   }

@@ -75,8 +75,8 @@ export interface Requests {
     ask: { nowMs: number; monotonicMs: number; ackedSeq: number; quietMs: number }
     answer: { merged: number; removed: number }
   }
-  /** Reads every file of the lake and settles what is lost. */
-  repair: { ask: { nowMs: number; ackedSeq: number }; answer: LakeRepair }
+  /** Reads every file of the lake, and where `settles` says so takes what is lost for settled. */
+  repair: { ask: { nowMs: number; ackedSeq: number; settles: boolean }; answer: LakeRepair }
   /** The operator says that the clock is right: dates that are over their time leave the lake. */
   retire: { ask: { nowMs: number; monotonicMs: number; ackedSeq: number }; answer: { files: number } }
   prune: { ask: { nowMs: number }; answer: null }

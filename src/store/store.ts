@@ -178,6 +178,20 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     if (encoded.length > 0) await queue.add(encoded)
   }
 
+  let isChecking = false
+  function checkLake(): void {
+    if (isChecking) return
+    isChecking = true
+    const look = watched('the lake could not be looked through', () =>
+      cellar.ask('repair', { settles: false }, HOUSEKEEPING_TIMEOUT_MS),
+    )
+    void look()
+      .catch(isTold)
+      .then(() => {
+        isChecking = false
+      })
+  }
+
   /** Why the store does less than it should; empty: it does not. */
   function reasons(): string[] {
     const { setAside, retentionHeld } = cellar.lakeTrouble
@@ -228,7 +242,8 @@ function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor
     flushLake,
     tidyLake,
     retireLake: () => cellar.ask('retire', {}, HOUSEKEEPING_TIMEOUT_MS),
-    repairLake: () => cellar.ask('repair', {}, HOUSEKEEPING_TIMEOUT_MS),
+    repairLake: () => cellar.ask('repair', { settles: true }, HOUSEKEEPING_TIMEOUT_MS),
+    checkLake,
     lakeLosses,
     status,
     close() {

@@ -91,6 +91,8 @@ export interface StoreDoor {
   flushLake(): Promise<void>
   /** Merges small files of the lake and removes those replaced before the grace. */
   tidyLake(): Promise<{ merged: number; removed: number }>
+  /** Looks for damaged files in the background, and sets them aside; one look at a time. */
+  checkLake(): void
   /** Reads every file of the lake, sets damaged ones aside, takes back whole ones, and settles what is lost. */
   repairLake(): Promise<LakeRepair>
   /** The operator says that the clock is right: dates that are over their time leave the lake. */

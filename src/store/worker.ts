@@ -179,7 +179,7 @@ const handlers: Handlers = {
     return flushed
   },
   tidy: ({ nowMs, monotonicMs, quietMs }) => opened().lake.tidy({ wallMs: nowMs, monotonicMs }, quietMs),
-  repair: ({ nowMs }) => opened().lake.repair(nowMs),
+  repair: ({ nowMs, settles }) => opened().lake.repair(nowMs, settles),
   async retire({ nowMs, monotonicMs }) {
     return { files: await opened().lake.retire({ wallMs: nowMs, monotonicMs }) }
   },
