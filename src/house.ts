@@ -27,6 +27,7 @@ import { type Clock, readClock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { shared } from './lib/shared.ts'
+import { steadyClock } from './lib/steady-clock.ts'
 import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
@@ -123,7 +124,13 @@ async function furnish(
   })
   records.of(market)
   const recordedTime = followsRecordedTime(config)
-  if (!recordedTime) market.advanceTo(clock.now())
+  const marketClock = steadyClock(clock, (jumpMs, isFollowed) =>
+    log.warn(
+      { jumpMs },
+      `the clock has jumped; the market ${isFollowed ? 'follows it' : 'waits whether it stays so'}`,
+    ),
+  )
+  if (!recordedTime) market.advanceTo(marketClock.now())
   for (const { mint, count } of store.recovered.coverage) {
     market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
   }
@@ -152,7 +159,7 @@ async function furnish(
       market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs),
   })
 
-  const { feeds, pushed } = await startFeeds(config, market, clock, log)
+  const { feeds, pushed } = await startFeeds(config, market, marketClock, log)
   let phase: Phase = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
@@ -200,7 +207,7 @@ async function furnish(
       retireLake: () => store.retireLake(),
       metrics: async () => ({ text: await metricsText(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
-        ...(await ingestInSlices(body, contentType, pushed, clock)),
+        ...(await ingestInSlices(body, contentType, pushed, marketClock)),
       }),
     }),
   ]
@@ -210,7 +217,7 @@ async function furnish(
     ingestFrame:
       config.feedKey === ''
         ? null
-        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, clock.now()) }),
+        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, marketClock.now()) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows = 0) => {
       const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
@@ -241,7 +248,7 @@ async function furnish(
   metrics.read('mintlake_request_bodies_bytes', 'Memory that request bodies take', () => server.bodyBytes())
   records.start()
   positions.keepAhead(() => market.seq)
-  const timer = recordedTime ? null : setInterval(() => market.advanceTo(clock.now()), TICK_MS)
+  const timer = recordedTime ? null : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
   const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
     if (phase === 'warming_up') phase = 'ready'
   })
