@@ -132,8 +132,10 @@ class DurableLog implements types.CommitLog {
   /** Why a commit of this size is not taken; null: it is. */
   #refusal(bytes: number): LogError | null {
     const { recordBytesMax = limits.RECORD_BYTES_MAX, mayWrite } = this.#options
-    if (bytes > recordBytesMax)
-      return new LogError('record_too_large', `a commit of ${bytes} bytes is larger than ${recordBytesMax}`)
+    // No option lets a record grow beyond what the format allows: no reader would take it.
+    const bytesMax = Math.min(recordBytesMax, limits.RECORD_BYTES_MAX)
+    if (bytes > bytesMax)
+      return new LogError('record_too_large', `a commit of ${bytes} bytes is larger than ${bytesMax}`)
     if (this.#closing !== null) return closed()
     if (this.#writer.isOverdue) return hanging()
     if (!this.#writer.isSettled) return unsettled()
