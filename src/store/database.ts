@@ -1,7 +1,7 @@
 // In: a data folder. Out: an open DuckDB with the tables of schema/tables.ts in it, and one connection for each kind of
 // work, so that none waits for another. Never answers a question about the rows.
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -125,9 +125,15 @@ export async function appending(
   }
 }
 
+/** Nothing in it outlives a run: what bears its name and is no folder is in the way. */
+function makeSpillFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) rmSync(path)
+  mkdirSync(path, { recursive: true })
+}
+
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   // Merges and outcomes spill to folders in it: DuckDB makes no more than the last folder of a path.
-  mkdirSync(spillFolder(dataDir), { recursive: true })
+  makeSpillFolder(spillFolder(dataDir))
   const path = databasePath(dataDir)
   try {
     return await duckdb.DuckDBInstance.create(path, {

@@ -104,7 +104,8 @@ export async function removeFile(path: string): Promise<void> {
 }
 
 function noFolder(error: NodeJS.ErrnoException): string[] {
-  if (error.code === 'ENOENT') return []
+  // Gone meanwhile, or a file of somebody's that bears a folder's name.
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
   throw error
 }
 
@@ -139,7 +140,7 @@ export async function lookAtTable(lakeDir: string, table: string): Promise<LakeL
   for (const folder of (await readdir(root).catch(noFolder)).sort()) {
     const date = DATE_FOLDER.exec(folder)?.[1]
     if (date === undefined) continue
-    for (const name of (await readdir(join(root, folder))).sort()) {
+    for (const name of (await readdir(join(root, folder)).catch(noFolder)).sort()) {
       sort(listing, { table, date, path: join(root, folder, name), name })
     }
   }

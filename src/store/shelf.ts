@@ -41,6 +41,7 @@ async function canLink(root: string): Promise<boolean> {
   const probe = join(root, 'probe')
   try {
     await makeFolder(root)
+    await rm(probe, { recursive: true, force: true })
     await writeFile(probe, '')
     await linkFile(probe, `${probe}.link`)
     return true
@@ -49,8 +50,8 @@ async function canLink(root: string): Promise<boolean> {
     // A disk that is full says nothing about links; that there are files here does.
     return (await readdir(root).catch(() => [])).some((name) => !name.startsWith('probe'))
   } finally {
-    await rm(probe, { force: true })
-    await rm(`${probe}.link`, { force: true })
+    await rm(probe, { recursive: true, force: true })
+    await rm(`${probe}.link`, { recursive: true, force: true })
   }
 }
 

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -299,9 +300,23 @@ it('a lake whose database is lost is found again: no file of it is removed', asy
   expect(await bars()).toBe(all)
   expect(await training()).toEqual(analyses)
   expect(readdirSync(join(folder, 'lake/.files'), { recursive: true })).toHaveLength(files)
-  key = await running.client.register()
-  const answer = await submit(running.client, key, submission(await seedToken(running.client, nowMs)))
+  const anew = await running.client.register()
+  const answer = await submit(running.client, anew, submission(await seedToken(running.client, nowMs)))
   expect(answer.status).toBe(201)
+  await close()
+  expect(await training()).toEqual([...analyses, answer.body.analysisId])
+})
+
+it('files and folders that are in the way of the store’s own stop neither the start nor the lake', async () => {
+  freshFolder()
+  writeFileSync(join(folder, 'lake/training/dt=2026-01-01'), 'a file where a folder would be')
+  mkdirSync(join(folder, 'lake/.files/probe'))
+  mkdirSync(join(folder, 'lake/catalog.duckdb.tmp'))
+  rmSync(join(folder, 'mintlake.tmp'), { recursive: true, force: true })
+  writeFileSync(join(folder, 'mintlake.tmp'), 'a file where a folder would be')
+  const { client } = await open()
+  const answer = await submit(client, key, submission(await seedToken(client, nowMs)))
+  expect(answer.status, answer.text).toBe(201)
   await close()
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
 })
