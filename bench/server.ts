@@ -20,7 +20,7 @@ export interface ServerOptions {
   body: 'page' | 'datapoint' | 'hello'
   /** A file of them, in the place of `body`. */
   bodyFile?: string
-  /** The market that `npm start` serves, in the place of `tokens` that have one trade each. */
+  /** The market that `npm start` serves, in the place of one whose tokens have one trade each. */
   market?: 'default'
 }
 
@@ -106,7 +106,9 @@ async function mintlake(): Promise<number> {
     readConfig(
       [
         ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
-        ...(isDefault ? [] : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
+        ...(isDefault
+          ? ['--simulator-tokens', `${options.tokens}`]
+          : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
         ...['--page-age-ms', `${options.pageAgeMs}`],

@@ -1,11 +1,11 @@
-// In: a market of 100 000 tokens with 20 000 trades a second running, half of them on the hundred hottest. Out: pages of 100
-// rows over loopback for each CPU second of the server, against the same HTTP engine answering one ready buffer of the
-// same bytes, and against fastify; any tab, sort and order; deep pages; always fresh ones; a market of 1 000 tokens;
-// and a DataPoint.
+// In: a market of 100 000 tokens with 20 000 trades a second running, half of them on the hundred hottest: in the server's
+// process, or pushed to it as a feed does. Out: pages of 100 rows over loopback for each CPU second of the server, against
+// the same HTTP engine answering one ready buffer of the same bytes, and against fastify; any tab, sort and order; deep
+// pages; always fresh ones; a market of 1 000 tokens; and a DataPoint.
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
 import { compiled } from '../frame.ts'
-import { endProgram, loadServer, measureLoad, startServer } from '../load.ts'
+import { endProgram, loadServer, measureLoad, measurePushed, pushCost, startServer } from '../load.ts'
 import type { ServerOptions } from '../server.ts'
 
 const PAGE = '/api/v1/market?format=ndjson&limit=100'
@@ -31,6 +31,17 @@ const ours =
     loadServer('mintlake', market(options, more), path, options)
 const peer = (kind: string, body: ServerOptions['body']) => (options: RunOptions) =>
   loadServer(kind, market(options, { body }), '/', options)
+
+/** The same trades as a feed pushes them, what they cost taken off. */
+const pushed = (perPost: number) => async (options: RunOptions) => {
+  const server = await startServer('mintlake', market(options, { ticksPerSecond: 0 }))
+  try {
+    const push = { perPost, rate: market(options).ticksPerSecond }
+    return await measurePushed(server, HOT, push, await pushCost(server, push, options), options)
+  } finally {
+    await endProgram(server)
+  }
+}
 
 /** The worst of several tabs, sorts and orders. */
 async function anyPage(options: RunOptions): Promise<Measured> {
@@ -59,6 +70,8 @@ const comparison = (of: string, against: string, gate: number, stretch: number, 
 })
 
 const CONSTANT = 'same engine, one constant buffer'
+const PUSHED_200 = 'market page, 20 000 trades/s in POSTs of 200, their CPU taken off'
+const PUSHED_20 = 'market page, 20 000 trades/s in POSTs of 20, their CPU taken off'
 const HELLO = 'same engine, hello'
 
 export const question: Question = {
@@ -66,6 +79,8 @@ export const question: Question = {
   title: 'the market page over loopback',
   rounds: 3,
   variants: [
+    PUSHED_200,
+    PUSHED_20,
     'market page, worst of other tabs and sorts',
     'market page, always fresh',
     'market page at offset 50 000',
@@ -77,6 +92,8 @@ export const question: Question = {
   ],
   candidates: {
     'market page, 20 000 ticks/s': ours(HOT),
+    [PUSHED_200]: pushed(200),
+    [PUSHED_20]: pushed(20),
     'market page, worst of other tabs and sorts': anyPage,
     'market page, always fresh': ours(HOT, { pageAgeMs: 0 }),
     'market page at offset 50 000': ours(`${HOT}&offset=50000`),
@@ -91,6 +108,8 @@ export const question: Question = {
   },
   comparisons: [
     comparison('market page, 20 000 ticks/s', CONSTANT, 0.8, 0.95),
+    comparison(PUSHED_200, CONSTANT, 0.85, 0.95),
+    comparison(PUSHED_20, CONSTANT, 0.85, 0.95),
     comparison('market page, worst of other tabs and sorts', CONSTANT, 0.8, 0.95),
     comparison('market page, always fresh', CONSTANT, 0.5, 0.75),
     { ...comparison('market page, no ticks', CONSTANT, 0, 0), gate: undefined, stretch: undefined },
