@@ -2,7 +2,7 @@
 // through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
 // A process of its own: its memory is the store's and that of the rows on their way.
 import { openStore } from '../src/store/store.ts'
-import type { StoreDoor } from '../src/store/types.ts'
+import type { Store } from '../src/store/types.ts'
 import { mergeLog, peakRssBytes } from './frame.ts'
 import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 
@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000
 const log = mergeLog()
 
 /** Commits so many rows, a few batches ahead of the disk. */
-async function commitAll(store: StoreDoor, source: TrainingRows, count: number): Promise<void> {
+async function commitAll(store: Store, source: TrainingRows, count: number): Promise<void> {
   const under = new Set<Promise<void>>()
   for (let done = 0; done < count; done += COMMIT_ROWS) {
     const commit = store.commit(
@@ -54,7 +54,7 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   let tidying: Promise<void> | null = null
   let flushing: Promise<void> = Promise.resolve()
   const tidy = async (): Promise<void> => {
-    merges += (await store.tidyLake()).merged
+    merges += (await store.compactLake()).merged
     tidying = null
   }
   while (written < rows) {

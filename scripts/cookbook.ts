@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { writeRows } from '../src/cli/rows.ts'
-import type { LakeReader } from '../src/store/lake-reader.ts'
+import type { LakeReader } from '../src/store/query/lake-reader.ts'
 import { openSample } from './sample/lake.ts'
 
 /** A query and the text that follows it. */

@@ -155,6 +155,13 @@ export const SETTINGS = {
     wholeNumber(0, 1_000_000),
     'Submissions are refused while less of the disk is free, MB; 0: until it is full',
   ),
+  mixed: setting(
+    'mixed',
+    'MIXED',
+    'false',
+    flag,
+    'true: simulated and real data may lie in one data folder, told apart by the column simulated',
+  ),
   tokensMax: setting(
     'tokens-max',
     'TOKENS_MAX',

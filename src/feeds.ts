@@ -12,6 +12,7 @@ import type { Feed } from './feed/types.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { EventSink } from './schema/event.ts'
+import type { Provenance } from './store/types.ts'
 
 export interface Feeds {
   feeds: Feed[]
@@ -44,6 +45,13 @@ function watchedBy(security: SecurityFeed, market: TimedSink): TimedSink {
       return market.timeMs
     },
   }
+}
+
+/** Where the market's data comes from, as rows of the lake say it. Null: nothing can come in. */
+export function provenanceOf({ feeds, feedKey }: Config): Provenance | null {
+  const sources = [...feeds, ...(feedKey === '' || feeds.length > 0 ? [] : ['push'])]
+  // What is pushed into a simulated market is part of it.
+  return sources.length === 0 ? null : { feed: sources.join(','), simulated: feeds.includes('simulator') }
 }
 
 /** In a replay of old data the data's own time is the market's; everywhere else the market follows the clock. */
@@ -115,7 +123,7 @@ const simulated = (sink: EventSink): EventSink => ({
 
 async function replay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
   // The reader brings DuckDB into this thread: only a replay pays for that.
-  const { openTradeFile } = await import('./store/trade-file.ts')
+  const { openTradeFile } = await import('./store/trades/trade-file.ts')
   const { batches, rowsTotal } = await openTradeFile({ path: config.replayFile, mapping: config.replayMap })
   const { replaySpeed: speed, replayTime: time, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')

@@ -9,7 +9,7 @@ import type { Agents, Caller } from './analysis/types.ts'
 import type { Config } from './config.ts'
 import { ingestFrame, ingestInSlices } from './feed/push.ts'
 import type { Feed } from './feed/types.ts'
-import { feedStates, followsRecordedTime, startFeeds, whyNotWarm } from './feeds.ts'
+import { feedStates, followsRecordedTime, provenanceOf, startFeeds, whyNotWarm } from './feeds.ts'
 import { authorityOf, TrustedProxies } from './http/addresses.ts'
 import { Cursors } from './http/cursors.ts'
 import { FollowHub, type FollowOptions } from './http/follow.ts'
@@ -31,11 +31,11 @@ import { steadyClock } from './lib/steady-clock.ts'
 import { Market } from './market/market.ts'
 import { createRecords, readRecordMetrics } from './records.ts'
 import { ServiceError } from './schema/errors.ts'
-import { type Exporter, type ExporterOptions, openExporter } from './store/exporter.ts'
+import { type Exporter, type ExporterOptions, openExporter } from './store/export/exporter.ts'
+import type { RetainedDays } from './store/lake/retention.ts'
 import { openPositions, type Positions } from './store/positions.ts'
-import type { RetainedDays } from './store/retention.ts'
 import { openStore } from './store/store.ts'
-import type { LakeRepair, StoreDoor } from './store/types.ts'
+import type { LakeRepair, Store, StoreStatus } from './store/types.ts'
 
 /** How often quiet tokens' windows and bars are carried forward. */
 const TICK_MS = 100
@@ -44,6 +44,8 @@ const DRAIN_MS_MAX = 10_000
 /** Connections are closed once nobody has used one for so long, or once so much time was given to it. */
 const QUIET_MS = 100
 const LINGER_MS_MAX = 1_000
+/** How long the last market data may take to reach the store, though the disk hang. */
+const RECORDS_MS_MAX = 4_000
 const HOUR_MS = 3_600_000
 /** How long /health waits for the store's word. */
 const STORE_STATUS_MS_MAX = 1_000
@@ -54,10 +56,10 @@ export interface House {
   port: number
   url: string
   market: Market
-  store: StoreDoor
+  store: Store
   exports: Exporter
   server: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
-  /** Resolves when every feed has delivered what it has at the start. */
+  /** Resolves when every feed has delivered what it has at the start, and the lake has what the log held. */
   ready: Promise<void>
   /** Resolves when what the market has said of its tokens so far is with the store. */
   recorded(): Promise<void>
@@ -87,6 +89,8 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     diskReserveMb,
     retainDays,
     cooldownMs: config.submitCooldownMs,
+    provenance: provenanceOf(config),
+    isMixed: config.mixed,
     clock,
     log,
   })
@@ -108,7 +112,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
 
 async function furnish(
   config: Config,
-  store: StoreDoor,
+  store: Store,
   exporter: Exporter,
   positions: Positions,
   clock: Clock,
@@ -249,7 +253,7 @@ async function furnish(
   records.start()
   positions.keepAhead(() => market.seq)
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
-  const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
+  const ready = Promise.all([store.caughtUp, ...feeds.map((feed) => feed.ready)]).then(() => {
     if (phase === 'warming_up') phase = 'ready'
   })
   // Whoever waits for `ready` sees the failure; nobody waiting is no reason to crash.
@@ -270,8 +274,7 @@ async function furnish(
     await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close()])
     await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
     await server.close()
-    await records.stop()
-    await positions.close()
+    await Promise.race([records.stop().then(() => positions.close()), afterMs(RECORDS_MS_MAX, null)])
     await store.close()
   }
   const url = `http://${authorityOf(config.host, server.port)}`
@@ -303,15 +306,14 @@ function retainedDays(config: Config): RetainedDays {
   return Object.fromEntries(Object.entries(days).filter(([, retained]) => retained > 0))
 }
 
-/** As much of it as is always known. */
-type StoreStatus = Pick<Awaited<ReturnType<StoreDoor['status']>>, 'healthy' | 'reasons'>
-const SILENT: StoreStatus = { healthy: false, reasons: ['the store does not answer'] }
+type StoreHealth = Pick<StoreStatus, 'healthy' | 'reasons'>
 
 /** The store's status: asked for once for all who want it, and told of in time when the store is in trouble. */
-function sharedStoreStatus(store: StoreDoor): () => Promise<StoreStatus> {
-  const asked = shared(() => store.status(), 0)
+function sharedStoreStatus(store: Store): () => Promise<StoreHealth> {
+  const asked = shared<StoreHealth>(() => store.status(), 0)
+  const silent = { healthy: false, reasons: ['the store does not answer'] }
   return shared(
-    () => Promise.race([asked().catch(() => SILENT), afterMs(STORE_STATUS_MS_MAX, SILENT)]),
+    () => Promise.race([asked().catch(() => silent), afterMs(STORE_STATUS_MS_MAX, silent)]),
     STATUS_KEPT_MS,
   )
 }
@@ -319,7 +321,7 @@ function sharedStoreStatus(store: StoreDoor): () => Promise<StoreStatus> {
 async function health(
   config: Config,
   market: Market,
-  storeStatus: () => Promise<StoreStatus>,
+  storeStatus: () => Promise<StoreHealth>,
   feeds: readonly Feed[],
   phase: string,
 ): Promise<Record<string, unknown>> {
@@ -386,14 +388,14 @@ function admitResearcher(adminKey: string, sent: string, agents: Agents): Caller
 }
 
 /** Whoever names a folder means that one, and perhaps another server has it. */
-async function repairLake(config: Config, store: StoreDoor, dataDir: string | null): Promise<LakeRepair> {
+async function repairLake(config: Config, store: Store, dataDir: string | null): Promise<LakeRepair> {
   const own = realpathSync(config.dataDir)
   if (dataDir !== null && dataDir !== own)
     throw new ServiceError('invalid_parameter', `This server has the data folder ${own}, not ${dataDir}.`)
   return store.repairLake()
 }
 
-function readLakeMetrics(metrics: Metrics, store: StoreDoor): void {
+function readLakeMetrics(metrics: Metrics, store: Store): void {
   metrics.read(
     'mintlake_lake_files_set_aside',
     'Files of the lake that are lost or damaged',

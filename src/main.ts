@@ -1,10 +1,14 @@
 // In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a room but
 // the house.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError, readConfig, shownConfig, usage } from './config.ts'
 import { type House, startHouse } from './house.ts'
 import { createLog, type Log } from './lib/log.ts'
 
-const STOP_MS_MAX = 25_000
+/** Beyond it whoever asked for the end would kill us: nothing acknowledged is lost, the next start does what is left. */
+const STOP_MS_MAX = 24_000
+/** What a call of the disk may take yet when everything else has ended. */
+const DISK_MS_MAX = 1_000
 /** What ends npm, its shell and us sends a signal to each, and start.mjs makes one of their end: within this they are one. */
 const SAME_SIGNAL_MS = 1_000
 const EXIT_USAGE = 2
@@ -32,25 +36,35 @@ function stopOnSignals(house: House, log: Log): void {
   let signalledAtMs: number | null = null
   const stop = (signal: string) => {
     if (signalledAtMs !== null) {
-      if (performance.now() - signalledAtMs > SAME_SIGNAL_MS) process.exit(1)
+      if (performance.now() - signalledAtMs > SAME_SIGNAL_MS) void exit(1)
       return
     }
     signalledAtMs = performance.now()
     log.info({ signal }, 'shutting down')
     setTimeout(() => {
       log.error({}, 'shutting down took too long')
-      process.exit(1)
+      void exit(1)
     }, STOP_MS_MAX).unref()
     house.stop().then(
-      () => process.exit(0),
+      () => exit(0),
       (error) => {
         log.error({ err: error }, 'shutting down failed')
-        process.exit(1)
+        return exit(1)
       },
     )
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+}
+
+const isDiskAtWork = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
+
+/** Ends the process. `process.exit` waits for every call of the disk: where that hangs, only a signal ends it. */
+async function exit(code: number): Promise<void> {
+  const untilMs = performance.now() + DISK_MS_MAX
+  while (isDiskAtWork() && performance.now() < untilMs) await sleep(DISK_MS_MAX / 20)
+  if (isDiskAtWork()) process.kill(process.pid, 'SIGKILL')
+  process.exit(code)
 }
 
 main().catch((error: Error) => {

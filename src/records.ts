@@ -5,7 +5,7 @@ import type { Metrics } from './lib/metrics.ts'
 import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from './market/bar-ring.ts'
 import type { Market, MarketOptions } from './market/market.ts'
 import { TIMEFRAMES } from './schema/bar.ts'
-import type { BarDoor, StoreDoor } from './store/types.ts'
+import type { BarSink, Store } from './store/types.ts'
 import { createTokenRecords, type TokenRecords } from './token-records.ts'
 
 /** How often silent tokens are looked at, and how many at a time: 100 000 in five seconds. */
@@ -29,14 +29,14 @@ export interface Records {
   recorded(): Promise<void>
   /** Once the last event has come: everything is with the store. */
   stop(): Promise<void>
-  stats(): { bars: ReturnType<BarDoor['stats']>; tokens: ReturnType<TokenRecords['stats']> }
+  stats(): { bars: ReturnType<BarSink['stats']>; tokens: ReturnType<TokenRecords['stats']> }
 }
 
 /** Keeps `store` told of what the market closes and says. */
-export function createRecords(store: Pick<StoreDoor, 'bars' | 'commit'>, log: Log): Records {
+export function createRecords(store: Pick<Store, 'bars' | 'profiles'>, log: Log): Records {
   const { bars } = store
   const tokens = createTokenRecords(
-    (writes) => store.commit(writes),
+    (rows) => store.profiles.write(rows),
     (mint, error) =>
       log.error({ mint, error: String(error) }, 'the store refuses this token: it is not recorded'),
   )

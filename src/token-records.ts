@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { Market } from './market/market.ts'
 import type { TokenProfile } from './market/types.ts'
-import type { Row, Write } from './schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, type Row } from './schema/tables.ts'
 
 /** Profiles of one commit. */
 const TOKENS_AT_ONCE = 256
@@ -55,11 +55,11 @@ const digestOf = (row: Row): number =>
   Number.parseInt(hash('sha1', JSON.stringify(row), 'hex').slice(0, DIGEST_DIGITS), 16)
 
 /**
- * Versions of profiles, on their way to `commit`.
+ * Versions of profiles, on their way to the lake.
  * @param onRefused told of a token whose row the store refuses though it takes others.
  */
 export function createTokenRecords(
-  commit: (writes: readonly Write[]) => Promise<void>,
+  send: (rows: readonly Row[]) => Promise<void>,
   onRefused: (mint: string, error: unknown) => void,
 ): TokenRecords {
   const waiting = new Set<string>()
@@ -127,7 +127,9 @@ export function createTokenRecords(
     const updatedAtMs = market.timeMs
     if (versions.length === 0) return waiting.size > 0
     try {
-      await commit(versions.map(({ row }) => ({ table: 'tokens', row: { ...row, updated_at: updatedAtMs } })))
+      await send(
+        versions.map(({ row }) => ({ ...row, updated_at: updatedAtMs, schema_version: LAKE_SCHEMA_VERSION })),
+      )
     } catch (error) {
       const isSettled = refuse(
         versions.map(({ mint }) => mint),

@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   analysis: [],
   store: [],
   cli: ['store', 'config.ts'],
-  http: ['analysis', 'market/types.ts', 'store/types.ts'],
+  http: ['analysis', 'market/types.ts', 'store/types.ts', 'store/errors.ts'],
 }
 const OWN_ENGINE: Readonly<Record<string, string>> = { 'uWebSockets.js': 'http', '@duckdb/node-api': 'store' }
 

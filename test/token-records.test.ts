@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { Market } from '../src/market/market.ts'
 import { mintOfSymbol } from '../src/schema/mint.ts'
-import type { Write } from '../src/schema/tables.ts'
+import type { Row } from '../src/schema/tables.ts'
 import { createTokenRecords } from '../src/token-records.ts'
 
 const START_MS = 1_772_000_000_000
@@ -14,9 +14,9 @@ function recording(bad: ReadonlySet<string>) {
   const stored: string[] = []
   const refused: string[] = []
   const store = { isDown: false }
-  const commit = async (writes: readonly Write[]) => {
+  const commit = async (rows: readonly Row[]) => {
     if (store.isDown) throw new Error('no room on the disk')
-    const names = writes.map(({ row }) => row.name as string)
+    const names = rows.map(({ name }) => name as string)
     if (names.some((name) => bad.has(name))) throw new Error('a value is out of range')
     stored.push(...names)
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Write } from '../../src/schema/tables.ts'
 import { openStore } from '../../src/store/store.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import {
   forgetPeak,
   type Measured,
@@ -47,7 +47,7 @@ function submissionOf(row: Write['row']): Write[] {
 const source = trainingRows()
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-async function fill(store: StoreDoor, rows: number): Promise<void> {
+async function fill(store: Store, rows: number): Promise<void> {
   for (let file = 0; file < FILES; file++) {
     for (let left = rows / FILES; left > 0; left -= COMMIT_ROWS) {
       const count = Math.min(left, COMMIT_ROWS)
@@ -58,7 +58,7 @@ async function fill(store: StoreDoor, rows: number): Promise<void> {
 }
 
 /** Submits until `isOver`, and at least three times each. @returns how long each waited, ms, ascending. */
-async function submitUntil(store: StoreDoor, isOver: () => boolean): Promise<number[]> {
+async function submitUntil(store: Store, isOver: () => boolean): Promise<number[]> {
   const waits: number[] = []
   const caller = async (index: number): Promise<void> => {
     await sleep((index / CALLERS) * EVERY_MS)
@@ -82,7 +82,7 @@ async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
     forgetPeak()
     let isOver = false
     const started = performance.now()
-    const work = isMerging ? store.tidyLake() : sleep(options.small ? 0 : 6_000)
+    const work = isMerging ? store.compactLake() : sleep(options.small ? 0 : 6_000)
     const ended = Promise.resolve(work).then(() => {
       isOver = true
       return performance.now() - started

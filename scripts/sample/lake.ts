@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
-import { writeCatalog } from '../../src/store/catalog.ts'
-import { fileBytes, listTable, partPath } from '../../src/store/lake-files.ts'
-import { type LakeReader, openLakeReader } from '../../src/store/lake-reader.ts'
-import type { ListedPart } from '../../src/store/manifest.ts'
+import { LAKE_TABLES, literal } from '../../src/store/duckdb/sql.ts'
+import { writeCatalog } from '../../src/store/lake/catalog.ts'
+import { fileBytes, listTable, partPath } from '../../src/store/lake/lake-files.ts'
+import type { ListedPart } from '../../src/store/lake/manifest.ts'
 import { lakeFolder } from '../../src/store/paths.ts'
-import { LAKE_TABLES, literal } from '../../src/store/sql.ts'
+import { type LakeReader, openLakeReader } from '../../src/store/query/lake-reader.ts'
 
 /** The folder of the sample of a schema version; without one, of today's. */
 export const sampleFolder = (schemaVersion: number = LAKE_SCHEMA_VERSION): string =>

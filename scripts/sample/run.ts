@@ -12,7 +12,7 @@ import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { openStore } from '../../src/store/store.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.ts'
 
 export interface RunOptions {
@@ -53,7 +53,7 @@ class Run {
   private readonly random: Random
   private readonly simulation: Simulation
   private readonly queue: { atMs: number; act: () => Promise<void> }[] = []
-  private store!: StoreDoor
+  private store!: Store
   private market!: Market
   private records!: Records
   private desk!: Desk
@@ -74,6 +74,7 @@ class Run {
       lakeFlushMs: 0,
       lakeGraceMs: 0,
       lakeQuietMs: 0,
+      provenance: { feed: 'simulator', simulated: true },
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
@@ -86,7 +87,7 @@ class Run {
     await this.flush()
     // What the last bars say of earlier submissions is computed in one flush and written by the next.
     await this.flush()
-    await this.store.tidyLake()
+    await this.store.compactLake()
     await this.store.close()
     return this.report
   }

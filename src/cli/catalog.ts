@@ -1,6 +1,7 @@
 // In: a data folder that was copied or moved, or lost its catalog. Out: a catalog for where it stands. Never changes a row.
-import { rewriteCatalog } from '../store/lake-catalog.ts'
-import { partPath } from '../store/lake-files.ts'
+
+import { partPath } from '../store/lake/lake-files.ts'
+import { rewriteCatalog } from '../store/query/lake-catalog.ts'
 import { type Command, EXIT, type Values } from './command.ts'
 import { counted, DATA_DIR, dataDirOf } from './common.ts'
 import { FORMAT } from './lake.ts'

@@ -1,7 +1,7 @@
 // In: values of a command line. Out: what several commands ask of them alike. Never reads a file itself.
 import { SETTINGS } from '../config.ts'
-import { partPath } from '../store/lake-files.ts'
-import type { LakeReader } from '../store/lake-reader.ts'
+import { partPath } from '../store/lake/lake-files.ts'
+import type { LakeReader } from '../store/query/lake-reader.ts'
 import { type Option, UsageError, type Values } from './command.ts'
 import { type Terminal, write } from './terminal.ts'
 

@@ -1,8 +1,8 @@
 // In: the data folder, and perhaps a server that writes to it. Out: how much the lake has and how fresh it is; and
 // whether it is whole. Never changes anything.
-import { withLake } from '../store/lake-reader.ts'
-import { type LakeFigures, lakeFigures, type TableFigures } from '../store/lake-status.ts'
-import { type Verified, verifyLake } from '../store/verify.ts'
+import { withLake } from '../store/query/lake-reader.ts'
+import { type LakeFigures, lakeFigures, type TableFigures } from '../store/query/lake-status.ts'
+import { type Verified, verifyLake } from '../store/verify/verify.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from './command.ts'
 import { DATA_DIR, dataDirOf, wholeNumber } from './common.ts'
 import { HEALTH_TIMEOUT_MS } from './limits.ts'

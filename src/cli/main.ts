@@ -4,6 +4,7 @@
 import { ConfigError, SETTINGS } from '../config.ts'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { StoreError } from '../store/errors.ts'
 import { lakeCatalogCommand } from './catalog.ts'
 import {
   type Command,
@@ -61,7 +62,8 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
-  if (error instanceof ServiceError || error instanceof Failure) return { message, code: EXIT.failed }
+  if (error instanceof ServiceError || error instanceof StoreError || error instanceof Failure)
+    return { message, code: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? message) : message, code: EXIT.failed }
 }
 

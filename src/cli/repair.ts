@@ -1,4 +1,4 @@
-// In: a data folder whose lake lost files, with or without a server that has it. Out: what was found, written again and
+// In: a data folder whose lake lost files, with or without a server that has it. Out: what was found, taken back and
 // lost, in plain words. Works on the store itself where nobody else has it, else asks the server that does.
 import { existsSync, realpathSync } from 'node:fs'
 import { messageOf } from '../lib/messages.ts'
@@ -78,8 +78,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 
 export const lakeRepairCommand: Command = {
   name: 'lake repair',
-  summary:
-    'Read every file of the lake, write again what the store still has of damaged ones, say what is lost',
+  summary: 'Read every file of the lake, set damaged ones aside, take back whole ones, say what is lost',
   operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [

@@ -2,8 +2,8 @@
 // Never holds more than a batch; a table holds as many rows as it shows.
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
-import type { LakeAnswer } from '../store/lake-reader.ts'
-import type { Plain } from '../store/plain-value.ts'
+import type { LakeAnswer } from '../store/query/lake-reader.ts'
+import type { Plain } from '../store/query/plain-value.ts'
 import { counted } from './common.ts'
 import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
 import { write } from './terminal.ts'

@@ -7,7 +7,7 @@ import {
   type LakeAnswer,
   type LakeReader,
   withLake,
-} from '../store/lake-reader.ts'
+} from '../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values } from './command.ts'
 import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from './common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from './limits.ts'

@@ -10,6 +10,7 @@ import { CompressedForms, codingOf } from './compress.ts'
 import type { Context, HttpAnswer, Method } from './context.ts'
 import { conditional } from './etag.ts'
 import { Exchange, Exchanges } from './exchange.ts'
+import { knownError } from './known-error.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { invalidParameter } from './parameters.ts'
 import { isReusable, PreparedAnswers } from './prepared.ts'
@@ -221,7 +222,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       ports.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
     }
     const fail = (error: unknown) => {
-      if (!(error instanceof ServiceError)) ports.onFault(error, reply.requestId)
+      if (knownError(error) === null) ports.onFault(error, reply.requestId)
       answer(problem(error, path, reply.requestId))
     }
     const proceed = (chosen: Route, asked: Context) => {

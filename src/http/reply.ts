@@ -3,6 +3,7 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../schema/errors.ts'
 import { type BodyWriter, bytesOf, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from './context.ts'
+import { knownError } from './known-error.ts'
 import { STREAMED_BYTES_MIN } from './limits.ts'
 import { Lines } from './lines.ts'
 import type { PreparedAnswer } from './prepared.ts'
@@ -40,12 +41,11 @@ const EXPOSED_HEADERS =
 /** Readable by pages of any origin: nothing here goes by cookies. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
 
-/** The body of an error answer. Anything that is no ServiceError becomes `internal`, without its message. */
+/** The body of an error answer. What nobody expected becomes `internal`, without its message. */
 export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
   const known =
-    error instanceof ServiceError
-      ? error
-      : new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
+    knownError(error) ??
+    new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
   const { status, title } = ERRORS[known.code]
   return {
     status,

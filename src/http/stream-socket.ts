@@ -15,6 +15,7 @@ import {
   TokenChannel,
 } from './channel.ts'
 import type { ByeReason, Follower, FollowHub } from './follow.ts'
+import { knownError } from './known-error.ts'
 import {
   SOCKET_BACKPRESSURE_BYTES_MAX,
   SOCKET_IDLE_SECONDS_MAX,
@@ -118,7 +119,7 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
         res.upgrade(reader, key, protocol ?? '', extensions, context)
       } catch (error) {
         const reply = new Reply(res, 'upgrade')
-        if (!(error instanceof ServiceError)) ports.onFault(error, reply.requestId)
+        if (knownError(error) === null) ports.onFault(error, reply.requestId)
         send(reply, problem(error, STREAM_PATH, reply.requestId))
       }
     },
@@ -189,7 +190,7 @@ function answer(
     id = message.get('id')
     perform(message, id, reader, follower, rooms)
   } catch (error) {
-    if (!(error instanceof ServiceError)) ports.onFault(error, 'message')
+    if (knownError(error) === null) ports.onFault(error, 'message')
     const { body } = problem(error, STREAM_PATH, id ?? 'message')
     rooms.hub.tell(follower, { event: 'error', ...(id !== null && { id }), ...body })
   }

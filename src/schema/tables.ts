@@ -25,8 +25,8 @@ export interface Table {
   /** Older rows stay in the files for readers as of a time; only the catalog's view leaves them out. */
   keepsHistory?: boolean
   /**
-   * Who makes the rows. Without it a caller commits them and is told when they are durable. `market`: closed bars, in
-   * memory until they are in the lake, so that they never delay a caller; a kill loses the last seconds of them.
+   * Who makes the rows. Without it a caller commits them and is told when they are durable. `market`: what the market said,
+   * in memory until it is in the lake, so that it never delays a caller; a kill loses what came since the last flush.
    * `store`: the store itself, from what it has. Rows of both are numbered table by table.
    */
   origin?: 'market' | 'store'
@@ -121,6 +121,10 @@ const priceAtSubmission = optional(
   'DOUBLE',
   'The server’s price at submitted_at, USD: what the returns in outcomes refer to. price_usd is of snapshot_at, up to five minutes older. NULL where none was known, and in rows of schema version 1',
 )
+const provenanceColumns: Column[] = [
+  optional('feed', 'VARCHAR', 'Feeds of the market that the row is about, comma-separated; NULL: not known'),
+  optional('simulated', 'BOOLEAN', 'The market was invented by the simulator; NULL: not known'),
+]
 
 const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
 
@@ -173,6 +177,7 @@ const outcomeColumns: Column[] = [
     'INTEGER',
     'Minutes of the 24 hours in which any token of the market traded: far fewer than 1440 say that the server did not watch all the time, and that a dead token may only have gone unseen. NULL: not yet',
   ),
+  ...provenanceColumns,
 ]
 
 export const TABLES = {
@@ -180,7 +185,7 @@ export const TABLES = {
     name: 'training',
     comment: 'One labelled example for each accepted submission',
     lakeDateColumn: 'submitted_at',
-    columns: [...submissionColumns, priceAtSubmission, schemaVersion],
+    columns: [...submissionColumns, priceAtSubmission, ...provenanceColumns, schemaVersion],
   },
   rejections: {
     name: 'rejections',
@@ -232,6 +237,7 @@ export const TABLES = {
         'Market time since which this run of the server had watched the token, UTC: a bar that starts before it may lack trades. Later than the run’s start where the token had given way to another and come back',
       ),
       column('known_at', 'TIMESTAMP', 'When the row reached the store, UTC'),
+      ...provenanceColumns,
       schemaVersion,
     ],
   },
@@ -240,6 +246,7 @@ export const TABLES = {
     comment:
       'One version of what a token says of itself; the latest by mint is in force. A restart may write that one again; a token known by its trades alone has none',
     lakeDateColumn: 'updated_at',
+    origin: 'market',
     latestBy: ['mint'],
     keepsHistory: true,
     columns: [

@@ -1,46 +1,23 @@
-// In: nothing. Out: every bound of the cellar, units last, and the asserts on their relations. Never reads a setting.
+// In: nothing. Out: every bound of the store, units last, and the asserts on their relations. Never reads a setting.
 import { assert } from '../lib/assert.ts'
 
-/** How long the first caller of a batch waits for others to join its transaction. */
-export const GATHER_MS = 2
-/** Rows of one transaction; a longer queue becomes several. */
-export const BATCH_ROWS_MAX = 8_192
-/** Rows of one `commit` call: they cannot be split over transactions. */
+/** Rows of one `commit` call: they are one record of the log. */
 export const COMMIT_ROWS_MAX = 8_192
-/** Rows that one step moves from the journal to their tables: bounds its memory. */
-export const SPREAD_ROWS_MAX = 8_192
-/** Rows in the journal from which on they are moved without waiting for the next flush. */
-export const JOURNAL_ROWS_SPREAD = 16_384
-/** A log this long is written into its database file; beyond the second the next commit does so itself, and waits. */
-export const CHECKPOINT_LOG_BYTES = 16 * 1024 * 1024
-/** Room on the disk that a checkpoint needs, as a multiple of its log: it writes the youngest rows of before anew too. */
-export const CHECKPOINT_ROOM = 8
-export const CHECKPOINT_FORCED = '512MB'
-/** Rows waiting for a transaction; beyond it `commit` answers `store_unavailable`. */
-export const QUEUE_ROWS_MAX = 65_536
 /** Look-ups waiting for the reading connection; beyond it `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
 /** Maintenance tasks (flush, prune, status) waiting for their connection; beyond it `store_unavailable`. */
 export const TASKS_WAITING_MAX = 64
 
-/** After these the caller is answered `store_unavailable`. A late commit is taken back, so that refused stays refused. */
+/** After these the caller is told that the store is unavailable. */
 export const COMMIT_TIMEOUT_MS = 10_000
 export const LOOKUP_TIMEOUT_MS = 5_000
 export const STATUS_TIMEOUT_MS = 15_000
 export const FLUSH_TIMEOUT_MS = 120_000
-/** Opening replays the log and finishes what a crash left of a flush. */
+/** Opening finishes what a crash left, and lists a lake anew whose list is gone. */
 export const OPEN_TIMEOUT_MS = 180_000
-export const CLOSE_TIMEOUT_MS = 20_000
-/** A worker that has closed the store ends of itself; after this long it is ended. */
-export const WORKER_END_MS = 2_000
-/** A store that failed is opened anew after this, until it works. */
-export const REOPEN_DELAY_MS = 500
-/** Commits, flushes and merges are refused when less of the disk is free: a checkpoint needs room too. */
+export const CLOSE_TIMEOUT_MS = 6_000
+/** Commits and merges are refused when less of the disk is free; a flush may use it. */
 export const DISK_RESERVE_MB_DEFAULT = 64
-/** What is written, after a commit found no room, to see whether there is some again. */
-export const TRIAL_BYTES = 262_144
-/** What a client refused by the store is told to wait, in whole seconds. */
-export const RETRY_AFTER_S = 1
 
 /**
  * One: each connection works in the thread that called it. With a helper, a call that waits for the helper's part of a
@@ -61,8 +38,6 @@ export const TIME_SAMPLE_ROWS = 10_000
 
 /** A row group of the lake's files; contract 10. */
 export const LAKE_ROW_GROUP_ROWS = 122_880
-/** Rows that one flush sorts and writes at once; a larger backlog takes several rounds. */
-export const FLUSH_ROWS_MAX = 32_768
 
 /** Files of up to this many rows are of the lowest tier; eight of one tier are merged into one. */
 export const TIER_ROWS = 2_048
@@ -92,14 +67,6 @@ export const MERGE_TIMEOUT_MS = 1_800_000
 /** One round of housekeeping. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 
-/**
- * Row numbers, counted back from the youngest, whose rows stay in the store's own tables for look-ups though the lake
- * has them too: some 16 000 submissions.
- */
-export const KEPT_SEQS_DEFAULT = 65_536
-/** Rows that one transaction takes out of the store's tables, and transactions of one round. */
-export const THIN_ROWS_STEP = 8_192
-export const THIN_STEPS_MAX = 32
 /** A look-up in the lake is begun anew when a file is replaced or set aside under it, this often. */
 export const READ_ATTEMPTS = 8
 
@@ -196,9 +163,6 @@ export const POSITIONS_CHECK_MS = 250
 export const POSITIONS_PER_MS = 2_048
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
-/** Volatile rows are pruned this often. */
-export const PRUNE_EVERY_MS = 60_000
-export const SUBMIT_ATTEMPTS_KEPT_MS = 10 * 60_000
 export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000
 
 /** What recovery hands over. */
@@ -209,8 +173,38 @@ export const STRIKES_RECOVERED_MS = 30 * 24 * 3_600_000
 /** Remembered answers handed over, the youngest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
-assert(COMMIT_ROWS_MAX <= BATCH_ROWS_MAX, 'one commit must fit one transaction')
-assert(BATCH_ROWS_MAX <= QUEUE_ROWS_MAX, 'a batch must fit the queue')
-assert(SUBMIT_ATTEMPTS_RECOVERED_MS < SUBMIT_ATTEMPTS_KEPT_MS, 'attempts must outlive their recovery')
+/** Submit attempts and rejections that a start knows of; beyond it the oldest are forgotten. */
+export const SUBMIT_ATTEMPTS_MAX = 1_000_000
+export const STRIKES_MAX = 1_000_000
+/** Submissions that are kept as text for look-ups, and how many characters of them. */
+export const RECENT_ROWS_MAX = 16_384
+export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024
+/** JavaScript's heap in the lake process. */
+export const LAKE_PROCESS_HEAP_MB = 512
+/** Its priority: 0 is usual, 19 the least. */
+export const LAKE_PROCESS_NICENESS = 5
+/** A lake process that was told to end is ended after this. */
+export const LAKE_PROCESS_END_MS = 2_000
+/** How long a new lake process waits for one before it, whose server was killed, to end; and how often it looks. */
+export const PREDECESSOR_END_MS = 10_000
+export const PREDECESSOR_LOOK_EVERY_MS = 20
+/** What the last flush may take when the store is closed; the rest of the log is for the next start. */
+export const CLOSE_FLUSH_MS = 8_000
+/** A lake process that ended is started anew after this; twice as long after each start that fails, up to the second. */
+export const RESTART_DELAY_MS = 500
+export const RESTART_DELAY_MS_MAX = 15_000
+/** What the log may hold that the lake does not; beyond it commits are refused. */
+export const UNFLUSHED_BYTES_MAX = 2 * 1024 ** 3
+/** Bytes of the log that one round of a flush writes, unless a single segment is larger. */
+export const FLUSH_BYTES_MAX = 64 * 1024 * 1024
+/** How often it is looked how much of the disk is free. */
+export const DISK_LOOK_EVERY_MS = 500
+/** Token profiles that the lake process holds for a flush, and that the server holds until they are in files. */
+export const TOKENS_HELD_MAX = 262_144
+export const PROFILES_UNCONFIRMED_MAX = 262_144
+export const PROFILES_TIMEOUT_MS = 30_000
+/** Text of one table and date that is held before it is written to a file for DuckDB. */
+export const SPLIT_TEXT_CHARACTERS = 1024 * 1024
+
 assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')
 assert(TRADE_BATCH_ROWS <= TRADE_BATCH_ROWS_MAX, 'the usual batch must be allowed')

@@ -6,7 +6,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../lib/assert.ts'
-import { publish, syncFile, temporaryPath } from './lake-files.ts'
+import { publish, syncFile, temporaryPath } from './lake/lake-files.ts'
 import { POSITIONS_AHEAD, POSITIONS_CHECK_MS, POSITIONS_CLOCK_MS_MAX, POSITIONS_PER_MS } from './limits.ts'
 import { positionsPath } from './paths.ts'
 import type { StoreLog } from './types.ts'

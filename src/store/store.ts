@@ -1,38 +1,47 @@
-// In: a data folder and rows to keep. Out: the store's door (types.ts): durable commits, look-ups, the Parquet lake.
-// Never touches DuckDB itself: a worker thread does (worker.ts). Never acknowledges a row that is not durable.
+// In: a data folder and rows to keep. Out: the store (types.ts): durable commits, look-ups, the lake and its state. Keeps the
+// log itself, and has the lake process do everything else. Never acknowledges a row that is not durable.
 import { mkdirSync, realpathSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import pLimit from 'p-limit'
 import { assert } from '../lib/assert.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Write } from '../schema/tables.ts'
-import { openBarLane } from './bar-lane.ts'
-import { type Cellar, openCellar } from './cellar.ts'
-import { encodeWrite } from './cells.ts'
-import { openFaults } from './faults.ts'
-import { type Gatherer, gatherer } from './gather.ts'
-import {
-  BARS_FLUSH_ROWS,
-  BARS_TIMEOUT_MS,
-  CHECKPOINT_LOG_BYTES,
-  COMMIT_ROWS_MAX,
-  COMMIT_TIMEOUT_MS,
-  COOLDOWNS_RECOVERED_MS_MIN,
-  DATE_QUIET_MS,
-  DISK_RESERVE_MB_DEFAULT,
-  FLUSH_TIMEOUT_MS,
-  GATHER_MS,
-  HOUSEKEEPING_TIMEOUT_MS,
-  KEPT_SEQS_DEFAULT,
-  LAKE_GRACE_MS_DEFAULT,
-  PRUNE_EVERY_MS,
-  SET_ASIDE_TOLD_MAX,
-  STATUS_TIMEOUT_MS,
-} from './limits.ts'
-import type { CrashPoint } from './messages.ts'
-import { databaseLogPath, databasePath, journalLogPath, journalPath } from './paths.ts'
+import { type Clock, readClock } from '../lib/clock.ts'
+import { messageOf } from '../lib/messages.ts'
+import { type Row, TABLES, type TableName, type Write } from '../schema/tables.ts'
+import { DiskSpace } from './disk-space.ts'
+import { StoreError, unavailable } from './errors.ts'
+import { type Faults, openFaults } from './faults.ts'
+import { useFolder } from './folder-info.ts'
+import { type FolderLock, lockFolder } from './folder-lock.ts'
+import type { RetainedDays } from './lake/retention.ts'
+import * as limits from './limits.ts'
+import { LogError } from './log/errors.ts'
+import { segmentName } from './log/format.ts'
+import { openLog } from './log/log.ts'
+import type { CommitLog, LogDamage, Position, SegmentInfo } from './log/types.ts'
+import { type BarOutbox, openBarOutbox } from './market-data/bar-outbox.ts'
+import type { BarDelivery, BarReceipt } from './market-data/bars.ts'
+import { ProfileOutbox } from './market-data/profile-outbox.ts'
+import { logFolder, stateLogPath, statePath } from './paths.ts'
+import { LakeClient } from './process/client.ts'
+import type { Crash } from './process/protocol.ts'
+import { RecentRows, type SubmissionTable, UnflushedRows } from './recent-rows.ts'
 import { type Repeating, repeating } from './repeating.ts'
-import type { RetainedDays } from './retention.ts'
-import type { LakeLosses, LakeTableStatus, StoreDoor, StoreLog } from './types.ts'
-import { unavailable } from './worker-link.ts'
+import { encodeWrite } from './row-encoder.ts'
+import { makeSnapshot } from './snapshot.ts'
+import { completeRow, recoveredFrom } from './state/recovered.ts'
+import { applyCommit } from './state/state.ts'
+import { stateFrom } from './state/state-database.ts'
+import type {
+  LakeLosses,
+  LakeRepair,
+  LakeTableStatus,
+  Provenance,
+  Recovered,
+  Snapshot,
+  Store,
+  StoreLog,
+  StoreStatus,
+} from './types.ts'
 
 export interface StoreOptions {
   dataDir: string
@@ -44,211 +53,431 @@ export interface StoreOptions {
   lakeGraceMs?: number
   /** Full days before today whose rows stay in the lake, by table; a table that is not named stays for ever. */
   retainDays?: RetainedDays
-  /** Row numbers, counted back from the youngest, whose rows stay in the store though the lake has them too. */
-  keptSeqs?: number
-  /** How long a submission keeps its agent from the same mint, ms: so long a restart is told of it. */
-  cooldownMs?: number
   /** How long a date must have been without a new file before all of its files are made one, ms. */
   lakeQuietMs?: number
-  /** Nothing is written while less of the disk is free, MB; 0: until it is full. */
+  /** Commits are refused while less of the disk is free, MB; 0: until it is full. A flush may use the rest. */
   diskReserveMb?: number
-  /** A log of a database file that is so long is written into the file. */
-  checkpointLogBytes?: number
+  /** The longest cooldown in use, ms: how long the start of one is remembered. */
+  cooldownMs?: number
+  /** Where the market data of this run comes from: written into rows, and held against what the folder holds. */
+  provenance?: Provenance | null
+  /** Simulated and real data may lie side by side in this folder. */
+  isMixed?: boolean
   clock: Clock
   log: StoreLog
-  /** How long the first caller of a batch waits for others, ms. */
-  gatherMs?: number
   /** How long a caller waits for its rows to be durable, ms. */
   commitTimeoutMs?: number
-  /** Tests only: the process is killed when a flush gets here. */
-  crashAt?: CrashPoint
+  /** Tests only: the lake process is killed when it gets there. */
+  crash?: Crash
 }
-
-/** Opened here, by real path: DuckDB's own lock keeps out other processes, not a second opening in this one. */
-const openFolders = new Set<string>()
 
 function madeFolder(dataDir: string): string {
   try {
     mkdirSync(dataDir, { recursive: true })
     return realpathSync(dataDir)
   } catch (error) {
-    throw unavailable(`the data folder ${dataDir} cannot be used: ${(error as Error).message}`)
+    throw unavailable(`the data folder ${dataDir} cannot be used: ${messageOf(error)}`)
   }
 }
 
-function claimFolder(dataDir: string): string {
-  const folder = madeFolder(dataDir)
-  if (openFolders.has(folder)) throw unavailable(`the data folder ${dataDir} is in use by this very process`)
-  openFolders.add(folder)
-  return folder
-}
-
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-
 /**
- * Opens the store in `dataDir`, finishes what a crash left, and says what the house must know again. Rejects with
- * `store_unavailable` when another server holds the folder or the disk refuses.
+ * Opens the store in `dataDir`: the state of the last flush, and what the log has beyond it. Rejects with `unavailable` when
+ * another server holds the folder or the disk refuses, with `invalid` when the folder is not one for this run.
  */
-export async function openStore(options: StoreOptions): Promise<StoreDoor> {
-  const dataDir = claimFolder(options.dataDir)
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const dataDir = madeFolder(options.dataDir)
+  const lock = lockFolder(dataDir)
   try {
-    const cellar = await openCellar({
-      dataDir,
-      clock: options.clock,
-      log: options.log,
-      commitTimeoutMs: options.commitTimeoutMs ?? COMMIT_TIMEOUT_MS,
-      lakeGraceMs: options.lakeGraceMs ?? LAKE_GRACE_MS_DEFAULT,
-      retainDays: options.retainDays ?? {},
-      checkpointLogBytes: options.checkpointLogBytes ?? CHECKPOINT_LOG_BYTES,
-      keptSeqs: options.keptSeqs ?? KEPT_SEQS_DEFAULT,
-      // A cooldown that is set longer at the next start finds at least so much.
-      cooldownMs: Math.max(options.cooldownMs ?? 0, COOLDOWNS_RECOVERED_MS_MIN),
-      diskReserveMb: options.diskReserveMb ?? DISK_RESERVE_MB_DEFAULT,
-      crashAt: options.crashAt ?? null,
-    })
-    return door(cellar, dataDir, options)
+    return await openLocked({ ...options, dataDir }, lock)
   } catch (error) {
-    openFolders.delete(dataDir)
+    lock.release()
     throw error
   }
 }
 
-function door(cellar: Cellar, dataDir: string, options: StoreOptions): StoreDoor {
-  const queue: Gatherer = gatherer(cellar.commit, options.gatherMs ?? GATHER_MS)
-  let lastLake: LakeTableStatus[] = []
-  let noRoom: string | null = null
-  let closed: Promise<void> | null = null
-
-  const faults = openFaults(options.log, options.clock)
-
-  /** A chore that is told of when it fails and when it works again. */
-  function watched<Result>(what: string, chore: () => Promise<Result>): () => Promise<Result> {
-    return async () => {
-      try {
-        const result = await chore()
-        faults.clear(what)
-        return result
-      } catch (error) {
-        faults.report(what, error)
-        throw error
-      }
-    }
-  }
-
-  const flushLake = watched('the lake could not be written; trying again', async () => {
-    await cellar.ask('flush', {}, FLUSH_TIMEOUT_MS)
+async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Store> {
+  const { dataDir, clock, log } = options
+  const provenance = options.provenance ?? null
+  const now = (): number => Math.floor(clock.now())
+  const { logId } = useFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
+  const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
+  const client = new LakeClient({
+    ...{ dataDir, logId, provenance, cooldownKeptMs, now, log },
+    lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
+    retainDays: options.retainDays ?? {},
+    diskReserveMb: options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT,
+    crash: options.crash ?? null,
   })
-  const tidyLake = watched('the lake could not be tidied; trying again', () =>
-    cellar.ask('tidy', { quietMs: options.lakeQuietMs ?? DATE_QUIET_MS }, HOUSEKEEPING_TIMEOUT_MS),
-  )
-  const bars = openBarLane({
-    log: options.log,
-    workers: () => cellar.workers,
-    async send(delivery) {
-      const { held, ...receipt } = await cellar.ask('bars', delivery, BARS_TIMEOUT_MS)
-      if (held >= BARS_FLUSH_ROWS) void flushForBars()
-      return receipt
-    },
-  })
-  const prune = watched('old rows could not be pruned; trying again', async () => {
-    await cellar.ask('prune', {}, FLUSH_TIMEOUT_MS)
-  })
-  // A failure is told of where it happens.
-  const isTold = (): void => {}
-  const chores: Repeating[] = [
-    repeating(flushLake, options.lakeFlushMs, isTold),
-    repeating(async () => void (await tidyLake()), options.lakeTidyMs ?? 0, isTold),
-    repeating(prune, PRUNE_EVERY_MS, isTold),
-  ]
-
-  /** Bars may come faster than the lake is written: they must not pile up in memory. */
-  let isFlushing = false
-  async function flushForBars(): Promise<void> {
-    if (isFlushing) return
-    isFlushing = true
-    await flushLake().catch(isTold)
-    isFlushing = false
-  }
-
-  async function commit(writes: readonly Write[]): Promise<void> {
-    assert(writes.length <= COMMIT_ROWS_MAX, `a commit has at most ${COMMIT_ROWS_MAX} rows`)
-    const encoded = writes.map(encodeWrite)
-    if (closed !== null) throw unavailable('the store is closing')
-    if (!cellar.writable) throw unavailable('the store cannot write just now')
-    if (encoded.length > 0) await queue.add(encoded)
-  }
-
-  let isChecking = false
-  function checkLake(): void {
-    if (isChecking) return
-    isChecking = true
-    const look = watched('the lake could not be looked through', () =>
-      cellar.ask('repair', { settles: false }, HOUSEKEEPING_TIMEOUT_MS),
+  const space = new DiskSpace(dataDir, options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT)
+  try {
+    const state = stateFrom(await client.open(), { cooldownKeptMs })
+    const unflushed = new UnflushedRows()
+    const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
+    await space.look()
+    const commits: CommitLog = await openLog(
+      {
+        ...{ folder: logFolder(dataDir), logId, clock, log, flushed },
+        timeoutMs: options.commitTimeoutMs ?? limits.COMMIT_TIMEOUT_MS,
+        mayWrite: () => mayCommit(commits, space),
+      },
+      (record) => {
+        const rows = record.rows()
+        applyCommit(state, { lsn: record.lsn, knownAtMs: record.knownAtMs, rows })
+        unflushed.add(
+          rows.map(([table, row]) => ({ table, id: submissionId(table, row) })),
+          record.position,
+        )
+      },
     )
-    void look()
-      .catch(isTold)
+    return new DurableStore({
+      options,
+      client,
+      commits,
+      lock,
+      space,
+      unflushed,
+      recovered: recoveredFrom(state, now()),
+    })
+  } catch (error) {
+    space.close()
+    await client.close()
+    throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
+  }
+}
+
+/** Commits wait in the log until the lake has them: what it holds is bounded, and so is what it takes of the disk. */
+function mayCommit(commits: CommitLog | undefined, space: DiskSpace): boolean {
+  const unflushedBytes = commits?.status().unflushedBytes ?? 0
+  return unflushedBytes < limits.UNFLUSHED_BYTES_MAX && space.mayWrite(unflushedBytes)
+}
+
+/** The identity of a row that is looked up by it; null of any other. */
+const submissionId = (table: TableName, row: Row): string | null =>
+  table === 'training' || table === 'rejections' ? (row.analysis_id as string) : null
+
+interface StoreParts {
+  options: StoreOptions
+  client: LakeClient
+  commits: CommitLog
+  lock: FolderLock
+  space: DiskSpace
+  unflushed: UnflushedRows
+  recovered: Recovered
+}
+
+class DurableStore implements Store {
+  readonly recovered: Recovered
+  readonly bars: BarOutbox
+  readonly profiles: ProfileOutbox
+  /** Resolves when what the log had at the start is in the lake, or could not be brought there. */
+  readonly caughtUp: Promise<void>
+  readonly #options: StoreOptions
+  readonly #client: LakeClient
+  readonly #commits: CommitLog
+  readonly #lock: FolderLock
+  readonly #space: DiskSpace
+  readonly #recent = new RecentRows()
+  readonly #unflushed: UnflushedRows
+  readonly #jobs: Repeating[]
+  readonly #damage: LogDamage[]
+  readonly #faults: Faults
+  /** One at a time: each begins with what was committed before it was asked for. */
+  readonly #flushes = pLimit(1)
+  #lake: LakeTableStatus[] = []
+  #isChecking = false
+  #closed: Promise<void> | null = null
+
+  constructor({ options, client, commits, lock, space, unflushed, recovered }: StoreParts) {
+    this.recovered = recovered
+    this.#options = options
+    this.#client = client
+    this.#commits = commits
+    this.#lock = lock
+    this.#space = space
+    this.#unflushed = unflushed
+    this.#damage = [...commits.recovered.damage]
+    this.#faults = openFaults(options.log, options.clock)
+    this.profiles = new ProfileOutbox(client)
+    this.bars = openBarOutbox({
+      log: options.log,
+      workers: () => client.starts,
+      send: (delivery) => this.#sendBars(delivery),
+    })
+    this.#jobs = this.#startJobs()
+    this.caughtUp = commits.status().unflushedCommits === 0 ? Promise.resolve() : this.#flushQuietly()
+  }
+
+  async commit(writes: readonly Write[]): Promise<void> {
+    assert(writes.length <= limits.COMMIT_ROWS_MAX, `a commit has at most ${limits.COMMIT_ROWS_MAX} rows`)
+    const provenance = this.#options.provenance ?? null
+    const encoded = writes.map((write) => encodeWrite(write, provenance))
+    if (this.#closed !== null) throw new StoreError('closing', 'the store is closing')
+    if (encoded.length === 0) return
+    const { knownAtMs, position } = await this.#commits.append(encoded).catch(refuse)
+    const rows = writes.map(({ table, row }) => ({ table, id: submissionId(table, row) }))
+    this.#unflushed.add(rows, position)
+    rows.forEach(({ table, id }, index) => {
+      if (id !== null)
+        this.#recent.add(id, { table: table as SubmissionTable, knownAtMs, json: encoded[index].json })
+    })
+  }
+
+  async analysis(analysisId: string): Promise<Row | null> {
+    const recent = this.#recent.find(analysisId)
+    if (recent !== null) return completeRow(TABLES[recent.table], JSON.parse(recent.json), recent.knownAtMs)
+    const position = this.#unflushed.find(analysisId)
+    const logged = position === null ? null : await this.#readBack(position, analysisId)
+    return (
+      logged ??
+      (await this.#client.askPatiently(
+        'find',
+        { analysisId, nowMs: this.#nowMs() },
+        limits.LOOKUP_TIMEOUT_MS,
+      ))
+    )
+  }
+
+  /** Everything committed and told so far is in the lake once this resolves. */
+  flushLake(): Promise<void> {
+    return this.#flushes(() =>
+      this.#watched('the lake could not be written; trying again', () => this.#flush()),
+    )
+  }
+
+  compactLake(): Promise<{ merged: number; removed: number }> {
+    const { clock, lakeQuietMs: quietMs = limits.DATE_QUIET_MS } = this.#options
+    const ask = { now: readClock(clock), quietMs }
+    return this.#watched('files of the lake could not be merged; trying again', () =>
+      this.#client.ask('compact', ask, limits.HOUSEKEEPING_TIMEOUT_MS),
+    )
+  }
+
+  repairLake(): Promise<LakeRepair> {
+    return this.#client.ask('repair', { nowMs: this.#nowMs(), settles: true }, limits.HOUSEKEEPING_TIMEOUT_MS)
+  }
+
+  /** Bound: it is handed to those who meet a file that cannot be read. */
+  readonly checkLake = (): void => {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    const look = this.#watched('the lake could not be looked through', () =>
+      this.#client.ask('repair', { nowMs: this.#nowMs(), settles: false }, limits.HOUSEKEEPING_TIMEOUT_MS),
+    )
+    // A failure is told of where it happens.
+    void look
+      .catch(() => undefined)
       .then(() => {
-        isChecking = false
+        this.#isChecking = false
       })
   }
 
-  /** Why the store does less than it should; empty: it does not. */
-  function reasons(): string[] {
-    const { setAside, retentionHeld } = cellar.lakeTrouble
+  retireLake(): Promise<{ files: number }> {
+    return this.#client.ask('retire', { now: readClock(this.#options.clock) }, limits.HOUSEKEEPING_TIMEOUT_MS)
+  }
+
+  snapshot(folder: string): Promise<Snapshot> {
+    return this.#flushes(async () => {
+      // Market data that waits is in it where the lake can be written; commits are in any case.
+      await this.#flush().catch(() => undefined)
+      await this.#commits.seal()
+      const segments = this.#commits.segments()
+      const copied = await makeSnapshot(this.#options.dataDir, resolve(folder), segments, (to) =>
+        this.#client.ask('snapshot', { to }, limits.HOUSEKEEPING_TIMEOUT_MS),
+      )
+      return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
+    })
+  }
+
+  lakeLosses(): LakeLosses {
+    const { setAside } = this.#client.trouble
+    const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
+    return { files: setAside.length, rowsLost, first: setAside.slice(0, limits.SET_ASIDE_TOLD_MAX) }
+  }
+
+  async status(): Promise<StoreStatus> {
+    try {
+      this.#lake = (await this.#client.ask('status', {}, limits.STATUS_TIMEOUT_MS)).lake
+    } catch {
+      // Health is asked for when things go wrong: the last figures stand, and the rest says how far to trust them.
+    }
+    const { dataDir } = this.#options
+    const log = this.#commits.status()
+    const isWritable = this.#closed === null && log.state === 'ready' && mayCommit(this.#commits, this.#space)
+    return {
+      healthy: isWritable && this.#client.isRunning && this.#faults.current.length === 0,
+      isWritable,
+      reasons: this.#reasons(),
+      lake: this.#lake.map((each) => ({
+        ...each,
+        backlog: each.backlog + this.#unflushed.count(each.table),
+      })),
+      log: {
+        state: log.state,
+        unflushedCommits: log.unflushedCommits,
+        unflushedBytes: log.unflushedBytes,
+        damage: this.#damage.length,
+      },
+      lakeProcess: { isRunning: this.#client.isRunning, starts: this.#client.starts },
+      freeBytes: this.#space.freeBytes,
+      databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
+      setAside: this.lakeLosses(),
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  #nowMs(): number {
+    return Math.floor(this.#options.clock.now())
+  }
+
+  #startJobs(): Repeating[] {
+    const { lakeFlushMs, lakeTidyMs = 0 } = this.#options
+    // A failure is told of where it happens.
+    const isTold = (): void => {}
     return [
-      ...(cellar.trouble === null ? [] : [cellar.trouble]),
-      ...(noRoom === null ? [] : [noRoom]),
-      ...faults.current,
-      ...(retentionHeld === null ? [] : [retentionHeld]),
-      ...(setAside.length === 0
-        ? []
-        : [`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`]),
+      repeating(() => this.flushLake(), lakeFlushMs, isTold),
+      repeating(async () => void (await this.compactLake()), lakeTidyMs, isTold),
     ]
   }
 
-  function lakeLosses(): LakeLosses {
-    const { setAside } = cellar.lakeTrouble
-    const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
-    return { files: setAside.length, rowsLost, first: setAside.slice(0, SET_ASIDE_TOLD_MAX) }
-  }
-
-  async function status() {
+  /** Does something that is tried again and again: its failures are told of while they last. */
+  async #watched<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
     try {
-      const answer = await cellar.ask('status', {}, STATUS_TIMEOUT_MS)
-      lastLake = answer.lake
-      noRoom = answer.noRoom
-    } catch {
-      // Health is asked for when things go wrong: the last figures stand, and `healthy` says how far to trust them.
+      const result = await work()
+      this.#faults.clear(what)
+      return result
+    } catch (error) {
+      this.#faults.report(what, error)
+      throw error
     }
-    const paths = [databasePath, databaseLogPath, journalPath, journalLogPath].map((path) => path(dataDir))
-    const databaseBytes = paths.reduce((bytes, path) => bytes + sizeOf(path), 0)
-    const healthy = cellar.writable && noRoom === null
-    return { healthy, reasons: reasons(), lake: lastLake, databaseBytes, setAside: lakeLosses() }
   }
 
-  async function shut(): Promise<void> {
-    for (const chore of chores) chore.stop()
-    await bars.close()
-    await queue.idle()
-    await cellar.close()
-    openFolders.delete(dataDir)
+  /** Plain words on whatever keeps the store from its work. */
+  #reasons(): string[] {
+    const { state, unflushedBytes } = this.#commits.status()
+    const reasons: string[] = []
+    if (state === 'hanging') reasons.push('the disk does not answer')
+    if (state === 'recovering') reasons.push('a write to the log failed; it is being begun anew')
+    if (unflushedBytes >= limits.UNFLUSHED_BYTES_MAX)
+      reasons.push('the log is full: the lake could not be written for long')
+    if (!this.#space.mayWrite(unflushedBytes))
+      reasons.push('the disk is nearly full: commits are refused until there is room')
+    if (!this.#client.isRunning) reasons.push(`the lake process does not run: ${this.#client.lastFailure}`)
+    if (this.#damage.length > 0) reasons.push('damage was found in the log; see mintlake lake verify')
+    const { retentionHeld, setAside, stateRebuiltAtMs } = this.#client.trouble
+    reasons.push(...this.#faults.current)
+    if (retentionHeld !== null) reasons.push(retentionHeld)
+    if (stateRebuiltAtMs !== null)
+      reasons.push(
+        `the state database was lost and taken from the lake (${new Date(stateRebuiltAtMs).toISOString()}): agents, keys and bans of before are gone unless state.duckdb comes back from a backup; mintlake lake repair settles this`,
+      )
+    if (setAside.length > 0)
+      reasons.push(`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`)
+    return reasons
   }
 
-  return {
-    recovered: cellar.recovered,
-    commit,
-    bars,
-    analysis: (analysisId) => cellar.find(analysisId),
-    flushLake,
-    tidyLake,
-    retireLake: () => cellar.ask('retire', {}, HOUSEKEEPING_TIMEOUT_MS),
-    repairLake: () => cellar.ask('repair', { settles: true }, HOUSEKEEPING_TIMEOUT_MS),
-    checkLake,
-    lakeLosses,
-    status,
-    close() {
-      closed ??= shut()
-      return closed
-    },
+  async #flush(): Promise<void> {
+    await this.bars.flush()
+    await this.profiles.deliver()
+    await this.#commits.seal()
+    const segments = this.#commits.segments()
+    do {
+      await this.#flushSegments(takeRound(segments))
+    } while (segments.length > 0)
   }
+
+  /** One round: what these segments hold, and the market data that waits, is in the lake; then the segments go. */
+  async #flushSegments(round: readonly SegmentInfo[]): Promise<void> {
+    const ask = { nowMs: this.#nowMs(), throughLsn: round.at(-1)?.lastLsn ?? 0 }
+    const { damage, deadRows } = await this.#client.ask('flush', ask, limits.FLUSH_TIMEOUT_MS)
+    if (damage.length > 0) this.#report(damage)
+    if (deadRows > 0)
+      this.#options.log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
+    const damaged = new Set(damage.map(({ file }) => file))
+    for (const { firstLsn } of round) {
+      if (damaged.has(segmentName(firstLsn))) await this.#commits.setAside(firstLsn)
+      else await this.#commits.remove(firstLsn)
+      this.#unflushed.forget(firstLsn)
+    }
+  }
+
+  /** What the start has found of it is known. */
+  #report(damage: readonly LogDamage[]): void {
+    for (const each of damage) {
+      if (this.#damage.some(({ file, fromByte }) => file === each.file && fromByte === each.fromByte))
+        continue
+      this.#damage.push(each)
+      this.#options.log.error({ ...each }, 'a part of the log is damaged')
+    }
+  }
+
+  async #sendBars(delivery: BarDelivery): Promise<BarReceipt> {
+    const { held, ...receipt } = await this.#client.ask('bars', delivery, limits.BARS_TIMEOUT_MS)
+    // Bars may come faster than the lake is written: they must not pile up in memory.
+    if (held >= limits.BARS_FLUSH_ROWS && this.#flushes.activeCount === 0) void this.#flushQuietly()
+    return receipt
+  }
+
+  async #flushQuietly(): Promise<void> {
+    // A failure is told of where it happens.
+    await this.flushLake().catch(() => undefined)
+  }
+
+  /** The row as the log has it; null where the segment has gone meanwhile, since its rows are in the lake. */
+  async #readBack(position: Position, analysisId: string): Promise<Row | null> {
+    try {
+      const record = await this.#commits.read(position)
+      const found = record.rows().find(([table, row]) => submissionId(table, row) === analysisId)
+      return found === undefined ? null : completeRow(TABLES[found[0]], found[1], record.knownAtMs)
+    } catch (error) {
+      if (error instanceof LogError && error.code === 'segment_removed') return null
+      throw unavailable(`the log cannot be read: ${messageOf(error)}`)
+    }
+  }
+
+  async #close(): Promise<void> {
+    for (const job of this.#jobs) job.stop()
+    const isFlushed = await within(limits.CLOSE_FLUSH_MS, this.#lastFlush())
+    if (!isFlushed)
+      this.#options.log.warn({}, 'the last flush took too long; the next start brings the rest to the lake')
+    await Promise.all([this.#commits.close(), this.#client.close(isFlushed)])
+    this.#space.close()
+    this.#lock.release()
+  }
+
+  async #lastFlush(): Promise<void> {
+    await this.bars.close()
+    await this.#flushQuietly()
+  }
+}
+
+const fileBytes = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/** Takes from the front what one round writes: at least one segment, and no more than its bound of bytes. */
+function takeRound(segments: SegmentInfo[]): SegmentInfo[] {
+  let [count, bytes] = [0, 0]
+  while (count < segments.length && (count === 0 || bytes + segments[count].bytes <= limits.FLUSH_BYTES_MAX))
+    bytes += segments[count++].bytes
+  return segments.splice(0, count)
+}
+
+/** @returns whether `work` was done in time. */
+async function within(timeMs: number, work: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, timeMs, false)
+  try {
+    return await Promise.race([work.then(() => true), promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** What the log refused, in the store's own words. */
+function refuse(error: unknown): never {
+  if (!(error instanceof LogError)) throw error
+  if (error.code === 'closed') throw new StoreError('closing', error.message)
+  throw unavailable(error.message, { mayBeStored: error.mayBeStored, cause: error })
 }

@@ -1,12 +1,20 @@
-// In: nothing. Out: the words of the store's doors. Never holds state.
-import type { Row, TableName, Write } from '../schema/tables.ts'
-import type { ClosedBar } from './bar-batch.ts'
+// In: nothing. Out: the store's interfaces, as the rest of the server sees them. Never holds state.
 
-/** What the house must know again after a restart, as rows of the append-only tables. */
+import type { Row, TableName, Write } from '../schema/tables.ts'
+import type { ClosedBar } from './market-data/bar-batch.ts'
+
+/** Where the market data of a run comes from: part of every row that depends on it. */
+export interface Provenance {
+  /** Names of feeds, comma-separated. */
+  feed: string
+  simulated: boolean
+}
+
+/** What the server must know again after a start. Rows are in order of their commits. */
 export interface Recovered {
   agents: Row[]
   agentKeys: Row[]
-  /** In the order of writing, as all rows here: the clock may have been set back between two of them. */
+  /** In order of commit, as all rows here, however the clock was set; those that still mean something. */
   agentEvents: Row[]
   /** Those of the last 60 s and younger. */
   submitAttempts: Row[]
@@ -49,6 +57,8 @@ export interface LakeTrouble {
   setAside: readonly SetAsideFile[]
   /** Why no date leaves the lake, though its time is over; null: dates leave. */
   retentionHeld: string | null
+  /** When the state was lost and taken from the lake's files, Unix ms, until a repair settles it; null: it was not. */
+  stateRebuiltAtMs: number | null
 }
 
 /** What is missing of the lake. */
@@ -68,46 +78,78 @@ export interface LakeRepair {
   lost: readonly SetAsideFile[]
 }
 
-/** Where closed bars go. Nobody waits for them: a kill loses those of the last seconds, between two flushes. */
-export interface BarDoor {
+/** A consistent copy of a store. */
+export interface Snapshot {
+  /** The last commit that it has. */
+  lsn: number
+  /** Of the lake. */
+  files: number
+  bytes: number
+}
+
+/** Where closed bars go. Nobody waits for them: a kill loses those since the last flush. */
+export interface BarSink {
   /** Takes a bar; beyond the bound it is dropped and counted. A bar that comes again is written once. */
   add(bar: ClosedBar): void
   /** All bars that ended by this time have been added. */
   completeTo(timeMs: number): void
-  /** Hands the worker what waits now. */
+  /** Hands the lake process what waits now. */
   flush(): Promise<void>
   stats(): { waiting: number; dropped: number }
 }
 
-/** The cellar. Every promise rejects with ServiceError `store_unavailable` when the disk or DuckDB refuses. */
-export interface StoreDoor {
+/** Where versions of token profiles go. A kill loses those since the last flush; the next run says them again. */
+export interface ProfileSink {
+  /** Rows of `tokens`, without `known_at`. Resolves when the lake process has them; rejects where it cannot take them. */
+  write(rows: readonly Row[]): Promise<void>
+}
+
+export interface StoreStatus {
+  /** Commits are taken, and the lake follows them. */
+  healthy: boolean
+  isWritable: boolean
+  /** A plain sentence for each thing that is wrong. */
+  reasons: string[]
+  lake: LakeTableStatus[]
+  log: { state: string; unflushedCommits: number; unflushedBytes: number; damage: number }
+  lakeProcess: { isRunning: boolean; starts: number }
+  /** Of the disk, as of the last look; null: it does not tell. */
+  freeBytes: number | null
+  /** Of the state database. */
+  databaseBytes: number
+  setAside: LakeLosses
+}
+
+/** Every promise rejects with StoreError when the disk, DuckDB or the request is at fault. */
+export interface Store {
   readonly recovered: Recovered
-  /** Resolves when all rows are durable, together. Gathered with other callers' rows into one transaction. */
+  readonly bars: BarSink
+  readonly profiles: ProfileSink
+  /** Resolves when what the log held at the start is in the lake, or could not be brought there yet. */
+  readonly caughtUp: Promise<void>
+  /** Resolves when all rows are durable, together. Rejects with `mayBeStored` where nobody can tell. */
   commit(writes: readonly Write[]): Promise<void>
   /** One accepted or rejected submission by its identity, as the row stored; null when there is none. */
   analysis(analysisId: string): Promise<Row | null>
-  readonly bars: BarDoor
-  /** Writes everything not yet in the lake as Parquet. */
+  /** Everything committed and told so far is in the lake once this resolves. */
   flushLake(): Promise<void>
-  /** Merges small files of the lake and removes those replaced before the grace. */
-  tidyLake(): Promise<{ merged: number; removed: number }>
+  /** Merges small files of the lake, and removes those replaced before the grace. */
+  compactLake(): Promise<{ merged: number; removed: number }>
   /** Looks for damaged files in the background, and sets them aside; one look at a time. */
   checkLake(): void
   /** Reads every file of the lake, sets damaged ones aside, takes back whole ones, and settles what is lost. */
   repairLake(): Promise<LakeRepair>
   /** The operator says that the clock is right: dates that are over their time leave the lake. */
   retireLake(): Promise<{ files: number }>
+  /**
+   * Copies the folder, as of one commit, to a new folder `folder`: a store that is opened there has all rows acknowledged before
+   * this was called, those of one LSN and no later. Commits go on meanwhile; flushes wait.
+   */
+  snapshot(folder: string): Promise<Snapshot>
   /** Files of the lake that are gone or damaged, as far as it is known now. */
   lakeLosses(): LakeLosses
-  /** `reasons`: why the store does less than it should, as sentences. */
-  status(): Promise<{
-    healthy: boolean
-    reasons: string[]
-    lake: LakeTableStatus[]
-    databaseBytes: number
-    setAside: LakeLosses
-  }>
-  /** Flushes, checkpoints and closes. */
+  status(): Promise<StoreStatus>
+  /** Flushes and closes. */
   close(): Promise<void>
 }
 
@@ -136,7 +178,7 @@ export interface ExportHead {
 
 /** One export under way. Whoever began it reads to the end, or calls it off. */
 export interface ExportJob {
-  /** Rejects with ServiceError when there is nothing to send. */
+  /** Rejects with StoreError when there is nothing to send. */
   readonly head: Promise<ExportHead>
   /** The next bytes; null at the end. Rejects when the rest will not come. */
   next(): Promise<Buffer | null>
@@ -145,7 +187,7 @@ export interface ExportJob {
 }
 
 export interface ExportDoor {
-  /** Throws `store_unavailable` while too many are under way, `invalid_parameter` when `since` is no place. */
+  /** Throws `unavailable` while too many are under way, `invalid` when `since` is no place. */
   begin(request: ExportRequest): ExportJob
 }
 

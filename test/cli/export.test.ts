@@ -8,7 +8,7 @@ import { EXIT } from '../../src/cli/command.ts'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { TABLES } from '../../src/schema/tables.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import {
   NOON_MS,
   openTestStore,
@@ -24,7 +24,7 @@ const DAY = '2025-06-01'
 
 let dataDir: string
 let out: string
-let store: StoreDoor
+let store: Store
 
 /** Rows with everything that a format may stumble over. */
 const rowsOf = (from: number, count: number) =>

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ReplayProgress, startReplay, type TradeBatch } from '../../src/feed/replay.ts'
 import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
-import { openTradeFile } from '../../src/store/trade-file.ts'
+import { openTradeFile } from '../../src/store/trades/trade-file.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000

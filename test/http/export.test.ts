@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TABLES } from '../../src/schema/tables.ts'
-import { openExporter } from '../../src/store/exporter.ts'
+import { openExporter } from '../../src/store/export/exporter.ts'
 import { EXPORT_PIECES_AHEAD, EXPORTS_AT_ONCE } from '../../src/store/limits.ts'
 import { NOON_MS, quietLog, readSql, removeFolder, submission as rowsOf } from '../store/support.ts'
 import { ADMIN_KEY, openHouse, type TestHouse, temporaryFolder } from '../support/house.ts'
@@ -282,7 +282,7 @@ describe('going on with X-Next-Since', () => {
         await commitRows(written, 50 + round)
         written += 50 + round
         await house.store.flushLake()
-        const tidied = await house.store.tidyLake()
+        const tidied = await house.store.compactLake()
         merged += tidied.merged
         removed += tidied.removed
         isWriting = round < ROUNDS

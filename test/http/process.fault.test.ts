@@ -1,7 +1,8 @@
 // The program as a process: how it starts, how it ends, and what it says when it cannot start.
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { openHouse, spawnHouse, temporaryFolder } from '../support/house.ts'
 import { newMint, seedToken, submission, submit } from '../support/submission.ts'
@@ -34,6 +35,16 @@ async function run(args: string[], env: Record<string, string> = {}) {
   return { code, out, err }
 }
 const quietFlags = (dataDir: string) => ['--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
+
+/** A module that lets every sync of a file hang from SIGUSR2 on, in a thread, as a disk does: nobody opens the pipe's other end. */
+const hangingDisk = (pipe: string): string =>
+  `data:text/javascript,${encodeURIComponent(`
+    import { open } from 'node:fs/promises'
+    const file = await open(process.execPath)
+    const prototype = Object.getPrototypeOf(file)
+    await file.close()
+    process.on('SIGUSR2', () => { prototype.datasync = prototype.sync = () => open(${JSON.stringify(pipe)}) })
+  `)}`
 
 describe('a server', () => {
   it('told to end by SIGTERM finishes what it answers, says bye to streams and exits 0', async () => {
@@ -86,6 +97,34 @@ describe('a server', () => {
     const exited = once(server.process, 'exit')
     server.process.kill('SIGINT')
     expect((await exited)[0]).toBe(0)
+  })
+
+  it('told to end while its disk hangs ends in time all the same, and has what it acknowledged', async () => {
+    const dataDir = folder()
+    const pipe = join(folder(), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const server = await spawnHouse({}, dataDir, {}, [], ['--import', hangingDisk(pipe), MAIN])
+    const key = await server.client.register()
+    const [first, second] = [
+      await seedToken(server.client, Date.now()),
+      await seedToken(server.client, Date.now()),
+    ]
+    const sent = await submit(server.client, key, submission(first))
+    expect(sent.status, sent.text).toBe(201)
+    server.process.kill('SIGUSR2')
+    const refused = submit(server.client, key, submission(second))
+    expect((await server.client.get('/api/v1/market')).status).toBe(200)
+    const beganMs = performance.now()
+    await server.terminate()
+    expect(performance.now() - beganMs).toBeLessThan(25_000)
+    expect(await refused).toMatchObject({
+      status: 503,
+      body: { code: 'store_unavailable', mayBeStored: true },
+    })
+
+    const again = await openHouse({}, {}, dataDir)
+    expect((await again.client.get(`/api/v1/analysis/${sent.body.analysisId}`)).status).toBe(200)
+    await again.stop()
   })
 
   it('that cannot start says why in one plain sentence and exits 1', async () => {

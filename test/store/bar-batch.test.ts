@@ -1,8 +1,8 @@
 // In: more closed bars than there is room for, and more tokens than marks. Out: proof that both bounds hold as stated.
 import { expect, test } from 'vitest'
-import { BarBuffer } from '../../src/store/bar-batch.ts'
-import { BarMarks } from '../../src/store/bar-marks.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../../src/store/limits.ts'
+import { BarBuffer } from '../../src/store/market-data/bar-batch.ts'
+import { BarMarks } from '../../src/store/market-data/bar-marks.ts'
 import { closedBar as bar } from './support.ts'
 
 test('beyond the bound bars are dropped and counted, and a batch that did not arrive keeps its place', () => {

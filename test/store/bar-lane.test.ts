@@ -1,10 +1,10 @@
 // In: a worker that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
 // how far they are complete, and that nobody who adds one waits.
 import { expect, test } from 'vitest'
-import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../src/store/bar-batch.ts'
-import { type BarLane, openBarLane } from '../../src/store/bar-lane.ts'
-import type { BarDelivery } from '../../src/store/bars.ts'
 import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
+import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../src/store/market-data/bar-batch.ts'
+import { type BarOutbox, openBarOutbox } from '../../src/store/market-data/bar-outbox.ts'
+import type { BarDelivery } from '../../src/store/market-data/bars.ts'
 import { closedBar } from './support.ts'
 
 /** A worker that answers as told: taken, no room, or a failure. */
@@ -13,7 +13,7 @@ function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
   const worker = { count: 1, inLakeBars: 0 }
   const lines: string[] = []
   const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line), error: () => {} }
-  const lane: BarLane = openBarLane({
+  const lane: BarOutbox = openBarOutbox({
     log,
     async send(delivery) {
       const answer = answers.shift() ?? 'taken'

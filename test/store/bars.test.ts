@@ -1,9 +1,9 @@
 // In: closed bars, told twice, late, after restarts and in numbers. Out: proof that the lake has each of them once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
-import type { ClosedBar } from '../../src/store/bar-batch.ts'
 import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { ClosedBar } from '../../src/store/market-data/bar-batch.ts'
+import type { Store } from '../../src/store/types.ts'
 import {
   closedBar as bar,
   lakeGlob,
@@ -17,7 +17,7 @@ import {
 const MINUTE_MS = 60_000
 
 let folder: string
-let store: StoreDoor
+let store: Store
 beforeEach(async () => {
   folder = temporaryFolder()
   store = await openTestStore(folder)

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../src/schema/tables.ts'
+import { openMerger } from '../../src/store/compaction/merger.ts'
+import { mergeParts } from '../../src/store/compaction/merging.ts'
+import { LAKE_TABLES, literal } from '../../src/store/duckdb/sql.ts'
+import { selectFromFiles } from '../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
-import { openMerger } from '../../src/store/merger.ts'
-import { mergeParts } from '../../src/store/merging.ts'
-import { selectFromFiles } from '../../src/store/parquet-sql.ts'
-import { LAKE_TABLES, literal } from '../../src/store/sql.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFolder } from './support.ts'
 
 let folder: string
-let store: StoreDoor
+let store: Store
 /** The store's clock: files are replaced and removed by it. */
 let nowMs: number
 
@@ -99,7 +99,7 @@ test(
           await store.flushLake()
           flushed += perRound
           nowMs += GRACE_MS / 4
-          await store.tidyLake()
+          await store.compactLake()
         }
       } finally {
         done = true
@@ -124,13 +124,13 @@ test('a reader who has begun reads on from the files of his catalog until the gr
           await reader.run('SELECT count(DISTINCT analysis_id)::INT AS n FROM lake.training')
         ).getRowObjectsJS()
       )[0].n
-    expect(await store.tidyLake()).toMatchObject({ merged: expect.any(Number), removed: 0 })
+    expect(await store.compactLake()).toMatchObject({ merged: expect.any(Number), removed: 0 })
     expect(await count()).toBe(MERGE_FILES_MIN * 2)
     nowMs += GRACE_MS - 1
-    expect(await store.tidyLake()).toEqual({ merged: 0, removed: 0 })
+    expect(await store.compactLake()).toEqual({ merged: 0, removed: 0 })
     expect(await count()).toBe(MERGE_FILES_MIN * 2)
     nowMs += 1
-    expect((await store.tidyLake()).removed).toBe(MERGE_FILES_MIN * 4)
+    expect((await store.compactLake()).removed).toBe(MERGE_FILES_MIN * 4)
     await expect(count()).rejects.toThrow(/No files found|IO Error/)
   } finally {
     reader.closeSync()
@@ -141,7 +141,7 @@ test('a reader who has begun reads on from the files of his catalog until the gr
 
 test('who lists the folders sees merged files alone, while replaced ones wait elsewhere', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
-  await store.tidyLake()
+  await store.compactLake()
   expect(held()).toHaveLength(MERGE_FILES_MIN * 2 + 2)
   const glob = await readSql(
     `SELECT count(*)::INT AS n, count(DISTINCT filename)::INT AS files
@@ -149,7 +149,7 @@ test('who lists the folders sees merged files alone, while replaced ones wait el
   )
   expect(glob).toEqual([{ n: MERGE_FILES_MIN * 2, files: 2 }])
   nowMs += GRACE_MS
-  await store.tidyLake()
+  await store.compactLake()
   expect(held()).toHaveLength(2)
 }, 30_000)
 
@@ -158,7 +158,7 @@ test('a merged file is sorted by mint and time, in zstd, of the one schema', asy
     await store.commit(submission(`an_${i}`, { mint: `M${(i * 5) % 8}`, submitted_at: NOON_MS + i }))
     await store.flushLake()
   }
-  await store.tidyLake()
+  await store.compactLake()
   const [{ path }] = await read(`SELECT path FROM lake.lake_files WHERE table_name = 'training'`)
   const rows = await readSql(`SELECT mint FROM '${path}'`)
   expect(rows.map(({ mint }) => mint)).toEqual(rows.map(({ mint }) => mint).sort())
@@ -250,7 +250,7 @@ test('a table that cannot be merged leaves the others to be merged', async () =>
   const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)
   const last = ofDate.at(-1)!.slice(-'000000000000001.parquet'.length)
   mkdirSync(join(folder, 'lake/.files/training', `${ofDate[0].slice(0, -last.length)}${last}.tmp`))
-  await expect(store.tidyLake()).rejects.toThrow(/directory/i)
+  await expect(store.compactLake()).rejects.toThrow(/directory/i)
   const [ledger] = await read(
     'SELECT count(*)::INT AS rows, (SELECT count(*)::INT FROM lake.lake_files ' +
       `WHERE table_name = 'xp_ledger') AS files FROM lake.xp_ledger`,

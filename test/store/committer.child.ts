@@ -3,28 +3,26 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { ServiceError } from '../../src/schema/errors.ts'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { StoreError } from '../../src/store/errors.ts'
 import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
-import type { CrashPoint } from '../../src/store/messages.ts'
-import { NOON_MS, openTestStore, submission } from './support.ts'
+import type { CrashPoint } from '../../src/store/process/protocol.ts'
+import { analysisIdAt, NOON_MS, openTestStore, submission } from './support.ts'
 
-const [folder, mode, crashAt] = process.argv.slice(2)
+const [folder, mode, crashAt, alone] = process.argv.slice(2)
 const DAY_MS = 24 * 3_600_000
 const CALLERS = 200
-/** Small, so that logs are written into their files all the time. */
-const STORM_LOG_BYTES = 128 * 1024
+const UNSEEN_TIMEOUT_MS = 100
 
 const acknowledged = openSync(join(folder, 'acknowledged'), 'a')
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const store = await openTestStore(folder, {
-  crashAt: crashAt as CrashPoint | undefined,
+  ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: alone === undefined } }),
   lakeFlushMs: mode === 'storm' ? 50 : 0,
   lakeTidyMs: mode === 'storm' ? 70 : 0,
   lakeGraceMs: 0,
   retainDays: mode === 'retain' ? { training: 0 } : {},
-  keptSeqs: mode === 'storm' ? 500 : 0,
-  commitTimeoutMs: mode === 'unseen' ? 1 : undefined,
-  checkpointLogBytes: mode === 'storm' ? STORM_LOG_BYTES : undefined,
+  commitTimeoutMs: mode === 'unseen' ? UNSEEN_TIMEOUT_MS : undefined,
 })
 
 async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
@@ -55,7 +53,19 @@ async function onDemand(): Promise<void> {
 
 async function flush(): Promise<void> {
   for (let i = 0; i < 6; i++) await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS - (i % 3) * DAY_MS)
-  await store.flushLake()
+  await flushed()
+}
+
+/** A flush that fails since the lake process died is done again by the next one. */
+async function flushed(): Promise<void> {
+  while (true) {
+    try {
+      return await store.flushLake()
+    } catch (error) {
+      if (alone === undefined) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
 }
 
 /** A new file; as many as are merged, with those that are there, where a merge is to be died in. Then merge and removal. */
@@ -66,29 +76,43 @@ async function tidy(): Promise<void> {
     await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS)
     await store.flushLake()
   }
-  await store.tidyLake()
+  await store.compactLake()
 }
 
 /** Rows of three days; those of the days before today leave. */
 async function retain(): Promise<void> {
   await flush()
-  await store.tidyLake()
+  await store.compactLake()
 }
 
-/** Submits until the end of one is not seen in time, and says so once its rows are durable all the same. */
+/** Does nothing for longer than a commit may take: its end, though it comes, is seen too late. */
+function miss(): void {
+  const untilMs = performance.now() + 2 * UNSEEN_TIMEOUT_MS
+  while (performance.now() < untilMs);
+}
+
+/** Submits until the end of one is not seen in time, and on until another is acknowledged; then says so. */
 async function unseen(): Promise<void> {
+  const attempt = (id: string) => commitFor('agent-1', id, NOON_MS).catch((error: StoreError) => error)
   for (let i = 0; ; i++) {
-    const id = `an_unseen_${i}`
-    const refusal = await commitFor('agent-1', id, NOON_MS).catch((error: ServiceError) => error)
-    if (refusal === undefined) continue
-    while ((await store.analysis(id)) === null);
-    return say(`refused ${id} ${refusal.code} ${refusal.extra.mayBeStored}`)
+    const id = analysisIdAt(NOON_MS + i)
+    const attempted = attempt(id)
+    // The log writes from the next turn of the loop on.
+    await turn()
+    await turn()
+    miss()
+    const refusal = await attempted
+    if (refusal === undefined || !refusal.mayBeStored) continue
+    for (let next = 0; (await attempt(`an_seen_${next}`)) !== undefined; next++) await turn()
+    return say(`refused ${id} ${refusal.code} ${refusal.mayBeStored}`)
   }
 }
 
 if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
-else if (mode === 'flush') await flush()
-else if (mode === 'tidy') await tidy()
+else if (mode === 'flush') {
+  await flush()
+  if (alone !== undefined) await store.close()
+} else if (mode === 'tidy') await tidy()
 else if (mode === 'retain') await retain()
 else if (mode === 'unseen') await unseen()
 else await onDemand()

@@ -4,7 +4,7 @@ import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MERGE_FILES_MIN } from '../../src/store/limits.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import {
   closedBar,
   NOON_MS,
@@ -18,7 +18,7 @@ import {
 const MINUTE_MS = 60_000
 
 let folder: string
-let store: StoreDoor
+let store: Store
 
 beforeEach(async () => {
   folder = temporaryFolder()
@@ -68,7 +68,7 @@ test('a damaged file is kept out of a merge, which the others go into', async ()
   const [first] = names()
   const { size } = statSync(first)
   writeFileSync(first, Buffer.alloc(size, 7))
-  await store.tidyLake()
+  await store.compactLake()
   expect((await store.status()).setAside).toMatchObject({ files: 1, rowsLost: 1 })
   expect(
     await read(

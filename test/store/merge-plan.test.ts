@@ -1,8 +1,8 @@
 // In: lists of files. Out: proof of which are merged.
 import { describe, expect, test } from 'vitest'
+import { planMerges } from '../../src/store/compaction/merge-plan.ts'
+import type { ListedPart } from '../../src/store/lake/manifest.ts'
 import { MERGED_ROWS_MAX } from '../../src/store/limits.ts'
-import type { ListedPart } from '../../src/store/manifest.ts'
-import { planMerges } from '../../src/store/merge-plan.ts'
 
 let seq = 0
 function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart {

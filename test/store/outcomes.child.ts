@@ -1,17 +1,22 @@
 // In: a folder and perhaps a crash point. Out: a market of one day and two submissions, written to the lake and labelled
 // in two steps, unless the process is killed on the way. The same each time it runs. Never asserts.
-import type { CrashPoint } from '../../src/store/messages.ts'
-import { closedBar, NOON_MS, openTestStore, submission } from './support.ts'
+import type { CrashPoint } from '../../src/store/process/protocol.ts'
+import { analysisIdAt, closedBar, NOON_MS, openTestStore, submission } from './support.ts'
 
-const [folder, crashAt] = process.argv.slice(2)
+const [folder, crash] = process.argv.slice(2)
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
+/** Identities tell the day that they are looked for in. */
+const [EARLY_ID, LATE_ID] = [analysisIdAt(NOON_MS), analysisIdAt(NOON_MS + 1)]
 
-const store = await openTestStore(folder, { crashAt: crashAt === '' ? undefined : (crashAt as CrashPoint) })
+const store = await openTestStore(
+  folder,
+  crash === '' ? {} : { crash: { at: crash as CrashPoint, withServer: true } },
+)
 
 for (const [id, atMs] of [
-  ['an_early', NOON_MS + 30_000],
-  ['an_late', NOON_MS + 90 * MINUTE_MS],
+  [EARLY_ID, NOON_MS + 30_000],
+  [LATE_ID, NOON_MS + 90 * MINUTE_MS],
 ] as const) {
   if ((await store.analysis(id)) !== null) continue
   await store.commit(submission(id, { mint: 'mint-1', submitted_at: atMs, price_at_submission_usd: 2 }))

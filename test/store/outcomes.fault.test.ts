@@ -4,11 +4,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CRASH_POINTS, type CrashPoint } from '../../src/store/messages.ts'
-import { verifyLake } from '../../src/store/verify.ts'
-import { lakeGlob, NOON_MS, readSql, removeFolder, temporaryFolder } from './support.ts'
+import { CRASH_POINTS, type CrashPoint } from '../../src/store/process/protocol.ts'
+import { verifyLake } from '../../src/store/verify/verify.ts'
+import { analysisIdAt, lakeGlob, NOON_MS, readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const CHILD = fileURLToPath(new URL('./outcomes.child.ts', import.meta.url))
+const [EARLY_ID, LATE_ID] = [analysisIdAt(NOON_MS), analysisIdAt(NOON_MS + 1)]
 const folders: string[] = []
 
 const newFolder = (): string => {
@@ -46,10 +47,10 @@ afterAll(() => folders.forEach(removeFolder))
 test('outcomes come horizon by horizon, and the catalog shows the newest of each submission', () => {
   const steps = undisturbed.outcomes.map(({ analysis_id, labelled_to }) => `${analysis_id} ${labelled_to}`)
   const horizons = ['5m', '15m', '1h', '6h', '24h']
-  expect(steps).toEqual(['an_early', 'an_late'].flatMap((id) => horizons.map((name) => `${id} ${name}`)))
+  expect(steps).toEqual([EARLY_ID, LATE_ID].flatMap((id) => horizons.map((name) => `${id} ${name}`)))
   expect(undisturbed.latest).toEqual([
-    { analysis_id: 'an_early', labelled_to: '24h' },
-    { analysis_id: 'an_late', labelled_to: '24h' },
+    { analysis_id: EARLY_ID, labelled_to: '24h' },
+    { analysis_id: LATE_ID, labelled_to: '24h' },
   ])
   const labels = undisturbed.outcomes.map((row) => [row.fwd_ret_5m, row.fwd_ret_6h, row.dead_24h])
   expect(labels[0]).toEqual([expect.any(Number), null, null])

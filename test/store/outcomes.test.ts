@@ -7,7 +7,7 @@ import { Market } from '../../src/market/market.ts'
 import { createRecords } from '../../src/records.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Row, type Write } from '../../src/schema/tables.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outcome-oracle.ts'
 import { openTestStore, readSql, removeFolder, temporaryFolder, writeOf } from './support.ts'
@@ -21,7 +21,7 @@ const LABEL_DELAY_MS = 60_000
 const SUBMIT_CHANCE = 0.06
 
 let folder: string
-let store: StoreDoor
+let store: Store
 let nowMs = START_MS
 const clock = clockOf(() => nowMs)
 const log = createLog({ format: 'json', quiet: true })

@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
-import { type Merger, openMerger } from '../../src/store/merger.ts'
-import { copySorted } from '../../src/store/sorted-copy.ts'
-import { LAKE_TABLES, lakeOrder } from '../../src/store/sql.ts'
+import { type Merger, openMerger } from '../../src/store/compaction/merger.ts'
+import { copySorted } from '../../src/store/compaction/sorted-copy.ts'
+import { LAKE_TABLES, lakeOrder } from '../../src/store/duckdb/sql.ts'
 import { readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const ROWS = 40_000

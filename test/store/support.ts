@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ulid } from 'ulid'
 import {
   type Cell,
   LAKE_SCHEMA_VERSION,
@@ -11,9 +12,9 @@ import {
   type TableName,
   type Write,
 } from '../../src/schema/tables.ts'
-import type { ClosedBar } from '../../src/store/bar-batch.ts'
+import type { ClosedBar } from '../../src/store/market-data/bar-batch.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
-import type { StoreDoor } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
@@ -45,6 +46,9 @@ export function rowOf(table: TableName, over: Row = {}): Row {
 }
 
 export const writeOf = (table: TableName, over: Row = {}): Write => ({ table, row: rowOf(table, over) })
+
+/** The identity of a submission of that moment; the same each time. */
+export const analysisIdAt = (timeMs: number): string => `an_${ulid(timeMs, () => 0.5)}`
 
 /** An accepted submission as the judge commits it: example, award and attempt. */
 export function submission(id: string, over: Row = {}): Write[] {
@@ -82,16 +86,23 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   ...over,
 })
 
-export const quietJournal = { log: () => {}, reach: () => {}, checkpointLogBytes: 16 * 1024 * 1024 }
-
-export function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<StoreDoor> {
-  return openStore({ dataDir, lakeFlushMs: 0, clock: clockOf(() => NOON_MS), log: quietLog, ...options })
+/** An open store that has caught up: what its log held is in the lake. */
+export async function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<Store> {
+  const store = await openStore({
+    dataDir,
+    lakeFlushMs: 0,
+    clock: clockOf(() => NOON_MS),
+    log: quietLog,
+    ...options,
+  })
+  await store.caughtUp
+  return store
 }
 
 /** Rows of a query in a database of its own, as a reader from outside sees them. */
 export async function readSql(sql: string, ...before: string[]): Promise<Record<string, unknown>[]> {
   // Loaded by who reads: most processes that tests start only write, and load DuckDB in the store's thread alone.
-  const { duckdb } = await import('../../src/store/duckdb.ts')
+  const { duckdb } = await import('../../src/store/duckdb/duckdb.ts')
   const instance = await duckdb.DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()
   try {

@@ -8,7 +8,7 @@ import {
   type TradeBatch,
   type TradeFileOptions,
   type TradeMapping,
-} from '../../src/store/trade-file.ts'
+} from '../../src/store/trades/trade-file.ts'
 import { NOON_MS, readSql, removeFolder, temporaryFolder } from './support.ts'
 
 const TICKS = join(import.meta.dirname, '../../../shared/data/ticks/us-equities-trades-2013-10.parquet')
@@ -187,7 +187,7 @@ describe('what cannot be read is said clearly', () => {
     await expect(wrong).rejects.toThrow(
       'no column "moment" for the ts; the file\'s columns are: when, what, price, size',
     )
-    await expect(wrong).rejects.toMatchObject({ code: 'invalid_parameter' })
+    await expect(wrong).rejects.toMatchObject({ code: 'invalid' })
     await expect(readAll({ path })).rejects.toThrow('no column looks like the ts')
     expect(await readAll({ path, mapping: { ts: 'WHEN', symbol: 'what' } })).toHaveLength(1)
   })

@@ -7,6 +7,7 @@ import {
   closeSync,
   copyFileSync,
   linkSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -20,8 +21,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { databasePath, journalLogPath, journalPath } from '../../src/store/paths.ts'
-import { type Verified, verifyLake } from '../../src/store/verify.ts'
+import { deadLetterFolder, logFolder, statePath } from '../../src/store/paths.ts'
+import { type Verified, verifyLake } from '../../src/store/verify/verify.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
 
 const DAY_MS = 86_400_000
@@ -42,7 +43,7 @@ async function fillLake(): Promise<void> {
   for (let i = 0; i < FLUSHES; i++) {
     if (i === FLUSHES - 1) {
       copyFileSync(catalog(), join(root, 'older.duckdb'))
-      await store.tidyLake()
+      await store.compactLake()
     }
     await store.commit([
       ...submission(`an_${i}a`, { agent_id: `ag_${i}`, mint: `mint_${i % 2}` }),
@@ -98,7 +99,7 @@ async function runSql(path: string, ...statements: string[]): Promise<void> {
     instance.closeSync()
   }
 }
-const inStore = (...statements: string[]) => runSql(databasePath(folder), ...statements)
+const inStore = (...statements: string[]) => runSql(statePath(folder), ...statements)
 
 /** Writes a file anew with other rows, and has every list agree with it. */
 async function rewrite(table: string, index: number, select: string): Promise<void> {
@@ -169,7 +170,7 @@ test('rows that no file has yet are a note, and no fault, wherever they wait', a
 test('too little memory is no fault of a file', async () => {
   const starved = verifyLake({ dataDir: folder, nowMs: NOON_MS, memoryLimit: '2MB' })
   await expect(starved).rejects.toThrow(/^too little memory, or room in /)
-  await expect(starved).rejects.toMatchObject({ code: 'store_unavailable' })
+  await expect(starved).rejects.toMatchObject({ code: 'unavailable' })
 })
 
 describe('damage to files', () => {
@@ -190,14 +191,12 @@ describe('damage to files', () => {
       `xp_ledger ${gone.name} is not shown in its table’s folder: readers who list it miss its rows`,
     ])
     expect(verified.notes).toEqual([
-      'training: not compared with the store, since not every file can be read',
-      'xp_ledger: not compared with the store, since not every file can be read',
       'the XP ledger was not added up, since not every file can be read',
       'outcomes were not held against submissions, since not every file can be read',
     ])
   })
 
-  test('files that lost their second name, whose second name shows other content, or that are strangers', async () => {
+  test('files that lost their second name, whose second name shows other content, or that are foreign', async () => {
     const [first, second] = filesOf('rejections')
     rmSync(first.shown)
     rmSync(second.shown)
@@ -225,40 +224,36 @@ describe('damage to files', () => {
 })
 
 describe('damage to rows, every list agreeing with it', () => {
-  test('rows that are there twice, that the lake lacks, or has otherwise', async () => {
-    await rewrite('rejections', 0, `SELECT * FROM FILE WHERE analysis_id <> 'an_refused_1'`)
+  test('rows that are there twice, and rows that are gone', async () => {
     await rewrite('rejections', -1, 'SELECT * FROM FILE UNION ALL SELECT * FROM FILE')
-    const changed = `IF(analysis_id = 'an_2a', score + 1, score) AS score`
-    await rewrite('training', -1, `SELECT * REPLACE (${changed}) FROM FILE`)
     expect(said(await verify())).toEqual([
       'rejections 1 row more than once, among them an_refused_2',
-      'training 1 row of the lake not as in the store, among them an_2a',
-      'rejections 1 row of the store not in the lake, among them an_refused_1',
+      'rejections 3 rows committed, and 4 found: 4 in files, 0 in the log',
     ])
-  })
-
-  test('a row that both lack: the points of its agent and the award without it tell', async () => {
-    await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_2a'`)
-    await inStore(`DELETE FROM training WHERE analysis_id = 'an_2a'`)
+    await rewrite('rejections', -1, `SELECT * FROM FILE WHERE false`)
     expect(said(await verify())).toEqual([
-      'xp_ledger 1 award without an accepted submission, among them an_2a',
+      'rejections 3 rows committed, and 2 found: 2 in files, 0 in the log',
     ])
   })
 
-  test('awards that are gone, given twice, or worth more after a restart', async () => {
+  test('a submission that is gone: the number of rows, its mint’s count and the award without it tell', async () => {
+    await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_2a'`)
+    expect(said(await verify())).toEqual([
+      'training 7 rows committed, and 6 found: 6 in files, 0 in the log',
+      'xp_ledger 1 award without an accepted submission, among them an_2a',
+      'training mint_0 has 3 accepted submissions by its rows, and 4 after a restart',
+    ])
+  })
+
+  test('awards that are gone, given twice, or worth more', async () => {
     const again = `SELECT * REPLACE ('xp-again' AS entry_id) FROM FILE WHERE entry_id = 'xp-an_0a'`
     await rewrite('xp_ledger', 1, `SELECT * FROM FILE UNION ALL ${again}`)
     await rewrite('xp_ledger', -2, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_2a'`)
-    await inStore(
-      `DELETE FROM xp_ledger WHERE entry_id = 'xp-an_2a'`,
-      `UPDATE xp_ledger SET xp = xp + 1 WHERE entry_id = 'xp-an_2b'`,
-    )
     expect(said(await verify()).sort()).toEqual([
       'training 1 accepted submission without an award, among them an_2a',
-      'xp_ledger 1 row of the lake not as in the store, among them xp-an_2b',
       'xp_ledger 1 submission with more than one award, among them an_0a',
       'xp_ledger ag_0 has 52.5 XP by its rows, and 35 after a restart',
-      'xp_ledger ag_2 has 17.5 XP by its rows, and 18.5 after a restart',
+      'xp_ledger ag_2 has 17.5 XP by its rows, and 35 after a restart',
     ])
   })
 
@@ -275,12 +270,23 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('row numbers that no live file has', async () => {
+  test('a file that left the list without a word', async () => {
     const { name } = filesOf('rejections')[0]
     await inStore(`DELETE FROM lake_files WHERE path = '${name}'`)
     expect(said(await verify())).toContainEqual(
-      expect.stringMatching(/^rejections no live file has the row numbers 1 to \d+$/),
+      expect.stringMatching(/^rejections 3 rows committed, and [12] found: [12] in files, 0 in the log$/),
     )
+  })
+
+  test('a part of the log that is damaged, and rows that fit no table', async () => {
+    mkdirSync(deadLetterFolder(folder))
+    writeFileSync(join(deadLetterFolder(folder), 'training.2025-06-01.ndjson'), '{}\n')
+    writeFileSync(join(logFolder(folder), '00000000000000000001.log.damaged'), 'x')
+    const found = said(await verify())
+    expect(found).toContainEqual(
+      expect.stringMatching(/^training .*holds 1 rows that did not fit the table$/),
+    )
+    expect(found).toContainEqual(expect.stringMatching(/damaged is a part of the log that was damaged/))
   })
 })
 
@@ -313,7 +319,7 @@ describe('without the store', () => {
   afterEach(() => rmSync(join(root, 'moved'), { recursive: true, force: true }))
 
   test('the lake alone is checked against its catalog', async () => {
-    rmSync(databasePath(folder))
+    rmSync(statePath(folder))
     expect(await verify()).toMatchObject({
       scope: 'files',
       reason: expect.stringContaining('there is no store beside the lake'),
@@ -323,22 +329,14 @@ describe('without the store', () => {
     expect(said(await verify())).toHaveLength(1)
   })
 
-  test('a journal that is missing is told of', async () => {
-    rmSync(journalPath(folder))
-    rmSync(journalLogPath(folder), { force: true })
-    expect(said(await verify())).toEqual([
-      expect.stringContaining('is missing: rows that waited in it are lost'),
-    ])
-  })
-
   test('a store that an older program wrote must be opened by a server first', async () => {
-    await inStore('ALTER TABLE training DROP COLUMN summary')
+    await inStore('ALTER TABLE outcomes_open DROP COLUMN horizons_done')
     await expect(verify()).rejects.toThrow('the store is of an older version: start the server on it once')
   })
 
   test('a broken store is told of, and a folder without a lake', async () => {
-    writeFileSync(databasePath(folder), 'no database')
-    await expect(verify()).rejects.toMatchObject({ code: 'store_unavailable' })
+    writeFileSync(statePath(folder), 'no database')
+    await expect(verify()).rejects.toMatchObject({ code: 'unavailable' })
     removeFolder(folder)
     await expect(verify()).rejects.toMatchObject({ code: 'not_found' })
   })

@@ -1,0 +1,68 @@
+// In: versions of token profiles. Out: each handed to the lake process, again where that ended before the version was in a
+// file. Holds at most PROFILES_UNCONFIRMED_MAX of them; more are refused. A server that is killed loses those of one flush
+// interval; its next run says them again, since they are compared with nothing then.
+import type { Row } from '../../schema/tables.ts'
+import { unavailable } from '../errors.ts'
+import { PROFILES_TIMEOUT_MS, PROFILES_UNCONFIRMED_MAX } from '../limits.ts'
+import type { LakeClient } from '../process/client.ts'
+import { encodeWrite } from '../row-encoder.ts'
+
+export class ProfileOutbox {
+  readonly #client: LakeClient
+  /** Handed over, oldest first, and not known to be in a file. */
+  #unconfirmed: Row[] = []
+  /** How many of them the process of `#starts` has. */
+  #delivered = 0
+  /** Rows that were handed to that process and are in files. */
+  #confirmed = 0
+  #starts = 0
+
+  constructor(client: LakeClient) {
+    this.#client = client
+  }
+
+  get waiting(): number {
+    return this.#unconfirmed.length
+  }
+
+  /** Resolves when the lake process has the rows. Rejects with `unavailable`; nothing was taken then. */
+  async write(rows: readonly Row[]): Promise<void> {
+    this.#startAnew()
+    if (this.#unconfirmed.length + rows.length > PROFILES_UNCONFIRMED_MAX)
+      throw unavailable('too many token profiles wait for the lake')
+    // Checked as every row is: one that fits no table must not reach the lake.
+    const checked = rows.map((row) => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json) as Row)
+    const again = this.#unconfirmed.slice(this.#delivered)
+    const starts = this.#starts
+    const { taken, inLake } = await this.#client.ask(
+      'tokens',
+      { rows: [...again, ...checked] },
+      PROFILES_TIMEOUT_MS,
+    )
+    if (!taken) throw unavailable('the lake process has no room for token profiles')
+    this.#unconfirmed.push(...checked)
+    if (starts !== this.#starts) return
+    this.#delivered = this.#unconfirmed.length
+    this.#confirm(inLake)
+  }
+
+  /** Hands over what a process that ended took with it. */
+  async deliver(): Promise<void> {
+    if (this.#unconfirmed.length > 0) await this.write([])
+  }
+
+  #startAnew(): void {
+    if (this.#starts === this.#client.starts) return
+    this.#starts = this.#client.starts
+    this.#delivered = 0
+    this.#confirmed = 0
+  }
+
+  #confirm(inLake: number): void {
+    const count = inLake - this.#confirmed
+    if (count <= 0) return
+    this.#unconfirmed = this.#unconfirmed.slice(count)
+    this.#delivered -= count
+    this.#confirmed = inLake
+  }
+}

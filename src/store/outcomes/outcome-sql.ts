@@ -1,0 +1,177 @@
+// In: the table of outcomes and its horizons. Out: the SQL that opens, computes and records them. Times are Unix ms, a bar
+// is known by its end. Never runs it, never asks what is due.
+import {
+  type Column,
+  HORIZON_NAMES,
+  HORIZONS,
+  type Horizon,
+  LAKE_SCHEMA_VERSION,
+  TABLES,
+} from '../../schema/tables.ts'
+import { identifier, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
+import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const LAST: Horizon = '24h'
+/** A token without a trade for this long at the end of the last horizon is dead, and so is one that lost this much. */
+const DEAD_SILENCE_MS = 6 * HOUR_MS
+const DEAD_PRICE_SHARE = 0.01
+/** From this schema version on an example has the price of its submission; the labels of older ones keep their old base. */
+const SUBMISSION_PRICE_VERSION = 2
+
+/** Opens an outcome for each of the examples that `examples` selects. They are numbered on from those that are open. */
+export const openOutcomesOf = (examples: string): string => `INSERT INTO outcomes_open
+  (${ROW_SEQ}, analysis_id, mint, submitted_at, base_price_usd, feed, simulated, horizons_done)
+  SELECT (SELECT coalesce(max(${ROW_SEQ}), 0) FROM outcomes_open) + row_number() OVER (), analysis_id, mint, submitted_at,
+    CASE WHEN schema_version < ${SUBMISSION_PRICE_VERSION} THEN price_usd ELSE price_at_submission_usd END,
+    feed, simulated, 0 FROM (${examples})`
+
+/**
+ * Opens again what was open in a list that is lost: examples whose last horizon is in no file, with the labels that they have.
+ * Examples of before the first outcome that is left had theirs, which left the lake for their age.
+ */
+export function reopenOutcomes(examples: string, outcomes: string): string[] {
+  const shared = TABLES.outcomes_open.columns.filter(({ name }) =>
+    TABLES.outcomes.columns.some((column) => column.name === name),
+  )
+  const labels = shared.map(({ name }) => `${identifier(name)} = latest.${identifier(name)}`).join(', ')
+  const names = HORIZON_NAMES.map(literal).join(', ')
+  return [
+    openOutcomesOf(`SELECT * FROM (${examples}) WHERE submitted_at >=
+      (SELECT coalesce(date_trunc('day', min(submitted_at)), TIMESTAMP '-infinity') FROM (${outcomes}))
+      AND analysis_id NOT IN (SELECT analysis_id FROM (${outcomes}) WHERE labelled_to = ${literal(LAST)})`),
+    `UPDATE outcomes_open SET ${labels}, horizons_done = list_position([${names}], latest.labelled_to)
+     FROM (SELECT * FROM (${outcomes}) QUALIFY row_number() OVER (PARTITION BY analysis_id ORDER BY label_available_at DESC) = 1)
+       AS latest WHERE outcomes_open.analysis_id = latest.analysis_id`,
+  ]
+}
+
+/** Submissions whose next horizon is `horizon` and lies before `knownToMs`, oldest first. */
+export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>
+  `SELECT ${ROW_SEQ}::DOUBLE AS seq, mint, epoch_ms(submitted_at)::DOUBLE AS "atMs", base_price_usd AS base
+   FROM outcomes_open WHERE horizons_done = ${HORIZON_NAMES.indexOf(horizon)}
+     AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})
+   ORDER BY submitted_at, ${ROW_SEQ} LIMIT ${rowsMax}`
+
+/** The fewest horizons that one which can be due has behind it. */
+export const selectFewestDone = (knownToMs: number): string =>
+  `SELECT min(horizons_done) AS done FROM outcomes_open WHERE submitted_at < epoch_ms(${knownToMs})`
+
+/** What is computed of one submission; where a horizon does not say it, NULL. All numbers, so that one writer fits. */
+export const LABEL_NUMBERS = [
+  'seq',
+  'base',
+  'ret',
+  'drawdown',
+  'dead',
+  'trades',
+  'last_trade_ms',
+  'watched_minutes',
+] as const
+export type Label = Record<(typeof LABEL_NUMBERS)[number], number | null>
+
+export const CREATE_DUE = 'CREATE TABLE due (seq DOUBLE, at_ms DOUBLE, base DOUBLE, mint VARCHAR)'
+
+/** Minutes of the market around what is due: those of its tokens, and which minutes there are at all. */
+export function loadBars(bars: string, horizon: Horizon, fromMs: number, toMs: number): string[] {
+  const lookBackMs = horizon === HORIZON_NAMES[0] ? BASE_LOOKBACK_MS : 0
+  const minutes = (sinceMs: number) => `FROM (${bars}) WHERE tf = '1m'
+    AND t >= epoch_ms(${sinceMs - MINUTE_MS}) AND t < epoch_ms(${toMs + HORIZONS[horizon]})`
+  const ends = `epoch_ms(t) + ${MINUTE_MS} AS end_ms`
+  const ofDue = `CREATE TABLE bars AS SELECT mint, ${ends}, c, n ${minutes(fromMs - lookBackMs)}
+    AND mint IN (SELECT mint FROM due)`
+  if (horizon !== LAST) return [ofDue]
+  const ofMarket = `CREATE TABLE minutes AS SELECT end_ms, row_number() OVER (ORDER BY end_ms) AS rank
+    FROM (SELECT DISTINCT ${ends} ${minutes(fromMs)})`
+  return [ofDue, ofMarket]
+}
+
+/** The base is what the example says, else the last close before it; settled with the first horizon. */
+const BASED = `based AS (SELECT due.seq, due.mint, due.at_ms,
+    coalesce(due.base, CASE WHEN bars.end_ms > at_ms - ${BASE_LOOKBACK_MS} THEN bars.c END) AS base
+  FROM due ASOF LEFT JOIN bars ON due.mint = bars.mint AND bars.end_ms <= due.at_ms)`
+
+/** The last bar that ended by the horizon; it counts where it ended after the submission. */
+const priced = (from: 'due' | 'based', horizonMs: number): string => `priced AS (SELECT known.*,
+    CASE WHEN bars.end_ms > at_ms THEN bars.end_ms END AS last_end_ms,
+    CASE WHEN bars.end_ms > at_ms THEN bars.c ELSE base END AS price
+  FROM ${from} AS known ASOF LEFT JOIN bars ON known.mint = bars.mint AND bars.end_ms <= at_ms + ${horizonMs})`
+
+const RETURN = 'CASE WHEN base > 0 THEN price / base - 1 END AS ret'
+
+const shortLabels = (horizon: Horizon): string => `WITH ${
+  horizon === HORIZON_NAMES[0]
+    ? `${BASED}, ${priced('based', HORIZONS[horizon])}`
+    : priced('due', HORIZONS[horizon])
+}
+  SELECT seq, base, ${RETURN}, NULL::DOUBLE AS drawdown, NULL::DOUBLE AS dead, NULL::DOUBLE AS trades,
+    NULL::DOUBLE AS last_trade_ms, NULL::DOUBLE AS watched_minutes FROM priced`
+
+/** Minutes watched from the submission to the horizon: the difference of two ranks. */
+const watched = (horizonMs: number): string => `begun AS (SELECT seq, at_ms, coalesce(rank, 0) AS seen
+    FROM due ASOF LEFT JOIN minutes ON end_ms <= at_ms),
+  watched AS (SELECT seq, (coalesce(rank, 0) - seen)::DOUBLE AS watched_minutes
+    FROM begun ASOF LEFT JOIN minutes ON end_ms <= at_ms + ${horizonMs})`
+
+/** The base and each close after it, with the highest of those up to it. */
+const path = (
+  horizonMs: number,
+): string => `prices AS (SELECT seq, at_ms AS end_ms, base AS c, 0 AS n FROM priced
+    UNION ALL SELECT seq, end_ms, c, n FROM priced JOIN bars USING (mint)
+      WHERE end_ms > at_ms AND end_ms <= at_ms + ${horizonMs}),
+  peaks AS (SELECT seq, c, n, max(c) OVER (PARTITION BY seq ORDER BY end_ms ROWS UNBOUNDED PRECEDING) AS peak
+    FROM prices),
+  path AS (SELECT seq, min(c / peak - 1) AS drawdown, sum(n)::DOUBLE AS trades FROM peaks GROUP BY seq)`
+
+const longLabels = (horizonMs: number): string => `WITH ${priced('due', horizonMs)},
+  ${path(horizonMs)}, ${watched(horizonMs)}
+  SELECT seq, base, ${RETURN}, CASE WHEN base > 0 THEN drawdown END AS drawdown,
+    (coalesce(last_end_ms, 0) <= at_ms + ${horizonMs - DEAD_SILENCE_MS}
+      OR coalesce(price <= base * ${DEAD_PRICE_SHARE}, false))::INT::DOUBLE AS dead,
+    trades, (last_end_ms - ${MINUTE_MS})::DOUBLE AS last_trade_ms, watched_minutes
+  FROM priced JOIN path USING (seq) JOIN watched USING (seq)`
+
+/** A row of LABEL_NUMBERS for each row of `due`. */
+export const computeLabels = (horizon: Horizon): string =>
+  horizon === LAST ? longLabels(HORIZONS[horizon]) : shortLabels(horizon)
+
+export const STAGED_LABELS = 'outcomes_staged'
+const STAGED = `${MARKET_DATABASE}.${STAGED_LABELS}`
+export const CREATE_STAGED_LABELS = `CREATE OR REPLACE TABLE ${STAGED}
+  (${LABEL_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
+
+/** Cells that the last horizon alone fills. */
+const LAST_CELLS: Readonly<Record<string, string>> = {
+  fwd_max_drawdown_24h: 'drawdown',
+  dead_24h: 'dead = 1',
+  fwd_trades_24h: 'trades::BIGINT',
+  fwd_last_trade_24h: 'epoch_ms(last_trade_ms::BIGINT)',
+  watched_minutes_24h: 'watched_minutes::INTEGER',
+}
+
+function cellSql({ name, type }: Column, horizon: Horizon, nowMs: number): string {
+  if (name === 'base_price_usd') return 'base'
+  if (name === `fwd_ret_${horizon}`) return 'ret'
+  if (name in LAST_CELLS) return horizon === LAST ? LAST_CELLS[name] : `NULL::${type}`
+  if (name === 'labelled_to') return literal(horizon)
+  if (name === 'label_available_at')
+    return `epoch_ms(epoch_ms(submitted_at) + ${HORIZONS[horizon] + LABEL_DELAY_MS})`
+  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  return name === 'schema_version' ? String(LAKE_SCHEMA_VERSION) : identifier(name)
+}
+
+/** Makes a row of each staged label, numbered on from `lastSeq`, and moves its submission on to the next horizon. */
+export function recordLabels(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
+  const columns: readonly Column[] = TABLES.outcomes.columns
+  const names = columns.map(({ name }) => identifier(name)).join(', ')
+  const cells = columns.map((column) => cellSql(column, horizon, nowMs)).join(', ')
+  const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${names})
+    SELECT ${lastSeq} + row_number() OVER (ORDER BY ${ROW_SEQ}), ${cells}
+    FROM outcomes_open JOIN ${STAGED} ON ${ROW_SEQ} = seq`
+  if (horizon === LAST)
+    return [insert, `DELETE FROM outcomes_open WHERE ${ROW_SEQ} IN (SELECT seq FROM ${STAGED})`]
+  const moveOn = `UPDATE outcomes_open SET base_price_usd = base, ${identifier(`fwd_ret_${horizon}`)} = ret,
+    horizons_done = ${HORIZON_NAMES.indexOf(horizon) + 1} FROM ${STAGED} WHERE ${ROW_SEQ} = seq`
+  return [insert, moveOn]
+}

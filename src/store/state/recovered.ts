@@ -1,0 +1,49 @@
+// In: a state. Out: what the rest of the server must know again after a start. Never changes the state.
+import { type Column, type Row, TABLES, type Table } from '../../schema/tables.ts'
+import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
+import type { Recovered } from '../types.ts'
+import type { PlacedRow, StoreState } from './state.ts'
+
+/** A row with every column of its table: one that was left out is null. */
+export function completeRow(table: Table, row: Row, knownAtMs: number): Row {
+  const cell = ({ name }: Column) => (name === 'known_at' ? knownAtMs : (row[name] ?? null))
+  return Object.fromEntries(table.columns.map((column) => [column.name, cell(column)]))
+}
+
+const inOrder = (a: PlacedRow, b: PlacedRow): number => a.lsn - b.lsn || a.index - b.index
+
+const rows = (table: Table, placed: Iterable<PlacedRow>): Row[] =>
+  [...placed].sort(inOrder).map(({ row, knownAtMs }) => completeRow(table, row, knownAtMs))
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** Everything in order of its commits, sums in order of their keys; at `nowMs`, as far as that is behind the last commit. */
+export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
+  const young = <Value extends { knownAtMs: number }>(values: Iterable<Value>, keptMs: number): Value[] =>
+    [...values].filter(({ knownAtMs }) => knownAtMs > nowMs - keptMs)
+  return {
+    agents: rows(TABLES.agents, state.agents.values()),
+    agentKeys: rows(TABLES.agent_keys, state.agentKeys.values()),
+    agentEvents: rows(TABLES.agent_events, state.agentEvents.values()),
+    submitAttempts: young(state.submitAttempts.values(), SUBMIT_ATTEMPTS_RECOVERED_MS).map(
+      ({ agentId, atMs }) => ({
+        agent_id: agentId,
+        at: atMs,
+      }),
+    ),
+    idempotency: rows(TABLES.idempotency, young(state.idempotency.values(), IDEMPOTENCY_KEPT_MS)),
+    xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
+      (a, b) => byText(a.agentId, b.agentId),
+    ),
+    coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({ mint, ...total })).sort((a, b) =>
+      byText(a.mint, b.mint),
+    ),
+    cooldowns: young(state.cooldowns.values(), state.options.cooldownKeptMs).map(
+      ({ agentId, mint, atMs }) => ({ agentId, mint, atMs }),
+    ),
+    strikes: young(state.strikes.values(), STRIKES_RECOVERED_MS).map(({ agentId, atMs }) => ({
+      agentId,
+      atMs,
+    })),
+  }
+}

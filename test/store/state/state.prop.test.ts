@@ -1,0 +1,228 @@
+// In: random commits. Out: proof that a state is the same however often it was saved and loaded on the way.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Row, TableName } from '../../../src/schema/tables.ts'
+import { transaction } from '../../../src/store/duckdb/database.ts'
+import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
+import { recoveredFrom } from '../../../src/store/state/recovered.ts'
+import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/state/state.ts'
+import { loadState, saveState, stateFrom } from '../../../src/store/state/state-database.ts'
+import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
+
+const OPTIONS = { cooldownKeptMs: 600_000 }
+const DAY_MS = 86_400_000
+const START_MS = Date.UTC(2026, 0, 1)
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'mintlake-state-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const agentId = fc.constantFrom('ag_1', 'ag_2', 'ag_3')
+const mint = fc.constantFrom('A', 'B', 'C', 'D')
+const atMs = fc.integer({ min: START_MS, max: START_MS + DAY_MS })
+const keyHash = fc.constantFrom('h1', 'h2')
+const event = (kind: fc.Arbitrary<string>, data: fc.Arbitrary<object>) =>
+  fc.record({ agent_id: agentId, at: atMs, kind, data: data.map((value) => JSON.stringify(value)) })
+
+const placed = (table: TableName, row: fc.Arbitrary<Row>) => row.map((value) => [table, value] as const)
+const submissionRow = fc.record({
+  agent_id: agentId,
+  mint,
+  submitted_at: atMs,
+  sentiment: fc.constantFrom('bullish', 'bearish'),
+  score: fc.integer({ min: 0, max: 100 }),
+})
+const anyRow = fc.oneof(
+  placed('training', submissionRow),
+  placed('rejections', submissionRow),
+  placed(
+    'xp_ledger',
+    fc.record({
+      agent_id: agentId,
+      kind: fc.constantFrom('analysis', 'trade'),
+      xp: fc.constantFrom(17.5, 50),
+    }),
+  ),
+  placed('submit_attempts', fc.record({ agent_id: agentId, at: atMs })),
+  placed(
+    'agents',
+    fc.record({ agent_id: agentId, name: fc.string(), type: fc.constant('agent'), created_at: atMs }),
+  ),
+  placed(
+    'agent_keys',
+    fc.record({ key_hash: keyHash, key_prefix: fc.constant('ps_'), agent_id: agentId, created_at: atMs }),
+  ),
+  placed('agent_events', event(fc.constant('profile'), fc.record({ name: fc.string({ unit: 'grapheme' }) }))),
+  placed('agent_events', event(fc.constant('key_expires'), fc.record({ keyHash, atMs }))),
+  placed(
+    'agent_events',
+    event(fc.constantFrom('suspended', 'banned', 'unbanned'), fc.record({ untilMs: atMs })),
+  ),
+  placed(
+    'idempotency',
+    fc.record({
+      agent_id: agentId,
+      idempotency_key: fc.constantFrom('k1', 'k2'),
+      body_hash: fc.string(),
+      status: fc.constant(201),
+      body: fc.string(),
+      at: atMs,
+    }),
+  ),
+)
+const commits = fc
+  .array(
+    fc.record({
+      rows: fc.array(anyRow, { minLength: 1, maxLength: 4 }),
+      waitMs: fc.constantFrom(1, 30_000, 700_000, 2 * DAY_MS),
+    }),
+    {
+      maxLength: 40,
+    },
+  )
+  .map((made) => {
+    let knownAtMs = START_MS
+    return made.map(({ rows, waitMs }, index): CommitRecord => {
+      knownAtMs += waitMs
+      return { lsn: index + 1, knownAtMs, rows }
+    })
+  })
+
+async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+  const instance = await duckdb.DuckDBInstance.create(':memory:', { threads: '1' })
+  const connection = await instance.connect()
+  try {
+    for (const statement of CREATE_STATE) await connection.run(statement)
+    return await work(connection)
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+describe('a state', () => {
+  test('is the same whether it was saved and loaded after any commit, or never', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        commits,
+        fc.array(fc.boolean(), { minLength: 40, maxLength: 40 }),
+        async (records, savedAfter) => {
+          const straight = new StoreState(OPTIONS)
+          for (const record of records) applyCommit(straight, record)
+          const loaded = await withDatabase(async (connection) => {
+            let state = new StoreState(OPTIONS)
+            for (const [index, record] of records.entries()) {
+              applyCommit(state, record)
+              if (!savedAfter[index]) continue
+              await transaction(connection, () => saveState(connection, state, folder))
+              state = stateFrom(await loadState(connection), OPTIONS)
+            }
+            return state
+          })
+          expect(recoveredFrom(loaded, 0)).toEqual(recoveredFrom(straight, 0))
+          expect([loaded.lsn, loaded.knownAtMs]).toEqual([straight.lsn, straight.knownAtMs])
+        },
+      ),
+      { numRuns: 30 },
+    )
+  })
+
+  test('is not changed by a commit that was applied before', () => {
+    fc.assert(
+      fc.property(commits, fc.nat(), (records, from) => {
+        const [once, again] = [new StoreState(OPTIONS), new StoreState(OPTIONS)]
+        for (const record of records) applyCommit(once, record)
+        for (const record of records) applyCommit(again, record)
+        for (const record of records.slice(from % (records.length + 1))) applyCommit(again, record)
+        expect(recoveredFrom(again, 0)).toEqual(recoveredFrom(once, 0))
+      }),
+    )
+  })
+})
+
+describe('what a state keeps', () => {
+  const commit = (lsn: number, knownAtMs: number, ...rows: (readonly [TableName, Row])[]): CommitRecord => ({
+    lsn,
+    knownAtMs,
+    rows,
+  })
+  const submission = (over: Row = {}): Row => ({
+    agent_id: 'ag_1',
+    mint: 'A',
+    submitted_at: 5,
+    sentiment: 'bullish',
+    score: 1,
+    ...over,
+  })
+
+  test('of a submission is the wall clock time of its request, whatever time its market had', () => {
+    const state = new StoreState(OPTIONS)
+    applyCommit(
+      state,
+      commit(
+        1,
+        1_000,
+        ['training', submission({ received_at: 990 })],
+        ['submit_attempts', { agent_id: 'ag_1', at: 990 }],
+      ),
+    )
+    applyCommit(state, commit(2, 2_000, ['rejections', submission({ mint: 'B' })]))
+    const { cooldowns, strikes, submitAttempts } = recoveredFrom(state, 0)
+    expect(cooldowns).toEqual([
+      { agentId: 'ag_1', mint: 'A', atMs: 990 },
+      { agentId: 'ag_1', mint: 'B', atMs: 2_000 },
+    ])
+    expect(strikes).toEqual([{ agentId: 'ag_1', atMs: 2_000 }])
+    expect(submitAttempts).toEqual([{ agent_id: 'ag_1', at: 990 }])
+  })
+
+  test('of attempts, cooldowns, strikes and answers ends with the span of their limit', () => {
+    const state = new StoreState(OPTIONS)
+    const answer = { agent_id: 'ag_1', idempotency_key: 'k', body_hash: 'h', status: 201, body: '{}', at: 1 }
+    applyCommit(
+      state,
+      commit(
+        1,
+        1_000,
+        ['rejections', submission()],
+        ['submit_attempts', { agent_id: 'ag_1', at: 1 }],
+        ['idempotency', answer],
+      ),
+    )
+    const left = () => [
+      state.submitAttempts.size,
+      state.cooldowns.size,
+      state.idempotency.size,
+      state.strikes.size,
+    ]
+    const at = (lsn: number, knownAtMs: number) => applyCommit(state, commit(lsn, knownAtMs))
+    at(2, 60_999)
+    expect(left()).toEqual([1, 1, 1, 1])
+    at(3, 61_000)
+    expect(left()).toEqual([0, 1, 1, 1])
+    at(4, 601_000)
+    expect(left()).toEqual([0, 0, 1, 1])
+    at(5, 1_000 + DAY_MS)
+    expect(left()).toEqual([0, 0, 0, 1])
+    at(6, 1_000 + 30 * DAY_MS)
+    expect(left()).toEqual([0, 0, 0, 0])
+  })
+
+  test('of sanctions is their order by commit, not by the clock, from the last time that they were lifted', () => {
+    const state = new StoreState(OPTIONS)
+    const sanction = (kind: string, at: number): [TableName, Row] => [
+      'agent_events',
+      { agent_id: 'ag_1', at, kind, data: '{"untilMs":null}' },
+    ]
+    applyCommit(state, commit(1, 1_000, sanction('suspended', 1_000)))
+    applyCommit(state, commit(2, 2_000, sanction('unbanned', 2_000)))
+    applyCommit(state, commit(3, 3_000, sanction('banned', 500)))
+    expect(recoveredFrom(state, 0).agentEvents.map(({ kind }) => kind)).toEqual(['unbanned', 'banned'])
+  })
+})
