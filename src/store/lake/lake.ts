@@ -242,6 +242,7 @@ export class Lake {
     const setAside = await setAsideParts(connection)
     await writeCatalog({ tables, setAside }, nowMs, { lakeDir: this.lakeDir, pathOf: this.pathOf, reach })
     this.#isCatalogStale = false
+    await this.files.moveAway()
     this.tell({ setAside: setAside.filter(({ settledAtMs }) => settledAtMs === null).map(toldOf) })
   }
 

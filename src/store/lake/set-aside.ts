@@ -42,6 +42,8 @@ export interface SetAside {
   ): Promise<number>
   /** The same, in two steps: `faulty` was found without holding the connection. */
   remove(connection: DuckDBConnection, faulty: readonly FaultyPart[], nowMs: number): Promise<number>
+  /** Moves what was set aside out of the readers' way, once the catalog does not name it any more. */
+  moveAway(): Promise<void>
   /** Files that were set aside and are whole again are live again. @returns those. */
   takeBack(connection: DuckDBConnection, nowMs: number): Promise<SetAsidePart[]>
   /** Does work over live files; where it fails for a file that cannot be read, that is set aside and it is done again. */
@@ -66,6 +68,9 @@ const mayBeOfFile = (error: unknown): boolean =>
 export function openSetAside(options: SetAsideOptions): SetAside {
   const { database, lakeDir, links, log, onChange } = options
   const asidePath = (part: Part): string => join(lakeDir, SET_ASIDE_FOLDER, partPath(part))
+
+  /** Off the list, and in their place until no catalog names them. */
+  let leaving: Part[] = []
 
   /** The file goes out of the readers' sight; what cannot be moved is off the list all the same. */
   async function hideFile(part: Part): Promise<void> {
@@ -93,10 +98,10 @@ export function openSetAside(options: SetAsideOptions): SetAside {
     nowMs: number,
   ): Promise<void> {
     if (await takeFromLinked(part)) return
-    await hideFile(part)
     await setAsidePart(connection, part, fault, nowMs)
     const fields = { path: partPath(part), fault, rowsLost: part.rows }
     log({ level: 'error', message: 'a file of the lake is set aside; see mintlake lake repair', fields })
+    leaving.push(part)
   }
 
   async function remove(
@@ -126,6 +131,12 @@ export function openSetAside(options: SetAsideOptions): SetAside {
     return remove(connection, suspects, nowMs)
   }
 
+  async function moveAway(): Promise<void> {
+    const parts = leaving
+    leaving = []
+    for (const part of parts) await hideFile(part)
+  }
+
   /** A place where the file lies whole; null: nowhere. */
   async function wholeCopy(part: SetAsidePart): Promise<string | null> {
     const places = [...new Set([links.pathOf(part), links.linkedAt(part), asidePath(part)])]
@@ -147,6 +158,7 @@ export function openSetAside(options: SetAsideOptions): SetAside {
     if (!live.every((other) => contains(part, other))) return false
     if (path !== links.pathOf(part)) await linkFile(path, links.pathOf(part))
     await setPresent(connection, part, live, nowMs)
+    leaving = leaving.filter((each) => partPath(each) !== partPath(part))
     await links.remove(live)
     await links.add([part])
     log({ level: 'warn', message: 'a file of the lake is whole again', fields: { path: partPath(part) } })
@@ -197,5 +209,5 @@ export function openSetAside(options: SetAsideOptions): SetAside {
     }
   }
 
-  return { check, remove, takeBack, read, readBeside }
+  return { check, remove, moveAway, takeBack, read, readBeside }
 }

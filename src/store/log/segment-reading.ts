@@ -82,7 +82,8 @@ export class SegmentReading {
       addDamage(report, { ...this.#bytesOf(offset, end), kind: 'out_of_order', missing: null })
       return false
     }
-    const isBehindAHole = this.#isCutOff || lsn > this.#expectedLsn
+    // What is missing of the proven commits is damage, and says nothing of those behind.
+    const isBehindAHole = this.#isCutOff || lsn > Math.max(this.#expectedLsn, this.#provenLsn + 1)
     const isVoid = lsn > this.#segment.cutoffLsn
     if (isVoid || (lsn > this.#provenLsn && isBehindAHole)) {
       this.#isCutOff = true
