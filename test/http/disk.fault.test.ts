@@ -176,3 +176,21 @@ it('a disk of the lake’s own that is full delays the lake alone', async () => 
     expect(running.lines.join('\n')).toContain(what)
   await expectWhole(running)
 }, 120_000)
+
+it('a server that starts on a full disk reads, refuses what writes, and takes it when there is room', async () => {
+  const disk = await mountDisk(folder, '64m')
+  const first = await start('4')
+  expect((await send(first, 16)).status).toBe(201)
+  expect(await first.terminate()).toBe(0)
+  disk.fill(0)
+  const running = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
+  house = running
+  const { client } = running
+  mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(client, Date.now())))
+  expect((await client.get(`/api/v1/analysis/${acknowledged[0]}`)).status).toBe(200)
+  expectProblem(await submit(client, key, submission(mints[0])), 'store_unavailable')
+  expect((await client.get('/health')).body.reasons).not.toEqual([])
+  disk.clear()
+  await until(async () => (await send(running, 1)).status === 201)
+  await expectWhole(running)
+}, 120_000)

@@ -112,6 +112,8 @@ export class Lake {
   readonly #options: LakeOptions
   /** The catalog no longer says what the list says. */
   #isCatalogStale = true
+  /** What a crash left is not settled yet. */
+  #unsettled: { flushedLsn: number; isListLost: boolean } | null = null
   #trouble: LakeTrouble = { setAside: [], retentionHeld: null, stateRebuiltAtMs: null }
 
   constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
@@ -163,27 +165,20 @@ export class Lake {
   }
 
   /**
-   * Finishes or removes what a crash left, before the first flush.
+   * Finishes or removes what a crash left. Where it fails, the next flush does it first.
    * @param flushedLsn the last commit whose rows are in listed files
    * @param isListLost then whole files that no list names are on it again
    */
   async settle(flushedLsn: number, isListLost: boolean, nowMs: number): Promise<void> {
-    await this.database.maintenance.run(async (connection) => {
-      await this.files.takeBack(connection, nowMs)
-      await eachTable((table) =>
-        this.#settleTable(connection, table, { flushedLsn, isListLost, nowMs }),
-      ).finally(async () => {
-        await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
-        // At every opening: the folder may have been moved. Not a point where a test would cut the work off.
-        await this.refreshCatalog(connection, nowMs, () => {})
-      })
-    })
+    this.#unsettled = { flushedLsn, isListLost }
+    await this.database.maintenance.run((connection) => this.#settle(connection, nowMs))
   }
 
   /** Writes what waits, lists it, and does what the batch records with it: all of it or nothing. */
   async flush(batch: FlushBatch, nowMs: number): Promise<Flushed> {
     const { reach } = this.#options
     return this.database.maintenance.run(async (connection) => {
+      await this.#settle(connection, nowMs)
       const pending = [...(await this.#waitingInTables(connection)), ...stagedFiles(batch)]
       const written = await this.#writeFiles(connection, pending)
       await transaction(connection, async () => {
@@ -231,6 +226,18 @@ export class Lake {
         return { table: name as TableName, files, rows, bytes, backlog: waiting[name as TableName] ?? 0 }
       })
     })
+  }
+
+  async #settle(connection: DuckDBConnection, nowMs: number): Promise<void> {
+    const due = this.#unsettled
+    if (due === null) return
+    await this.files.takeBack(connection, nowMs)
+    await eachTable((table) => this.#settleTable(connection, table, { ...due, nowMs })).finally(async () => {
+      await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
+      // At every opening: the folder may have been moved. Not a point where a test would cut the work off.
+      await this.refreshCatalog(connection, nowMs, () => {})
+    })
+    this.#unsettled = null
   }
 
   async #putCatalog(connection: DuckDBConnection, nowMs: number, reach: LakeOptions['reach']): Promise<void> {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import { messageOf } from '../../lib/messages.ts'
 import { Compactor } from '../compaction/compactor.ts'
-import { type Database, isFatalError, openDatabase, transaction } from '../duckdb/database.ts'
+import { type Database, isFatalError, isFullError, openDatabase, transaction } from '../duckdb/database.ts'
 import { endOwnDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { Flusher } from '../flush/flusher.ts'
@@ -93,7 +93,15 @@ const handlers: Handlers = {
     const lake = await openLake(database, { dataDir, reach, log, onTrouble: (trouble) => post({ trouble }) })
     const { lsn } = await database.maintenance.run(loadState)
     // A lake whose list is gone is listed again.
-    await lake.settle(lsn, isNew, nowMs)
+    await lake.settle(lsn, isNew, nowMs).catch((error: unknown) => {
+      if (isNew || !isFullError(error)) throw error
+      // What there is can be read; what waits comes to the lake when there is room.
+      log({
+        level: 'error',
+        message: 'the disk is full: the lake is as it was',
+        fields: { error: messageOf(error) },
+      })
+    })
     if (isNew) await rebuild(database, lake, nowMs)
     barOlderVersions(dataDir)
     lake.tell({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
