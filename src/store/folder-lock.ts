@@ -49,18 +49,22 @@ function livingHolder(text: string): number | null {
   return startedAt === '' || startOf(pid) === startedAt ? pid : null
 }
 
-/** Takes away the lock of a process that is gone. Where another process took it meanwhile, that one gets it back. */
-function clear(path: string, seen: string): void {
+/**
+ * Takes away the lock of a process that is gone. Where another process took it meanwhile, that one gets it back.
+ * @returns false where the disk takes no writes: then nobody can have it
+ */
+function clear(path: string, seen: string): boolean {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
     const taken = readlinkSync(aside)
     if (taken !== seen) symlinkSync(taken, path)
-  } catch {
-    // Another process was faster: the next attempt tells who has it.
-  } finally {
     rmSync(aside, { force: true })
+  } catch (error) {
+    // Another process was faster: the next attempt tells who has it.
+    return (error as NodeJS.ErrnoException).code !== 'EROFS'
   }
+  return true
 }
 
 /** The process that has a folder, where one that lives has; else null. */
@@ -88,7 +92,7 @@ export function lockFolder(folder: string): FolderLock {
     if (pid === process.pid) throw unavailable(`the data folder ${folder} is in use by this very process`)
     if (pid !== null)
       throw unavailable(`the data folder ${folder} is in use by another server (process ${pid})`)
-    clear(path, text)
+    if (!clear(path, text)) return { release: () => {} }
   }
   throw unavailable(`the data folder ${folder} is being taken by other processes just now`)
 }

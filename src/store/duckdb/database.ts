@@ -52,6 +52,14 @@ export const isFatalError = (error: unknown): boolean =>
 /** True when there was no room to write. DuckDB has taken back what it began; it reads on, and writes when there is room. */
 export const isFullError = (error: unknown): boolean => FULL.test(messageOf(error)) && !isFatalError(error)
 
+/** True when the database was opened for reading alone, and its disk takes writes by now. */
+export const isOpenedReadOnly = (error: unknown): boolean =>
+  /attached in read-only mode/.test(messageOf(error))
+
+/** True when the disk takes no writes at all. */
+export const isReadOnlyError = (error: unknown): boolean =>
+  /Read-only file system|EROFS|read-only mode/.test(messageOf(error))
+
 /** True when a transaction is durable all the same, though DuckDB must be opened anew: only its checkpoint failed. */
 export const isDurableError = (error: unknown): boolean => DURABLE.test(messageOf(error))
 
@@ -119,10 +127,15 @@ function makeSpillFolder(path: string): void {
 
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   // Merges and outcomes spill to folders in it: DuckDB makes no more than the last folder of a path.
-  makeSpillFolder(spillFolder(dataDir))
+  try {
+    makeSpillFolder(spillFolder(dataDir))
+  } catch (error) {
+    if (!isReadOnlyError(error)) throw error
+  }
   const path = statePath(dataDir)
-  const create = () =>
+  const create = (access: 'READ_WRITE' | 'READ_ONLY') => () =>
     duckdb.DuckDBInstance.create(path, {
+      access_mode: access,
       threads: String(DUCKDB_THREADS),
       memory_limit: DUCKDB_MEMORY_LIMIT,
       temp_directory: spillFolder(dataDir),
@@ -130,8 +143,10 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
     })
   try {
     // The folder is our server's: whoever has the file has no server any more.
-    return await openWhenFree(create, () => true)
+    return await openWhenFree(create('READ_WRITE'), () => true)
   } catch (error) {
+    // What there is can be read; each write says why it fails.
+    if (isReadOnlyError(error)) return create('READ_ONLY')()
     const message = messageOf(error)
     const by = lockHolder(message)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
@@ -176,7 +191,11 @@ async function define(connection: DuckDBConnection): Promise<void> {
   const statements = KEPT_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
   const all = [...CREATE_MANIFEST, ...CREATE_STATE, ...statements]
   await transaction(connection, async () => void (await connection.run(all.join(';\n'))))
-  await connection.run(`ATTACH ':memory:' AS ${MARKET_DATABASE}`)
+}
+
+/** Bars wait in memory. */
+async function defineMarketData(connection: DuckDBConnection): Promise<void> {
+  await connection.run(`ATTACH ':memory:' AS ${MARKET_DATABASE} (READ_WRITE)`)
   await connection.run(createTable(TABLES.bars))
 }
 
@@ -184,7 +203,10 @@ async function define(connection: DuckDBConnection): Promise<void> {
 export async function openDatabase(dataDir: string): Promise<Database> {
   const instance = await createInstance(dataDir)
   const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
-  await define(connections[0])
+  await define(connections[0]).catch((error: unknown) => {
+    if (!isReadOnlyError(error)) throw error
+  })
+  await defineMarketData(connections[0])
   const queues = [
     connectionQueue(connections[0], serial('maintenance tasks', TASKS_WAITING_MAX)),
     connectionQueue(connections[1], serial('look-ups in the lake', LOOKUPS_WAITING_MAX)),

@@ -8,7 +8,15 @@ import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import { messageOf } from '../../lib/messages.ts'
 import { Compactor } from '../compaction/compactor.ts'
-import { type Database, isFatalError, isFullError, openDatabase, transaction } from '../duckdb/database.ts'
+import {
+  type Database,
+  isFatalError,
+  isFullError,
+  isOpenedReadOnly,
+  isReadOnlyError,
+  openDatabase,
+  transaction,
+} from '../duckdb/database.ts'
 import { endOwnDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { Flusher } from '../flush/flusher.ts'
@@ -94,11 +102,11 @@ const handlers: Handlers = {
     const { lsn } = await database.maintenance.run(loadState)
     // A lake whose list is gone is listed again.
     await lake.settle(lsn, isNew, nowMs).catch((error: unknown) => {
-      if (isNew || !isFullError(error)) throw error
+      if (isNew || !(isFullError(error) || isReadOnlyError(error))) throw error
       // What there is can be read; what waits comes to the lake when there is room.
       log({
         level: 'error',
-        message: 'the disk is full: the lake is as it was',
+        message: 'the disk takes no writes: the lake is as it was',
         fields: { error: messageOf(error) },
       })
     })
@@ -244,7 +252,7 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     const code = error instanceof StoreError ? error.code : 'unavailable'
     post({ id, ok: false, code, message: messageOf(error) })
     // What failed left the database as it was, and is tried again; unless DuckDB will not answer any more.
-    if (isFatalError(error)) await fail(error)
+    if (isFatalError(error) || isOpenedReadOnly(error)) await fail(error)
   }
 }
 
