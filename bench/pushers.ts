@@ -1,7 +1,9 @@
 // In: a port, trades in a POST, trades a second, seconds (`node bench/pushers.ts PORT PER_POST RATE SECONDS`). Out: one JSON
 // line: trades accepted. Pushes as a feed does, on tokens that the server lists, half of them on the hundred hottest;
-// whatever is not accepted ends the run.
-import { Agent, request } from 'node:http'
+// whatever is not accepted ends the run. Requests are written to sockets by hand: a client library would take more of the
+// core that it shares with the readers than the server takes of its own.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { random } from './random.ts'
 
 const CONNECTIONS = 4
@@ -32,38 +34,22 @@ function post(): string {
     const tokenAmount = Math.round(1e5 * next() + 1) / 10
     lines += `{"type":"trade","mint":"${token.mint}","ts":${ts},"side":"${side}","tokenAmount":${tokenAmount},"priceUsd":${token.price}}\n`
   }
-  return lines
+  return (
+    `POST /api/v1/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer bench\r\n` +
+    `Content-Type: application/x-ndjson\r\nContent-Length: ${lines.length}\r\n\r\n${lines}`
+  )
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
-const headers = { 'Content-Type': 'application/x-ndjson', Authorization: 'Bearer bench' }
-
-function push(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const body = post()
-    const pushed = request(
-      {
-        agent,
-        host: '127.0.0.1',
-        port,
-        path: '/api/v1/ingest',
-        method: 'POST',
-        headers: { ...headers, 'Content-Length': body.length },
-      },
-      (response) => {
-        let text = ''
-        response.setEncoding('latin1').on('data', (chunk) => {
-          text += chunk
-        })
-        response.on('end', () => {
-          const { accepted = 0 } = JSON.parse(text) as { accepted?: number }
-          if (accepted === perPost) resolve(accepted)
-          else reject(new Error(text.slice(0, 1_000)))
-        })
-      },
-    )
-    pushed.on('error', reject).end(body)
-  })
+/** The answer to one request: its head, and as much body as it announces. */
+async function answerOf(socket: Socket): Promise<string> {
+  let text = ''
+  for (;;) {
+    const [chunk] = (await once(socket, 'data')) as [string]
+    text += chunk
+    const bodyAt = text.indexOf('\r\n\r\n') + 4
+    const length = /\r\ncontent-length: (\d+)/i.exec(text)
+    if (bodyAt > 3 && length !== null && text.length >= bodyAt + Number(length[1])) return text
+  }
 }
 
 const started = performance.now()
@@ -73,15 +59,20 @@ let accepted = 0
 
 /** One push after another, none before its time. */
 async function connection(): Promise<void> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1').setNoDelay(true)
+  await once(socket, 'connect')
   for (;;) {
     const dueMs = started + (begun++ * perPost * 1_000) / rate
-    if (dueMs >= until || performance.now() >= until) return
+    if (dueMs >= until || performance.now() >= until) break
     const waitMs = dueMs - performance.now()
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-    accepted += await push()
+    socket.write(post(), 'latin1')
+    const answer = await answerOf(socket)
+    if (!answer.includes(`"accepted":${perPost},`)) throw new Error(answer.slice(0, 2_000))
+    accepted += perPost
   }
+  socket.destroy()
 }
 
 await Promise.all(Array.from({ length: CONNECTIONS }, connection))
-agent.destroy()
 console.log(JSON.stringify({ accepted }))
