@@ -15,7 +15,8 @@ import { random } from './random.ts'
 export interface ServerOptions {
   tokens: number
   ticksPerSecond: number
-  pageAgeMs: number
+  /** In the place of what is so by default. */
+  pageAgeMs?: number
   /** Bytes of the constant answers. */
   body: 'page' | 'datapoint' | 'hello'
   /** A file of them, in the place of `body`. */
@@ -111,7 +112,7 @@ async function mintlake(): Promise<number> {
           : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
-        ...['--page-age-ms', `${options.pageAgeMs}`],
+        ...(options.pageAgeMs === undefined ? [] : ['--page-age-ms', `${options.pageAgeMs}`]),
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),

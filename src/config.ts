@@ -104,7 +104,7 @@ export const SETTINGS = {
   pageAgeMs: setting(
     'page-age-ms',
     'PAGE_AGE_MS',
-    '20',
+    '50',
     wholeNumber(0, 1_000),
     'How old an answer to a read may be that is given again, ms; 0: every one is made anew',
   ),

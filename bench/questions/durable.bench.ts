@@ -120,7 +120,6 @@ async function ours({ small }: RunOptions): Promise<Measured> {
   const server = await startServer('mintlake', {
     tokens: 1_000,
     ticksPerSecond: 0,
-    pageAgeMs: 20,
     body: 'page',
   })
   const submitFor = (seconds: number): Promise<Measured> => {

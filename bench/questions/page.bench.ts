@@ -20,7 +20,6 @@ const VARIANTS = [
 const market = ({ small }: RunOptions, more: Partial<ServerOptions> = {}): ServerOptions => ({
   tokens: small ? 500 : 100_000,
   ticksPerSecond: small ? 1_000 : 20_000,
-  pageAgeMs: 20,
   body: 'page',
   ...more,
 })

@@ -20,7 +20,6 @@ const market = ({ small }: RunOptions): ServerOptions => ({
   market: 'default',
   tokens: small ? 600 : 3_000,
   ticksPerSecond: 0,
-  pageAgeMs: 20,
   body: 'page',
 })
 

@@ -31,7 +31,6 @@ async function ours(options: RunOptions): Promise<Measured> {
   const server = await startServer('mintlake', {
     tokens: rows,
     ticksPerSecond: 0,
-    pageAgeMs: 20,
     body: 'page',
   })
   try {
