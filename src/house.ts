@@ -215,6 +215,9 @@ async function furnish(
       }),
     }),
   ]
+  const readLimitOf = (caller: Caller | null) =>
+    caller === null ? config.readLimitAnonymous : config.readLimitKeyed
+  const rowsMaxOf = (caller: Caller | null) => readLimitOf(caller) * config.rowsPerRead
   const server = await startServer(config.host, config.port, {
     routes: [...routes, ...documentRoutes(routes, config)],
     streams: { market, hub },
@@ -224,15 +227,18 @@ async function furnish(
         : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, marketClock.now()) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows = 0) => {
-      const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
+      const limit = readLimitOf(caller)
       if (limit === 0) return NO_LIMITS
-      const counted = { count: rows, max: limit * config.rowsPerRead }
+      const counted = { count: rows, max: rowsMaxOf(caller) }
       return reads.count(readerOf(caller, ip), limit, readClock(clock), counted)
     },
     countRows: (caller, ip, rows) => {
-      const limit = caller === null ? config.readLimitAnonymous : config.readLimitKeyed
-      const counted = { count: rows, max: limit * config.rowsPerRead }
+      const counted = { count: rows, max: rowsMaxOf(caller) }
       if (counted.max > 0 && rows > 0) reads.countRows(readerOf(caller, ip), counted, readClock(clock))
+    },
+    admitRows: (caller, ip) => {
+      const max = rowsMaxOf(caller)
+      if (max > 0) reads.admitRows(readerOf(caller, ip), max, readClock(clock))
     },
     reuseMs: config.pageAgeMs,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

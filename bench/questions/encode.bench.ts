@@ -89,6 +89,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
       ip,
       body,
       onGone: () => {},
+      admitRows: () => {},
       limits: {},
       query: new URLSearchParams(asked),
     }

@@ -34,6 +34,8 @@ export interface Context {
   /** The agent asking, when a key was sent; routes that need one are only reached with it. */
   caller: Caller | null
   body: Buffer
+  /** Throws 429 where the reader's rows are used up: for what takes long to make. Rows are counted with the answer. */
+  admitRows(): void
   /** Has `act` called when the client goes before it has its answer. */
   onGone(act: () => void): void
 }

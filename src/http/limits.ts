@@ -33,6 +33,10 @@ export const STREAMED_BYTES_MIN = 256 * 1024
 export const LINES_PART_BYTES = 256 * 1024
 /** Pages up to here are joined, and answers kept to be given again; a larger page is sent from its rows. */
 export const PREPARED_ANSWER_BYTES_MAX = 1024 * 1024
+/** Rows of a large page that are made in one turn of the event loop, a few milliseconds; others are served in between. */
+export const ROWS_PER_TURN = 250
+/** Large pages that wait while another is made; one more is refused. */
+export const LARGE_PAGES_WAITING_MAX = 64
 /** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
 export const PREPARED_ANSWERS_MAX = 4_096
 export const PREPARED_BYTES_MAX = 32 * 1024 * 1024

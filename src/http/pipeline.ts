@@ -28,6 +28,8 @@ export interface PipelinePorts {
   countRead(caller: Caller | null, ip: () => string, rows?: number): Record<string, string>
   /** Counts the rows of a read that was counted before, or throws 429. */
   countRows(caller: Caller | null, ip: () => string, rows: number): void
+  /** Throws 429 when the reader's rows are used up. */
+  admitRows(caller: Caller | null, ip: () => string): void
   /** Throws when the request may not pass now (warming up, draining). */
   admit(route: Route): void
   /** Throws 401 unless the key of a feed or an operator is right. */
@@ -89,10 +91,10 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     return ports.countRead(context.caller, context.ip, rows)
   }
 
-  /** Counts the rows of an answer; a refusal bears the headers of that limit in the place of those of the reads. */
-  function countRows(context: Context, rows: number): void {
+  /** Counts rows, or asks for them: a refusal bears the headers of that limit in the place of those of the reads. */
+  function ofRows(context: Context, act: () => void): void {
     try {
-      ports.countRows(context.caller, context.ip, rows)
+      act()
     } catch (error) {
       context.limits = NO_LIMITS
       throw error
@@ -144,7 +146,8 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
   function run(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
     const answer = route.handle(context)
     const encode = (made: HttpAnswer) => {
-      if (made.rows !== undefined) countRows(context, made.rows)
+      const { rows } = made
+      if (rows !== undefined) ofRows(context, () => ports.countRows(context.caller, context.ip, rows))
       if (made.stream !== undefined) return made
       const coding = codingOf(context.headers.acceptEncoding)
       const answer = conditional(made, context, !isOpen(route))
@@ -162,11 +165,18 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const route = found.methods.get(method === 'HEAD' ? 'GET' : (method as Method))
     if (route === undefined) throw notAllowed(methodName, path, allowedMethods(found.methods))
     const { forwardedFor } = head
-    const ip = () => clientAddress(res, forwardedFor, ports.trustedProxies)
+    let address: string | undefined
+    const ip = () => {
+      address ??= clientAddress(res, forwardedFor, ports.trustedProxies)
+      return address
+    }
     const onGone = (act: () => void) => {
       reply.onClosed = act
     }
-    return { route, context: contextOf(head, query, route, found.id, path, reply.requestId, ip, onGone) }
+    const admitRows = () => ofRows(context, () => ports.admitRows(context.caller, ip))
+    const calls = { ip, onGone, admitRows }
+    const context: Context = contextOf(head, query, route, found.id, path, reply.requestId, calls)
+    return { route, context }
   }
 
   /** Reads a body once its headers have passed every door. */

@@ -58,11 +58,20 @@ export class ReadLimits {
     this.#countRows(this.#reader(who, now.monotonicMs), rows, now)
   }
 
+  /** Throws 429 when `who` has no rows left of `max`; 0: no limit. */
+  admitRows(who: string, max: number, now: Instant): void {
+    this.#admitRows(this.#reader(who, now.monotonicMs), max, now)
+  }
+
   #countRows(reader: Reader, { count, max }: Rows, now: Instant): void {
     if (max === 0) return
-    if (count > 0 && reader.rows >= max)
-      throw this.#refusal(`${this.#options.policy}-rows`, ' rows', max, reader, now)
+    if (count > 0) this.#admitRows(reader, max, now)
     reader.rows += count
+  }
+
+  #admitRows(reader: Reader, max: number, now: Instant): void {
+    if (max > 0 && reader.rows >= max)
+      throw this.#refusal(`${this.#options.policy}-rows`, ' rows', max, reader, now)
   }
 
   /** The reader, in a window that is open. */

@@ -131,8 +131,7 @@ export function contextOf(
   id: string,
   path: string,
   requestId: string,
-  ip: () => string,
-  onGone: Context['onGone'],
+  { ip, onGone, admitRows }: Pick<Context, 'ip' | 'onGone' | 'admitRows'>,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -160,6 +159,7 @@ export function contextOf(
     caller: null,
     body: NO_BODY,
     onGone,
+    admitRows,
   }
 }
 

@@ -23,6 +23,7 @@ import { changesSince, type TabRows } from './changes.ts'
 import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
 import { DataPointTexts } from './datapoint-texts.ts'
 import { EvictedMints } from './evicted.ts'
+import { frozenList } from './frozen-list.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
 import {
   BAR_COLUMNS_KEPT,
@@ -275,22 +276,19 @@ export class Market implements MarketDoor {
     return this.#pages.page(query, this.seq, this.timeMs)
   }
 
+  preparePage({ tab, sort, order, offset, limit }: PageQuery, rowsMax: number): boolean {
+    const slots = this.#rankings.of(tab, sort).slice(offset, limit, order === 'desc')
+    return this.#pages.prepare(slots, this.timeMs, rowsMax)
+  }
+
   freeze(tab: Tab, sort: Sort): FrozenList {
-    const ranking = this.#rankings.of(tab, sort).snapshot()
     const version = this.seq
     // A slot that another token has taken since was not on this list.
     const isThere = (slot: number) =>
       this.#tokens.texts[slot] !== undefined && this.#columns.bornSeq[rowOf(slot)] <= version
-    return {
-      tab,
-      sort,
-      version,
-      size: ranking.size,
-      page: (order, offset, limit) => {
-        const slots = ranking.slice(offset, limit, order === 'desc').filter(isThere)
-        return this.#pages.join(slots, ranking.size, version, this.seq, this.timeMs)
-      },
-    }
+    const ranking = this.#rankings.of(tab, sort).snapshot()
+    const now = () => ({ seq: this.seq, timeMs: this.timeMs })
+    return frozenList(this.#pages, { tab, sort, version, ranking, isThere, now })
   }
 
   changesSince(since: number, tab: Tab, rowsMax: number): Changes {

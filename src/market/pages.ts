@@ -140,16 +140,21 @@ export class PageCache {
 
   /** The row of a token as NDJSON, its newline included. Shared: never written to. */
   line(slot: number, dayFromMs: number): Buffer {
+    if (this.#isMade(slot, dayFromMs)) return this.#lines[slot]!
+    const made = ownBytes(`${this.#row(slot)}}\n`)
+    this.#lines[slot] = made
+    this.#isCurrent[slot] = 1
+    return made
+  }
+
+  /** Whether the line of a token says what its row is. */
+  #isMade(slot: number, dayFromMs: number): boolean {
     // The 24-hour window moves with time, without a change of the row.
     if (dayFromMs !== this.#linesDayFromMs) {
       this.#isCurrent.fill(0)
       this.#linesDayFromMs = dayFromMs
     }
-    if (this.#isCurrent[slot] === 1) return this.#lines[slot]!
-    const made = ownBytes(`${this.#row(slot)}}\n`)
-    this.#lines[slot] = made
-    this.#isCurrent[slot] = 1
-    return made
+    return this.#isCurrent[slot] === 1
   }
 
   /** A row is no longer what its line says. */
@@ -166,6 +171,19 @@ export class PageCache {
     this.#lines[slot] = undefined
     this.#words[slot] = undefined
     this.changed(slot)
+  }
+
+  /** Makes the lines of these slots that are not made, at most `rowsMax`. @returns whether all are made now. */
+  prepare(slots: Uint32Array, timeMs: number, rowsMax: number): boolean {
+    const dayFromMs = dayFrom(timeMs)
+    let made = 0
+    for (let row = 0; row < slots.length; row++) {
+      if (this.#isMade(slots[row], dayFromMs)) continue
+      if (made === rowsMax) return false
+      this.line(slots[row], dayFromMs)
+      made++
+    }
+    return true
   }
 
   /** A page of these slots, in this order, which is that of `version`; the rows are those of `seq`. */

@@ -131,6 +131,9 @@ export interface MarketDoor {
   advanceTo(timeMs: number): void
   has(mint: string): boolean
   page(query: PageQuery): Page
+  /** Makes rows of that page which are not made yet, at most `rowsMax`, so that a large page needs not be made in one go.
+   *  @returns whether all of them are made now: then the page itself costs little. */
+  preparePage(query: PageQuery, rowsMax: number): boolean
   /** Freezes the present order of a list, at a cost that does not grow with its rows. */
   freeze(tab: Tab, sort: Sort): FrozenList
   /** The lowest position from which `changesSince` still finds every change. */
@@ -187,4 +190,6 @@ export interface FrozenList {
   version: number
   size: number
   page(order: Order, offset: number, limit: number): Page
+  /** As the market's `preparePage`. */
+  preparePage(order: Order, offset: number, limit: number, rowsMax: number): boolean
 }

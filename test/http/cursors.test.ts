@@ -14,7 +14,7 @@ function setUp() {
     freeze(tab: Tab, sort: Sort): FrozenList {
       state.freezes++
       const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
-      return { tab, sort, version: state.seq, size: 1_000, page }
+      return { tab, sort, version: state.seq, size: 1_000, page, preparePage: () => true }
     },
   } as MarketDoor
   const cursors = new Cursors(market, () => state.nowMs)

@@ -1,4 +1,4 @@
-// Many who ask for the whole market at once, compressed, while it changes: what that costs of the server's memory.
+// Those who ask for the whole market: what that costs others, and many of them at once the server's memory.
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
@@ -51,6 +51,21 @@ async function read(response: http.IncomingMessage): Promise<{ rows: number; byt
   }
   return { rows, bytes }
 }
+
+it('others are served while the rows of a list that nobody has read before are made', async () => {
+  let isThere = false
+  const list = ask().finally(() => {
+    isThere = true
+  })
+  let served = 0
+  for (; !isThere; served++) {
+    const { status } = await server.client.get(`/api/v1/datapoint?mint=${mints[served]}`)
+    expect(status).toBe(200)
+  }
+  expect((await read(await list)).rows).toBe(TOKENS)
+  // Some 32 turns of the event loop make the rows; in one turn at most the look-ups that had come before are served.
+  expect(served).toBeGreaterThan(8)
+})
 
 it.runIf(process.platform === 'linux')(
   'each reader of a list of ten mebibytes gets it whole, and all of them together hold less than a copy for each',

@@ -10,11 +10,13 @@ import type { Cursors } from '../cursors.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
 import { isFresh, notModified, versionEtag } from '../etag.ts'
 import type { FollowHub } from '../follow.ts'
+import { LargePages } from '../large-pages.ts'
 import {
   BATCH_MINTS_MAX,
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
   PREPARED_ANSWER_BYTES_MAX,
+  ROWS_PER_TURN,
 } from '../limits.ts'
 import { Lines } from '../lines.ts'
 import { type Format, formatOf } from '../negotiate.ts'
@@ -41,13 +43,14 @@ export interface MarketRooms {
 
 export function marketRoutes(rooms: MarketRooms): Route[] {
   const { market } = rooms
+  const largePages = new LargePages()
   return [
     {
       method: 'GET',
       path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
-      handle: (context) => list(rooms, context),
+      handle: (context) => list(rooms, largePages, context),
     },
     {
       method: 'GET',
@@ -69,17 +72,29 @@ export function marketRoutes(rooms: MarketRooms): Route[] {
 
 const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
-/** One page, and where the next one begins: null at the end, or when no cursor was asked for. */
-interface ListPage {
-  page: Page
+/** What a page is taken from: the list as it is now, or the version that a cursor stands in. */
+interface Source {
   tab: Tab
   sort: Sort
   order: Order
   offset: number
+  /** Takes the page. */
+  page(): ListPage
+  /** Makes rows of it before, at most so many. @returns whether all of them are made. */
+  prepare(rowsMax: number): boolean
+}
+
+/** One page, and where the next one begins: null at the end, or when no cursor was asked for. */
+interface ListPage {
+  page: Page
   nextCursor: string | null
 }
 
-function list(rooms: MarketRooms, context: Context): HttpAnswer {
+function list(
+  rooms: MarketRooms,
+  largePages: LargePages,
+  context: Context,
+): HttpAnswer | Promise<HttpAnswer> {
   const { market, hub } = rooms
   const { query } = context
   const format = formatOf(context, LIST_FORMATS)
@@ -91,7 +106,21 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
     return follow(market, hub, query)
   }
-  const { page, tab, sort, order, offset, nextCursor } = pageOf(rooms, query, format, limit.value)
+  const source = sourceOf(rooms, query, format, limit.value)
+  const answer = () => listAnswer(context, format, source, limit)
+  if (limit.value <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
+  context.ip()
+  return largePages.make(context.admitRows, source.prepare, limit.value, answer)
+}
+
+function listAnswer(
+  context: Context,
+  format: Format,
+  source: Source,
+  limit: { value: number; clamped: boolean },
+): HttpAnswer {
+  const { tab, sort, order, offset } = source
+  const { page, nextCursor } = source.page()
   // The answer holds the cursor, and one address answers in several formats.
   const etag = versionEtag(
     [page.contentVersion, format, ...(nextCursor === null ? [] : [nextCursor])].join('-'),
@@ -123,7 +152,7 @@ function list(rooms: MarketRooms, context: Context): HttpAnswer {
     total: page.total,
     version: page.version,
     nextCursor,
-    ...(limit.clamped && { clamped: { limit: limitMax } }),
+    ...(limit.clamped && { clamped: { limit: limit.value } }),
   }
   if (format === 'msgpack')
     return {
@@ -142,34 +171,44 @@ const linesOf = (page: Page): Buffer | Lines =>
 const itemsOf = ({ ndjson }: Page): MarketItem[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)
 
-/** A page of the list as it is now, or of the version that a cursor stands in. */
-function pageOf({ market, cursors }: MarketRooms, query: Query, format: Format, limit: number): ListPage {
+/** Where a page is to be taken from. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
+function sourceOf({ market, cursors }: MarketRooms, query: Query, format: Format, limit: number): Source {
   const cursor = query.get('cursor')
   if (cursor) {
     const { list, order, offset, next } = cursors.at(cursor)
-    const { tab, sort } = list
     return {
-      page: list.page(order, offset, limit),
-      tab,
-      sort,
+      tab: list.tab,
+      sort: list.sort,
       order,
       offset,
-      nextCursor: next(order, offset + limit),
+      page: () => ({ page: list.page(order, offset, limit), nextCursor: next(order, offset + limit) }),
+      prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax),
     }
   }
   const tab = oneOf(query, 'tab', TABS, 'all')
   const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
   const order = oneOf(query, 'order', ORDERS, 'desc')
   const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-  const page = market.page({ tab, sort, order, limit, offset })
-  const listPage: ListPage = { page, tab, sort, order, offset, nextCursor: null }
+  const wanted = { tab, sort, order, limit, offset }
   // Freezing a list costs later writes a copy: the bulk formats pay for it only when a cursor is asked for.
   const isPaged = cursor !== null || format === 'json'
-  if (!isPaged || offset + page.rowCount >= page.total) return listPage
-  // The page and its cursor are of one version, which in a crowd may be an earlier one than now.
-  const { list, next } = cursors.begin(tab, sort)
-  if (list.version !== page.version) listPage.page = list.page(order, offset, limit)
-  return { ...listPage, nextCursor: next(order, offset + limit) }
+  return {
+    tab,
+    sort,
+    order,
+    offset,
+    page: () => {
+      const page = market.page(wanted)
+      if (!isPaged || offset + page.rowCount >= page.total) return { page, nextCursor: null }
+      // The page and its cursor are of one version, which in a crowd may be an earlier one than now.
+      const { list, next } = cursors.begin(tab, sort)
+      return {
+        page: list.version === page.version ? page : list.page(order, offset, limit),
+        nextCursor: next(order, offset + limit),
+      }
+    },
+    prepare: (rowsMax) => market.preparePage(wanted, rowsMax),
+  }
 }
 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
