@@ -1,10 +1,11 @@
-// In: a folder and how many rows (`node bench/lake-writer.ts FOLDER ROWS`). Out: that many submissions in a lake there,
+// In: a folder, how many rows, and of how many tokens and agents where it matters (`node bench/lake-writer.ts FOLDER ROWS
+// [TOKENS AGENTS]`). Out: that many submissions in a lake there,
 // through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
 // A process of its own: its memory is the store's and that of the rows on their way.
 import { openStore } from '../src/store/store.ts'
 import type { Store } from '../src/store/types.ts'
 import { mergeLog, peakRssBytes } from './frame.ts'
-import { ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
+import { type Crowd, ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 
 export interface Written {
   rows: number
@@ -43,8 +44,8 @@ async function commitAll(store: Store, source: TrainingRows, count: number): Pro
 const progress = (written: number, started: number): void =>
   console.error(`${written} rows in ${Math.round((performance.now() - started) / 1_000)} s`)
 
-async function write(dataDir: string, rows: number): Promise<Written> {
-  const source = trainingRows()
+async function write(dataDir: string, rows: number, crowd?: Crowd): Promise<Written> {
+  const source = trainingRows(1, crowd)
   let nowMs = START_MS
   let written = 0
   let merges = 0
@@ -61,7 +62,7 @@ async function write(dataDir: string, rows: number): Promise<Written> {
     const count = Math.min(FLUSH_ROWS, rows - written)
     await commitAll(store, source, count)
     written += count
-    nowMs = START_MS + (written / ROWS_PER_SECOND) * 1_000
+    nowMs = START_MS + Math.floor((written / ROWS_PER_SECOND) * 1_000)
     // The lake is written beside the next commits, as by a server.
     await flushing
     flushing = store.flushLake()
@@ -86,5 +87,6 @@ async function write(dataDir: string, rows: number): Promise<Written> {
   }
 }
 
-const [folder, rows] = process.argv.slice(2)
-console.log(JSON.stringify(await write(folder, Number(rows))))
+const [folder, rows, tokens, agents] = process.argv.slice(2)
+const crowd = tokens === undefined ? undefined : { tokens: Number(tokens), agents: Number(agents) }
+console.log(JSON.stringify(await write(folder, Number(rows), crowd)))

@@ -3,7 +3,7 @@
 
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../src/schema/datapoint.ts'
 import { mintOfSymbol } from '../src/schema/mint.ts'
-import { type Cell, type Row, SNAPSHOT_COLUMNS, TABLES } from '../src/schema/tables.ts'
+import { type Cell, type Row, SNAPSHOT_COLUMNS, TABLES, type Write } from '../src/schema/tables.ts'
 import {
   HOLDER_CONCENTRATIONS,
   LIQUIDITY_DEPTHS,
@@ -21,6 +21,11 @@ export const ROWS_PER_SECOND = 10_000_000 / 86_400
 export const START_MS = Date.UTC(2026, 4, 1, 12)
 const TOKENS = 20_000
 const AGENTS = 500
+
+export interface Crowd {
+  tokens: number
+  agents: number
+}
 const OWN_VALUES_SHARE = 0.3
 const UNKNOWN_SHARE = 0.1
 const PHRASES = [
@@ -37,6 +42,23 @@ const COUNTS = new Set(['holderCount', 'buys24h', 'sells24h'])
 
 const typeOf = new Map<string, string>(TABLES.training.columns.map(({ name, type }) => [name, type]))
 
+/** Example, award and attempt, as the judge commits them. */
+export function commitOf(row: Write['row']): Write[] {
+  const { analysis_id, agent_id, submitted_at } = row
+  const award = {
+    entry_id: `xp ${analysis_id}`,
+    agent_id,
+    awarded_at: submitted_at,
+    kind: 'analysis',
+    xp: 17.5,
+  }
+  return [
+    { table: 'training', row },
+    { table: 'xp_ledger', row: { ...award, analysis_id } },
+    { table: 'submit_attempts', row: { agent_id, at: submitted_at } },
+  ]
+}
+
 export interface TrainingRows {
   /** The next row, and its time. */
   next(): Row
@@ -44,12 +66,15 @@ export interface TrainingRows {
   readonly mints: readonly string[]
 }
 
-export const tokenMints = (): string[] =>
-  Array.from({ length: TOKENS }, (_, index) => mintOfSymbol(`lake ${index}`))
+export const tokenMints = (tokens = TOKENS): string[] =>
+  Array.from({ length: tokens }, (_, index) => mintOfSymbol(`lake ${index}`))
 
-export function trainingRows(seed = 1): TrainingRows {
+export function trainingRows(
+  seed = 1,
+  { tokens, agents }: Crowd = { tokens: TOKENS, agents: AGENTS },
+): TrainingRows {
   const uniform = random(seed)
-  const mints = tokenMints()
+  const mints = tokenMints(tokens)
   let index = 0
 
   const oneOf = <Value>(values: readonly Value[]): Value => values[Math.floor(uniform() * values.length)]
@@ -84,8 +109,8 @@ export function trainingRows(seed = 1): TrainingRows {
     const score = Math.floor(uniform() * 101)
     const row: Row = {
       analysis_id: `an_${String(index++).padStart(12, '0')}`,
-      agent_id: `agent ${rank(AGENTS)}`,
-      mint: mints[rank(TOKENS)],
+      agent_id: `agent ${rank(agents)}`,
+      mint: mints[rank(tokens)],
       submitted_at: at,
       snapshot_at: at - Math.floor(uniform() * 1_000),
       sentiment: oneOf(SENTIMENTS),

@@ -259,7 +259,7 @@ async function furnish(
   records.start()
   positions.keepAhead(() => market.seq)
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
-  const ready = Promise.all([store.caughtUp, ...feeds.map((feed) => feed.ready)]).then(() => {
+  const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
     if (phase === 'warming_up') phase = 'ready'
   })
   // Whoever waits for `ready` sees the failure; nobody waiting is no reason to crash.

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Write } from '../../src/schema/tables.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import {
@@ -16,7 +15,7 @@ import {
   quantile,
   type RunOptions,
 } from '../frame.ts'
-import { trainingRows } from '../training-rows.ts'
+import { commitOf, trainingRows } from '../training-rows.ts'
 
 const CALLERS = 64
 const EVERY_MS = 100
@@ -26,23 +25,6 @@ const COMMIT_ROWS = 1_000
 const log = mergeLog()
 
 const rowsOf = ({ small, full }: RunOptions): number => (small ? 800 : full ? 1_000_000 : 160_000)
-
-/** Example, award and attempt, as the judge commits them. */
-function submissionOf(row: Write['row']): Write[] {
-  const { analysis_id, agent_id, submitted_at } = row
-  const award = {
-    entry_id: `xp ${analysis_id}`,
-    agent_id,
-    awarded_at: submitted_at,
-    kind: 'analysis',
-    xp: 17.5,
-  }
-  return [
-    { table: 'training', row },
-    { table: 'xp_ledger', row: { ...award, analysis_id } },
-    { table: 'submit_attempts', row: { agent_id, at: submitted_at } },
-  ]
-}
 
 const source = trainingRows()
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
@@ -64,7 +46,7 @@ async function submitUntil(store: Store, isOver: () => boolean): Promise<number[
     await sleep((index / CALLERS) * EVERY_MS)
     for (let turn = 0; turn < 3 || !isOver(); turn++) {
       const started = performance.now()
-      await store.commit(submissionOf(source.next()))
+      await store.commit(commitOf(source.next()))
       const waitedMs = performance.now() - started
       waits.push(waitedMs)
       await sleep(Math.max(0, EVERY_MS - waitedMs))

@@ -110,7 +110,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   })
   const space = new DiskSpace(dataDir, options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT)
   try {
-    const state = stateFrom(await client.open(), { cooldownKeptMs })
+    const state = stateFrom(await client.open(), { cooldownKeptMs, isSaved: false })
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.look()

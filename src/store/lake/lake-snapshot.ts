@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 import { copyDurably, linkOrCopy, syncFolders } from '../snapshot.ts'
-import { loadState } from '../state/state-database.ts'
+import { loadPosition } from '../state/state-database.ts'
 import type { Lake } from './lake.ts'
 
 export interface LakeSnapshot {
@@ -19,7 +19,7 @@ export async function copyLake(database: Database, lake: Lake, to: string): Prom
   // In the queue of all that changes the list: a file on it is there until this is over.
   return database.maintenance.run(async (connection) => {
     await connection.run('CHECKPOINT')
-    const { lsn } = await loadState(connection)
+    const { lsn } = await loadPosition(connection)
     let bytes = await copyDurably(statePath(database.dataDir), statePath(to))
     const parts = await lake.livePartsOf(connection)
     const folders = new Set([lakeFolder(to), to])

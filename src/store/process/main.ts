@@ -34,6 +34,7 @@ import { rebuiltState, reopenOutcomesOf } from '../state/rebuild.ts'
 import {
   beginState,
   isStateBegun,
+  loadPosition,
   loadState,
   noteStateRebuilt,
   saveState,
@@ -99,7 +100,7 @@ const handlers: Handlers = {
     const database = await openDatabase(dataDir)
     const isNew = !(await isReady(database))
     const lake = await openLake(database, { dataDir, reach, log, onTrouble: (trouble) => post({ trouble }) })
-    const { lsn } = await database.maintenance.run(loadState)
+    const { lsn } = await database.maintenance.run(loadPosition)
     // A lake whose list is gone is listed again.
     await lake.settle(lsn, isNew, nowMs).catch((error: unknown) => {
       if (isNew || !(isFullError(error) || isReadOnlyError(error))) throw error

@@ -1,10 +1,16 @@
 // In: entries by key. Out: the same, in order of their last write, and which of them changed since they were last saved.
 // Never copies a value: whoever changes one sets it again.
+import { assert } from '../../lib/assert.ts'
 
 /** A map that knows what has to be saved. Iterates from the entry written longest ago to the one written last. */
 export class KeyedTable<Value> {
   readonly #values = new Map<string, Value>()
-  #changed = new Set<string>()
+  /** Null where nothing of it will be saved. */
+  #changed: Set<string> | null
+
+  constructor(isSaved: boolean) {
+    this.#changed = isSaved ? new Set() : null
+  }
 
   get size(): number {
     return this.#values.size
@@ -22,6 +28,7 @@ export class KeyedTable<Value> {
   set(key: string, value: Value): void {
     this.#values.delete(key)
     this.#values.set(key, value)
+    if (this.#changed === null) return
     this.#changed.delete(key)
     this.#changed.add(key)
   }
@@ -29,11 +36,11 @@ export class KeyedTable<Value> {
   /** Writes an entry where it stands: for sums, whose order means nothing. */
   replace(key: string, value: Value): void {
     this.#values.set(key, value)
-    this.#changed.add(key)
+    this.#changed?.add(key)
   }
 
   delete(key: string): void {
-    if (this.#values.delete(key)) this.#changed.add(key)
+    if (this.#values.delete(key)) this.#changed?.add(key)
   }
 
   /** Deletes entries from the oldest on while `isOver` holds of them. */
@@ -60,6 +67,7 @@ export class KeyedTable<Value> {
   /** What changed since the last call, in order of the last write: a value, or undefined for an entry that is gone. */
   takeChanges(): [key: string, value: Value | undefined][] {
     const changed = this.#changed
+    assert(changed !== null, 'this state is not saved')
     this.#changed = new Set()
     return Array.from(changed, (key) => [key, this.#values.get(key)])
   }

@@ -7,17 +7,16 @@ import { query } from '../duckdb/database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_TABLES, type StateOptions, type StateTable, StoreState } from './state.ts'
 
-interface Entry {
-  table_name: StateTable
-  key: string
-  value: string
+/** A state as it is saved and sent between processes. */
+export interface SavedState extends SavedPosition {
+  /** JSON of the entries of each table, `[[key, value], …]`: it is read where the state is used, once. */
+  tables: Record<StateTable, string>
 }
 
-/** A state as it is saved and sent between processes. */
-export interface SavedState {
+export interface SavedPosition {
+  /** The last commit that the state has; 0: none. */
   lsn: number
   knownAtMs: number
-  tables: Record<StateTable, [key: string, value: unknown][]>
 }
 
 /** Whether this database has been taken into use; a start that was cut off before that begins anew. */
@@ -44,29 +43,32 @@ export async function stateRebuiltAt(connection: DuckDBConnection): Promise<numb
 export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: number | null): Promise<void> =>
   void (await connection.run(`UPDATE state_position SET rebuilt_at_ms = ${nowMs ?? 'NULL'}`))
 
-/** The state as it was saved last. */
+/** Up to which commit the state was saved last. */
+export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
+  const [position] = await query<SavedPosition>(
+    connection,
+    'SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs" FROM state_position',
+  )
+  return position
+}
+
+/** The state as it was saved last. One text a table: a value for each entry would be most of a start. */
 export async function loadState(connection: DuckDBConnection): Promise<SavedState> {
-  const [position] = await query<{ lsn: number; ms: number }>(
+  const entries = await query<{ name: StateTable; json: string }>(
     connection,
-    'SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS ms FROM state_position',
+    `SELECT table_name AS name, '[' || string_agg('[' || to_json(key) || ',' || value || ']', ',' ORDER BY place) || ']' AS json
+     FROM state_entries GROUP BY ALL`,
   )
-  const entries = await query<Entry>(
-    connection,
-    'SELECT table_name, key, value FROM state_entries ORDER BY place',
-  )
-  const byTable = Map.groupBy(entries, ({ table_name }) => table_name)
-  const saved = STATE_TABLES.map((name) => [
-    name,
-    (byTable.get(name) ?? []).map(({ key, value }) => [key, JSON.parse(value)]),
-  ])
-  return { lsn: position.lsn, knownAtMs: position.ms, tables: Object.fromEntries(saved) }
+  const byName = new Map(entries.map(({ name, json }) => [name, json]))
+  const tables = STATE_TABLES.map((name) => [name, byName.get(name) ?? '[]'])
+  return { ...(await loadPosition(connection)), tables: Object.fromEntries(tables) }
 }
 
 export function stateFrom({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
   const state = new StoreState(options)
   state.lsn = lsn
   state.knownAtMs = knownAtMs
-  for (const name of STATE_TABLES) state[name].load(tables[name] as [string, never][])
+  for (const name of STATE_TABLES) state[name].load(JSON.parse(tables[name]))
   return state
 }
 

@@ -56,6 +56,8 @@ export interface CooldownStart extends Moment {
 export interface StateOptions {
   /** How long the start of a cooldown is remembered, ms: the longest cooldown in use. */
   cooldownKeptMs: number
+  /** False where the state is read and not saved again: then nothing has to be known of what changed. */
+  isSaved?: boolean
 }
 
 /** What commits add up to. Tables are saved under their names here. */
@@ -64,21 +66,32 @@ export class StoreState {
   /** The last commit applied; 0: none. */
   lsn = 0
   knownAtMs = 0
-  readonly agents = new KeyedTable<PlacedRow>()
-  readonly agentKeys = new KeyedTable<PlacedRow>()
+  readonly agents: KeyedTable<PlacedRow>
+  readonly agentKeys: KeyedTable<PlacedRow>
   /** Those that still mean something; see `applyAgentEvent`. */
-  readonly agentEvents = new KeyedTable<PlacedRow>()
-  readonly submitAttempts = new KeyedTable<Moment>()
-  readonly cooldowns = new KeyedTable<CooldownStart>()
-  readonly strikes = new KeyedTable<Moment>()
-  readonly idempotency = new KeyedTable<PlacedRow>()
-  readonly agentTotals = new KeyedTable<AgentTotal>()
-  readonly mintTotals = new KeyedTable<MintTotal>()
+  readonly agentEvents: KeyedTable<PlacedRow>
+  readonly submitAttempts: KeyedTable<Moment>
+  readonly cooldowns: KeyedTable<CooldownStart>
+  readonly strikes: KeyedTable<Moment>
+  readonly idempotency: KeyedTable<PlacedRow>
+  readonly agentTotals: KeyedTable<AgentTotal>
+  readonly mintTotals: KeyedTable<MintTotal>
   /** Rows committed, by table. */
-  readonly rowTotals = new KeyedTable<number>()
+  readonly rowTotals: KeyedTable<number>
 
   constructor(options: StateOptions) {
     this.options = options
+    const isSaved = options.isSaved ?? true
+    this.agents = new KeyedTable(isSaved)
+    this.agentKeys = new KeyedTable(isSaved)
+    this.agentEvents = new KeyedTable(isSaved)
+    this.submitAttempts = new KeyedTable(isSaved)
+    this.cooldowns = new KeyedTable(isSaved)
+    this.strikes = new KeyedTable(isSaved)
+    this.idempotency = new KeyedTable(isSaved)
+    this.agentTotals = new KeyedTable(isSaved)
+    this.mintTotals = new KeyedTable(isSaved)
+    this.rowTotals = new KeyedTable(isSaved)
   }
 }
 

@@ -1,0 +1,73 @@
+// In: a store that was killed with submissions in its log that its lake does not have. Out: after how long it answers and
+// takes commits again, and the memory that this takes. The lake catches up beside.
+
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { houseArgs, jsonOf, type Measured, type Question, type RunOptions } from '../frame.ts'
+
+const TOKENS = 100_000
+const AGENTS = 1_000
+const TAIL = 30_000
+/** About two gigabytes: the most that a log may hold before commits are refused. */
+const LONG_TAIL = 900_000
+const programOf = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
+const folderOf = ({ small, full }: RunOptions, tail: string): string =>
+  join(tmpdir(), `mintlake-bench-start-${small ? 'small' : full ? 'full' : 'normal'}-${tail}`)
+
+function prepared(options: RunOptions, tail: string, commits: number): void {
+  const { small, full } = options
+  const folder = folderOf(options, tail)
+  rmSync(folder, { recursive: true, force: true })
+  const rows = small ? 1_000 : full ? 10_000_000 : 200_000
+  const run = (program: string, ...args: (string | number)[]) =>
+    spawnSync(process.execPath, ['--no-warnings', programOf(program), ...args.map(String)], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  const { status } = run('lake-writer.ts', folder, rows, TOKENS, AGENTS)
+  if (status !== 0) throw new Error(`the lake could not be written: ${status}`)
+  // It ends itself by SIGKILL.
+  const { signal } = run('log-tail.ts', folder, small ? 100 : commits)
+  if (signal !== 'SIGKILL') throw new Error('the log could not be written')
+}
+
+const start =
+  (tail: string) =>
+  async (options: RunOptions): Promise<Measured> => {
+    const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+    try {
+      cpSync(folderOf(options, tail), folder, { recursive: true, verbatimSymlinks: true })
+      const args = [...houseArgs(), programOf('store-start.ts'), folder]
+      return { metrics: await jsonOf(process.execPath, args), checksum: tail }
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+
+const SHORT = 'a tail of 30 000 submissions'
+const LONG = 'a tail of 900 000 submissions'
+const ready = (of: string, gate: number) =>
+  ({ title: `start with ${of}`, metric: 'openMs', of, unit: 'ms', gate, better: 'lower' }) as const
+
+export const question: Question = {
+  name: 'start',
+  title: 'start after a kill',
+  rounds: 3,
+  fullOnly: [LONG],
+  candidates: { [SHORT]: start('short'), [LONG]: start('long') },
+  comparisons: [
+    ready(SHORT, 2_000),
+    { ...ready(SHORT, 0), title: 'until its lake has them', metric: 'caughtUpMs', gate: undefined },
+    ready(LONG, 15_000),
+    { ...ready(LONG, 500), title: `start with ${LONG}: memory`, metric: 'openPeakMebibytes', unit: 'MiB' },
+  ],
+  prepare(options) {
+    prepared(options, 'short', TAIL)
+    if (options.full) prepared(options, 'long', LONG_TAIL)
+  },
+  cleanUp(options) {
+    for (const tail of ['short', 'long']) rmSync(folderOf(options, tail), { recursive: true, force: true })
+  },
+}
