@@ -149,6 +149,14 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND
 }
 
+/** The same of a process and of all that it has started: of those that have ended too, once it has waited for them. */
+export function cpuSecondsOfAll(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+  const own = fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / CLOCK_TICKS_PER_SECOND
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
+  return children.reduce((sum, child) => sum + cpuSecondsOfAll(Number(child)), own)
+}
+
 /** The most memory that this process held since `forgetPeak`, or ever. */
 export const peakRssBytes = (): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024

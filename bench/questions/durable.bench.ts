@@ -1,13 +1,14 @@
-// In: submissions of 64 connections, limits off, over HTTP to the whole house. Out: how many are durable a second, and how
-// long the slowest hundredth waited, against DuckDB and SQLite written by hand in one process, without a server, a check
-// or a verdict: one commit for 64 rows, one commit for each row. They store the row's columns; ours stores the example,
-// the award and the attempt.
+// In: submissions of 64 connections, limits off, over HTTP to the whole house. Out: how many are durable a second, what
+// one costs all of its processes until it is in the lake, and how long the slowest hundredth waited; against SQLite and
+// lmdb behind the same HTTP engine, without a check or a verdict, and against DuckDB, SQLite and lmdb by hand, without a
+// server. They store the row's columns; ours stores the example, the award and the attempt.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import {
+  cpuSecondsOfAll,
   installed,
   jsonOf,
   type Measured,
@@ -16,29 +17,12 @@ import {
   quantile,
   type RunOptions,
 } from '../frame.ts'
-import { endProgram, startServer } from '../load.ts'
-import { SUMMARY } from '../submission.ts'
+import { endProgram, type Running, startProgram, startServer } from '../load.ts'
+import { COLUMNS, LMDB, type Lmdb, numbersOf, SQLITE, type Sqlite, textsOf } from '../peer-stores.ts'
 
 const CONNECTIONS = 64
-const SQLITE = ['better-sqlite3', '13.2.0'] as const
 const SUBMITTERS = fileURLToPath(new URL('../submitters.ts', import.meta.url))
-
-/** The columns that measured peers store for a submission. */
-const COLUMNS = [
-  ...['id', 'agent', 'mint', 'sentiment', 'summary', 'risk_level'].map((name) => `${name} VARCHAR`),
-  ...['submitted_at', 'score', 'price', 'market_cap', 'volume', 'liquidity', 'deviation', 'xp'].map(
-    (name) => `${name} DOUBLE`,
-  ),
-]
-const textsOf = (index: number) => [
-  `an_${index}`,
-  `ag_${index % CONNECTIONS}`,
-  `mint ${index % 1_000}`,
-  'bullish',
-  SUMMARY,
-  'medium',
-]
-const numbersOf = (index: number) => Array.from({ length: 8 }, (_, column) => index + column / 10)
+const PEER_SERVER = fileURLToPath(new URL('../submission-server.ts', import.meta.url))
 
 async function inFolder<Value>(work: (folder: string) => Promise<Value>): Promise<Value> {
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
@@ -99,12 +83,6 @@ const duckdb = (batch: number) => (options: RunOptions) =>
     })
   })
 
-interface Sqlite {
-  pragma(text: string): void
-  exec(text: string): void
-  prepare(text: string): { run(...values: unknown[]): void }
-}
-
 const sqlite = (options: RunOptions) =>
   inFolder(async (folder) => {
     const Database = installed<new (path: string) => Sqlite>(...SQLITE)
@@ -116,50 +94,98 @@ const sqlite = (options: RunOptions) =>
     return commitFor(options, 1, (index) => insert.run(...textsOf(index), ...numbersOf(index)))
   })
 
-async function ours({ small }: RunOptions): Promise<Measured> {
-  const server = await startServer('mintlake', {
-    tokens: 1_000,
-    ticksPerSecond: 0,
-    body: 'page',
+const lmdb = ({ small }: RunOptions) =>
+  inFolder(async (folder) => {
+    const { open } = installed<Lmdb>(...LMDB)
+    const database = open({ path: join(folder, 'peer.lmdb'), overlappingSync: false })
+    const measured = await commitFor({ small, full: false }, CONNECTIONS, async (first, count) => {
+      const puts = Array.from({ length: count }, (_, index) =>
+        database.put(first + index, [...textsOf(first + index), ...numbersOf(first + index)]),
+      )
+      await Promise.all(puts)
+    })
+    await database.close()
+    return measured
   })
+
+/** Submits to a running server. What its processes still write behind the last answer counts too. */
+async function submitTo(
+  server: Running,
+  { small }: RunOptions,
+  settle: () => Promise<void>,
+): Promise<Measured> {
   const submitFor = (seconds: number): Promise<Measured> => {
     const args = ['--no-warnings', SUBMITTERS, `${server.port}`, `${CONNECTIONS}`, `${seconds}`]
     return jsonOf(...onCore(1, process.execPath, args))
   }
   try {
     await submitFor(small ? 0.1 : 1)
-    return await submitFor(small ? 0.3 : 6)
+    const before = cpuSecondsOfAll(server.pid)
+    const seconds = small ? 0.3 : 6
+    const measured = await submitFor(seconds)
+    await settle()
+    const cpu = cpuSecondsOfAll(server.pid) - before
+    const submissions = measured.metrics.perSecond * seconds
+    return { ...measured, metrics: { ...measured.metrics, cpuUs: (cpu / submissions) * 1e6 } }
   } finally {
     await endProgram(server)
   }
 }
 
-const comparison = (against: string, gate: number, stretch: number) =>
-  ({
-    title: 'durable submissions over HTTP',
-    metric: 'perSecond',
-    against,
-    unit: 'submissions/s',
-    gate,
-    stretch,
-    better: 'higher',
-  }) as const
+/** Longer than the time from one flush to the next. */
+const FLUSHED_MS = 12_000
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+const ours = async (options: RunOptions): Promise<Measured> =>
+  submitTo(await startServer('mintlake', { tokens: 1_000, ticksPerSecond: 0, body: 'page' }), options, () =>
+    sleep(options.small ? 0 : FLUSHED_MS),
+  )
+
+const behindHttp = (kind: 'sqlite' | 'lmdb') => (options: RunOptions) =>
+  inFolder(async (folder) => {
+    const args = ['--no-warnings', PEER_SERVER, kind, folder]
+    return submitTo(await startProgram(process.execPath, args), options, async () => {})
+  })
+
+const perSecond = { metric: 'perSecond', unit: 'submissions/s', better: 'higher' } as const
+const overHttp = (against: string, gate?: number, stretch?: number) =>
+  ({ title: 'durable submissions over HTTP', against, gate, stretch, ...perSecond }) as const
+const SQLITE_HTTP = 'better-sqlite3 behind HTTP, a commit each turn'
+const LMDB_HTTP = 'lmdb behind HTTP'
+const SQLITE_BARE = 'better-sqlite3 bare, one commit each'
+const LMDB_BARE = 'lmdb bare, 64 at once'
 
 export const question: Question = {
   name: 'durable',
   title: 'durable submissions',
   rounds: 3,
-  onDemand: ['better-sqlite3, one commit each'],
+  onDemand: [SQLITE_HTTP, LMDB_HTTP, SQLITE_BARE, LMDB_BARE],
   candidates: {
     ours,
+    [SQLITE_HTTP]: behindHttp('sqlite'),
+    [LMDB_HTTP]: behindHttp('lmdb'),
     'DuckDB, one commit for 64': duckdb(CONNECTIONS),
     'DuckDB, one commit each': duckdb(1),
-    'better-sqlite3, one commit each': sqlite,
+    [SQLITE_BARE]: sqlite,
+    [LMDB_BARE]: lmdb,
   },
   comparisons: [
-    comparison('DuckDB, one commit for 64', 0.4, 0.7),
-    comparison('DuckDB, one commit each', 5, 15),
-    comparison('better-sqlite3, one commit each', 3, 8),
+    overHttp(SQLITE_HTTP),
+    overHttp(LMDB_HTTP),
+    overHttp('DuckDB, one commit for 64', 0.4, 0.7),
+    overHttp('DuckDB, one commit each', 5, 15),
+    overHttp(SQLITE_BARE),
+    overHttp(LMDB_BARE),
+    ...[SQLITE_HTTP, LMDB_HTTP].map(
+      (against) =>
+        ({
+          title: 'durable submissions: CPU of all processes, flush and lake included',
+          metric: 'cpuUs',
+          against,
+          unit: 'µs',
+          better: 'lower',
+        }) as const,
+    ),
     {
       title: 'durable submissions: p99',
       metric: 'p99Ms',
@@ -170,6 +196,8 @@ export const question: Question = {
     },
   ],
   prepare({ small }) {
-    if (!small) installed(...SQLITE)
+    if (small) return
+    installed(...SQLITE)
+    installed(...LMDB)
   },
 }
