@@ -1,12 +1,13 @@
-// In: a port, connections, seconds (`node bench/submitters.ts PORT CONNECTIONS SECONDS`). Out: one JSON line: submissions
-// accepted a second, and their latencies. One agent a connection, one submission in flight each; whatever is not accepted
+// In: a port, connections, seconds and, where they are not to submit as fast as they can, how often each does, ms (`node
+// bench/submitters.ts PORT CONNECTIONS SECONDS [EVERY_MS]`). Out: one JSON line: submissions accepted a second, and their
+// latencies. One agent a connection, one submission in flight each; whatever is not accepted
 // ends the run.
 import { connect } from 'node:net'
 import { mintOfSymbol } from '../src/schema/mint.ts'
 import { quantile } from './frame.ts'
 import { submissionOf } from './submission.ts'
 
-const [port, connections, seconds] = process.argv.slice(2).map(Number)
+const [port, connections, seconds, everyMs = 0] = process.argv.slice(2).map(Number)
 const url = `http://127.0.0.1:${port}`
 const mints = Array.from({ length: 1_000 }, (_, index) => mintOfSymbol(`token ${index}`))
 
@@ -51,8 +52,9 @@ function submitFor(key: string): Promise<void> {
       if (!answer.startsWith('HTTP/1.1 201')) return reject(new Error(answer.slice(0, 1_000)))
       answer = ''
       latenciesMs.push(performance.now() - sentAt)
-      if (performance.now() < until) submit()
-      else socket.end(() => resolve())
+      if (performance.now() >= until) socket.end(() => resolve())
+      else if (everyMs === 0) submit()
+      else setTimeout(submit, Math.max(0, sentAt + everyMs - performance.now()))
     })
   })
 }
