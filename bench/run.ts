@@ -1,5 +1,5 @@
 // In: the command line (`npm run bench -- [--full] [--small] [--only NAME] [--json FILE] [--readme]`). Out: every question of
-// bench/questions measured, one table at the end, the same as JSON and in README where asked. Ends with 1 when a gate
+// bench/questions measured, one table at the end, the same as JSON and in the README files where asked. Ends with 1 when a gate
 // does not hold or a candidate failed.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -10,8 +10,23 @@ import { ask, type LoadedQuestion, type Row } from './runner.ts'
 import { markdownTable, terminalTable } from './table.ts'
 
 const QUESTIONS = new URL('questions/', import.meta.url)
-const README = new URL('../README.md', import.meta.url)
-const MARKERS = ['<!-- bench:begin -->', '<!-- bench:end -->'] as const
+const FRONT_README = new URL('../README.md', import.meta.url)
+const BENCH_README = new URL('README.md', import.meta.url)
+const TABLE_MARKERS = ['<!-- bench:begin -->', '<!-- bench:end -->'] as const
+const HEADLINE_MARKERS = ['<!-- headlines:begin -->', '<!-- headlines:end -->'] as const
+/** Rows of the front page: what matters most, and where we miss. */
+const HEADLINES = [
+  'ticks → bars, dense | ccxt buildOHLCVC',
+  'ticks → bars, dense | cascade in C',
+  'default market, 100 rows, pushed in POSTs of 200 | same engine, one constant buffer',
+  'DataPoint | fastify, DataPoint',
+  'follow: CPU | node:http',
+  'durable submissions over HTTP | better-sqlite3 behind HTTP, a commit each turn',
+  'durable submissions over HTTP | lmdb behind HTTP',
+  'one caller: p50 beyond a plain request | ',
+  'start with a tail of 30 000 submissions | ',
+  'the lake: all five queries | a file for each flush',
+]
 
 /** Every question, by name. */
 export async function loadQuestions(): Promise<LoadedQuestion[]> {
@@ -27,12 +42,43 @@ export async function loadQuestions(): Promise<LoadedQuestion[]> {
 
 const machine = (): string => `${cpus()[0].model}, ${cpus().length} cores, Node ${process.versions.node}`
 
-function writeReadme(rows: readonly Row[]): void {
-  const text = readFileSync(README, 'utf8')
-  const [begin, end] = MARKERS.map((marker) => text.indexOf(marker))
+/** The part of a text between two markers, and what stands around it. */
+function between(text: string, [begin, end]: readonly [string, string]) {
+  const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
+  return { before: text.slice(0, from), inside: text.slice(from, to), after: text.slice(to) }
+}
+
+/** Rows of a Markdown table by what they compare: title and the other candidate. */
+function tableRows(text: string): Map<string, string> {
+  const lines = text.split('\n').filter((line) => line.startsWith('| '))
+  return new Map(lines.slice(2).map((line) => [keyOf(line), line]))
+}
+
+const keyOf = (line: string): string => {
+  const [, title, , , against] = line
+    .split(' | ')
+    .flatMap((cell, at) => (at === 0 ? ['', cell.slice(2)] : [cell]))
+  return `${title} | ${against}`
+}
+
+/** Puts what was measured into the table of every figure, where the others stay, and the headlines into the front page. */
+function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[]): void {
+  const details = readFileSync(BENCH_README, 'utf8')
+  const { before, inside, after } = between(details, TABLE_MARKERS)
+  const [heading, rule, ...measured] = markdownTable(rows).split('\n')
+  const known = tableRows(inside)
+  for (const line of measured) known.set(keyOf(line), line)
+  const order = questions.flatMap(({ question }) =>
+    question.comparisons.map(({ title, against = '' }) => `${title} | ${against}`),
+  )
+  const lines = [...new Set(order)].flatMap((key) => known.get(key) ?? [])
   const date = new Date().toISOString().slice(0, 10)
-  const block = `${MARKERS[0]}\nMeasured on ${date}: ${machine()}.\n\n${markdownTable(rows)}\n`
-  writeFileSync(README, text.slice(0, begin) + block + text.slice(end))
+  const intro = `Last measured on ${date}: ${machine()}. A run of some questions replaces their rows alone.`
+  writeFileSync(BENCH_README, `${before}\n${intro}\n\n${[heading, rule, ...lines].join('\n')}\n${after}`)
+  const front = readFileSync(FRONT_README, 'utf8')
+  const page = between(front, HEADLINE_MARKERS)
+  const headlines = HEADLINES.flatMap((key) => known.get(key) ?? [])
+  writeFileSync(FRONT_README, `${page.before}\n${[heading, rule, ...headlines].join('\n')}\n${page.after}`)
 }
 
 async function main(): Promise<void> {
@@ -47,7 +93,8 @@ async function main(): Promise<void> {
   })
   const started = performance.now()
   const rows: Row[] = []
-  for (const loaded of await loadQuestions()) {
+  const questions = await loadQuestions()
+  for (const loaded of questions) {
     if (values.only && !values.only.includes(loaded.question.name)) continue
     rows.push(
       ...(await ask(loaded, { full: values.full, small: values.small }, (line) => {
@@ -59,7 +106,7 @@ async function main(): Promise<void> {
   process.stderr.write('\r\u001b[K')
   console.log(`${machine()}\n\n${terminalTable(rows)}`)
   if (values.json) writeFileSync(values.json, `${JSON.stringify({ machine: machine(), rows }, null, 2)}\n`)
-  if (values.readme) writeReadme(rows)
+  if (values.readme) writeReadmes(rows, questions)
   const failed = rows.some(({ met }) => met === 'not measured' || (met === 'no' && !values.small))
   if (failed) process.exitCode = 1
 }

@@ -1,4 +1,4 @@
-// In: rows. Out: one table, for a terminal or for README. Never rounds a figure so far that its verdict would not follow.
+// In: rows. Out: one table, for a terminal or for a README. Never rounds a figure so far that its verdict would not follow.
 import type { Row } from './runner.ts'
 
 /** Three significant digits, thousands apart. */

@@ -1,5 +1,5 @@
-// In: the code's registries. Out: README.md with its tables made anew between their markers (`node scripts/readme-tables.mjs`).
-// A test holds README equal to what this makes. Never touches the prose.
+// In: the code's registries. Out: the README files with their tables made anew between their markers (`node
+// scripts/readme-tables.mjs`). A test holds them equal to what this makes. Never touches the prose.
 import { readFileSync, writeFileSync } from 'node:fs'
 import * as analysis from '../src/analysis/limits.ts'
 import { SETTINGS } from '../src/config.ts'
@@ -51,7 +51,27 @@ function lakeTables() {
     .join('\n\n')
 }
 
-/** Every table of README, by the name of its marker. */
+const limitsTable = (constants) =>
+  table(
+    ['Limit', 'Value'],
+    Object.entries(constants)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .filter(([, value]) => typeof value === 'number' || typeof value === 'string')
+      .map(([name, value]) => [code(name), value]),
+  )
+
+/** Files that hold such tables. */
+export const FILES_WITH_TABLES = [
+  'src/README.md',
+  'src/cli/README.md',
+  'src/feed/README.md',
+  'src/http/README.md',
+  'src/market/README.md',
+  'src/store/README.md',
+  'data/README.md',
+]
+
+/** Every table, by the name of its marker. */
 export function readmeTables() {
   const routes = [
     ...marketRoutes({}),
@@ -81,14 +101,8 @@ export function readmeTables() {
         description,
       ]),
     ),
-    limits: table(
-      ['Room', 'Limit', 'Value'],
-      Object.entries(limits).flatMap(([room, constants]) =>
-        Object.entries(constants)
-          .sort(([a], [b]) => (a < b ? -1 : 1))
-          .filter(([, value]) => typeof value === 'number' || typeof value === 'string')
-          .map(([name, value]) => [room, code(name), value]),
-      ),
+    ...Object.fromEntries(
+      Object.entries(limits).map(([folder, constants]) => [`limits ${folder}`, limitsTable(constants)]),
     ),
     lake: lakeTables(),
   }
@@ -107,6 +121,5 @@ export function withTables(text) {
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
-  for (const file of ['README.md', 'data/README.md'])
-    writeFileSync(file, withTables(readFileSync(file, 'utf8')))
+  for (const file of FILES_WITH_TABLES) writeFileSync(file, withTables(readFileSync(file, 'utf8')))
 }

@@ -1,13 +1,31 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 const root = new URL('..', import.meta.url)
 
-it.each(['README.md', 'data/README.md'])('the tables of %s equal the code', async (file) => {
-  const { withTables } = (await import(new URL('scripts/readme-tables.mjs', root).href)) as {
-    withTables(text: string): string
-  }
+const { FILES_WITH_TABLES, readmeTables, withTables } = (await import(
+  new URL('scripts/readme-tables.mjs', root).href
+)) as {
+  FILES_WITH_TABLES: string[]
+  readmeTables(): Record<string, string>
+  withTables(text: string): string
+}
+
+it.each(FILES_WITH_TABLES)('the tables of %s equal the code', (file) => {
   const text = readFileSync(new URL(file, root), 'utf8')
   expect(text).toBe(withTables(text))
   expect(text).toContain('<!-- /')
+})
+
+it('every table that the code makes stands in one of them', () => {
+  const text = FILES_WITH_TABLES.map((file) => readFileSync(new URL(file, root), 'utf8')).join('')
+  for (const name of Object.keys(readmeTables())) expect(text.split(`<!-- ${name} -->`), name).toHaveLength(2)
+})
+
+it('the front page is short, and what it links to is there', () => {
+  const text = readFileSync(new URL('README.md', root), 'utf8')
+  expect(text.split('\n').length).toBeLessThanOrEqual(200)
+  const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, link]) => link)
+  expect(links.length).toBeGreaterThan(5)
+  for (const link of links) expect(existsSync(new URL(link, root)), link).toBe(true)
 })
