@@ -6,7 +6,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../lib/assert.ts'
-import { publish, syncFile, temporaryPath } from './lake/lake-files.ts'
+import { syncPath } from '../lib/files.ts'
+import { publish, temporaryPath } from './lake/lake-files.ts'
 import { POSITIONS_AHEAD, POSITIONS_CHECK_MS, POSITIONS_CLOCK_MS_MAX, POSITIONS_PER_MS } from './limits.ts'
 import { positionsPath } from './paths.ts'
 import type { StoreLog } from './types.ts'
@@ -50,7 +51,7 @@ async function readReservation(path: string, log: StoreLog): Promise<number> {
 
 async function writeReservation(path: string, reservedTo: number): Promise<void> {
   await writeFile(temporaryPath(path), contentOf(reservedTo))
-  await syncFile(temporaryPath(path))
+  await syncPath(temporaryPath(path))
   await publish(path)
 }
 

@@ -1,8 +1,9 @@
 // In: files of a folder that is in use. Out: the same files in another folder: as links where the disk can, since files of the
 // store are never written in place, else as copies; durable. Never changes a file.
 import { existsSync } from 'node:fs'
-import { constants, copyFile, link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { syncPath } from '../lib/files.ts'
 import { messageOf } from '../lib/messages.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { segmentName } from './log/format.ts'
@@ -13,15 +14,6 @@ import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from './pa
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? ''
-
-async function syncPath(path: string): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
 
 /** A copy with bytes of its own. @returns how many */
 export async function copyDurably(from: string, to: string): Promise<number> {

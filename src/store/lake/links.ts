@@ -5,12 +5,12 @@
 // stay visible until they are removed. Never decides what is live.
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../lib/files.ts'
 import {
   fileBytes,
   type LakeListing,
   linkFile,
   listTable,
-  makeFolder,
   type Part,
   partPath,
   removeFile,
