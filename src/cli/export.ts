@@ -7,6 +7,7 @@ import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { assert } from '../lib/assert.ts'
 import { syncPath } from '../lib/files.ts'
+import { systemCode } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { TableName } from '../schema/tables.ts'
 import { arrowExtract, progressOf as copied, parquetExtract, textExtract } from '../store/export/formats.ts'
@@ -115,7 +116,7 @@ async function publishAnew(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw isThere(path)
+    if (systemCode(error) === 'EEXIST') throw isThere(path)
     // A disk without hard links.
     if ((await stat(path).catch(() => null)) !== null) throw isThere(path)
     await rename(temporary, path)

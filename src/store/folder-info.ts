@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import { ulid } from 'ulid'
 import { z } from 'zod'
 import { syncPathNow } from '../lib/files.ts'
-import { messageOf } from '../lib/messages.ts'
+import { messageOf, systemCode } from '../lib/messages.ts'
 import { StoreError } from './errors.ts'
 import { folderInfoPath } from './paths.ts'
 import type { Provenance } from './types.ts'
@@ -30,7 +30,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (systemCode(error) === 'ENOENT') return null
     throw new StoreError('unavailable', `${path} cannot be read: ${messageOf(error)}`)
   }
   const info = parsed(text)

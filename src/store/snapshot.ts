@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { syncPath } from '../lib/files.ts'
-import { messageOf } from '../lib/messages.ts'
+import { messageOf, systemCode } from '../lib/messages.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { segmentName } from './log/format.ts'
 import type { SegmentInfo } from './log/types.ts'
@@ -12,8 +12,6 @@ import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from './pa
 
 /** Disks that know no links, or not between these two folders. */
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
-
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? ''
 
 /** A copy with bytes of its own. @returns how many */
 export async function copyDurably(from: string, to: string): Promise<number> {
@@ -30,7 +28,7 @@ export async function linkOrCopy(from: string, to: string): Promise<number> {
     await link(from, to)
     return (await stat(to)).size
   } catch (error) {
-    if (!CANNOT_LINK.has(codeOf(error))) throw error
+    if (!CANNOT_LINK.has(systemCode(error))) throw error
     return copyDurably(from, to)
   }
 }
@@ -40,7 +38,7 @@ async function copyIfThere(from: string, to: string): Promise<void> {
   try {
     await copyDurably(from, to)
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (systemCode(error) !== 'ENOENT') throw error
   }
 }
 

@@ -3,7 +3,7 @@
 // DuckDB in a damaged file must not be fatal to the store. Never changes a file or a list.
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { firstLineOf, systemCode } from '../../lib/messages.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query } from '../duckdb/database.ts'
 import { inOwnDatabase } from '../duckdb/scratch-database.ts'
@@ -29,8 +29,8 @@ export interface FaultyPart {
 
 /** What is wrong with the size of a file; null where nothing is. */
 export async function sizeFault(part: ListedPart, path: string): Promise<string | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+  const found = await stat(path).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return null
     throw error
   })
   if (found === null) return 'is listed and not there'

@@ -5,6 +5,7 @@ import { createReadStream, mkdirSync } from 'node:fs'
 import { link, lstat, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { makeFolder, syncPath } from '../../lib/files.ts'
+import { systemCode } from '../../lib/messages.ts'
 
 /** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
 export interface SeqRange {
@@ -84,9 +85,9 @@ export async function removeFile(path: string): Promise<void> {
   }
 }
 
-function noFolder(error: NodeJS.ErrnoException): string[] {
+function noFolder(error: unknown): string[] {
   // Gone meanwhile, or a file of somebody's that bears a folder's name.
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return []
   throw error
 }
 

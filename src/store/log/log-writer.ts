@@ -1,9 +1,9 @@
 // In: groups of commits, one at a time. Out: each durable and acknowledged, or refused; and the list of segments. Knows what
 // a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
 import { join } from 'node:path'
-import { messageOf } from '../../lib/messages.ts'
+import { messageOf, systemCode } from '../../lib/messages.ts'
 import { type Disk, nodeDisk } from './disk.ts'
-import { codeOfFailure, LogError, systemCode } from './errors.ts'
+import { codeOfFailure, LogError } from './errors.ts'
 import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './format.ts'
 import { Group } from './group.ts'
 import { DURATIONS_KEPT, LINE_EVERY_MS, OPERATION_TIMEOUT_MS, SEGMENT_BYTES } from './limits.ts'
