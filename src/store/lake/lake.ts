@@ -26,6 +26,8 @@ import { dateOf, rowsByDate, writeFile } from './file-writer.ts'
 import { type Part, partPath, removeFile, type SeqRange } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import {
+  allLiveParts,
+  byTable,
   IS_LIVE,
   insertParts,
   knownPaths,
@@ -158,7 +160,7 @@ export class Lake {
     try {
       await this.#putCatalog(connection, nowMs, reach)
     } catch (error) {
-      const parts = isFullError(error) ? [] : await everyLivePart(connection)
+      const parts = isFullError(error) ? [] : await allLiveParts(connection)
       if ((await this.files.check(connection, parts, 'end', nowMs)) === 0) throw error
       await this.#putCatalog(connection, nowMs, reach)
     }
@@ -205,12 +207,10 @@ export class Lake {
     })
   }
 
-  async allLive(): Promise<ListedPart[]> {
-    return this.database.maintenance.run(everyLivePart)
+  /** Every live file, for who does not have the connection. */
+  allLive(): Promise<ListedPart[]> {
+    return this.database.maintenance.run(allLiveParts)
   }
-
-  /** The same, for who has the connection. */
-  readonly livePartsOf = everyLivePart
 
   /** @param waiting rows of a table that wait in this process, where the database does not have them */
   async status(waiting: Partial<Record<TableName, number>>): Promise<LakeTableStatus[]> {
@@ -241,13 +241,13 @@ export class Lake {
   }
 
   async #putCatalog(connection: DuckDBConnection, nowMs: number, reach: LakeOptions['reach']): Promise<void> {
-    const parts = await everyLivePart(connection)
-    const tables = LAKE_TABLES.map((table) => ({
-      table,
-      parts: parts.filter((part) => part.table === table.name),
-    }))
+    const parts = await allLiveParts(connection)
     const setAside = await setAsideParts(connection)
-    await writeCatalog({ tables, setAside }, nowMs, { lakeDir: this.lakeDir, pathOf: this.pathOf, reach })
+    await writeCatalog({ tables: byTable(parts), setAside }, nowMs, {
+      lakeDir: this.lakeDir,
+      pathOf: this.pathOf,
+      reach,
+    })
     this.#isCatalogStale = false
     await this.files.moveAway()
     this.tell({ setAside: setAside.filter(({ settledAtMs }) => settledAtMs === null).map(toldOf) })
@@ -311,12 +311,6 @@ export class Lake {
       throw error
     }
   }
-}
-
-async function everyLivePart(connection: DuckDBConnection): Promise<ListedPart[]> {
-  const parts: ListedPart[] = []
-  for (const table of LAKE_TABLES) parts.push(...(await liveParts(connection, table.name)))
-  return parts
 }
 
 /** Files of a batch's staged rows. Those of market data count table by table, those of the log by its commits. */

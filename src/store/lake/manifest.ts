@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query, transaction } from '../duckdb/database.ts'
-import { literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
+import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { type Part, partPath } from './lake-files.ts'
 
 /** A whole file, on the list. */
@@ -49,6 +49,21 @@ export const liveParts = (connection: DuckDBConnection, table: string): Promise<
      ORDER BY dt, seq_first, seq_last`,
     { table },
   )
+
+/** The same of every table of the lake. */
+export async function allLiveParts(connection: DuckDBConnection): Promise<ListedPart[]> {
+  const parts: ListedPart[] = []
+  for (const table of LAKE_TABLES) parts.push(...(await liveParts(connection, table.name)))
+  return parts
+}
+
+/** Files by their table: every table of the lake, those without a file included. */
+export function byTable<Listed extends Part>(
+  parts: readonly Listed[],
+): { table: LakeTable; parts: Listed[] }[] {
+  const ofName = Map.groupBy(parts, ({ table }) => table)
+  return LAKE_TABLES.map((table) => ({ table, parts: ofName.get(table.name) ?? [] }))
+}
 
 /** Files that no longer count, and stay for readers who have begun. */
 export const replacedParts = (

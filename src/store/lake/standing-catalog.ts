@@ -16,7 +16,7 @@ import { type CataloguedPart, cataloguedLosses, cataloguedParts } from './catalo
 import { rowsByFooter } from './file-check.ts'
 import { lookAtTable, type Part, partPath } from './lake-files.ts'
 import { type LinksView, viewLinks } from './links.ts'
-import type { ListedPart, SetAsidePart } from './manifest.ts'
+import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
 
 /** A catalog's files as they lie in a folder. */
 export interface StandingFiles {
@@ -42,11 +42,6 @@ const asMissing = (part: ListedPart): SetAsidePart => ({
   setAsideAtMs: part.writtenAtMs,
   rowsLost: part.rows,
   settledAtMs: null,
-})
-
-const contentOf = (parts: readonly ListedPart[], setAside: readonly SetAsidePart[]): CatalogContent => ({
-  tables: LAKE_TABLES.map((table) => ({ table, parts: parts.filter((part) => part.table === table.name) })),
-  setAside,
 })
 
 /** What a catalog says of losses, in the words of the list. */
@@ -81,7 +76,7 @@ export async function standingFiles(
   }
   const losses = [...(await knownLosses(connection, catalog)), ...missing.map(asMissing)]
   return {
-    content: contentOf(there, losses),
+    content: { tables: byTable(there), setAside: losses },
     pathOf: (part) => places.get(partPath(part))!,
     missing,
     isRight,
@@ -120,7 +115,8 @@ export async function lyingFiles(connection: DuckDBConnection, lakeDir: string):
       else there.push(found)
     }
   }
-  return { content: contentOf(there, missing.map(asMissing)), pathOf, missing, isRight: false }
+  const content = { tables: byTable(there), setAside: missing.map(asMissing) }
+  return { content, pathOf, missing, isRight: false }
 }
 
 /** The files of the lake below `lakeDir`: by its catalog, or where that is gone or spoilt by its folders. */
