@@ -1,12 +1,10 @@
 // In: the commits of a log beyond a state. Out: the state brought up to them, and their rows of the lake's tables in a
 // splitter. Used by a flush and by a check of the log's tail, which must agree. Never writes to the log.
-import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
+import { lakeTableOf } from '../duckdb/sql.ts'
 import { readLog } from '../log/reader.ts'
 import type { ReadOptions, ReadReport } from '../log/types.ts'
 import { applyCommit, type StoreState } from '../state/state.ts'
 import type { RowSplitter } from './row-splitter.ts'
-
-const tableOf = new Map<string, LakeTable>(LAKE_TABLES.map((table) => [table.name, table]))
 
 /** Reads the commits behind `state`, applies each to it, and splits their rows. @returns what the reading found. */
 export const splitCommits = (
@@ -19,7 +17,7 @@ export const splitCommits = (
     const rows = commit.rows()
     applyCommit(state, { lsn, knownAtMs, rows })
     for (const [name, row] of rows) {
-      const table = tableOf.get(name)
+      const table = lakeTableOf(name)
       if (table !== undefined) splitter.add(table, row, knownAtMs)
     }
   })

@@ -76,20 +76,13 @@ interface PendingFile {
 }
 
 /** A file that was set aside, as people are told of it. */
-export const toldOf = ({
-  table,
-  date,
-  reason,
-  rowsLost,
-  setAsideAtMs,
-  ...part
-}: SetAsidePart): SetAsideFile => ({
-  table,
-  date,
-  path: partPath({ table, date, ...part }),
-  reason,
-  rowsLost,
-  sinceMs: setAsideAtMs,
+export const toldOf = (part: SetAsidePart): SetAsideFile => ({
+  table: part.table,
+  date: part.date,
+  path: partPath(part),
+  reason: part.reason,
+  rowsLost: part.rowsLost,
+  sinceMs: part.setAsideAtMs,
 })
 
 /** Does work for every table, though it fails for some: one table is no reason to let the others fall behind. */
@@ -299,10 +292,10 @@ export class Lake {
   /** What one of them fails to write is no reason to leave the others lying: nothing lists them. */
   async #writeFiles(connection: DuckDBConnection, pending: readonly PendingFile[]): Promise<NewPart[]> {
     const written: NewPart[] = []
+    const options = { pathOf: this.pathOf, reach: this.#options.reach }
     try {
       for (const { part, rows, table, select } of pending) {
         const sorted = `${select} ORDER BY ${lakeOrder(table)}`
-        const options = { pathOf: this.pathOf, reach: this.#options.reach }
         written.push(await writeFile(connection, part, { rows, select: sorted }, options))
       }
       return written

@@ -122,7 +122,9 @@ export async function insertParts(
   await connection.run(`INSERT INTO ${MANIFEST} (${COLUMN_NAMES}) VALUES ${rows}`)
 }
 
-const pathsOf = (parts: readonly Part[]): string => parts.map((part) => literal(partPath(part))).join(', ')
+/** SQL of the paths of files, as the list has them. */
+export const pathsOf = (parts: readonly Part[]): string =>
+  parts.map((part) => literal(partPath(part))).join(', ')
 
 /** Takes files off the list, for readers who have begun to keep until the grace is over. */
 export const retire = (connection: DuckDBConnection, parts: readonly Part[], nowMs: number) =>

@@ -6,14 +6,13 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'
-import { query } from '../duckdb/database.ts'
 import { lockHolder, openWhenFree } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { holderOf } from '../folder-lock.ts'
 import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { type CataloguedPart, cataloguedLosses, cataloguedParts } from './catalog-list.ts'
-import { rowsByFooter } from './file-check.ts'
+import { rowsByFooter, schemaVersionIn } from './file-check.ts'
 import { lookAtTable, type Part, partPath } from './lake-files.ts'
 import { type LinksView, viewLinks } from './links.ts'
 import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
@@ -88,13 +87,8 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
   try {
     const { size: bytes, mtimeMs } = await stat(path)
     const rows = await rowsByFooter(connection, path)
-    const scan = `read_parquet(${literal(path)}, hive_partitioning=false)`
-    const [{ version }] = await query<{ version: number | null }>(
-      connection,
-      `SELECT max(schema_version)::INTEGER AS version FROM ${scan}`,
-    )
-    const writtenAtMs = Math.floor(mtimeMs)
-    return { ...part, rows, bytes, sha256: null, schemaVersion: version ?? 1, writtenAtMs }
+    const schemaVersion = (await schemaVersionIn(connection, path)) ?? 1
+    return { ...part, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
   } catch {
     return null
   }

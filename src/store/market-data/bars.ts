@@ -12,7 +12,7 @@ import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { appending, type Database, query } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { createTable, identifier, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { createTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import { liveParts, nextSeq } from '../lake/manifest.ts'
 import { type ReadableFile, selectEveryRow } from '../lake/parquet-sql.ts'
 import type { SetAside } from '../lake/set-aside.ts'
@@ -222,7 +222,6 @@ export async function openBars(
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await append(connection, batches)
-      const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
       const cells = TABLE.columns.map((column) => cellSql(column, nowMs, provenance)).join(', ')
       const dates = await doubtfulDates(connection)
       await files.read(connection, {
@@ -231,7 +230,7 @@ export async function openBars(
         wanted: ({ date }) => dates.has(date),
         work: (parts) =>
           connection.run(
-            `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${names})
+            `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
              SELECT ${next - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
              WHERE ${isMissing(parts)}`,
           ),
