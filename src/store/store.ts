@@ -198,7 +198,7 @@ class DurableStore implements Store {
     this.profiles = new ProfileOutbox(client)
     this.bars = openBarOutbox({
       log: options.log,
-      workers: () => client.starts,
+      starts: () => client.starts,
       send: (delivery) => this.#sendBars(delivery),
     })
     this.#jobs = this.#startJobs()

@@ -171,7 +171,8 @@ export const setPresent = (
     if (replaced.length > 0) await retire(connection, replaced, nowMs)
     await connection.run(
       `UPDATE ${MANIFEST} SET row_count = ${part.rows}, byte_count = ${part.bytes}, sha256 = ${textOrNull(part.sha256)},
-         schema_version = ${part.schemaVersion ?? LAKE_SCHEMA_VERSION}, set_aside_at = NULL, set_aside_reason = NULL, rows_lost = NULL, settled_at = NULL
+         schema_version = ${part.schemaVersion ?? LAKE_SCHEMA_VERSION}, set_aside_at = NULL, set_aside_reason = NULL,
+         rows_lost = NULL, settled_at = NULL
        WHERE path = ${literal(partPath(part))}`,
     )
   })

@@ -21,18 +21,18 @@ import type { Provenance } from '../types.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
 
-/** Bars as the worker is handed them. */
+/** Bars as the lake process is handed them. */
 export interface BarDelivery {
   batch: BarBatch
   /** All bars that ended by this market time have been delivered, with this. */
   completeToMs: number
 }
 
-/** What the worker says to that. */
+/** What it says to that. */
 export interface BarReceipt {
   /** False: there is no room for them now. */
   taken: boolean
-  /** Bars delivered to this worker that are in files. */
+  /** Bars delivered to this process that are in files. */
   inLakeBars: number
 }
 
