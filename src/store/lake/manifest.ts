@@ -38,7 +38,7 @@ const SET_ASIDE_COLUMNS = `${COLUMNS}, set_aside_reason AS reason, epoch_ms(set_
 export const IS_LIVE = 'replaced_at IS NULL AND set_aside_at IS NULL'
 
 /** The last row number of each file that is or was on the list, as far as others do not go beyond it. */
-export const EVER_LISTED = `SELECT table_name, seq_last FROM ${MANIFEST}
+const EVER_LISTED = `SELECT table_name, seq_last FROM ${MANIFEST}
   UNION ALL SELECT table_name, seq_last FROM ${REMOVALS}`
 
 /** Files that make up a table, oldest rows first. */
@@ -89,16 +89,11 @@ export async function knownPaths(connection: DuckDBConnection, table: string): P
   return new Set((await query<{ path: string }>(connection, sql, { table })).map(({ path }) => path))
 }
 
-/** The first row of each table that no file holds yet: everything before it is in the lake. Of a table not named: 1. */
-export async function nextSeqs(connection: DuckDBConnection): Promise<Map<string, number>> {
-  const sql = `SELECT table_name AS name, max(seq_last)::DOUBLE AS last FROM (${EVER_LISTED}) GROUP BY 1`
-  const found = await query<{ name: string; last: number }>(connection, sql)
-  return new Map(found.map(({ name, last }) => [name, last + 1]))
+/** The first row of a table that no file holds yet: everything before it is in the lake. */
+export async function nextSeq(connection: DuckDBConnection, table: string): Promise<number> {
+  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM (${EVER_LISTED}) WHERE table_name = $table`
+  return (await query<{ last: number }>(connection, sql, { table }))[0].last + 1
 }
-
-/** The same of one table. */
-export const nextSeq = async (connection: DuckDBConnection, table: string): Promise<number> =>
-  (await nextSeqs(connection)).get(table) ?? 1
 
 /** Without a schema version it has today's. */
 export type NewPart = Omit<ListedPart, 'schemaVersion' | 'writtenAtMs'> & { schemaVersion?: number }

@@ -95,7 +95,7 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
 }
 
 /** The files that lie below `lakeDir`, without a catalog to ask. */
-export async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
+async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
   const links = await viewLinks(lakeDir)
   const pathOf = (part: Part): string =>
     existsSync(links.pathOf(part)) ? links.pathOf(part) : links.linkedAt(part)

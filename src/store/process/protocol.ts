@@ -49,7 +49,7 @@ export interface LakeProcessOptions extends StateOptions {
   /** How long a replaced file stays for readers who have begun, ms. */
   lakeGraceMs: number
   retainDays: RetainedDays
-  /** Files are merged and exported only while more of the disk is free, MB; 0: until it is full. */
+  /** Files are merged only while more of the disk is free, MB; 0: until it is full. */
   diskReserveMb: number
   /** What every row says of where its data came from. */
   provenance: Provenance | null
