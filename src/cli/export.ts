@@ -1,11 +1,13 @@
 // In: a table of the lake, a span of time, a format. Out: its rows as one file, whole or not there at all, or on the
 // standard output as they come. Reads the lake's catalog alone, while the server writes. Never holds the table.
 import { createWriteStream } from 'node:fs'
-import { link, open, rename, rm, stat } from 'node:fs/promises'
+import { link, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { assert } from '../lib/assert.ts'
+import { syncPath } from '../lib/files.ts'
+import { systemCode } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { TableName } from '../schema/tables.ts'
 import { arrowExtract, progressOf as copied, parquetExtract, textExtract } from '../store/export/formats.ts'
@@ -85,15 +87,6 @@ async function fill(
   }
 }
 
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
 /** Everything that a reader does, with progress. @returns the rows. */
 async function withProgress(
   reader: LakeReader,
@@ -123,7 +116,7 @@ async function publishAnew(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw isThere(path)
+    if (systemCode(error) === 'EEXIST') throw isThere(path)
     // A disk without hard links.
     if ((await stat(path).catch(() => null)) !== null) throw isThere(path)
     await rename(temporary, path)
@@ -138,10 +131,10 @@ async function toFile(dataDir: string, task: Task, out: string, overwrites: bool
     const rows = await withLake({ dataDir, target: temporary }, (reader) =>
       withProgress(reader, task, (total, progress) => fill(reader, task, temporary, total, progress)),
     )
-    await sync(temporary)
+    await syncPath(temporary)
     task.stop.check()
     await (overwrites ? rename(temporary, path) : publishAnew(temporary, path))
-    await sync(dirname(path))
+    await syncPath(dirname(path))
     return rows
   } finally {
     await rm(temporary, { force: true })

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
+import { systemCode } from '../lib/messages.ts'
 
 /** The process as a command sees it. */
 export interface Terminal {
@@ -30,7 +31,7 @@ export async function write(stream: Writable, text: string | Uint8Array): Promis
   }
 }
 
-export const isPipeError = (error: unknown): boolean => (error as NodeJS.ErrnoException)?.code === 'EPIPE'
+export const isPipeError = (error: unknown): boolean => systemCode(error) === 'EPIPE'
 
 /** Everything that a stream has, of at most `bytesMax`. */
 export async function readAll(stream: Readable, bytesMax: number): Promise<Buffer | null> {

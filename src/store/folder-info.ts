@@ -1,10 +1,11 @@
 // In: a data folder. Out: what it says of itself: the format of the store, the identity of its log, and where its market data
 // came from. Written once, and again when a kind of data is added. Never guesses: a folder of another format is refused.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ulid } from 'ulid'
 import { z } from 'zod'
-import { messageOf } from '../lib/messages.ts'
+import { syncPathNow } from '../lib/files.ts'
+import { messageOf, systemCode } from '../lib/messages.ts'
 import { StoreError } from './errors.ts'
 import { folderInfoPath } from './paths.ts'
 import type { Provenance } from './types.ts'
@@ -29,7 +30,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (systemCode(error) === 'ENOENT') return null
     throw new StoreError('unavailable', `${path} cannot be read: ${messageOf(error)}`)
   }
   const info = parsed(text)
@@ -59,20 +60,10 @@ function parsed(text: string): FolderInfo | null {
 function writeFolderInfo(dataDir: string, info: FolderInfo): void {
   const path = folderInfoPath(dataDir)
   const temporary = `${path}.tmp`
-  const file = openSync(temporary, 'w')
-  try {
-    writeSync(file, `${JSON.stringify(info, null, 2)}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+  writeFileSync(temporary, `${JSON.stringify(info, null, 2)}\n`)
+  syncPathNow(temporary)
   renameSync(temporary, path)
-  const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+  syncPathNow(dirname(path))
 }
 
 export interface FolderUse {

@@ -2,7 +2,7 @@
 // ends. Never waits for another process.
 import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf } from '../lib/messages.ts'
+import { messageOf, systemCode } from '../lib/messages.ts'
 import { unavailable } from './errors.ts'
 
 export interface FolderLock {
@@ -44,7 +44,7 @@ function livingHolder(text: string): number | null {
     process.kill(pid, 0)
   } catch (error) {
     // Without permission to signal it, it is there all the same.
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return null
+    if (systemCode(error) !== 'EPERM') return null
   }
   return startedAt === '' || startOf(pid) === startedAt ? pid : null
 }
@@ -62,7 +62,7 @@ function clear(path: string, seen: string): boolean {
     rmSync(aside, { force: true })
   } catch (error) {
     // Another process was faster: the next attempt tells who has it.
-    return (error as NodeJS.ErrnoException).code !== 'EROFS'
+    return systemCode(error) !== 'EROFS'
   }
   return true
 }
@@ -81,9 +81,9 @@ export function lockFolder(folder: string): FolderLock {
       symlinkSync(me, path)
       return { release: () => rmSync(path, { force: true }) }
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
+      const code = systemCode(error)
       if (code !== 'EEXIST') {
-        if (CANNOT_WRITE.has(code ?? '')) return { release: () => {} }
+        if (CANNOT_WRITE.has(code)) return { release: () => {} }
         throw unavailable(`the data folder ${folder} cannot be locked: ${messageOf(error)}`)
       }
     }

@@ -5,7 +5,7 @@ import { assert } from '../lib/assert.ts'
 export const COMMIT_ROWS_MAX = 8_192
 /** Look-ups waiting for the reading connection; beyond it `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
-/** Maintenance tasks (flush, prune, status) waiting for their connection; beyond it `store_unavailable`. */
+/** Tasks of maintenance (flushes, steps of a merge, look-throughs), and counts of rows, waiting for their connection; beyond it `store_unavailable`. */
 export const TASKS_WAITING_MAX = 64
 
 /** After these the caller is told that the store is unavailable. */
@@ -79,7 +79,7 @@ export const LAKE_REOPENINGS_MAX = 3
 
 /** Text of the place from where an export goes on. */
 export const EXPORT_PLACE_CHARACTERS_MAX = 128
-/** Exports under way at once, each a thread with a database in memory of its own; one more is `store_unavailable`. */
+/** Exports under way at once, each a process with a database in memory of its own; one more is `store_unavailable`. */
 export const EXPORTS_AT_ONCE = 2
 /** Rows of one export. */
 export const EXPORT_ROWS_MAX = 500_000
@@ -88,7 +88,7 @@ export const EXPORT_MEMORY_LIMIT = '256MB'
 export const EXPORT_SPILL_MAX = '2GB'
 export const EXPORT_THREADS = 1
 export const EXPORT_HEAP_MB = 256
-/** Priority of its thread where threads have one: 0 is usual, 19 the least. */
+/** Priority of its process: 0 is usual, 19 the least. */
 export const EXPORT_NICENESS = 5
 /** A row group of an exported Parquet file: what DuckDB holds of it. */
 export const EXPORT_ROW_GROUP_ROWS = 20_480
@@ -106,25 +106,25 @@ export const EXPORT_PIECES_AHEAD = 4
 export const EXPORT_INTERRUPT_MS = 50
 /** One export from beginning to end, a slow client's time included; beyond it the answer is cut off. */
 export const EXPORT_MS_MAX = 600_000
-/** A thread that had nothing to do for this long is ended. */
+/** A process that had nothing to do for this long is ended. */
 export const EXPORT_IDLE_MS = 60_000
-/** What an export that was called off may take to end before its thread is ended. */
+/** What an export that was called off may take to end before its process is ended. */
 export const EXPORT_STOP_MS = 5_000
 /** What exports may take to be finished once the server is closing. */
 export const EXPORT_DRAIN_MS = 5_000
 /** What a client is told to wait when all exports are in use, in whole seconds. */
 export const EXPORT_RETRY_AFTER_S = 10
 
-/** Closed bars on their way to the worker: those of one message, and those that wait; beyond it they are dropped. */
+/** Closed bars on their way to the lake process: those of one message, and those that wait; beyond it they are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288
 /** How often waiting bars are sent. */
 export const BARS_SEND_EVERY_MS = 250
 export const BARS_TIMEOUT_MS = 30_000
-/** Bars that the worker holds for the lake: from the first number on it flushes at once, at the second it takes no more. */
+/** Bars that the lake process holds for the lake: from the first number on it flushes at once, at the second it takes no more. */
 export const BARS_FLUSH_ROWS = 131_072
 export const BARS_HELD_MAX = 524_288
-/** Bars appended between two looks at what else the worker is asked. */
+/** Bars appended between two looks at what else the lake process is asked. */
 export const BARS_CHUNK_ROWS = 256
 /** Tokens whose last bar is remembered, so that none is written twice; of others the lake is asked. */
 export const BAR_MARKS_MAX = 262_144

@@ -6,7 +6,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../lib/assert.ts'
-import { publish, syncFile, temporaryPath } from './lake/lake-files.ts'
+import { syncPath } from '../lib/files.ts'
+import { systemCode } from '../lib/messages.ts'
+import { publish, temporaryPath } from './lake/lake-files.ts'
 import { POSITIONS_AHEAD, POSITIONS_CHECK_MS, POSITIONS_CLOCK_MS_MAX, POSITIONS_PER_MS } from './limits.ts'
 import { positionsPath } from './paths.ts'
 import type { StoreLog } from './types.ts'
@@ -39,7 +41,7 @@ async function readReservation(path: string, log: StoreLog): Promise<number> {
     if (Number.isSafeInteger(reservedTo) && content === contentOf(reservedTo)) return reservedTo
     log.warn({ path }, 'the reservation of stream positions is damaged: positions follow the clock')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+    if (systemCode(error) !== 'ENOENT')
       log.warn(
         { path, err: error },
         'the reservation of stream positions cannot be read: positions follow the clock',
@@ -50,7 +52,7 @@ async function readReservation(path: string, log: StoreLog): Promise<number> {
 
 async function writeReservation(path: string, reservedTo: number): Promise<void> {
   await writeFile(temporaryPath(path), contentOf(reservedTo))
-  await syncFile(temporaryPath(path))
+  await syncPath(temporaryPath(path))
   await publish(path)
 }
 

@@ -1,5 +1,6 @@
 // In: rows as the rest of the server gives them. Out: each as JSON text with its table's column names, checked: what is left
-// out is null, TIMESTAMP is Unix milliseconds. Never talks to DuckDB. A row that does not fit its table is wrong code: it is refused here, before it can spoil a transaction.
+// out is null, TIMESTAMP is Unix milliseconds. Never talks to DuckDB. A row that does not fit its table is wrong code: it is
+// refused here, before it can spoil a transaction.
 import { assert } from '../lib/assert.ts'
 import {
   type Cell,

@@ -1,9 +1,10 @@
 // In: files of a folder that is in use. Out: the same files in another folder: as links where the disk can, since files of the
 // store are never written in place, else as copies; durable. Never changes a file.
 import { existsSync } from 'node:fs'
-import { constants, copyFile, link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { messageOf } from '../lib/messages.ts'
+import { syncPath } from '../lib/files.ts'
+import { messageOf, systemCode } from '../lib/messages.ts'
 import { StoreError, unavailable } from './errors.ts'
 import { segmentName } from './log/format.ts'
 import type { SegmentInfo } from './log/types.ts'
@@ -11,17 +12,6 @@ import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from './pa
 
 /** Disks that know no links, or not between these two folders. */
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
-
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? ''
-
-async function syncPath(path: string): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
 
 /** A copy with bytes of its own. @returns how many */
 export async function copyDurably(from: string, to: string): Promise<number> {
@@ -38,7 +28,7 @@ export async function linkOrCopy(from: string, to: string): Promise<number> {
     await link(from, to)
     return (await stat(to)).size
   } catch (error) {
-    if (!CANNOT_LINK.has(codeOf(error))) throw error
+    if (!CANNOT_LINK.has(systemCode(error))) throw error
     return copyDurably(from, to)
   }
 }
@@ -48,7 +38,7 @@ async function copyIfThere(from: string, to: string): Promise<void> {
   try {
     await copyDurably(from, to)
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (systemCode(error) !== 'ENOENT') throw error
   }
 }
 

@@ -114,11 +114,11 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.look()
-    const commits: CommitLog = await openLog(
+    const commits = await openLog(
       {
         ...{ folder: logFolder(dataDir), logId, clock, log, flushed },
         timeoutMs: options.commitTimeoutMs ?? limits.COMMIT_TIMEOUT_MS,
-        mayWrite: () => mayCommit(commits, space),
+        mayWrite: (unflushedBytes) => mayCommit(unflushedBytes, space),
       },
       (record) => {
         const rows = record.rows()
@@ -146,10 +146,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
 }
 
 /** Commits wait in the log until the lake has them: what it holds is bounded, and so is what it takes of the disk. */
-function mayCommit(commits: CommitLog | undefined, space: DiskSpace): boolean {
-  const unflushedBytes = commits?.status().unflushedBytes ?? 0
-  return unflushedBytes < limits.UNFLUSHED_BYTES_MAX && space.mayWrite(unflushedBytes)
-}
+const mayCommit = (unflushedBytes: number, space: DiskSpace): boolean =>
+  unflushedBytes < limits.UNFLUSHED_BYTES_MAX && space.mayWrite(unflushedBytes)
 
 /** The identity of a row that is looked up by it; null of any other. */
 const submissionId = (table: TableName, row: Row): string | null =>
@@ -200,7 +198,7 @@ class DurableStore implements Store {
     this.profiles = new ProfileOutbox(client)
     this.bars = openBarOutbox({
       log: options.log,
-      workers: () => client.starts,
+      starts: () => client.starts,
       send: (delivery) => this.#sendBars(delivery),
     })
     this.#jobs = this.#startJobs()
@@ -302,7 +300,8 @@ class DurableStore implements Store {
     }
     const { dataDir } = this.#options
     const log = this.#commits.status()
-    const isWritable = this.#closed === null && log.state === 'ready' && mayCommit(this.#commits, this.#space)
+    const isWritable =
+      this.#closed === null && log.state === 'ready' && mayCommit(log.unflushedBytes, this.#space)
     return {
       healthy: isWritable && this.#client.isRunning && this.#faults.current.length === 0,
       isWritable,

@@ -1,4 +1,4 @@
-// In: a worker that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
+// In: a lake process that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
 // how far they are complete, and that nobody who adds one waits.
 import { expect, test } from 'vitest'
 import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
@@ -7,10 +7,10 @@ import { type BarOutbox, openBarOutbox } from '../../src/store/market-data/bar-o
 import type { BarDelivery } from '../../src/store/market-data/bars.ts'
 import { closedBar } from './support.ts'
 
-/** A worker that answers as told: taken, no room, or a failure. */
+/** A lake process that answers as told: taken, no room, or a failure. */
 function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
   const arrived: BarDelivery[] = []
-  const worker = { count: 1, inLakeBars: 0 }
+  const process = { starts: 1, inLakeBars: 0 }
   const lines: string[] = []
   const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line), error: () => {} }
   const lane: BarOutbox = openBarOutbox({
@@ -19,11 +19,11 @@ function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
       const answer = answers.shift() ?? 'taken'
       if (answer === 'fails') throw new Error('away')
       if (answer === 'taken') arrived.push(delivery)
-      return { taken: answer === 'taken', inLakeBars: worker.inLakeBars }
+      return { taken: answer === 'taken', inLakeBars: process.inLakeBars }
     },
-    workers: () => worker.count,
+    starts: () => process.starts,
   })
-  return { lane, arrived, lines, worker }
+  return { lane, arrived, lines, process }
 }
 const TRADES = BAR_NUMBERS.indexOf('n')
 const trades = (deliveries: readonly BarDelivery[]): number[] =>
@@ -62,8 +62,8 @@ test('bars are said to be complete up to a time only once all of them have arriv
   await lane.close()
 })
 
-test('a new worker is sent again what the old one did not bring to the lake, before anything younger', async () => {
-  const { lane, arrived, worker } = laneWith([])
+test('a new lake process is sent again what the old one did not bring to the lake, before anything younger', async () => {
+  const { lane, arrived, process } = laneWith([])
   const send = async (...numbers: number[]) => {
     for (const n of numbers) lane.add(closedBar({ n }))
     await lane.flush()
@@ -71,15 +71,15 @@ test('a new worker is sent again what the old one did not bring to the lake, bef
   await send(1, 2)
   lane.completeTo(500)
   await send(3)
-  worker.inLakeBars = 2
+  process.inLakeBars = 2
   await send(4)
-  Object.assign(worker, { count: 2, inLakeBars: 0 })
+  Object.assign(process, { starts: 2, inLakeBars: 0 })
   await send(5)
   expect(trades(arrived)).toEqual([1, 2, 3, 4, 3, 4, 5])
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 500, 500, 0, 0, 500])
-  worker.inLakeBars = 3
+  process.inLakeBars = 3
   await send(6)
-  worker.count = 3
+  process.starts = 3
   await send(7)
   expect(trades(arrived).slice(7)).toEqual([6, 6, 7])
   await lane.close()

@@ -75,14 +75,18 @@ export class Compactor {
   }
 
   async #compact(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }> {
-    const nowMs = now.wallMs
-    await this.#lake.checkBeside(await this.#lake.allLive(), 'size', nowMs)
-    await this.#retireDates(now, false)
-    const [merging] = await Promise.allSettled([this.#mergeAll(nowMs, quietMs)])
-    // Though nothing could be merged: where a disk is full, this is what makes room.
-    const removed = await this.#removeReplaced(nowMs)
+    const [merging] = await Promise.allSettled([this.#replace(now, quietMs)])
+    // Though no date could leave and nothing be merged: where a disk is full, this is what makes room.
+    const removed = await this.#removeReplaced(now.wallMs)
     if (merging.status === 'rejected') throw merging.reason
     return { merged: merging.value, removed }
+  }
+
+  /** Takes off the list what is damaged, over its time, or merged into others. @returns merges. */
+  async #replace(now: Instant, quietMs: number): Promise<number> {
+    await this.#lake.checkBeside(await this.#lake.allLive(), 'size', now.wallMs)
+    await this.#retireDates(now, false)
+    return this.#mergeAll(now.wallMs, quietMs)
   }
 
   async #mergeAll(nowMs: number, quietMs: number): Promise<number> {

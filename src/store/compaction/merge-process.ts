@@ -4,7 +4,7 @@
 import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
 import { messageOf } from '../../lib/messages.ts'
-import { LAKE_TABLES } from '../duckdb/sql.ts'
+import { lakeTableOf } from '../duckdb/sql.ts'
 import { contentHash } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
 import type { MergeAnswer, MergeAsk } from './merger.ts'
@@ -14,7 +14,7 @@ const KIBIBYTE = 1_024
 
 async function answer({ table: name, ...work }: MergeAsk): Promise<MergeAnswer> {
   try {
-    const table = LAKE_TABLES.find((each) => each.name === name)
+    const table = lakeTableOf(name)
     assert(table !== undefined, 'the table of a merge is one of the lake')
     // What was damaged must not become part of a new file, whose hash would then vouch for it.
     for (const { path, sha256 } of work.files) {

@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { assert } from '../../lib/assert.ts'
+import { messageOf } from '../../lib/messages.ts'
 import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
 import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
@@ -38,11 +39,17 @@ export interface Merger {
 
 const PROGRAM = fileURLToPath(new URL('./merge-process.ts', import.meta.url))
 
-const start = (): ChildProcess =>
-  fork(PROGRAM, [], {
-    execArgv: ['--no-warnings', `--max-old-space-size=${MERGE_HEAP_MB}`],
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  })
+function start(): ChildProcess {
+  try {
+    return fork(PROGRAM, [], {
+      execArgv: ['--no-warnings', `--max-old-space-size=${MERGE_HEAP_MB}`],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+  } catch (error) {
+    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    throw unavailable(`the process that merges files could not be started: ${messageOf(error)}`)
+  }
+}
 
 export function openMerger(): Merger {
   let child: ChildProcess | null = null
@@ -77,8 +84,8 @@ export function openMerger(): Merger {
     if (isClosed) throw unavailable('the store is closing')
     assert(!isBusy, 'one copy is made at a time')
     isBusy = true
-    child ??= start()
     try {
+      child ??= start()
       const answer = await ask(child, question)
       if (!answer.ok) throw unavailable(answer.message)
       return answer

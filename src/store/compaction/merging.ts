@@ -2,17 +2,9 @@
 // file, never leaves a half-written one under a name that counts.
 import { dirname } from 'node:path'
 import { assert } from '../../lib/assert.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
 import { type LakeTable, mayBeReplaced } from '../duckdb/sql.ts'
-import {
-  fileBytes,
-  makeFolder,
-  type Part,
-  publish,
-  removeFile,
-  syncFile,
-  temporaryPath,
-  wholeOrGone,
-} from '../lake/lake-files.ts'
+import { fileBytes, type Part, publish, removeFile, temporaryPath, wholeOrGone } from '../lake/lake-files.ts'
 import type { ListedPart } from '../lake/manifest.ts'
 import type { CrashPoint } from '../process/protocol.ts'
 import type { Merger } from './merger.ts'
@@ -62,7 +54,7 @@ export async function mergeParts(
     throw new Error(`merging ${parts.length} files of ${table.name} made ${rows} rows of ${expected}`)
   }
   reach('merge:copied')
-  await syncFile(target)
+  await syncPath(target)
   await publish(path)
   reach('merge:published')
   return { ...merged, rows, bytes: await fileBytes(path), sha256, peakBytes }

@@ -1,5 +1,6 @@
 // In: tasks. Out: their results, one task after another, in order of arrival. Holds at most `waitingMax` of them; a
-// further one is refused, and so is each that comes after its end. Never runs two at once: a DuckDB connection must not be shared by two queries.
+// further one is refused, and so is each that comes after its end. Never runs two at once: a DuckDB connection must not be
+// shared by two queries.
 
 import { unavailable } from '../errors.ts'
 

@@ -40,7 +40,6 @@ export interface Database {
 
 const FATAL = /FATAL Error|INTERNAL Error|has been invalidated/
 const FULL = /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/
-const DURABLE = /COMMIT succeeded and is durable/
 /** Rows are checked before they are appended: an append that fails is never theirs. */
 const WORLD =
   /^(Failed to append|(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error)/i
@@ -59,9 +58,6 @@ export const isOpenedReadOnly = (error: unknown): boolean =>
 /** True when the disk takes no writes at all. */
 export const isReadOnlyError = (error: unknown): boolean =>
   /Read-only file system|EROFS|read-only mode/.test(messageOf(error))
-
-/** True when a transaction is durable all the same, though DuckDB must be opened anew: only its checkpoint failed. */
-export const isDurableError = (error: unknown): boolean => DURABLE.test(messageOf(error))
 
 /** True when the disk or DuckDB itself failed, rather than the row. */
 export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(error)) || isFatalError(error)

@@ -6,14 +6,14 @@ import { messageOf } from '../../lib/messages.ts'
 import { unavailable } from '../errors.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 
-/** Those at work in this thread. */
+/** Those at work in this process. */
 const working = new Map<Promise<unknown>, DuckDBConnection | null>()
 let isEnding = false
 const INTERRUPT_EVERY_MS = 20
 
 /**
- * Interrupts what is under way, refuses more, and resolves when nothing is left: before a thread ends, as a call of
- * DuckDB's that comes back to a thread which is gone takes the whole process with it.
+ * Interrupts what is under way, refuses more, and resolves when nothing is left: the process is to end, and what is under
+ * way may be long.
  */
 export async function endOwnDatabases(): Promise<void> {
   isEnding = true

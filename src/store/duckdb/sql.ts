@@ -14,6 +14,13 @@ export const LAKE_TABLES: readonly LakeTable[] = ALL_TABLES.filter(
   (table): table is LakeTable => table.lakeDateColumn !== null,
 )
 
+const lakeTables = new Map<string, LakeTable>(LAKE_TABLES.map((table) => [table.name, table]))
+/** The table of that name; undefined where the lake has none. */
+export const lakeTableOf = (name: string): LakeTable | undefined => lakeTables.get(name)
+/** The column that tells when a row was made: when it became durable, or where its table does not tell, its own time. */
+export const madeAtColumn = ({ columns, lakeDateColumn }: LakeTable): string =>
+  columns.some(({ name }) => name === 'known_at') ? 'known_at' : lakeDateColumn
+
 /** Market data waits for the lake in a database in memory, beside the store's file: it delays no commit. */
 export const MARKET_DATABASE = 'market_data'
 /** Where the rows of a table are that no file may hold yet. */

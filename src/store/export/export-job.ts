@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { messageOf } from '../../lib/messages.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
 import type { ExportHead, ExportJob, StoreLog } from '../types.ts'
@@ -12,14 +13,19 @@ const PROGRAM = fileURLToPath(new URL('./export-process.ts', import.meta.url))
 
 /** A new process. What goes wrong in it while it has nothing to do is nobody's loss: its end tells. */
 export function startProcess(): ChildProcess {
-  const child = fork(PROGRAM, [], {
-    execArgv: ['--no-warnings', `--max-old-space-size=${EXPORT_HEAP_MB}`],
-    // Pieces are bytes, which JSON would spell out.
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  })
-  child.on('error', () => {})
-  return child
+  try {
+    const child = fork(PROGRAM, [], {
+      execArgv: ['--no-warnings', `--max-old-space-size=${EXPORT_HEAP_MB}`],
+      // Pieces are bytes, which JSON would spell out.
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    child.on('error', () => {})
+    return child
+  } catch (error) {
+    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    throw unavailable(`the process of an export could not be started: ${messageOf(error)}`)
+  }
 }
 
 export interface JobOptions {

@@ -1,6 +1,6 @@
 // In: exports, one after another. Out: the head and the bytes of each, as messages, never more of them at once than the
-// other side has room for. A process of its own over the lake's files alone, of low priority: no commit waits for it. Never writes anywhere but into the
-// export's own folder.
+// other side has room for. A process of its own over the lake's files alone, of low priority: no commit waits for it. Never
+// writes anywhere but into the export's own folder.
 import { mkdirSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { setPriority } from 'node:os'

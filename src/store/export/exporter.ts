@@ -76,6 +76,9 @@ class Processes {
   }
 
   async #end(child: ChildProcess): Promise<void> {
+    // At once: until it has ended it must not be taken for another export.
+    clearTimeout(this.#idle.get(child))
+    this.#idle.delete(child)
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     child.ref()
     child.kill('SIGKILL')

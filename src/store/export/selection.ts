@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES, type TableName } from '../../schema/tables.ts'
 import { query } from '../duckdb/database.ts'
-import { identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { EXPORT_PLACE_CHARACTERS_MAX } from '../limits.ts'
 
@@ -49,7 +49,7 @@ export function placeOf(sent: string): Place | null {
 }
 
 const lakeTable = (name: TableName): LakeTable => {
-  const table = LAKE_TABLES.find((each) => each.name === name)
+  const table = lakeTableOf(name)
   if (table !== undefined) return table
   throw new StoreError('invalid', `the lake has no table ${name}`)
 }

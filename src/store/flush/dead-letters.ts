@@ -1,17 +1,10 @@
 // In: a file of rows that DuckDB would not take. Out: the file without the rows that are to blame, which lie in a folder of
 // their own from then on, durable and whole. Such a row is a fault of this program: rows are checked before they are
 // committed. Never drops a row, and never lets one keep the others from the lake.
-import {
-  appendFileSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { syncPathNow } from '../../lib/files.ts'
 import { isWorldError } from '../duckdb/database.ts'
 import { deadLetterFolder } from '../paths.ts'
 import type { StagedRows } from './row-splitter.ts'
@@ -56,11 +49,7 @@ function keep(dataDir: string, { table, date }: StagedRows, lines: readonly stri
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${table.name}.${date}.ndjson`)
   appendFileSync(path, `${lines.join('\n')}\n`)
-  for (const each of [path, folder]) {
-    const file = openSync(each, 'r')
-    fsyncSync(file)
-    closeSync(file)
-  }
+  for (const each of [path, folder, dataDir]) syncPathNow(each)
 }
 
 /** Takes out of a staged file what DuckDB will not read. @returns the file as it is then, and how many rows left it. */

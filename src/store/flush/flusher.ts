@@ -7,12 +7,10 @@ import { messageOf } from '../../lib/messages.ts'
 import { type Row, TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
 import { isFatalError, isWorldError } from '../duckdb/database.ts'
-import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import type { Flushed, Lake } from '../lake/lake.ts'
 import type { SeqRange } from '../lake/lake-files.ts'
 import { nextSeq } from '../lake/manifest.ts'
-import { readLog } from '../log/reader.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { Bars } from '../market-data/bars.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
@@ -20,9 +18,10 @@ import { openOutcomesOf } from '../outcomes/outcome-sql.ts'
 import type { Outcomes } from '../outcomes/outcomes.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
-import { applyCommit, type StateOptions, type StoreState } from '../state/state.ts'
+import type { StateOptions, StoreState } from '../state/state.ts'
 import { loadState, saveState, stateFrom } from '../state/state-database.ts'
 import { withoutDeadRows } from './dead-letters.ts'
+import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
 
@@ -39,8 +38,6 @@ export interface FlushOptions extends StateOptions {
 }
 
 type FlushAsk = Requests['flush']['ask']
-
-const tableOf = new Map<string, LakeTable>(LAKE_TABLES.map((table) => [table.name, table]))
 
 export class Flusher {
   readonly #options: FlushOptions
@@ -118,16 +115,7 @@ export class Flusher {
   ): Promise<LogDamage[]> {
     if (throughLsn <= state.lsn) return []
     const { dataDir, logId } = this.#options
-    const options = { folder: logFolder(dataDir), logId, afterLsn: state.lsn, throughLsn }
-    const report = await readLog(options, (commit) => {
-      const { lsn, knownAtMs } = commit
-      const record = { lsn, knownAtMs, rows: commit.rows() }
-      applyCommit(state, record)
-      for (const [name, row] of record.rows) {
-        const table = tableOf.get(name)
-        if (table !== undefined) splitter.add(table, row, knownAtMs)
-      }
-    })
+    const report = await splitCommits({ folder: logFolder(dataDir), logId, throughLsn }, state, splitter)
     // Numbers that were void, or are lost, lie behind too: nobody will ask for them again.
     state.lsn = Math.max(state.lsn, throughLsn)
     return report.damage

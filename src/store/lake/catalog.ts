@@ -4,10 +4,11 @@
 import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { inOwnDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
-import { moveFile, partPath, syncFile, wholeOrGone } from './lake-files.ts'
+import { moveFile, partPath, wholeOrGone } from './lake-files.ts'
 import type { ListedPart, SetAsidePart } from './manifest.ts'
 import { readableFiles, selectFromFiles } from './parquet-sql.ts'
 
@@ -115,11 +116,11 @@ export async function writeCatalog(
   const path = join(options.lakeDir, CATALOG_FILE)
   const temporary = `${path}.tmp`
   await fillCatalog(content, nowMs, temporary, options)
-  await syncFile(temporary)
+  await syncPath(temporary)
   options.reach('catalog:written')
   // A folder in its place would keep every catalog from being put there.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
   await rename(temporary, path)
-  await syncFile(dirname(path))
+  await syncPath(dirname(path))
   options.reach('catalog:swapped')
 }

@@ -3,11 +3,11 @@
 // DuckDB in a damaged file must not be fatal to the store. Never changes a file or a list.
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { firstLineOf, systemCode } from '../../lib/messages.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query } from '../duckdb/database.ts'
 import { inOwnDatabase } from '../duckdb/scratch-database.ts'
-import { LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import { contentHash } from './lake-files.ts'
 import type { ListedPart } from './manifest.ts'
@@ -29,8 +29,8 @@ export interface FaultyPart {
 
 /** What is wrong with the size of a file; null where nothing is. */
 export async function sizeFault(part: ListedPart, path: string): Promise<string | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+  const found = await stat(path).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return null
     throw error
   })
   if (found === null) return 'is listed and not there'
@@ -78,6 +78,12 @@ export async function rowsByFooter(connection: DuckDBConnection, path: string): 
   return (await query<{ rows: number }>(connection, sql))[0].rows
 }
 
+/** The highest schema version that rows of a Parquet file say; null where none says one. @throws when it cannot be read */
+export async function schemaVersionIn(connection: DuckDBConnection, path: string): Promise<number | null> {
+  const sql = `SELECT max(schema_version)::INTEGER AS version FROM ${scanOf(path)}`
+  return (await query<{ version: number | null }>(connection, sql))[0].version
+}
+
 /** A failure that says nothing of the file that is looked at. */
 export const isOfTheLooker = (error: unknown): boolean =>
   /^(INTERRUPT|Out of Memory) Error|Too many open files|EMFILE|ENFILE/i.test(firstLineOf(error))
@@ -89,8 +95,7 @@ async function footerFault(
 ): Promise<string | null> {
   const rows = await rowsByFooter(connection, path)
   if (rows !== part.rows) return `has ${rows} rows, not the ${part.rows} listed`
-  const table = LAKE_TABLES.find(({ name }) => name === part.table)!
-  return schemaFault(connection, table, part.schemaVersion, path)
+  return schemaFault(connection, lakeTableOf(part.table)!, part.schemaVersion, path)
 }
 
 /** What is wrong with a file that is there and has its size. */

@@ -1,17 +1,16 @@
 // In: SQL of rows. Out: those rows as a published, synced file of the lake, with its figures. Never puts it on a list.
 import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { makeFolder, syncPath } from '../../lib/files.ts'
 import { query } from '../duckdb/database.ts'
 import { identifier, type LakeTable, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import type { CrashPoint } from '../process/protocol.ts'
 import {
   contentHash,
   fileBytes,
-  makeFolder,
   type Part,
   publish,
   type SeqRange,
-  syncFile,
   temporaryPath,
   wholeOrGone,
 } from './lake-files.ts'
@@ -64,7 +63,7 @@ export async function writeFile(
   await makeFolder(dirname(path))
   await wholeOrGone(temporary, async () => void (await connection.run(copyToParquet(select, temporary))))
   reach('flush:copied')
-  await syncFile(temporary)
+  await syncPath(temporary)
   reach('flush:synced')
   await publish(path)
   reach('flush:published')

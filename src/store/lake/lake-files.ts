@@ -2,8 +2,10 @@
 // A file is written under a name that no reader's `*.parquet` matches, synced, then renamed, and its folder synced.
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync } from 'node:fs'
-import { link, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { link, lstat, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { makeFolder, syncPath } from '../../lib/files.ts'
+import { systemCode } from '../../lib/messages.ts'
 
 /** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
 export interface SeqRange {
@@ -41,26 +43,6 @@ export const partPath = (part: Part): string =>
 export const utcDate = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
 
 export const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
-
-async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-/** Folders of a table and of a date, durable. */
-export async function makeFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true })
-  if (first === undefined) return
-  for (let folder = path; folder.length >= dirname(first).length; folder = dirname(folder))
-    await syncPath(folder)
-}
-
-/** Makes a finished temporary file durable. */
-export const syncFile = syncPath
 
 /** Gives a synced temporary file its name, durably. Readers see it from here on. */
 export async function publish(path: string): Promise<void> {
@@ -103,9 +85,9 @@ export async function removeFile(path: string): Promise<void> {
   }
 }
 
-function noFolder(error: NodeJS.ErrnoException): string[] {
+function noFolder(error: unknown): string[] {
   // Gone meanwhile, or a file of somebody's that bears a folder's name.
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+  if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return []
   throw error
 }
 

@@ -6,6 +6,7 @@ import { lakeFolder, statePath } from '../paths.ts'
 import { copyDurably, linkOrCopy, syncFolders } from '../snapshot.ts'
 import { loadPosition } from '../state/state-database.ts'
 import type { Lake } from './lake.ts'
+import { allLiveParts } from './manifest.ts'
 
 export interface LakeSnapshot {
   /** The last commit that it has. */
@@ -21,7 +22,7 @@ export async function copyLake(database: Database, lake: Lake, to: string): Prom
     await connection.run('CHECKPOINT')
     const { lsn } = await loadPosition(connection)
     let bytes = await copyDurably(statePath(database.dataDir), statePath(to))
-    const parts = await lake.livePartsOf(connection)
+    const parts = await allLiveParts(connection)
     const folders = new Set([lakeFolder(to), to])
     for (const part of parts) {
       const from = lake.pathOf(part)

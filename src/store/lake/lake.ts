@@ -26,6 +26,8 @@ import { dateOf, rowsByDate, writeFile } from './file-writer.ts'
 import { type Part, partPath, removeFile, type SeqRange } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import {
+  allLiveParts,
+  byTable,
   IS_LIVE,
   insertParts,
   knownPaths,
@@ -74,20 +76,13 @@ interface PendingFile {
 }
 
 /** A file that was set aside, as people are told of it. */
-export const toldOf = ({
-  table,
-  date,
-  reason,
-  rowsLost,
-  setAsideAtMs,
-  ...part
-}: SetAsidePart): SetAsideFile => ({
-  table,
-  date,
-  path: partPath({ table, date, ...part }),
-  reason,
-  rowsLost,
-  sinceMs: setAsideAtMs,
+export const toldOf = (part: SetAsidePart): SetAsideFile => ({
+  table: part.table,
+  date: part.date,
+  path: partPath(part),
+  reason: part.reason,
+  rowsLost: part.rowsLost,
+  sinceMs: part.setAsideAtMs,
 })
 
 /** Does work for every table, though it fails for some: one table is no reason to let the others fall behind. */
@@ -158,7 +153,7 @@ export class Lake {
     try {
       await this.#putCatalog(connection, nowMs, reach)
     } catch (error) {
-      const parts = isFullError(error) ? [] : await everyLivePart(connection)
+      const parts = isFullError(error) ? [] : await allLiveParts(connection)
       if ((await this.files.check(connection, parts, 'end', nowMs)) === 0) throw error
       await this.#putCatalog(connection, nowMs, reach)
     }
@@ -205,12 +200,10 @@ export class Lake {
     })
   }
 
-  async allLive(): Promise<ListedPart[]> {
-    return this.database.maintenance.run(everyLivePart)
+  /** Every live file, for who does not have the connection. */
+  allLive(): Promise<ListedPart[]> {
+    return this.database.maintenance.run(allLiveParts)
   }
-
-  /** The same, for who has the connection. */
-  readonly livePartsOf = everyLivePart
 
   /** @param waiting rows of a table that wait in this process, where the database does not have them */
   async status(waiting: Partial<Record<TableName, number>>): Promise<LakeTableStatus[]> {
@@ -241,13 +234,13 @@ export class Lake {
   }
 
   async #putCatalog(connection: DuckDBConnection, nowMs: number, reach: LakeOptions['reach']): Promise<void> {
-    const parts = await everyLivePart(connection)
-    const tables = LAKE_TABLES.map((table) => ({
-      table,
-      parts: parts.filter((part) => part.table === table.name),
-    }))
+    const parts = await allLiveParts(connection)
     const setAside = await setAsideParts(connection)
-    await writeCatalog({ tables, setAside }, nowMs, { lakeDir: this.lakeDir, pathOf: this.pathOf, reach })
+    await writeCatalog({ tables: byTable(parts), setAside }, nowMs, {
+      lakeDir: this.lakeDir,
+      pathOf: this.pathOf,
+      reach,
+    })
     this.#isCatalogStale = false
     await this.files.moveAway()
     this.tell({ setAside: setAside.filter(({ settledAtMs }) => settledAtMs === null).map(toldOf) })
@@ -299,10 +292,10 @@ export class Lake {
   /** What one of them fails to write is no reason to leave the others lying: nothing lists them. */
   async #writeFiles(connection: DuckDBConnection, pending: readonly PendingFile[]): Promise<NewPart[]> {
     const written: NewPart[] = []
+    const options = { pathOf: this.pathOf, reach: this.#options.reach }
     try {
       for (const { part, rows, table, select } of pending) {
         const sorted = `${select} ORDER BY ${lakeOrder(table)}`
-        const options = { pathOf: this.pathOf, reach: this.#options.reach }
         written.push(await writeFile(connection, part, { rows, select: sorted }, options))
       }
       return written
@@ -311,12 +304,6 @@ export class Lake {
       throw error
     }
   }
-}
-
-async function everyLivePart(connection: DuckDBConnection): Promise<ListedPart[]> {
-  const parts: ListedPart[] = []
-  for (const table of LAKE_TABLES) parts.push(...(await liveParts(connection, table.name)))
-  return parts
 }
 
 /** Files of a batch's staged rows. Those of market data count table by table, those of the log by its commits. */

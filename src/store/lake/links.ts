@@ -5,12 +5,13 @@
 // stay visible until they are removed. Never decides what is live.
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../lib/files.ts'
+import { systemCode } from '../../lib/messages.ts'
 import {
   fileBytes,
   type LakeListing,
   linkFile,
   listTable,
-  makeFolder,
   type Part,
   partPath,
   removeFile,
@@ -46,7 +47,7 @@ async function canLink(root: string): Promise<boolean> {
     await linkFile(probe, `${probe}.link`)
     return true
   } catch (error) {
-    if (NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) return false
+    if (NO_LINKS.has(systemCode(error))) return false
     // A disk that is full says nothing about links; that there are files here does.
     return (await readdir(root).catch(() => [])).some((name) => !name.startsWith('probe'))
   } finally {

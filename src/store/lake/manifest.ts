@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query, transaction } from '../duckdb/database.ts'
-import { literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
+import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { type Part, partPath } from './lake-files.ts'
 
 /** A whole file, on the list. */
@@ -38,7 +38,7 @@ const SET_ASIDE_COLUMNS = `${COLUMNS}, set_aside_reason AS reason, epoch_ms(set_
 export const IS_LIVE = 'replaced_at IS NULL AND set_aside_at IS NULL'
 
 /** The last row number of each file that is or was on the list, as far as others do not go beyond it. */
-export const EVER_LISTED = `SELECT table_name, seq_last FROM ${MANIFEST}
+const EVER_LISTED = `SELECT table_name, seq_last FROM ${MANIFEST}
   UNION ALL SELECT table_name, seq_last FROM ${REMOVALS}`
 
 /** Files that make up a table, oldest rows first. */
@@ -49,6 +49,21 @@ export const liveParts = (connection: DuckDBConnection, table: string): Promise<
      ORDER BY dt, seq_first, seq_last`,
     { table },
   )
+
+/** The same of every table of the lake. */
+export async function allLiveParts(connection: DuckDBConnection): Promise<ListedPart[]> {
+  const parts: ListedPart[] = []
+  for (const table of LAKE_TABLES) parts.push(...(await liveParts(connection, table.name)))
+  return parts
+}
+
+/** Files by their table: every table of the lake, those without a file included. */
+export function byTable<Listed extends Part>(
+  parts: readonly Listed[],
+): { table: LakeTable; parts: Listed[] }[] {
+  const ofName = Map.groupBy(parts, ({ table }) => table)
+  return LAKE_TABLES.map((table) => ({ table, parts: ofName.get(table.name) ?? [] }))
+}
 
 /** Files that no longer count, and stay for readers who have begun. */
 export const replacedParts = (
@@ -74,16 +89,11 @@ export async function knownPaths(connection: DuckDBConnection, table: string): P
   return new Set((await query<{ path: string }>(connection, sql, { table })).map(({ path }) => path))
 }
 
-/** The first row of each table that no file holds yet: everything before it is in the lake. Of a table not named: 1. */
-export async function nextSeqs(connection: DuckDBConnection): Promise<Map<string, number>> {
-  const sql = `SELECT table_name AS name, max(seq_last)::DOUBLE AS last FROM (${EVER_LISTED}) GROUP BY 1`
-  const found = await query<{ name: string; last: number }>(connection, sql)
-  return new Map(found.map(({ name, last }) => [name, last + 1]))
+/** The first row of a table that no file holds yet: everything before it is in the lake. */
+export async function nextSeq(connection: DuckDBConnection, table: string): Promise<number> {
+  const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM (${EVER_LISTED}) WHERE table_name = $table`
+  return (await query<{ last: number }>(connection, sql, { table }))[0].last + 1
 }
-
-/** The same of one table. */
-export const nextSeq = async (connection: DuckDBConnection, table: string): Promise<number> =>
-  (await nextSeqs(connection)).get(table) ?? 1
 
 /** Without a schema version it has today's. */
 export type NewPart = Omit<ListedPart, 'schemaVersion' | 'writtenAtMs'> & { schemaVersion?: number }
@@ -107,7 +117,9 @@ export async function insertParts(
   await connection.run(`INSERT INTO ${MANIFEST} (${COLUMN_NAMES}) VALUES ${rows}`)
 }
 
-const pathsOf = (parts: readonly Part[]): string => parts.map((part) => literal(partPath(part))).join(', ')
+/** SQL of the paths of files, as the list has them. */
+export const pathsOf = (parts: readonly Part[]): string =>
+  parts.map((part) => literal(partPath(part))).join(', ')
 
 /** Takes files off the list, for readers who have begun to keep until the grace is over. */
 export const retire = (connection: DuckDBConnection, parts: readonly Part[], nowMs: number) =>
@@ -154,7 +166,8 @@ export const setPresent = (
     if (replaced.length > 0) await retire(connection, replaced, nowMs)
     await connection.run(
       `UPDATE ${MANIFEST} SET row_count = ${part.rows}, byte_count = ${part.bytes}, sha256 = ${textOrNull(part.sha256)},
-         schema_version = ${part.schemaVersion ?? LAKE_SCHEMA_VERSION}, set_aside_at = NULL, set_aside_reason = NULL, rows_lost = NULL, settled_at = NULL
+         schema_version = ${part.schemaVersion ?? LAKE_SCHEMA_VERSION}, set_aside_at = NULL, set_aside_reason = NULL,
+         rows_lost = NULL, settled_at = NULL
        WHERE path = ${literal(partPath(part))}`,
     )
   })

@@ -1,7 +1,7 @@
 // In: tables and paths of their Parquet files, of this schema or an older one. Out: SQL that reads them as one relation of
 // today's columns, in their order and types, NULL where a file is older than a column; and SQL that writes one. Never runs it.
 import { type Column, LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
+import { identifier, type LakeTable, lakeColumns, literal } from '../duckdb/sql.ts'
 import { LAKE_ROW_GROUP_ROWS } from '../limits.ts'
 
 /** A file as its readers need it. */
@@ -18,7 +18,6 @@ export const readableFiles = <Listed extends Pick<ReadableFile, 'schemaVersion'>
 ): ReadableFile[] => parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
 
 const nullOf = (column: Column): string => `NULL::${column.type} AS ${identifier(column.name)}`
-const names = (table: LakeTable): string => table.columns.map(({ name }) => identifier(name)).join(', ')
 
 /** A relation with the table's columns and no row. */
 const emptyRelation = (table: LakeTable): string =>
@@ -47,7 +46,7 @@ export function selectEveryRow(table: LakeTable, files: readonly ReadableFile[])
   const options = `hive_partitioning=false${isOlder ? ', union_by_name=true' : ''}`
   const scan = `read_parquet([${paths}], ${options})`
   const source = isOlder ? `(SELECT * FROM ${scan} UNION ALL BY NAME ${emptyRelation(table)})` : scan
-  return `SELECT ${names(table)} FROM ${source}`
+  return `SELECT ${lakeColumns(table)} FROM ${source}`
 }
 
 export interface ParquetShape {

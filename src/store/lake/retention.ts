@@ -6,8 +6,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../../schema/tables.ts'
 import { query, transaction } from '../duckdb/database.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
-import { partPath, utcDate } from './lake-files.ts'
-import { type ListedPart, liveParts, retire, setAsideParts } from './manifest.ts'
+import { utcDate } from './lake-files.ts'
+import { type ListedPart, liveParts, pathsOf, retire, setAsideParts } from './manifest.ts'
 
 const DAY_MS = 86_400_000
 
@@ -35,9 +35,12 @@ export async function overdueParts(
   return parts
 }
 
-const noteRemovals = (connection: DuckDBConnection, paths: string, nowMs: number) =>
-  connection.run(`INSERT INTO ${REMOVALS} SELECT table_name, dt, sum(coalesce(rows_lost, row_count)), max(seq_last), epoch_ms(${nowMs})
-    FROM ${MANIFEST} WHERE path IN (${paths}) GROUP BY ALL`)
+const noteRemovals = (connection: DuckDBConnection, parts: readonly ListedPart[], nowMs: number) =>
+  connection.run(
+    `INSERT INTO ${REMOVALS}
+     SELECT table_name, dt, sum(coalesce(rows_lost, row_count)), max(seq_last), epoch_ms(${nowMs})
+     FROM ${MANIFEST} WHERE path IN (${pathsOf(parts)}) GROUP BY ALL`,
+  )
 
 /** Takes files of overdue dates off the list. */
 export async function retireParts(
@@ -45,9 +48,8 @@ export async function retireParts(
   parts: readonly ListedPart[],
   nowMs: number,
 ): Promise<void> {
-  const paths = parts.map((part) => literal(partPath(part))).join(', ')
   await transaction(connection, async () => {
-    await noteRemovals(connection, paths, nowMs)
+    await noteRemovals(connection, parts, nowMs)
     await retire(connection, parts, nowMs)
   })
 }

@@ -1,5 +1,6 @@
 // In: files of the lake's list that may be gone or damaged. Out: those that are, set aside: off the live files and out of
-// sight of readers, with the reason. A file that is whole again comes back. Never deletes what it sets aside, and never lets one bad file keep the others from being read or written.
+// sight of readers, with the reason. A file that is whole again comes back. Never deletes what it sets aside, and never lets
+// one bad file keep the others from being read or written.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'

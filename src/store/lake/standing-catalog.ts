@@ -6,17 +6,16 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'
-import { query } from '../duckdb/database.ts'
 import { lockHolder, openWhenFree } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { holderOf } from '../folder-lock.ts'
 import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { type CataloguedPart, cataloguedLosses, cataloguedParts } from './catalog-list.ts'
-import { rowsByFooter } from './file-check.ts'
+import { rowsByFooter, schemaVersionIn } from './file-check.ts'
 import { lookAtTable, type Part, partPath } from './lake-files.ts'
 import { type LinksView, viewLinks } from './links.ts'
-import type { ListedPart, SetAsidePart } from './manifest.ts'
+import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
 
 /** A catalog's files as they lie in a folder. */
 export interface StandingFiles {
@@ -42,11 +41,6 @@ const asMissing = (part: ListedPart): SetAsidePart => ({
   setAsideAtMs: part.writtenAtMs,
   rowsLost: part.rows,
   settledAtMs: null,
-})
-
-const contentOf = (parts: readonly ListedPart[], setAside: readonly SetAsidePart[]): CatalogContent => ({
-  tables: LAKE_TABLES.map((table) => ({ table, parts: parts.filter((part) => part.table === table.name) })),
-  setAside,
 })
 
 /** What a catalog says of losses, in the words of the list. */
@@ -81,7 +75,7 @@ export async function standingFiles(
   }
   const losses = [...(await knownLosses(connection, catalog)), ...missing.map(asMissing)]
   return {
-    content: contentOf(there, losses),
+    content: { tables: byTable(there), setAside: losses },
     pathOf: (part) => places.get(partPath(part))!,
     missing,
     isRight,
@@ -93,20 +87,15 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
   try {
     const { size: bytes, mtimeMs } = await stat(path)
     const rows = await rowsByFooter(connection, path)
-    const scan = `read_parquet(${literal(path)}, hive_partitioning=false)`
-    const [{ version }] = await query<{ version: number | null }>(
-      connection,
-      `SELECT max(schema_version)::INTEGER AS version FROM ${scan}`,
-    )
-    const writtenAtMs = Math.floor(mtimeMs)
-    return { ...part, rows, bytes, sha256: null, schemaVersion: version ?? 1, writtenAtMs }
+    const schemaVersion = (await schemaVersionIn(connection, path)) ?? 1
+    return { ...part, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
   } catch {
     return null
   }
 }
 
 /** The files that lie below `lakeDir`, without a catalog to ask. */
-export async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
+async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
   const links = await viewLinks(lakeDir)
   const pathOf = (part: Part): string =>
     existsSync(links.pathOf(part)) ? links.pathOf(part) : links.linkedAt(part)
@@ -120,7 +109,8 @@ export async function lyingFiles(connection: DuckDBConnection, lakeDir: string):
       else there.push(found)
     }
   }
-  return { content: contentOf(there, missing.map(asMissing)), pathOf, missing, isRight: false }
+  const content = { tables: byTable(there), setAside: missing.map(asMissing) }
+  return { content, pathOf, missing, isRight: false }
 }
 
 /** The files of the lake below `lakeDir`: by its catalog, or where that is gone or spoilt by its folders. */

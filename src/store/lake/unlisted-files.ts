@@ -2,12 +2,11 @@
 // removed where their rows are elsewhere, else kept beside the lake. Never deletes a row that is nowhere else.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/database.ts'
 import { inOwnDatabase } from '../duckdb/scratch-database.ts'
-import { type LakeTable, literal } from '../duckdb/sql.ts'
+import type { LakeTable } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import type { LogLine } from '../process/protocol.ts'
-import { findFaults, rowsByFooter } from './file-check.ts'
+import { findFaults, rowsByFooter, schemaVersionIn } from './file-check.ts'
 import { measured } from './file-writer.ts'
 import { contains, moveFile, overlaps, type Part, partPath, removeFile } from './lake-files.ts'
 import type { Links } from './links.ts'
@@ -27,12 +26,6 @@ export interface UnlistedOptions {
 }
 
 const FILE_CHECK = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
-
-const schemaVersionOf = (path: string): Promise<number> =>
-  inOwnDatabase(':memory:', FILE_CHECK, async (connection) => {
-    const sql = `SELECT max(schema_version)::INTEGER AS version FROM read_parquet(${literal(path)}, hive_partitioning=false)`
-    return (await query<{ version: number }>(connection, sql))[0].version
-  })
 
 /** Rows of a file; null when it is no whole Parquet file. */
 const rowsIn = (path: string): Promise<number | null> =>
@@ -65,7 +58,8 @@ async function whole(part: Part, links: Links): Promise<NewPart | null> {
   const found = await measured(part, rows, path)
   const listed: ListedPart = { ...found, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
   if ((await findFaults([listed], links.pathOf, 'content')).length > 0) return null
-  const schemaVersion = await schemaVersionOf(path)
+  const schemaVersion =
+    (await inOwnDatabase(':memory:', FILE_CHECK, (connection) => schemaVersionIn(connection, path))) ?? 1
   // Files written before a version was released may lack what came to it until then: they are read as those of an older one.
   const asSaid = await findFaults([{ ...listed, schemaVersion }], links.pathOf, 'end')
   return { ...found, schemaVersion: asSaid.length === 0 ? schemaVersion : 1 }

@@ -1,7 +1,7 @@
 // In: paths and bytes. Out: the few operations that the log does on a disk, asynchronous, and so small that a test can
 // stand a simulated disk in their place. Never retries and never hides an error.
-import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
+import { makeFolder, syncPath } from '../../lib/files.ts'
 
 export interface DiskFile {
   /** Writes behind what was written so far. Answers how many bytes were taken: fewer where the disk is full. */
@@ -62,21 +62,6 @@ class NodeFile implements DiskFile {
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-async function makeFolder(folder: string): Promise<void> {
-  const topmost = await mkdir(folder, { recursive: true })
-  if (topmost === undefined) return
-  for (let made = folder; made.length >= topmost.length; made = dirname(made)) await syncFolder(dirname(made))
-}
-
 /** The file system of this machine. */
 export const nodeDisk: Disk = {
   makeFolder,
@@ -85,5 +70,5 @@ export const nodeDisk: Disk = {
   open: async (path) => new NodeFile(await open(path, 'r')),
   rename,
   unlink,
-  syncFolder,
+  syncFolder: syncPath,
 }

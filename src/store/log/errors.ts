@@ -1,4 +1,5 @@
 // In: why the log refuses. Out: one typed error, which says whether the rows may be stored all the same. Knows no HTTP.
+import { systemCode } from '../../lib/messages.ts'
 
 export type LogErrorCode =
   /** One commit is larger than a record may be. */
@@ -31,9 +32,6 @@ export class LogError extends Error {
     this.mayBeStored = options.mayBeStored ?? false
   }
 }
-
-/** The code of an error of the file system; empty where it has none. */
-export const systemCode = (error: unknown): string => (error as NodeJS.ErrnoException | null)?.code ?? ''
 
 /** What a failed operation of the disk is called. */
 export const codeOfFailure = (error: unknown): LogErrorCode =>

@@ -1,9 +1,9 @@
 // In: groups of commits, one at a time. Out: each durable and acknowledged, or refused; and the list of segments. Knows what
 // a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
 import { join } from 'node:path'
-import { messageOf } from '../../lib/messages.ts'
+import { messageOf, systemCode } from '../../lib/messages.ts'
 import { type Disk, nodeDisk } from './disk.ts'
-import { codeOfFailure, LogError, systemCode } from './errors.ts'
+import { codeOfFailure, LogError } from './errors.ts'
 import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './format.ts'
 import { Group } from './group.ts'
 import { DURATIONS_KEPT, LINE_EVERY_MS, OPERATION_TIMEOUT_MS, SEGMENT_BYTES } from './limits.ts'
@@ -77,19 +77,22 @@ export class LogWriter {
     return this.#ended.map((segment) => ({ ...segment }))
   }
 
+  /** Of the segments on the disk. Asked at each append: adds up and makes nothing. */
+  get unflushedBytes(): number {
+    let bytes = this.#current?.bytes ?? 0
+    for (const segment of this.#ended) bytes += segment.bytes
+    for (const segment of this.#broken) bytes += segment.bytes
+    return bytes
+  }
+
   /** Segments on the disk, with their commits and bytes. */
   get size(): { segments: number; unflushedCommits: number; unflushedBytes: number } {
-    const size = { segments: 0, unflushedCommits: 0, unflushedBytes: 0 }
-    for (const { commits, bytes } of [
-      ...this.#ended,
-      ...this.#broken,
-      ...(this.#current ? [this.#current] : []),
-    ]) {
-      size.segments++
-      size.unflushedCommits += commits
-      size.unflushedBytes += bytes
+    const segments = [...this.#ended, ...this.#broken, ...(this.#current ? [this.#current] : [])]
+    return {
+      segments: segments.length,
+      unflushedCommits: segments.reduce((sum, { commits }) => sum + commits, 0),
+      unflushedBytes: this.unflushedBytes,
     }
-    return size
   }
 
   /** Writes them and answers them. Never rejects. */

@@ -139,7 +139,8 @@ class DurableLog implements types.CommitLog {
     if (this.#closing !== null) return closed()
     if (this.#writer.isOverdue) return hanging()
     if (!this.#writer.isSettled) return unsettled()
-    if (mayWrite?.() === false) return new LogError('no_space', 'there is no room to write')
+    if (mayWrite?.(this.#writer.unflushedBytes) === false)
+      return new LogError('no_space', 'there is no room to write')
     return this.#waiting.refusal(bytes)
   }
 

@@ -124,8 +124,8 @@ export interface LogOptions {
   log: StoreLog
   /** The last commit that is kept elsewhere. New numbers are higher, though the log be empty. */
   flushed: { lsn: number; knownAtMs: number }
-  /** Whether there is room to write. Asked at each append, so it answers from memory. */
-  mayWrite?: () => boolean
+  /** Whether there is room to write beside the bytes that the log holds. Asked at each append, so it answers from memory. */
+  mayWrite?: (unflushedBytes: number) => boolean
   timeoutMs?: number
   segmentBytes?: number
   recordBytesMax?: number

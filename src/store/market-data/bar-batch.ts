@@ -1,12 +1,11 @@
 // In: closed bars, one by one. Out: batches of them as columns-to-be: mints beside one array of numbers, cheap to hand to
-// another thread. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
+// another process. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
 import { TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../limits.ts'
 
 /** The numbers of one bar, in the order in which they lie in a batch. `tf` is the timeframe's place among TIMEFRAMES. */
 export const BAR_NUMBERS = [
   'tf',
-
   't',
   'o',
   'h',
@@ -55,14 +54,14 @@ const newBatch = (): BarBatch => ({
 export class BarBuffer {
   /** Bars that found no room. */
   dropped = 0
-  /** Bars that the worker does not have yet. */
+  /** Bars that the lake process does not have yet. */
   waiting = 0
   /** Oldest first; only the last one has room. */
   #batches: BarBatch[] = []
-  /** What the worker has and no file does: a worker that ends loses it. */
+  /** What the lake process has and no file does: one that ends loses it. */
   #sent: BarBatch[] = []
   #sentBars = 0
-  /** Bars that were sent to this worker and are in a file by now. */
+  /** Bars that were sent to this process and are in a file by now. */
   #confirmedBars = 0
 
   add(bar: ClosedBar): void {
@@ -109,7 +108,7 @@ export class BarBuffer {
     }
   }
 
-  /** The worker that had them has ended. */
+  /** The process that had them has ended. */
   sendAgain(): void {
     if (this.#sent.length > 0) this.giveBack(...this.#sent)
     this.waiting += this.#sentBars

@@ -1,5 +1,5 @@
-// In: closed bars, as the market closes them. Out: batches of them sent to the worker, one at a time. The one who adds a
-// bar never waits: what the worker cannot take stays here up to a bound, then bars are dropped, counted and told of.
+// In: closed bars, as the market closes them. Out: batches of them sent to the lake process, one at a time. The one who
+// adds a bar never waits: what the process cannot take stays here up to a bound, then bars are dropped, counted and told of.
 
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
 import { repeating } from '../repeating.ts'
@@ -16,26 +16,27 @@ export interface BarOutbox extends BarSink {
 }
 
 export interface BarOutboxOptions {
-  /** Hands a batch to the worker, with the market's word on how far it is complete. Not taken: no room just now. */
+  /** Hands a batch to the lake process, with the market's word on how far it is complete. Not taken: no room just now. */
   send(delivery: BarDelivery): Promise<BarReceipt>
-  /** Counts the workers there have been. */
-  workers(): number
+  /** Counts the lake processes there have been. */
+  starts(): number
   log: StoreLog
 }
 
-export function openBarOutbox({ send, workers, log }: BarOutboxOptions): BarOutbox {
+export function openBarOutbox({ send, starts, log }: BarOutboxOptions): BarOutbox {
   const buffer = new BarBuffer()
   let completeToMs = 0
   let sentToMs = 0
   let droppedTold = 0
   let turnsUntold = 0
   let isFailing = false
-  let worker = workers()
+  /** The lake process that has what was sent. */
+  let start = starts()
   let sending: Promise<void> | null = null
 
   /** Sends all that waits now. What is added meanwhile comes with the next turn. */
   async function sendAll(): Promise<void> {
-    if (worker !== workers()) startAnew()
+    if (start !== starts()) startAnew()
     const toMs = completeToMs
     let left = buffer.waiting
     while (left > 0 || toMs > sentToMs) {
@@ -49,9 +50,9 @@ export function openBarOutbox({ send, workers, log }: BarOutboxOptions): BarOutb
     }
   }
 
-  /** A new worker has none of the bars that the old one did not bring to the lake. */
+  /** A new process has none of the bars that the old one did not bring to the lake. */
   function startAnew(): void {
-    worker = workers()
+    start = starts()
     sentToMs = 0
     buffer.sendAgain()
   }

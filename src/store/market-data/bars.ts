@@ -12,7 +12,7 @@ import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { appending, type Database, query } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { createTable, identifier, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { createTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import { liveParts, nextSeq } from '../lake/manifest.ts'
 import { type ReadableFile, selectEveryRow } from '../lake/parquet-sql.ts'
 import type { SetAside } from '../lake/set-aside.ts'
@@ -21,18 +21,18 @@ import type { Provenance } from '../types.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
 import { BarMarks } from './bar-marks.ts'
 
-/** Bars as the worker is handed them. */
+/** Bars as the lake process is handed them. */
 export interface BarDelivery {
   batch: BarBatch
   /** All bars that ended by this market time have been delivered, with this. */
   completeToMs: number
 }
 
-/** What the worker says to that. */
+/** What it says to that. */
 export interface BarReceipt {
   /** False: there is no room for them now. */
   taken: boolean
-  /** Bars delivered to this worker that are in files. */
+  /** Bars delivered to this process that are in files. */
   inLakeBars: number
 }
 
@@ -222,7 +222,6 @@ export async function openBars(
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await append(connection, batches)
-      const names = TABLE.columns.map(({ name }) => identifier(name)).join(', ')
       const cells = TABLE.columns.map((column) => cellSql(column, nowMs, provenance)).join(', ')
       const dates = await doubtfulDates(connection)
       await files.read(connection, {
@@ -231,7 +230,7 @@ export async function openBars(
         wanted: ({ date }) => dates.has(date),
         work: (parts) =>
           connection.run(
-            `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${names})
+            `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
              SELECT ${next - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
              WHERE ${isMissing(parts)}`,
           ),

@@ -1,6 +1,7 @@
 // In: versions of token profiles. Out: each handed to the lake process, again where that ended before the version was in a
 // file. Holds at most PROFILES_UNCONFIRMED_MAX of them; more are refused. A server that is killed loses those of one flush
 // interval; its next run says them again, since they are compared with nothing then.
+import pLimit from 'p-limit'
 import type { Row } from '../../schema/tables.ts'
 import { unavailable } from '../errors.ts'
 import { PROFILES_TIMEOUT_MS, PROFILES_UNCONFIRMED_MAX } from '../limits.ts'
@@ -16,24 +17,30 @@ export class ProfileOutbox {
   /** Rows that were handed to that process and are in files. */
   #confirmed = 0
   #starts = 0
+  /** One at a time: a flush and the market would each hand over what a process that ended took with it. */
+  readonly #turns = pLimit(1)
 
   constructor(client: LakeClient) {
     this.#client = client
   }
 
-  get waiting(): number {
-    return this.#unconfirmed.length
+  /** Resolves when the lake process has the rows. Rejects with `unavailable`: they are to be written again then. */
+  write(rows: readonly Row[]): Promise<void> {
+    return this.#turns(() => this.#write(rows))
   }
 
-  /** Resolves when the lake process has the rows. Rejects with `unavailable`; nothing was taken then. */
-  async write(rows: readonly Row[]): Promise<void> {
+  /** Hands over what a process that ended took with it. */
+  async deliver(): Promise<void> {
+    if (this.#unconfirmed.length > 0) await this.write([])
+  }
+
+  async #write(rows: readonly Row[]): Promise<void> {
     this.#startAnew()
     if (this.#unconfirmed.length + rows.length > PROFILES_UNCONFIRMED_MAX)
       throw unavailable('too many token profiles wait for the lake')
     // Checked as every row is: one that fits no table must not reach the lake.
     const checked = rows.map((row) => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json) as Row)
     const again = this.#unconfirmed.slice(this.#delivered)
-    const starts = this.#starts
     const { taken, inLake } = await this.#client.ask(
       'tokens',
       { rows: [...again, ...checked] },
@@ -41,14 +48,8 @@ export class ProfileOutbox {
     )
     if (!taken) throw unavailable('the lake process has no room for token profiles')
     this.#unconfirmed.push(...checked)
-    if (starts !== this.#starts) return
     this.#delivered = this.#unconfirmed.length
     this.#confirm(inLake)
-  }
-
-  /** Hands over what a process that ended took with it. */
-  async deliver(): Promise<void> {
-    if (this.#unconfirmed.length > 0) await this.write([])
   }
 
   #startAnew(): void {

@@ -8,7 +8,7 @@ import {
   LAKE_SCHEMA_VERSION,
   TABLES,
 } from '../../schema/tables.ts'
-import { identifier, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
+import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 
 const MINUTE_MS = 60_000
@@ -164,9 +164,8 @@ function cellSql({ name, type }: Column, horizon: Horizon, nowMs: number): strin
 /** Makes a row of each staged label, numbered on from `lastSeq`, and moves its submission on to the next horizon. */
 export function recordLabels(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
   const columns: readonly Column[] = TABLES.outcomes.columns
-  const names = columns.map(({ name }) => identifier(name)).join(', ')
   const cells = columns.map((column) => cellSql(column, horizon, nowMs)).join(', ')
-  const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${names})
+  const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${lakeColumns(TABLES.outcomes)})
     SELECT ${lastSeq} + row_number() OVER (ORDER BY ${ROW_SEQ}), ${cells}
     FROM outcomes_open JOIN ${STAGED} ON ${ROW_SEQ} = seq`
   if (horizon === LAST)

@@ -124,15 +124,18 @@ export function openOutcomes(database: Database, { files, spillDir, reach }: Out
       async work(parts) {
         const lost = await lostDates(connection)
         const isUnknown = (each: Due): boolean => {
+          if (lost.length === 0) return false
           const [from, to] = datesAround(horizon, [each])
           return lost.some((date) => from <= date && date <= to)
         }
-        const known = due.filter((each) => !isUnknown(each))
+        const { known = [], unknown = [] } = Object.groupBy(due, (each) =>
+          isUnknown(each) ? 'unknown' : 'known',
+        )
         const labels =
           known.length === 0
             ? []
             : await compute(horizon, known, selectEveryRow(TABLES.bars, parts), spillDir)
-        return [...labels, ...due.filter(isUnknown).map(unknownLabel)]
+        return [...labels, ...unknown.map(unknownLabel)]
       },
     })
   }

@@ -23,6 +23,8 @@ export class LakeClient {
   readonly #options: LakeClientOptions
   readonly #settings: LakeProcessOptions
   #process: LakeProcess | null = null
+  /** The one that has not opened the lake yet. */
+  #starting: LakeProcess | null = null
   #starts = 0
   #isClosing = false
   #restarting: NodeJS.Timeout | null = null
@@ -74,6 +76,7 @@ export class LakeClient {
         onExit: () => this.#onExit(started),
       },
     )
+    this.#starting = started
     try {
       const { saved } = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
       this.#process = started
@@ -85,6 +88,8 @@ export class LakeClient {
       this.#lastFailure = messageOf(error)
       await started.end(0)
       throw error
+    } finally {
+      this.#starting = null
     }
   }
 
@@ -120,12 +125,14 @@ export class LakeClient {
     this.#isClosing = true
     for (const done of this.#waiting) done()
     if (this.#restarting !== null) clearTimeout(this.#restarting)
+    // The folder may be another process's from here on.
+    await this.#starting?.end(0)
     const last = this.#process
     this.#process = null
     if (last === null) return
     if (!inOrder) return last.end(0)
     try {
-      await last.request('close', { nowMs: this.#options.now() }, CLOSE_TIMEOUT_MS)
+      await last.request('close', {}, CLOSE_TIMEOUT_MS)
       await last.end(LAKE_PROCESS_END_MS)
     } catch (error) {
       this.#options.log.error(
@@ -177,6 +184,7 @@ export class LakeClient {
       }
       this.#options.log.info({}, 'the lake process is at work again')
     } catch (error) {
+      if (this.#isClosing) return
       if (this.#failedStarts++ === 0)
         this.#options.log.error(
           { error: String(error) },

@@ -22,6 +22,7 @@ import { StoreError } from '../errors.ts'
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
+import { allLiveParts } from '../lake/manifest.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
 import { type Bars, openBars } from '../market-data/bars.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
@@ -217,7 +218,7 @@ function barOlderVersions(dataDir: string): void {
 async function rebuild(database: Database, lake: Lake, nowMs: number): Promise<void> {
   await database.maintenance.run(async (connection) => {
     const state = await rebuiltState(connection, lake, options)
-    const isLost = (await lake.livePartsOf(connection)).length > 0
+    const isLost = (await allLiveParts(connection)).length > 0
     await transaction(connection, async () => {
       await saveState(connection, state, flushFolder(options.dataDir))
       if (isLost) {

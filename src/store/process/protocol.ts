@@ -49,7 +49,7 @@ export interface LakeProcessOptions extends StateOptions {
   /** How long a replaced file stays for readers who have begun, ms. */
   lakeGraceMs: number
   retainDays: RetainedDays
-  /** Files are merged and exported only while more of the disk is free, MB; 0: until it is full. */
+  /** Files are merged only while more of the disk is free, MB; 0: until it is full. */
   diskReserveMb: number
   /** What every row says of where its data came from. */
   provenance: Provenance | null
@@ -83,13 +83,13 @@ export interface Requests {
   /** Merges small files, and removes those replaced long enough ago. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }
-  /** See the store's functions of the same names. */
-  /** `settles`: what is lost is taken for settled. */
+  /** Looks through every file; see the store's functions. `settles`: what is lost is taken for settled. */
   repair: { ask: { nowMs: number; settles: boolean }; answer: LakeRepair }
+  /** Dates that are over their time leave the lake, since the operator says that the clock is right. */
   retire: { ask: { now: Instant }; answer: { files: number } }
   /** Copies the lake and its state to a data folder. */
   snapshot: { ask: { to: string }; answer: LakeSnapshot }
-  close: { ask: { nowMs: number }; answer: null }
+  close: { ask: Record<string, never>; answer: null }
 }
 
 export type RequestKind = keyof Requests

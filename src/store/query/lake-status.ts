@@ -1,6 +1,6 @@
 // In: a reader of the lake. Out: how much each table has, and how fresh it is, by the catalog. Never asks the server.
 import { query } from '../duckdb/database.ts'
-import { identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, type LakeTable, literal, madeAtColumn } from '../duckdb/sql.ts'
 import type { LakeReader } from './lake-reader.ts'
 
 export interface TableFigures {
@@ -17,10 +17,6 @@ export interface LakeFigures {
   tables: TableFigures[]
 }
 
-/** The column that tells when a row was made. */
-const timeOf = ({ columns, lakeDateColumn }: LakeTable): string =>
-  columns.some(({ name }) => name === 'known_at') ? 'known_at' : lakeDateColumn
-
 async function figuresOf({ connection }: LakeReader, table: LakeTable): Promise<TableFigures> {
   const listed = await query<{ path: string; rows: number; bytes: number }>(
     connection,
@@ -34,7 +30,7 @@ async function figuresOf({ connection }: LakeReader, table: LakeTable): Promise<
   const paths = listed.map(({ path }) => literal(path)).join(', ')
   const [{ youngestMs }] = await query<{ youngestMs: number }>(
     connection,
-    `SELECT epoch_ms(max(${identifier(timeOf(table))}))::DOUBLE AS "youngestMs"
+    `SELECT epoch_ms(max(${identifier(madeAtColumn(table))}))::DOUBLE AS "youngestMs"
      FROM read_parquet([${paths}], hive_partitioning=false, union_by_name=true)`,
   )
   return { ...figures, youngestMs }

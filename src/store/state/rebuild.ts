@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { query } from '../duckdb/database.ts'
-import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, type LakeTable, madeAtColumn } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
 import { liveParts } from '../lake/manifest.ts'
 import { readableFiles, selectEveryRow } from '../lake/parquet-sql.ts'
@@ -40,7 +40,8 @@ export async function rebuiltState(
     )
     const [{ ms }] = await query<{ ms: number }>(
       connection,
-      `SELECT coalesce(epoch_ms(max(${table.columns.some(({ name }) => name === 'known_at') ? 'known_at' : table.lakeDateColumn})), 0)::DOUBLE AS ms FROM (${await rowsOf(connection, lake, table)})`,
+      `SELECT coalesce(epoch_ms(max(${identifier(madeAtColumn(table))})), 0)::DOUBLE AS ms
+       FROM (${await rowsOf(connection, lake, table)})`,
     )
     state.knownAtMs = Math.max(state.knownAtMs, ms)
   }

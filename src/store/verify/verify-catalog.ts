@@ -2,10 +2,10 @@
 // looks at a file.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { query } from '../duckdb/database.ts'
-import { LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { type LakeTable, literal } from '../duckdb/sql.ts'
 import { type CataloguedPart, cataloguedParts } from '../lake/catalog-list.ts'
 import { type Part, partPath } from '../lake/lake-files.ts'
-import type { ListedPart } from '../lake/manifest.ts'
+import { byTable, type ListedPart } from '../lake/manifest.ts'
 import type { ListedTable, Look } from './verify-files.ts'
 
 /** The name under which the catalog is attached. */
@@ -14,11 +14,7 @@ export const CATALOG = 'lake'
 /** The files of every table as the catalog lists them. */
 export async function cataloguedTables(connection: DuckDBConnection): Promise<ListedTable[]> {
   const parts = await cataloguedParts(connection, CATALOG)
-  return LAKE_TABLES.map((table) => ({
-    table,
-    parts: parts.filter((part) => part.table === table.name),
-    replaced: null,
-  }))
+  return byTable(parts).map((each) => ({ ...each, replaced: null }))
 }
 
 /** Paths that a view reads, as they stand in its text. */

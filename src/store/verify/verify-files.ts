@@ -6,8 +6,9 @@ import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'
 import { query } from '../duckdb/database.ts'
-import { identifier, type LakeTable } from '../duckdb/sql.ts'
+import type { LakeTable } from '../duckdb/sql.ts'
 import { hashFault, isOfTheLooker, scanOf, schemaFault, sizeFault } from '../lake/file-check.ts'
+import { dateOf } from '../lake/file-writer.ts'
 import { contentHash, lookAtTable, type Part, partPath } from '../lake/lake-files.ts'
 import type { LinksView } from '../lake/links.ts'
 import type { ListedPart } from '../lake/manifest.ts'
@@ -47,11 +48,10 @@ async function contentFault(
 ): Promise<string | null> {
   const fault = await schemaFault(connection, table, part.schemaVersion, path)
   if (fault !== null) return fault
-  const date = `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
   // The hash is of every column: each page is read and unpacked.
   const [{ rows, foreign }] = await query<{ rows: number; foreign: number }>(
     connection,
-    `SELECT count(*)::DOUBLE AS rows, count(*) FILTER (${date} IS DISTINCT FROM DATE '${part.date}')::DOUBLE AS foreign,
+    `SELECT count(*)::DOUBLE AS rows, count(*) FILTER (${dateOf(table)} IS DISTINCT FROM DATE '${part.date}')::DOUBLE AS foreign,
        bit_xor(hash(file)) AS content FROM ${scanOf(path)} AS file`,
   )
   if (rows !== part.rows) return `has ${rows} rows, not the ${part.rows} listed`

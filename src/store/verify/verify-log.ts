@@ -2,19 +2,17 @@
 // and as rows; and what of the log is damaged. Never writes to the folder.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
+import type { LakeTable } from '../duckdb/sql.ts'
+import { splitCommits } from '../flush/log-rows.ts'
 import { RowSplitter, type StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { readFolderInfo } from '../folder-info.ts'
 import { DAMAGED_SUFFIX } from '../log/format.ts'
-import { readLog } from '../log/reader.ts'
 import type { LogDamage } from '../log/types.ts'
 import { deadLetterFolder, logFolder } from '../paths.ts'
-import { applyCommit, type StoreState } from '../state/state.ts'
+import type { StoreState } from '../state/state.ts'
 import { loadState, stateFrom } from '../state/state-database.ts'
 import type { Look } from './verify-files.ts'
-
-const tableOf = new Map<string, LakeTable>(LAKE_TABLES.map((table) => [table.name, table]))
 
 /** What the log has that the lake does not. */
 export class LogTail {
@@ -55,16 +53,7 @@ export async function readTail(look: Look, dataDir: string, spillDir: string): P
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)
   if (info !== null && existsSync(folder)) {
-    const options = { folder, logId: info.logId, afterLsn: state.lsn }
-    const report = await readLog(options, (commit) => {
-      const { lsn, knownAtMs } = commit
-      const record = { lsn, knownAtMs, rows: commit.rows() }
-      applyCommit(state, record)
-      for (const [name, row] of record.rows) {
-        const table = tableOf.get(name)
-        if (table !== undefined) splitter.add(table, row, knownAtMs)
-      }
-    })
+    const report = await splitCommits({ folder, logId: info.logId }, state, splitter)
     for (const damage of report.damage) look.findings.add(null, damage.file, sentenceOf(damage))
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
       look.findings.add(

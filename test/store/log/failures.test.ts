@@ -120,6 +120,20 @@ describe('the log', () => {
     expect(log.status().totals.refused).toBe(4)
   })
 
+  test('tells how many bytes it holds when it asks whether there is room', async () => {
+    const asked: number[] = []
+    const { log } = await open({ mayWrite: (unflushedBytes) => asked.push(unflushedBytes) > 0 })
+    const held: number[] = []
+    for (const between of [() => log.seal(), () => log.remove(1), () => undefined]) {
+      held.push(log.status().unflushedBytes)
+      await told(log)
+      await between()
+    }
+    expect(asked).toEqual(held)
+    expect(held[0]).toBe(0)
+    expect(held[1]).toBeGreaterThan(0)
+  })
+
   test('divides what waits into groups of a bounded size', async () => {
     const { log } = await open({ groupCommitsMax: 10 })
     await toldTogether(log, 35)
