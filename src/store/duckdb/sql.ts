@@ -69,8 +69,8 @@ export const CREATE_MANIFEST = [
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS settled_at TIMESTAMP`,
 ]
 
-/** Cells as JavaScript wants them: TIMESTAMP as Unix ms, whole numbers as doubles. */
-function readable(column: Column): string {
+/** A cell as JavaScript wants it: TIMESTAMP as Unix ms, whole numbers as doubles. */
+export function readable(column: Column): string {
   const name = identifier(column.name)
   if (column.type === 'TIMESTAMP') return `epoch_ms(${name})::DOUBLE AS ${name}`
   if (column.type === 'BIGINT') return `${name}::DOUBLE AS ${name}`

@@ -1,8 +1,9 @@
 // In: files of the lake's list that may be gone or damaged. Out: those that are, set aside: off the live files and out of
 // sight of readers, with the reason. A file that is whole again comes back. Never deletes what it sets aside, and never lets
 // one bad file keep the others from being read or written.
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { syncPath } from '../../lib/files.ts'
 import { firstLineOf } from '../../lib/messages.ts'
 import { type Database, isFatalError, isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
@@ -157,7 +158,11 @@ export function openSetAside(options: SetAsideOptions): SetAside {
     const live = (await liveParts(connection, part.table)).filter((other) => overlaps(part, other))
     // Files that were made of what was left of it have nothing that it has not; others may.
     if (!live.every((other) => contains(part, other))) return false
-    if (path !== links.pathOf(part)) await linkFile(path, links.pathOf(part))
+    if (path !== links.pathOf(part)) {
+      await linkFile(path, links.pathOf(part))
+      // Its name lasts before the list says that it is there.
+      await syncPath(dirname(links.pathOf(part)))
+    }
     await setPresent(connection, part, live, nowMs)
     leaving = leaving.filter((each) => partPath(each) !== partPath(part))
     await links.remove(live)

@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'
 import { type Row, TABLES, type Table } from '../../schema/tables.ts'
 import { query, transaction } from '../duckdb/database.ts'
-import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS, ROW_SEQ } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS, ROW_SEQ, readable } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { STRIKES_RECOVERED_MS } from '../limits.ts'
 import { logPathV1, storePathV1 } from '../paths.ts'
@@ -27,13 +27,7 @@ async function columnsOf(connection: DuckDBConnection, database: string, table: 
 /** Rows of an old table in order of commit; times as Unix ms, columns that it did not have left out. */
 async function oldRows(connection: DuckDBConnection, table: Table): Promise<NumberedRow[]> {
   const present = new Set(await columnsOf(connection, OLD, table.name))
-  const cells = table.columns
-    .filter(({ name }) => present.has(name))
-    .map(({ name, type }) => {
-      const cell = identifier(name)
-      if (type === 'TIMESTAMP') return `epoch_ms(${cell})::DOUBLE AS ${cell}`
-      return type === 'BIGINT' ? `${cell}::DOUBLE AS ${cell}` : cell
-    })
+  const cells = table.columns.filter(({ name }) => present.has(name)).map(readable)
   return query(
     connection,
     `SELECT ${[`${ROW_SEQ}::DOUBLE AS seq`, ...cells].join(', ')} FROM ${OLD}.${table.name} ORDER BY ${ROW_SEQ}`,
