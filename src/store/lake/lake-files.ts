@@ -51,13 +51,22 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
+/** Folders that were made and are not synced, and the topmost that was made with each: whoever wants one after a sync has
+ *  failed finds it there, and must sync it all the same. */
+const unsynced = new Map<string, string>()
+
 /** Folders of a table and of a date, durable. */
 export async function makeFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true })
+  const first = (await mkdir(path, { recursive: true })) ?? unsynced.get(path)
   if (first === undefined) return
+  unsynced.set(path, first)
   for (let folder = path; folder.length >= dirname(first).length; folder = dirname(folder))
     await syncPath(folder)
+  unsynced.delete(path)
 }
+
+/** Makes the names in a folder durable. */
+export const syncFolder = syncPath
 
 /** Makes a finished temporary file durable. */
 export const syncFile = syncPath

@@ -14,6 +14,7 @@ import {
   type Part,
   partPath,
   removeFile,
+  syncFolder,
 } from './lake-files.ts'
 
 export interface Links {
@@ -124,7 +125,11 @@ export async function openLinks(lakeDir: string): Promise<Links> {
     linkedAt,
     async listing(table) {
       if (hasLinks) await adopt((await listTable(lakeDir, table)).parts)
-      return listTable(root, table)
+      const listing = await listTable(root, table)
+      // Whatever made these folders, or one of a date, may have ended before it synced their names.
+      await syncFolder(join(root, table))
+      await syncFolder(root)
+      return listing
     },
     add,
     remove,
