@@ -98,7 +98,7 @@ export class WatchedHouse {
   /** Everything acknowledged so far is in the lake, and the log durably empty. What `/health` says is up to a second old. */
   untilFlushed(): Promise<void> {
     const log = join(this.folder, 'log')
-    return until('the lake has everything', () => {
+    return until('the log is empty, and durably so', () => {
       if (readdirSync(log).some((name) => name.endsWith('.log'))) return false
       const calls = this.disk.calls()
       const gone = calls.findLast(({ word, path }) => word === 'unlinked' && SEGMENT.test(path))
