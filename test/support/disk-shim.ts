@@ -12,13 +12,15 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 import { type DiskCall, readCalls } from './disk-trace.ts'
 
 const SOURCE = new URL('./disk-shim.c', import.meta.url).pathname
 const PROBE = "const fs = require('node:fs'); fs.fsyncSync(fs.openSync(process.argv[1], 'w'))"
 
 const work = mkdtempSync(join(tmpdir(), 'mintlake-shim-'))
-process.once('exit', () => rmSync(work, { recursive: true, force: true }))
+// The processes that tests run in are ended, and have no exit of their own.
+afterAll(() => rmSync(work, { recursive: true, force: true }))
 const library = join(work, 'disk-shim.so')
 let opened = 0
 
