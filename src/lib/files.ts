@@ -24,9 +24,15 @@ export function syncPathNow(path: string): void {
   }
 }
 
+/** Folders that were made and whose names are not synced, with the topmost that was made with each: whoever wants one after a
+ *  sync has failed finds it there, and must sync it all the same. */
+const unsynced = new Map<string, string>()
+
 /** Makes a folder and those above it, where they are not there; their names are durable once this resolves. */
 export async function makeFolder(path: string): Promise<void> {
-  const topmost = await mkdir(path, { recursive: true })
+  const topmost = (await mkdir(path, { recursive: true })) ?? unsynced.get(path)
   if (topmost === undefined) return
+  unsynced.set(path, topmost)
   for (let made = path; made.length >= topmost.length; made = dirname(made)) await syncPath(dirname(made))
+  unsynced.delete(path)
 }

@@ -25,6 +25,8 @@ export const DISK_RESERVE_MB_DEFAULT = 64
  */
 export const DUCKDB_THREADS = 1
 export const DUCKDB_MEMORY_LIMIT = '384MB'
+/** Room on the disk that writing the state database anew needs, as a multiple of its files. */
+export const RENEWAL_ROOM = 2
 /** The reader of trade files: its own small database in memory. */
 export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'

@@ -131,8 +131,7 @@ export class Compactor {
       await exchangeParts(connection, parts, [merged], nowMs)
       this.#lake.listChanged()
       reach('merge:listed')
-      await links.add([merged])
-      await links.remove(parts)
+      await this.#lake.followList(connection, [merged], parts)
       reach('merge:linked')
       await this.#lake.refreshCatalog(connection, nowMs)
     })
@@ -165,7 +164,7 @@ export class Compactor {
   #retireDates(now: Instant, isClockRight: boolean): Promise<number> {
     const nowMs = now.wallMs
     const { retainDays, reach, log } = this.#options
-    const { database, links } = this.#lake
+    const { database } = this.#lake
     return database.maintenance.run(async (connection) => {
       if (isClockRight) await this.#clock.believe(connection, now)
       const doubt = await this.#clock.doubt(connection, now)
@@ -175,7 +174,7 @@ export class Compactor {
       await retireParts(connection, parts, nowMs)
       this.#lake.listChanged()
       reach('retain:listed')
-      await links.remove(parts)
+      await this.#lake.followList(connection, [], parts)
       reach('retain:unlinked')
       await this.#lake.refreshCatalog(connection, nowMs)
       log({ level: 'info', message: 'old dates left the lake', fields: { files: parts.length } })

@@ -1,13 +1,20 @@
 // In: a data folder. Out: its state database, open: the list of the lake's files, the state, open outcomes; and one
 // connection for each kind of work, so that none waits for another. Never answers a question about the rows.
 
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { syncPath } from '../../lib/files.ts'
 import { messageOf } from '../../lib/messages.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { DUCKDB_MEMORY_LIMIT, DUCKDB_THREADS, LOOKUPS_WAITING_MAX, TASKS_WAITING_MAX } from '../limits.ts'
-import { spillFolder, statePath } from '../paths.ts'
+import {
+  DUCKDB_MEMORY_LIMIT,
+  DUCKDB_THREADS,
+  LOOKUPS_WAITING_MAX,
+  RENEWAL_ROOM,
+  TASKS_WAITING_MAX,
+} from '../limits.ts'
+import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
 import { type Serial, serial } from './connection-queue.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from './duckdb.ts'
@@ -35,6 +42,12 @@ export interface Database {
   lookups: ConnectionQueue
   /** Counts rows, so that nobody else waits for it. */
   status: ConnectionQueue
+  /** Makes durable what a process before has left, which was killed, or whose disk failed: nothing may go that only this
+   *  says is elsewhere. Asked for on the connection of maintenance. */
+  renew(connection: DuckDBConnection): Promise<void>
+  /** Makes durable the name of the log that the last commits went to: DuckDB begins one after each checkpoint, and syncs
+   *  its bytes alone. */
+  syncNames(): Promise<void>
   close(): Promise<void>
 }
 
@@ -195,8 +208,25 @@ async function defineMarketData(connection: DuckDBConnection): Promise<void> {
   await connection.run(createTable(TABLES.bars))
 }
 
+const bytesOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size
+
+/**
+ * Writes the database anew from what is read of it. Where a sync has failed, what it should have covered can be read, and
+ * a later sync says nothing about it. Full disks are told of before DuckDB meets them: it would not go on after that.
+ */
+async function renewed(connection: DuckDBConnection, dataDir: string): Promise<void> {
+  const path = statePath(dataDir)
+  const needed = RENEWAL_ROOM * ((bytesOf(path) ?? 0) + (bytesOf(stateLogPath(dataDir)) ?? 0))
+  const { bavail, bsize } = statfsSync(dataDir)
+  if (bavail * bsize < needed) throw unavailable(`No space left on device to write ${path} anew`)
+  // With nothing to write a checkpoint does nothing.
+  await connection.run('UPDATE state_position SET is_begun = is_begun')
+  await connection.run('CHECKPOINT')
+}
+
 /** Opens or creates the state database of `dataDir`. Rejects with `unavailable` when it is locked or cannot be read. */
 export async function openDatabase(dataDir: string): Promise<Database> {
+  let isDoubtful = bytesOf(stateLogPath(dataDir)) !== undefined
   const instance = await createInstance(dataDir)
   const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
   await define(connections[0]).catch((error: unknown) => {
@@ -215,6 +245,12 @@ export async function openDatabase(dataDir: string): Promise<Database> {
     instance.closeSync()
   }
 
+  async function renew(connection: DuckDBConnection): Promise<void> {
+    if (isDoubtful) await renewed(connection, dataDir)
+    isDoubtful = false
+  }
+
   const [maintenance, lookups, status] = queues
-  return { dataDir, maintenance, lookups, status, close }
+  const syncNames = () => syncPath(dataDir)
+  return { dataDir, maintenance, lookups, status, renew, syncNames, close }
 }

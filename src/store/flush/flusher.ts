@@ -8,8 +8,7 @@ import { type Row, TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
 import { isFatalError, isWorldError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
-import type { Flushed, Lake } from '../lake/lake.ts'
-import type { SeqRange } from '../lake/lake-files.ts'
+import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { nextSeq } from '../lake/manifest.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { Bars } from '../market-data/bars.ts'
@@ -59,14 +58,11 @@ export class Flusher {
       const damage = await this.#readCommits(ask, state, splitter)
       this.#splitProfiles(splitter, profiles, ask.nowMs)
       this.#options.reach('flush:read')
-      const flushed = await this.#write(
-        splitter.finish(),
-        state,
-        { first: firstLsn, last: state.lsn },
-        ask.nowMs,
-      )
+      const lsns = { first: firstLsn, last: state.lsn }
+      // Nothing else tells that they are in files: a flush that is tried again would write them twice.
+      const onListed = () => tokens.release(profiles)
+      const flushed = await this.#write({ staged: splitter.finish(), lsns, onListed }, state, ask.nowMs)
       await bars.release(staged)
-      tokens.release(profiles)
       await this.#label(outcomes, bars, ask.nowMs)
       return { lsn: state.lsn, damage, ...flushed }
     } catch (error) {
@@ -78,16 +74,15 @@ export class Flusher {
   }
 
   async #write(
-    rows: StagedRows[],
+    { staged: rows, ...written }: Omit<FlushBatch, 'record'>,
     state: StoreState,
-    lsns: SeqRange,
     nowMs: number,
   ): Promise<Flushed & { deadRows: number }> {
     const { database, lake, dataDir } = this.#options
     const numbered = await database.maintenance.run((connection) => numberProfiles(connection, rows))
     const batch = (staged: readonly StagedRows[]) => ({
+      ...written,
       staged,
-      lsns,
       record: (connection: DuckDBConnection) => this.#record(connection, state, staged),
     })
     try {

@@ -55,6 +55,8 @@ export interface FlushBatch {
   lsns: SeqRange
   /** What else changes in the transaction that lists the files. */
   record(connection: DuckDBConnection): Promise<void>
+  /** Called when that transaction has ended well, whatever fails after it. */
+  onListed(): void
 }
 
 export interface LakeOptions {
@@ -107,6 +109,8 @@ export class Lake {
   readonly #options: LakeOptions
   /** The catalog no longer says what the list says. */
   #isCatalogStale = true
+  /** Second names may not be those of the list: a change of them failed. */
+  #areLinksStale = false
   /** What a crash left is not settled yet. */
   #unsettled: { flushedLsn: number; isListLost: boolean } | null = null
   #trouble: LakeTrouble = { setAside: [], retentionHeld: null, stateRebuiltAtMs: null }
@@ -180,13 +184,32 @@ export class Lake {
         await insertParts(connection, written, nowMs)
         await batch.record(connection)
       })
+      batch.onListed()
       if (written.length > 0) this.listChanged()
       reach('flush:listed')
-      await this.links.add(written)
+      await this.followList(connection, written, [])
       reach('flush:linked')
       await this.refreshCatalog(connection, nowMs)
       return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }
     })
+  }
+
+  /** After a change of the list: it is durable, and what those see who list folders is what it says. */
+  async followList(
+    connection: DuckDBConnection,
+    added: readonly Part[],
+    removed: readonly Part[],
+  ): Promise<void> {
+    const wereStale = this.#areLinksStale
+    this.#areLinksStale = true
+    await this.database.syncNames()
+    if (wereStale) {
+      for (const { name } of LAKE_TABLES) await this.links.settle(name, await liveParts(connection, name))
+    } else {
+      await this.links.add(added)
+      await this.links.remove(removed)
+    }
+    this.#areLinksStale = false
   }
 
   /** Looks at files while others use the list; what is faulty leaves the list and the catalog. @returns how many. */
@@ -230,6 +253,7 @@ export class Lake {
       // At every opening: the folder may have been moved. Not a point where a test would cut the work off.
       await this.refreshCatalog(connection, nowMs, () => {})
     })
+    await this.database.renew(connection)
     this.#unsettled = null
   }
 

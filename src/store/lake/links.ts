@@ -3,9 +3,10 @@
 // `lake/<table>/*/*.parquet` matches. So a file that was replaced is gone from the folders at once, and yet stays for
 // readers who have begun with the catalog. Where the disk has no hard links there is one place, and replaced files
 // stay visible until they are removed. Never decides what is live.
+
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeFolder } from '../../lib/files.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
 import { systemCode } from '../../lib/messages.ts'
 import {
   fileBytes,
@@ -125,7 +126,11 @@ export async function openLinks(lakeDir: string): Promise<Links> {
     linkedAt,
     async listing(table) {
       if (hasLinks) await adopt((await listTable(lakeDir, table)).parts)
-      return listTable(root, table)
+      const listing = await listTable(root, table)
+      // Whatever made these folders, or one of a date, may have ended before it synced their names.
+      await syncPath(join(root, table))
+      await syncPath(root)
+      return listing
     },
     add,
     remove,

@@ -112,7 +112,10 @@ const handlers: Handlers = {
         fields: { error: messageOf(error) },
       })
     })
-    if (isNew) await rebuild(database, lake, nowMs)
+    if (isNew) {
+      await rebuild(database, lake, nowMs)
+      await database.syncNames()
+    }
     barOlderVersions(dataDir)
     lake.tell({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
     const saved = await database.maintenance.run(loadState)

@@ -1,0 +1,143 @@
+// In: the calls that processes made on the disk, in order (disk-shim.c). Out: what would be there if the power failed at
+// any one of them, by what POSIX promises and no more: bytes that a sync of their file covers, under names that a sync of
+// their folder covers.
+import { dirname, relative } from 'node:path'
+
+export type Word =
+  | 'sync?'
+  | 'sync'
+  | 'sync!'
+  | 'open'
+  | 'write'
+  | 'empty'
+  | 'rename'
+  | 'link'
+  | 'mkdir'
+  | 'unlink'
+  | 'unlinked'
+  | 'answer'
+
+export interface DiskCall {
+  /** Its place in the order of all calls. */
+  at: number
+  process: number
+  word: Word
+  /** Below the folder that is watched; '' is that folder. */
+  path: string
+  /** Of a rename and a link. */
+  to: string
+  /** Of the end of a sync: the place where it began. What was told before that place is covered. */
+  beganAt: number
+}
+
+export function readCalls(trace: string, root: string): DiskCall[] {
+  const begun = new Map<string, number>()
+  // The last line may be on its way.
+  const lines = trace.slice(0, trace.lastIndexOf('\n')).split('\n')
+  return lines.map((line, at) => {
+    const [process, thread, word, path, to] = line.split(' ')
+    if (word === 'sync?') begun.set(thread, at)
+    return {
+      ...{ at, process: Number(process), word: word as Word, beganAt: begun.get(thread) ?? at },
+      path: word === 'answer' ? path : relative(root, path),
+      to: to === undefined ? '' : relative(root, to),
+    }
+  })
+}
+
+interface File {
+  writtenAt: number
+  /** What was written before that place is on the disk. */
+  syncedTo: number
+  /** A sync failed: what it should have covered may be readable, and never come to the disk, whatever later ones say. */
+  spoiltAt: number | null
+}
+
+export const SEGMENT = /^log\/(\d{20})\.log$/
+const LAKE_FILE = /^lake\/\.files\/.*\.parquet$/
+const STATE = /^state\.duckdb(\.wal)?$/
+
+const parentOf = (path: string): string => (dirname(path) === '.' ? '' : dirname(path))
+
+/** A disk that began empty, and the calls that were applied to it. */
+export class TracedDisk {
+  /** Every name there is, files' and folders', and since when. */
+  readonly #named = new Map<string, number>()
+  readonly #files = new Map<string, File>()
+  readonly #folderSyncs = new Map<string, number>()
+
+  get names(): string[] {
+    return [...this.#named.keys()]
+  }
+
+  apply({ at, word, path, to, beganAt }: DiskCall): void {
+    const file = this.#files.get(path)
+    if (word === 'open' && file === undefined) {
+      this.#name(path, at, { writtenAt: at, syncedTo: -1, spoiltAt: null })
+    } else if (word === 'mkdir') this.#name(path, at)
+    else if (word === 'write' && file !== undefined) file.writtenAt = at
+    else if (word === 'empty' && file !== undefined) Object.assign(file, { writtenAt: at, spoiltAt: null })
+    else if (word === 'link') this.#name(to, at, file)
+    else if (word === 'rename') {
+      this.#remove(path)
+      this.#name(to, at, file)
+    } else if (word === 'unlinked') this.#remove(path)
+    else if (word === 'sync!' && file !== undefined) file.spoiltAt = at
+    else if (word === 'sync' && file !== undefined) file.syncedTo = beganAt
+    else if (word === 'sync') this.#folderSyncs.set(path, beganAt)
+  }
+
+  /** What the power's end could take of a file: its bytes, its name, or the name of a folder above it. */
+  lossesOf(path: string): string[] {
+    const losses: string[] = []
+    const file = this.#files.get(path)
+    if (file === undefined) losses.push(`${path} is not there`)
+    else if (file.spoiltAt !== null && SEGMENT.test(path)) {
+      // What was not synced in it was never acknowledged, and the next segment says that it does not count.
+      if (file.writtenAt > file.spoiltAt)
+        losses.push(`bytes of ${path}, written again after a sync of it failed`)
+    } else if (file.spoiltAt !== null) losses.push(`bytes of ${path}, of which a sync failed`)
+    else if (file.writtenAt > file.syncedTo) losses.push(`bytes of ${path}`)
+    for (let name = path; name !== ''; name = parentOf(name)) {
+      const namedAt = this.#named.get(name) ?? Number.POSITIVE_INFINITY
+      const syncedTo = this.#folderSyncs.get(parentOf(name)) ?? -1
+      if (namedAt > syncedTo) losses.push(`the name ${name}`)
+    }
+    return losses
+  }
+
+  #name(path: string, at: number, file?: File): void {
+    this.#named.set(path, at)
+    this.#folderSyncs.delete(path)
+    if (file !== undefined) this.#files.set(path, file)
+  }
+
+  #remove(path: string): void {
+    this.#named.delete(path)
+    this.#files.delete(path)
+    this.#folderSyncs.delete(path)
+  }
+}
+
+export const isState = (path: string): boolean => STATE.test(path)
+export const isLakeFile = (path: string): boolean => LAKE_FILE.test(path)
+
+/**
+ * What the power's end could take at the moments when it must not: what was acknowledged, whenever an answer leaves; what
+ * the lake and its list hold, whenever a segment goes. Empty where all is well.
+ */
+export function lossesOf(calls: readonly DiskCall[]): string[] {
+  const disk = new TracedDisk()
+  const losses = new Set<string>()
+  const look = (when: string, isMeant: (path: string) => boolean): void => {
+    for (const path of disk.names.filter(isMeant))
+      for (const loss of disk.lossesOf(path)) losses.add(`${when}: ${loss}`)
+  }
+  for (const call of calls) {
+    if (call.word === 'answer') look('answered', (path) => SEGMENT.test(path))
+    if (call.word === 'unlink' && SEGMENT.test(call.path))
+      look(`before ${call.path} goes`, (path) => isState(path) || isLakeFile(path))
+    disk.apply(call)
+  }
+  return [...losses]
+}
