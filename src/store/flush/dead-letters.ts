@@ -1,7 +1,7 @@
 // In: a file of rows that DuckDB would not take. Out: the file without the rows that are to blame, which lie in a folder of
 // their own from then on, durable and whole. Such a row is a fault of this program: rows are checked before they are
 // committed. Never drops a row, and never lets one keep the others from the lake.
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPathNow } from '../../lib/files.ts'
@@ -44,11 +44,14 @@ async function deadLines(
   ]
 }
 
+/** A flush that fails all the same is tried again, and finds them again: what is there already is not added twice. */
 function keep(dataDir: string, { table, date }: StagedRows, lines: readonly string[]): void {
   const folder = deadLetterFolder(dataDir)
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${table.name}.${date}.ndjson`)
-  appendFileSync(path, `${lines.join('\n')}\n`)
+  const there = new Set(existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [])
+  const added = lines.filter((line) => !there.has(line))
+  if (added.length > 0) appendFileSync(path, `${added.join('\n')}\n`)
   for (const each of [path, folder, dataDir]) syncPathNow(each)
 }
 

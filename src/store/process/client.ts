@@ -66,18 +66,21 @@ export class LakeClient {
   /** Starts the first process. Rejects when that fails; later failures are healed in the background. */
   async open(): Promise<SavedState> {
     const crash = this.#starts === 0 ? this.#settings.crash : null
-    const started = new LakeProcess(
-      { ...this.#settings, crash },
-      {
-        log: this.#writeLog,
-        onTrouble: (trouble) => {
-          this.#trouble = trouble
-        },
-        onExit: () => this.#onExit(started),
-      },
-    )
-    this.#starting = started
+    let started: LakeProcess | null = null
     try {
+      started = new LakeProcess(
+        { ...this.#settings, crash },
+        {
+          log: this.#writeLog,
+          onTrouble: (trouble) => {
+            this.#trouble = trouble
+          },
+          onExit: () => {
+            if (started !== null) this.#onExit(started)
+          },
+        },
+      )
+      this.#starting = started
       const { saved } = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
       this.#process = started
       this.#starts++
@@ -86,7 +89,7 @@ export class LakeClient {
       return saved
     } catch (error) {
       this.#lastFailure = messageOf(error)
-      await started.end(0)
+      await started?.end(0)
       throw error
     } finally {
       this.#starting = null

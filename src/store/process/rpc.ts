@@ -2,6 +2,7 @@
 // and a process that ended are answers.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { messageOf } from '../../lib/messages.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
@@ -31,12 +32,17 @@ interface Pending {
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url))
 
 function startChild(options: LakeProcessOptions): ChildProcess {
-  return fork(PROGRAM, [JSON.stringify(options)], {
-    execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
-    // Bars travel as arrays of numbers, which JSON would spell out.
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  })
+  try {
+    return fork(PROGRAM, [JSON.stringify(options)], {
+      execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
+      // Bars travel as arrays of numbers, which JSON would spell out.
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+  } catch (error) {
+    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    throw unavailable(`the lake process could not be started: ${messageOf(error)}`)
+  }
 }
 
 export class LakeProcess {
