@@ -1,14 +1,18 @@
 // In: a lake process that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
 // how far they are complete, and that nobody who adds one waits.
+import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { openDatabase } from '../../src/store/duckdb/database.ts'
+import { openLake } from '../../src/store/lake/lake.ts'
 import { BARS_BATCH_ROWS } from '../../src/store/limits.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../src/store/market-data/bar-batch.ts'
 import { type BarOutbox, openBarOutbox } from '../../src/store/market-data/bar-outbox.ts'
-import type { BarDelivery } from '../../src/store/market-data/bars.ts'
-import { closedBar } from './support.ts'
+import { type BarDelivery, openBars } from '../../src/store/market-data/bars.ts'
+import { lakeFolder } from '../../src/store/paths.ts'
+import { closedBar, NOON_MS, removeFolder, temporaryFolder } from './support.ts'
 
-/** A lake process that answers as told: taken, no room, or a failure. */
-function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
+/** A lake process that answers as told: taken, taken but told too late, no room, or a failure. */
+function laneWith(answers: ('taken' | 'late' | 'full' | 'fails')[]) {
   const arrived: BarDelivery[] = []
   const process = { starts: 1, inLakeBars: 0 }
   const lines: string[] = []
@@ -18,7 +22,8 @@ function laneWith(answers: ('taken' | 'full' | 'fails')[]) {
     async send(delivery) {
       const answer = answers.shift() ?? 'taken'
       if (answer === 'fails') throw new Error('away')
-      if (answer === 'taken') arrived.push(delivery)
+      if (answer === 'taken' || answer === 'late') arrived.push(delivery)
+      if (answer === 'late') throw new Error('too late')
       return { taken: answer === 'taken', inLakeBars: process.inLakeBars }
     },
     starts: () => process.starts,
@@ -42,6 +47,19 @@ test('bars that found no room or met a failure arrive later, in order, none twic
   await lane.flush()
   expect(lane.stats()).toEqual({ waiting: 0, dropped: 0 })
   expect(trades(arrived)).toEqual(Array.from({ length: count + 1 }, (_, n) => n))
+  await lane.close()
+})
+
+test('bars whose receipt came too late are sent again, as the same ones', async () => {
+  const { lane, arrived } = laneWith(['taken', 'late'])
+  lane.add(closedBar({ n: 1 }))
+  await lane.flush()
+  lane.add(closedBar({ n: 2 }))
+  await expect(lane.flush()).rejects.toThrow('too late')
+  lane.add(closedBar({ n: 3 }))
+  await lane.flush()
+  expect(trades(arrived)).toEqual([1, 2, 2, 3])
+  expect(arrived.map(({ first }) => first)).toEqual([0, 1, 1, 2])
   await lane.close()
 })
 
@@ -97,4 +115,24 @@ test('closing sends the last bars, and says what it could not send', async () =>
     'closed bars could not be handed to the store; trying again',
     'the last closed bars are lost',
   ])
+})
+
+test('the lake process takes a batch that comes again once, and counts it once', async () => {
+  const dataDir = temporaryFolder()
+  mkdirSync(lakeFolder(dataDir), { recursive: true })
+  const database = await openDatabase(dataDir)
+  const nothing = () => {}
+  const lake = await openLake(database, { dataDir, reach: nothing, log: nothing, onTrouble: nothing })
+  const bars = await openBars(database, lake.files, null, NOON_MS)
+  const { lane, arrived } = laneWith(['late', 'taken'])
+  lane.add(closedBar({ n: 1 }))
+  await expect(lane.flush()).rejects.toThrow('too late')
+  lane.add(closedBar({ n: 2, t: NOON_MS + 60_000 }))
+  await lane.flush()
+  for (const delivery of arrived) expect(bars.take(delivery)).toBe(true)
+  expect(trades(arrived)).toEqual([1, 1, 2])
+  expect((await bars.stage(NOON_MS)).bars).toBe(2)
+  await lane.close()
+  await database.close()
+  removeFolder(dataDir)
 })

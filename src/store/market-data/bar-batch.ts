@@ -86,6 +86,11 @@ export class BarBuffer {
     return { ...batch, numbers: batch.numbers.slice(0, batch.mints.length * BAR_NUMBER_COUNT) }
   }
 
+  /** Bars that the lake process has, or had. */
+  get handedOver(): number {
+    return this.#confirmedBars + this.#sentBars
+  }
+
   /** A batch that was taken has arrived. */
   sent(batch: BarBatch): void {
     this.waiting -= batch.mints.length

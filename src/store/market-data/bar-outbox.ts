@@ -60,7 +60,9 @@ export function openBarOutbox({ send, starts, log }: BarOutboxOptions): BarOutbo
   async function deliver(batch: BarDelivery['batch'], toMs: number): Promise<boolean> {
     let arrived = false
     try {
-      const { taken, inLakeBars } = await send({ batch, completeToMs: toMs })
+      // Another process since: it is to have the bars before these first.
+      if (start !== starts()) return false
+      const { taken, inLakeBars } = await send({ first: buffer.handedOver, batch, completeToMs: toMs })
       arrived = taken
       buffer.confirm(inLakeBars)
     } finally {

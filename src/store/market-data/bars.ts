@@ -23,6 +23,9 @@ import { BarMarks } from './bar-marks.ts'
 
 /** Bars as the lake process is handed them. */
 export interface BarDelivery {
+  /** How many bars this process was handed before these. An answer may come too late for the server, which then hands the
+   *  same batch over again: it is not taken twice. */
+  first: number
   batch: BarBatch
   /** All bars that ended by this market time have been delivered, with this. */
   completeToMs: number
@@ -166,8 +169,12 @@ export async function openBars(
   const taken: Staged = { toMs: 0, bars: 0 }
   const inLake: Staged = { toMs: 0, bars: 0 }
 
-  function take({ batch, completeToMs }: BarDelivery): boolean {
+  function take({ first, batch, completeToMs }: BarDelivery): boolean {
     const count = batch.mints.length
+    if (taken.bars > first) {
+      taken.toMs = Math.max(taken.toMs, completeToMs)
+      return true
+    }
     if (pendingBars + stagedBars + count > BARS_HELD_MAX) return false
     const doubtful = new Uint8Array(count)
     const kept = new Uint32Array(count)

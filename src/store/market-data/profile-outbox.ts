@@ -24,31 +24,32 @@ export class ProfileOutbox {
     this.#client = client
   }
 
-  /** Resolves when the lake process has the rows. Rejects with `unavailable`: they are to be written again then. */
+  /** Resolves when the rows are held here, and were handed over if that could be done; else the next flush does it. Rejects
+   *  where a row fits no table, and with `unavailable` where too many wait: they are to be written again then. */
   write(rows: readonly Row[]): Promise<void> {
-    return this.#turns(() => this.#write(rows))
+    return this.#turns(async () => {
+      if (this.#unconfirmed.length + rows.length > PROFILES_UNCONFIRMED_MAX)
+        throw unavailable('too many token profiles wait for the lake')
+      // Checked as every row is: one that fits no table must not reach the lake.
+      const checked = rows.map((row) => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json) as Row)
+      this.#unconfirmed.push(...checked)
+      await this.#handOver().catch(() => undefined)
+    })
   }
 
-  /** Hands over what a process that ended took with it. */
-  async deliver(): Promise<void> {
-    if (this.#unconfirmed.length > 0) await this.write([])
+  /** Hands over what the lake process does not have. Rejects with `unavailable` where it is away. */
+  deliver(): Promise<void> {
+    return this.#turns(() => this.#handOver())
   }
 
-  async #write(rows: readonly Row[]): Promise<void> {
+  /** What it has no room for comes with the next turn: the flush makes room. */
+  async #handOver(): Promise<void> {
     this.#startAnew()
-    if (this.#unconfirmed.length + rows.length > PROFILES_UNCONFIRMED_MAX)
-      throw unavailable('too many token profiles wait for the lake')
-    // Checked as every row is: one that fits no table must not reach the lake.
-    const checked = rows.map((row) => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json) as Row)
-    const again = this.#unconfirmed.slice(this.#delivered)
-    const { taken, inLake } = await this.#client.ask(
-      'tokens',
-      { rows: [...again, ...checked] },
-      PROFILES_TIMEOUT_MS,
-    )
-    if (!taken) throw unavailable('the lake process has no room for token profiles')
-    this.#unconfirmed.push(...checked)
-    this.#delivered = this.#unconfirmed.length
+    if (this.#unconfirmed.length === 0) return
+    const rows = this.#unconfirmed.slice(this.#delivered)
+    const first = this.#confirmed + this.#delivered
+    const { taken, inLake } = await this.#client.ask('tokens', { first, rows }, PROFILES_TIMEOUT_MS)
+    if (taken) this.#delivered += rows.length
     this.#confirm(inLake)
   }
 

@@ -138,9 +138,9 @@ const handlers: Handlers = {
     const { bars } = opened()
     return { taken: bars.take(delivery), inLakeBars: bars.inLakeBars, held: bars.held }
   },
-  async tokens({ rows }) {
+  async tokens(delivery) {
     const { tokens } = opened()
-    return { taken: tokens.take(rows), inLake: tokens.inLake }
+    return { taken: tokens.take(delivery), inLake: tokens.inLake }
   },
   find: ({ analysisId, nowMs }) => opened().lookup.find(analysisId, nowMs),
   compact: ({ now, quietMs }) => opened().compactor.compact(now, quietMs),

@@ -6,6 +6,7 @@ import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
 import type { RetainedDays } from '../lake/retention.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bars.ts'
+import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StateOptions } from '../state/state.ts'
 import type { SavedState } from '../state/state-database.ts'
 import type { LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
@@ -67,18 +68,13 @@ export interface FlushAnswer {
   damage: LogDamage[]
 }
 
-/** A version of a token's profile, as a row of `tokens` without `known_at`. */
-export interface TokenDelivery {
-  rows: readonly Row[]
-}
-
 export interface Requests {
   open: { ask: { nowMs: number }; answer: { saved: SavedState } }
   /** Writes the log's commits up to `throughLsn`, and all bars and profiles that were delivered, to the lake. */
   flush: { ask: { nowMs: number; throughLsn: number }; answer: FlushAnswer }
   bars: { ask: BarDelivery; answer: BarReceipt & { held: number } }
   /** `inLake`: rows delivered to this process that are in files. */
-  tokens: { ask: TokenDelivery; answer: { taken: boolean; inLake: number } }
+  tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: Row | null }
   /** Merges small files, and removes those replaced long enough ago. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
