@@ -21,6 +21,7 @@ import {
 import { exportCommand } from './export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './lake.ts'
 import { OPERATOR_COMMANDS } from './operator.ts'
+import { lakeSnapshotCommand } from './pin.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './repair.ts'
 import { sqlCommand } from './sql.ts'
 import { Stopped } from './stop.ts'
@@ -50,6 +51,7 @@ export const COMMANDS: readonly Command[] = [
   lakeStatusCommand,
   lakeVerifyCommand,
   lakeCatalogCommand,
+  lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
   ...OPERATOR_COMMANDS,

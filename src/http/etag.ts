@@ -25,6 +25,16 @@ export const notModified = (headers: Record<string, string>): HttpAnswer => ({
   headers,
 })
 
+/** What an open route answers that never changes while the server runs: its version is made once, not for each who asks. */
+export function fixed(body: Buffer, contentType: string): (context: Context) => HttpAnswer {
+  const etag = versionOf(body)
+  const headers = { 'Cache-Control': 'no-cache', ETag: etag }
+  return (context) =>
+    isFresh(context, etag) ? notModified(headers) : { status: 200, body, contentType, headers }
+}
+
+const versionOf = (body: Buffer): string => weakEtag(hash('sha1', body, 'base64url'))
+
 /**
  * A read without a version of its own gets that of its bytes: making them again is cheap, sending them to a client that
  * has them is not.
@@ -35,7 +45,7 @@ export function conditional(answer: HttpAnswer, context: Context, isPrivate: boo
   const isVersioned = headers.ETag !== undefined || headers['Cache-Control'] === 'no-store'
   if (context.method !== 'GET' || status !== 200 || stream !== undefined || isVersioned) return answer
   const body = bytesOf(answer.body)
-  const etag = weakEtag(hash('sha1', body, 'base64url'))
+  const etag = versionOf(body)
   const versioned = { 'Cache-Control': isPrivate ? 'private, no-cache' : 'no-cache', ...headers, ETag: etag }
   return isFresh(context, etag) ? notModified(versioned) : { ...answer, body, headers: versioned }
 }

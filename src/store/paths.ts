@@ -19,6 +19,8 @@ export const flushFolder = (dataDir: string): string => join(dataDir, 'flush.tmp
 export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
 /** Where exports keep what they write for a client, and spill. Swept at the start. */
 export const exportFolder = (dataDir: string): string => join(dataDir, 'export.tmp')
+/** A lake that was pinned under a name; see query/lake-pin.ts. */
+export const pinnedFolder = (dataDir: string, name: string): string => join(dataDir, 'snapshots', name)
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')
 /** Up to where positions of the market are reserved; see positions.ts. */
 export const positionsPath = (dataDir: string): string => join(dataDir, 'positions.json')

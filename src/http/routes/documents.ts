@@ -10,7 +10,8 @@ import {
 } from '../../schema/submission.ts'
 import { RISK_FACTORS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { XP_TABLE } from '../../schema/xp.ts'
-import { type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { JSON_TYPE } from '../context.ts'
+import { fixed } from '../etag.ts'
 import { BARS_LIMIT_MAX } from '../limits.ts'
 import { inputSchema, openApi } from '../openapi.ts'
 import type { Route } from '../route.ts'
@@ -31,43 +32,38 @@ export function documentRoutes(routes: readonly Route[], limits: SubmitLimits): 
       path: '/openapi.json',
       access: 'open',
       summary: 'This API as OpenAPI 3.1',
-      handle: () => ({ status: 200, body: description, contentType: JSON_TYPE }),
+      handle: (context) => description(context),
     },
     {
       method: 'GET',
       path: '/llms.txt',
       access: 'open',
       summary: 'This API for language models',
-      handle: () => markdown(llms, 'text/plain; charset=utf-8'),
+      handle: (context) => llms(context),
     },
     {
       method: 'GET',
       path: '/skill.md',
       access: 'open',
       summary: 'How an agent works with this API',
-      handle: () => markdown(skill, 'text/markdown; charset=utf-8'),
+      handle: (context) => skill(context),
     },
     {
       method: 'GET',
       path: '/api/v1/analysis/schema',
       access: 'open',
       summary: 'JSON Schema of a submission',
-      handle: () => ({ status: 200, body: submission, contentType: JSON_TYPE }),
+      handle: (context) => submission(context),
     },
   ]
   const all = [...routes, ...documents]
-  const description = Buffer.from(JSON.stringify(openApi(all, API_VERSION)))
-  const submission = Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) }))
-  const llms = llmsText(all)
-  const skill = skillText(limits)
+  const text = (content: string, contentType: string) => fixed(Buffer.from(content), contentType)
+  const description = text(JSON.stringify(openApi(all, API_VERSION)), JSON_TYPE)
+  const submission = text(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) }), JSON_TYPE)
+  const llms = text(llmsText(all), 'text/plain; charset=utf-8')
+  const skill = text(skillText(limits), 'text/markdown; charset=utf-8')
   return documents
 }
-
-const markdown = (text: string, contentType: string): HttpAnswer => ({
-  status: 200,
-  body: Buffer.from(text),
-  contentType,
-})
 
 function llmsText(routes: readonly Route[]): string {
   const lines = routes

@@ -1,0 +1,84 @@
+// `mintlake lake snapshot`: the lake of a moment under a name, while a server goes on writing, merging and removing.
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openHouse, type TestHouse } from '../support/house.ts'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+
+let house: TestHouse
+let key: string
+beforeAll(async () => {
+  house = await openHouse({ 'submit-rate': '0', 'lake-grace-ms': '0' })
+  key = await house.client.register()
+})
+afterAll(() => house.remove())
+
+async function submitSome(count: number): Promise<void> {
+  for (let made = 0; made < count; made++) {
+    const answer = await submit(house.client, key, submission(await seedToken(house.client, Date.now())))
+    expect(answer.status, answer.text).toBe(201)
+    await house.store.flushLake()
+  }
+}
+const snapshot = (name: string) => runCommand(['lake', 'snapshot', name, '--data-dir', house.dataDir])
+const folderOf = (name: string) => join(house.dataDir, 'snapshots', name)
+
+test('a snapshot stays what it was, by its catalog, its folders and its sums', async () => {
+  await submitSome(9)
+  const made = await snapshot('paper-1')
+  expect(made).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/paper-1: \d+ files, \d+ rows, \d+ bytes\n$/),
+  })
+  await submitSome(2)
+  expect((await house.store.compactLake()).merged).toBeGreaterThan(0)
+  await house.store.compactLake()
+
+  const lake = join(folderOf('paper-1'), 'lake')
+  const sums = readFileSync(join(lake, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
+  for (const line of sums) {
+    const [sum, path] = line.split('  ')
+    expect(
+      createHash('sha256')
+        .update(readFileSync(join(lake, path)))
+        .digest('hex'),
+      path,
+    ).toBe(sum)
+  }
+  const instance = await DuckDBInstance.create(':memory:', {})
+  const connection = await instance.connect()
+  await connection.run(`ATTACH '${join(lake, 'catalog.duckdb')}' AS pinned (READ_ONLY)`)
+  for (const rows of ['pinned.training', `read_parquet('${lake}/training/*/*.parquet')`]) {
+    const counted = await connection.runAndReadAll(`SELECT count(*)::INTEGER FROM ${rows}`)
+    expect(counted.getRows(), rows).toEqual([[9]])
+  }
+  connection.closeSync()
+  instance.closeSync()
+  const counted = (dataDir: string) =>
+    runCommand(['sql', 'SELECT count(*) AS n FROM training', '--format', 'csv', '--data-dir', dataDir])
+  expect((await counted(folderOf('paper-1'))).out).toBe('n\n9\n')
+  expect((await counted(house.dataDir)).out).toBe('n\n11\n')
+})
+
+test('a name that is taken or none is refused, and nothing is left of it', async () => {
+  const before = statSync(folderOf('paper-1')).mtimeMs
+  expect(await snapshot('paper-1')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is there already'),
+  })
+  expect(await snapshot('../out')).toMatchObject({ code: 1, err: expect.stringContaining('is no name') })
+  expect(statSync(folderOf('paper-1')).mtimeMs).toBe(before)
+})
+
+test('a server goes on with a folder that holds snapshots, and one that was removed is gone', async () => {
+  expect((await snapshot('paper-2')).code).toBe(0)
+  rmSync(folderOf('paper-1'), { recursive: true })
+  house = await house.restart()
+  expect((await runCommand(['lake', 'verify', '--data-dir', house.dataDir])).out).toContain(
+    'nothing is wrong',
+  )
+  expect((await snapshot('paper-1')).code).toBe(0)
+})
