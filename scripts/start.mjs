@@ -23,8 +23,8 @@ if (process.env.npm_lifecycle_event === 'start') {
 // The HTTP engine's own bound on request line and headers, 4 KiB unless told: cookies and proxies' headers pass that.
 process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
 
-// DuckDB's calls take the threads of Node's pool, four unless told, each for as long as it runs: commits must find one free
-// beside the store's other connections (journal, flush, look-up, merge), exports, and Node's own files and names.
+// Four threads unless told: a disk that hangs holds one for each call that waits for it, and commits must find one free beside
+// compression, look-ups in the log and a replay's reader. In the lake process DuckDB's calls take them.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
 // What was compiled at an earlier start is not compiled again, here and in the processes that are started from here: a tenth

@@ -21,8 +21,8 @@ export const BODY_SWEEP_MS = 250
 /** Of a refused request that closes its connection so much is read before the answer: a connection that is closed while
  *  its peer still sends is reset, and the answer lost. */
 export const DISCARDED_BYTES_MAX = 256 * 1024
-/** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 4 KiB in all,
- *  so this leaves the headers their half. */
+/** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 16 KiB in all
+ *  (scripts/start.mjs), 4 KiB where it is not told: this leaves the headers the larger part. */
 export const QUERY_CHARACTERS_MAX = 2_048
 /** Queries whose parameters are remembered; at the maximum all are forgotten, which costs one reading each. */
 export const QUERIES_READ_MAX = 1_024
