@@ -1,7 +1,7 @@
 // The program as a process: how it starts, how it ends, and what it says when it cannot start.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { openHouse, spawnHouse, temporaryFolder } from '../support/house.ts'
@@ -90,6 +90,20 @@ describe('a server', () => {
       expect((await server.client.get('/readyz')).status).toBe(200)
       expect(await server.terminate()).toBe(0)
     }
+  })
+
+  it.runIf(process.platform === 'linux')('has DuckDB in its lake process alone', async () => {
+    const server = await spawnHouse({}, folder())
+    const { pid } = server.process
+    await submit(
+      server.client,
+      await server.client.register(),
+      submission(await seedToken(server.client, Date.now())),
+    )
+    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+    expect(readFileSync(`/proc/${child}/maps`, 'utf8')).toContain('libduckdb')
+    expect(readFileSync(`/proc/${pid}/maps`, 'utf8')).not.toContain('libduckdb')
+    expect(await server.terminate()).toBe(0)
   })
 
   it('told to end by SIGINT exits 0 too', async () => {

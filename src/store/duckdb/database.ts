@@ -18,6 +18,7 @@ import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
 import { type Serial, serial } from './connection-queue.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from './duckdb.ts'
+import { query } from './query.ts'
 import {
   addColumn,
   CREATE_MANIFEST,
@@ -98,16 +99,6 @@ export async function transaction<T>(connection: DuckDBConnection, work: () => P
     await connection.run('ROLLBACK').catch(() => undefined)
     throw error
   }
-}
-
-/** Rows of a query as plain objects. */
-export async function query<T>(
-  connection: DuckDBConnection,
-  sql: string,
-  values: Record<string, string | number> = {},
-): Promise<T[]> {
-  const result = await connection.run(sql, values)
-  return (await result.getRowObjectsJS()) as T[]
 }
 
 /** Appends what `write` says to a table of the catalog `catalog`, or of the connection's own: all of it or nothing. */

@@ -4,7 +4,7 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES, type TableName } from '../../schema/tables.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { EXPORT_PLACE_CHARACTERS_MAX } from '../limits.ts'

@@ -1,7 +1,7 @@
 // In: a catalog that is attached, of this version or an older one. Out: the files that it lists, and those that it says are
 // set aside. Never looks at a file.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import type { ListedPart, SetAsidePart } from './manifest.ts'
 

@@ -3,7 +3,7 @@
 // knew, may have leapt. Never deletes anything, never sets a clock.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Instant } from '../../lib/clock.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { CLOCK_KNOWN, MANIFEST } from '../duckdb/sql.ts'
 import { CLOCK_LEAP_MAX_MS } from '../limits.ts'
 

@@ -2,7 +2,7 @@
 import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, type LakeTable, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import type { CrashPoint } from '../process/protocol.ts'
 import {

@@ -5,7 +5,8 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES, type TableName } from '../../schema/tables.ts'
-import { type Database, isFullError, query, transaction } from '../duckdb/database.ts'
+import { type Database, isFullError, transaction } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import {
   LAKE_TABLES,
   type LakeTable,

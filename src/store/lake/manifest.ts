@@ -4,7 +4,8 @@
 // the reason, so that its row numbers are never given out again. Never touches a file.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { query, transaction } from '../duckdb/database.ts'
+import { transaction } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { type Part, partPath } from './lake-files.ts'
 

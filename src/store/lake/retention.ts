@@ -4,7 +4,8 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { TableName } from '../../schema/tables.ts'
-import { query, transaction } from '../duckdb/database.ts'
+import { transaction } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from './lake-files.ts'
 import { type ListedPart, liveParts, pathsOf, retire, setAsideParts } from './manifest.ts'

@@ -3,8 +3,9 @@
 // is recorded in one transaction, so one that was cut off is done again and gives the same. Never changes a label.
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../../schema/tables.ts'
-import { appending, type Database, query, transaction } from '../duckdb/database.ts'
+import { appending, type Database, transaction } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
+import { query } from '../duckdb/query.ts'
 import { inOwnDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'

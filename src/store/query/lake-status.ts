@@ -1,5 +1,5 @@
 // In: a reader of the lake. Out: how much each table has, and how fresh it is, by the catalog. Never asks the server.
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, type LakeTable, literal, madeAtColumn } from '../duckdb/sql.ts'
 import type { LakeReader } from './lake-reader.ts'
 

@@ -2,7 +2,7 @@
 // hold. Agents, keys, bans and remembered answers are in no file: they come back from a backup alone.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, type LakeTable, madeAtColumn } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
 import { liveParts } from '../lake/manifest.ts'

@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_TABLES, type StateOptions, type StateTable, StoreState } from './state.ts'
 

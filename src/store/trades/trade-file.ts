@@ -3,8 +3,8 @@
 
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/database.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from '../duckdb/duckdb.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import {

@@ -1,7 +1,7 @@
 // In: the catalog that readers attach, and the files that the store says are live. Out: where the two differ. Never
 // looks at a file.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { type LakeTable, literal } from '../duckdb/sql.ts'
 import { type CataloguedPart, cataloguedParts } from '../lake/catalog-list.ts'
 import { type Part, partPath } from '../lake/lake-files.ts'

@@ -1,6 +1,6 @@
 // In: examples and awards, of the lake and of what is not in it yet. Out: where they do not add up: an example without
 // its award, an award without its example, a sum that a restart would get otherwise. Never trusts one side.
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { isRetained, removedOf } from '../lake/retention.ts'
 import { FINDING_EXAMPLES } from '../limits.ts'
 import { counted } from './findings.ts'

@@ -1,7 +1,7 @@
 // In: accepted submissions, those whose outcomes are still open, and the outcomes there are. Out: submissions whose
 // outcomes are not as far as the store says, and outcomes of nothing. Never computes one.
 import { HORIZON_NAMES } from '../../schema/tables.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { isRetained } from '../lake/retention.ts'
 import { FINDING_EXAMPLES } from '../limits.ts'

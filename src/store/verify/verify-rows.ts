@@ -2,7 +2,7 @@
 // committed and are nowhere. Works on hashes of rows, within a limit of memory. Never tells a row by its place: files are
 // sorted and merged.
 import type { TableName } from '../../schema/tables.ts'
-import { query } from '../duckdb/database.ts'
+import { query } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ } from '../duckdb/sql.ts'
 import { type ListedPart, nextSeq, type SetAsidePart } from '../lake/manifest.ts'
 import { readableFiles, selectEveryRow } from '../lake/parquet-sql.ts'
