@@ -12,7 +12,7 @@ import { holderOf } from '../folder-lock.ts'
 import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { type CataloguedPart, cataloguedLosses, cataloguedParts } from './catalog-list.ts'
-import { rowsByFooter, schemaVersionIn } from './file-check.ts'
+import { isOfTheLooker, rowsByFooter, schemaVersionIn } from './file-check.ts'
 import { lookAtTable, type Part, partPath } from './lake-files.ts'
 import { type LinksView, viewLinks } from './links.ts'
 import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
@@ -29,7 +29,10 @@ export interface StandingFiles {
 
 async function placeOf(links: LinksView, part: ListedPart): Promise<string | null> {
   for (const path of [links.pathOf(part), links.linkedAt(part)]) {
-    const found = await stat(path).catch(() => null)
+    const found = await stat(path).catch((error: unknown) => {
+      if (isOfTheLooker(error)) throw error
+      return null
+    })
     if (found?.isFile() && found.size === part.bytes) return path
   }
   return null
@@ -89,7 +92,9 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
     const rows = await rowsByFooter(connection, path)
     const schemaVersion = (await schemaVersionIn(connection, path)) ?? 1
     return { ...part, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
-  } catch {
+  } catch (error) {
+    // What keeps us from looking says nothing of the file: its rows must not be left out for that.
+    if (isOfTheLooker(error)) throw error
     return null
   }
 }
