@@ -8,7 +8,13 @@ const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', 
 
 /** The files that take longest begin first: none of them is left to run alone at the end. A fresh clone has no record of
  *  earlier runs, and their size does not tell. */
-const LONGEST = ['store/kill.fault', 'bench', 'store/failing-sync.fault', 'store/catalog', 'store/lake']
+const LONGEST = [
+  'store/process/kill.fault',
+  'bench',
+  'server/failing-sync.fault',
+  'store/lake/catalog',
+  'store/lake/lake',
+]
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`))
   return rank === -1 ? LONGEST.length : rank

@@ -2,7 +2,7 @@
 // did, or `{error}`: why it could not. A process of its own for each candidate and round, because designs in one process distort one another: what one
 // makes the compiler assume, the next pays for.
 import { pathToFileURL } from 'node:url'
-import type { Measured, Question, RunOptions } from './frame.ts'
+import type { Measured, Question, RunOptions } from './harness.ts'
 
 const [file, name, options] = process.argv.slice(2)
 const { question } = (await import(pathToFileURL(file).href)) as { question: Question }

@@ -12,12 +12,12 @@ import {
   onCore,
   type RunOptions,
   rssBytes,
-} from './frame.ts'
-import type { ServerOptions } from './server.ts'
+} from './harness.ts'
+import type { ServerOptions } from './servers/server.ts'
 
-const SERVER = fileURLToPath(new URL('server.ts', import.meta.url))
+const SERVER = fileURLToPath(new URL('servers/server.ts', import.meta.url))
 const LOAD = new URL('limits/load.c', import.meta.url)
-const PUSHERS = fileURLToPath(new URL('pushers.ts', import.meta.url))
+const PUSHERS = fileURLToPath(new URL('clients/pushers.ts', import.meta.url))
 const START_TIMEOUT_MS = 120_000
 const END_TIMEOUT_MS = 30_000
 

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { Question } from './frame.ts'
+import type { Question } from './harness.ts'
 import { ask, type LoadedQuestion, type Row } from './runner.ts'
 import { markdownTable, terminalTable } from './table.ts'
 

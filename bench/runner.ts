@@ -2,8 +2,8 @@
 // processes of their own; a ratio is taken within a round, and the median over the rounds stands. Never hides a
 // candidate that failed: its row says why. A small run stays in this process: its figures mean nothing.
 import { fileURLToPath } from 'node:url'
-import type { Comparison, Measured, Question, RunOptions } from './frame.ts'
-import { jsonOf, median } from './frame.ts'
+import type { Comparison, Measured, Question, RunOptions } from './harness.ts'
+import { jsonOf, median } from './harness.ts'
 
 export interface Row {
   question: string

@@ -1,9 +1,7 @@
 // In: the code's registries. Out: the README files with their tables made anew between their markers (`node
 // scripts/readme-tables.mjs`). A test holds them equal to what this makes. Never touches the prose.
 import { readFileSync, writeFileSync } from 'node:fs'
-import * as analysis from '../src/analysis/limits.ts'
-import { SETTINGS } from '../src/config.ts'
-import * as feed from '../src/feed/limits.ts'
+import { SETTINGS } from '../src/config/config.ts'
 import * as http from '../src/http/limits.ts'
 import { agentRoutes } from '../src/http/routes/agents.ts'
 import { barRoute } from '../src/http/routes/bars.ts'
@@ -11,10 +9,12 @@ import { documentRoutes } from '../src/http/routes/documents.ts'
 import { exportRoutes } from '../src/http/routes/export.ts'
 import { marketRoutes } from '../src/http/routes/market.ts'
 import { operationRoutes } from '../src/http/routes/operation.ts'
+import * as ingest from '../src/ingest/limits.ts'
 import * as market from '../src/market/limits.ts'
 import { ERRORS } from '../src/schema/errors.ts'
 import { TABLES } from '../src/schema/tables.ts'
 import * as store from '../src/store/limits.ts'
+import * as submissions from '../src/submissions/limits.ts'
 
 const row = (...cells) => `| ${cells.join(' | ')} |`
 const table = (head, rows) =>
@@ -64,7 +64,7 @@ const limitsTable = (constants) =>
 export const FILES_WITH_TABLES = [
   'src/README.md',
   'src/cli/README.md',
-  'src/feed/README.md',
+  'src/ingest/README.md',
   'src/http/README.md',
   'src/market/README.md',
   'src/store/README.md',
@@ -80,7 +80,7 @@ export function readmeTables() {
     ...exportRoutes({}),
     ...operationRoutes({}),
   ]
-  const limits = { http, analysis, market, feed, store }
+  const limits = { http, submissions, market, ingest, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],

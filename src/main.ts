@@ -1,8 +1,8 @@
 // In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a room but
 // the house.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ConfigError, readConfig, shownConfig, usage } from './config.ts'
-import { type House, startHouse } from './house.ts'
+import { type House, startHouse } from './app.ts'
+import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { createLog, type Log } from './lib/log.ts'
 
 /** Beyond it whoever asked for the end would kill us: nothing acknowledged is lost, the next start does what is left. */

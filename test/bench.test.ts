@@ -1,7 +1,7 @@
 // The benchmark itself, small: that every question still runs and its table says what was measured. Its figures, from a
 // machine that runs the suite beside it, mean nothing and are not looked at.
 import { describe, expect, it } from 'vitest'
-import type { Question } from '../bench/frame.ts'
+import type { Question } from '../bench/harness.ts'
 import { loadQuestions } from '../bench/run.ts'
 import { ask, type Row } from '../bench/runner.ts'
 import { markdownTable, terminalTable } from '../bench/table.ts'

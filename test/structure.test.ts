@@ -1,31 +1,67 @@
-// The house's own rules, held over its source.
+// In: the source tree. Out: proof that it keeps the project's own rules: which folder imports which, how files begin and are
+// named, how much one folder and one file hold.
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SOURCE = join(ROOT, 'src')
 const LINES_MAX = 700
+/** Files of one folder besides its README. */
+const FOLDER_FILES_MAX = 16
+const ROOT_FILES = ['README.md', 'app.ts', 'main.ts']
 
-/** What each room may import besides itself, `schema`, `lib` and packages. Files in `src` itself know every room. */
+/**
+ * What a folder or a file may import besides its own top-level folder, `schema`, `lib` and packages. The longest entry that
+ * holds a file counts for it, so that a sub-folder or a file may have a rule of its own instead of its folder's. Names
+ * that end with `.ts` are single files.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  'main.ts': ['app.ts', 'config/config.ts'],
+  'app.ts': ['config', 'http', 'ingest', 'market', 'recording', 'store', 'submissions'],
   schema: [],
   lib: [],
-  feed: [],
+  config: ['http/limits.ts', 'http/request/addresses.ts', 'ingest/limits.ts', 'store/limits.ts'],
+  ingest: [],
+  'ingest/start-feeds.ts': ['config/config.ts', 'store/types.ts'],
+  'ingest/replay': ['store/duckdb', 'store/errors.ts'],
   market: [],
-  analysis: [],
+  submissions: [],
+  recording: ['market', 'store/types.ts'],
   store: [],
-  cli: ['store', 'config.ts'],
-  http: ['analysis', 'market/types.ts', 'store/types.ts', 'store/errors.ts'],
+  cli: ['config/config.ts', 'store'],
+  http: ['market/types.ts', 'store/errors.ts', 'store/types.ts', 'submissions/types.ts'],
 }
-const OWN_ENGINE: Readonly<Record<string, string>> = { 'uWebSockets.js': 'http', '@duckdb/node-api': 'store' }
+/** Packages that few folders may import. */
+const IMPORTED_BY: Readonly<Record<string, readonly string[]>> = {
+  'uWebSockets.js': ['http'],
+  '@duckdb/node-api': ['store', 'ingest/replay'],
+}
 
 const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1])
-const roomOf = (name: string): string | null => (name.includes('/') ? name.split('/')[0] : null)
+const isWithin = (name: string, entry: string): boolean => name === entry || name.startsWith(`${entry}/`)
+/** The top-level folder of a file; null for a file in `src` itself. */
+const folderOf = (name: string): string | null => (name.includes('/') ? name.split('/')[0] : null)
+
+function ruleOf(name: string): readonly string[] | undefined {
+  const [entry] = Object.keys(MAY_IMPORT)
+    .filter((key) => isWithin(name, key))
+    .toSorted((a, b) => b.length - a.length)
+  return MAY_IMPORT[entry]
+}
+
+function mayImport(name: string, target: string): boolean {
+  const folder = folderOf(name)
+  const targetFolder = folderOf(target)
+  if (folder !== null && folder === targetFolder) return true
+  if (targetFolder === 'lib') return folder !== 'lib'
+  if (targetFolder === 'schema') return folder !== 'lib'
+  return (ruleOf(name) ?? []).some((entry) => isWithin(target, entry))
+}
 
 describe.each(files)('src/$name', ({ name, text }) => {
   it('opens with what comes in, what goes out and what it never does', () => {
@@ -34,28 +70,18 @@ describe.each(files)('src/$name', ({ name, text }) => {
     expect(header).toContain('Out: ')
   })
 
-  it('imports only what its room may know', () => {
-    const room = roomOf(name)
+  it('lies under a rule, and imports only what that allows', () => {
+    expect(ruleOf(name), 'an entry of MAY_IMPORT').toBeDefined()
     for (const imported of importsOf(text)) {
-      const owner = OWN_ENGINE[imported]
-      if (owner !== undefined)
-        expect(`${name} imports ${imported}: ${room}`).toBe(`${name} imports ${imported}: ${owner}`)
-      if (!imported.startsWith('.') || room === null) continue
-      const target = relative(SOURCE, join(SOURCE, name, '..', imported))
-      const targetRoom = roomOf(target)
-      if (
-        targetRoom === room ||
-        targetRoom === 'schema' ||
-        targetRoom === 'lib' ||
-        target === 'constants.ts'
-      ) {
-        if (room !== 'lib' && room !== 'schema') continue
-        if (targetRoom === room || (room === 'schema' && targetRoom === 'lib')) continue
-      }
-      const allowed = (MAY_IMPORT[room] ?? []).some(
-        (entry) => target === entry || target.startsWith(`${entry}/`),
-      )
-      expect(`${name} -> ${target}: ${allowed}`).toBe(`${name} -> ${target}: true`)
+      const owners = IMPORTED_BY[imported]
+      if (owners !== undefined)
+        expect(
+          owners.some((owner) => isWithin(name, owner)),
+          `${name} imports ${imported}`,
+        ).toBe(true)
+      if (!imported.startsWith('.')) continue
+      const target = relative(SOURCE, join(SOURCE, dirname(name), imported))
+      expect(mayImport(name, target), `${name} imports ${target}`).toBe(true)
     }
   })
 
@@ -67,6 +93,30 @@ describe.each(files)('src/$name', ({ name, text }) => {
     expect(basename(name)).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/)
     expect(text.split('\n').length).toBeLessThanOrEqual(LINES_MAX)
   })
+})
+
+it('every rule on imports names what exists', () => {
+  const exists = (entry: string): boolean => files.some(({ name }) => isWithin(name, entry))
+  const named = [
+    ...Object.keys(MAY_IMPORT),
+    ...Object.values(MAY_IMPORT).flat(),
+    ...Object.values(IMPORTED_BY).flat(),
+  ]
+  expect(named.filter((entry) => !exists(entry))).toEqual([])
+})
+
+it('the root of the source holds the program, its wiring and nothing else', () => {
+  const found = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isFile())
+  expect(found.map(({ name }) => name).toSorted()).toEqual(ROOT_FILES)
+})
+
+it.each(['src', 'test', 'bench'])('no folder of %s holds more files than one looks through', (top) => {
+  const counts = new Map<string, number>()
+  for (const entry of readdirSync(join(ROOT, top), { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name === 'README.md') continue
+    counts.set(entry.parentPath, (counts.get(entry.parentPath) ?? 0) + 1)
+  }
+  expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
 })
 
 it('the top level holds what it should and nothing else', () => {

@@ -2,11 +2,11 @@
 // time) and sparse (the same ticks over a day: almost every one opens a bar), against the same cascade in C and against
 // what a user would take instead. Ticks are made before the clock starts.
 import { DuckDBInstance } from '@duckdb/node-api'
-import { BarStore } from '../../src/market/bars.ts'
+import { BarStore } from '../../src/market/bars/bar-cascade.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
-import { compiled, installed, jsonOf, type Measured, type Question, type RunOptions } from '../frame.ts'
-import { random } from '../random.ts'
+import { random } from '../datasets/random.ts'
+import { compiled, installed, jsonOf, type Measured, type Question, type RunOptions } from '../harness.ts'
 
 const START_MS = 1_772_000_000_000
 const DAY_MS = 86_400_000

@@ -1,7 +1,7 @@
 // In: one caller who submits again and again, and readers of pages beside 200 submissions a second. Out: how long the caller
 // waits beyond what a plain request and the disk take, and whether the readers notice.
 import { fileURLToPath } from 'node:url'
-import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../frame.ts'
+import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
 import { endProgram, type Running, startServer } from '../load.ts'
 
 const CALLERS = 20
@@ -20,14 +20,15 @@ async function served(work: (server: Running) => Promise<Measured>): Promise<Mea
 }
 
 const secondsOf = ({ small }: RunOptions): number => (small ? 0.3 : 10)
-const alone = (options: RunOptions) => served(({ port }) => run('one-caller.ts', port, secondsOf(options)))
+const alone = (options: RunOptions) =>
+  served(({ port }) => run('clients/one-caller.ts', port, secondsOf(options)))
 
 const pages = (besideSubmissions: boolean) => (options: RunOptions) =>
   served(async ({ port }) => {
     const seconds = secondsOf(options)
     const [measured] = await Promise.all([
-      run('page-readers.ts', port, seconds),
-      besideSubmissions ? run('submitters.ts', port, CALLERS, seconds, EVERY_MS) : null,
+      run('clients/page-readers.ts', port, seconds),
+      besideSubmissions ? run('clients/submitters.ts', port, CALLERS, seconds, EVERY_MS) : null,
     ])
     return measured
   })

@@ -16,13 +16,13 @@ import {
   type Question,
   quantile,
   type RunOptions,
-} from '../frame.ts'
+} from '../harness.ts'
 import { endProgram, type Running, startProgram, startServer } from '../load.ts'
-import { COLUMNS, LMDB, type Lmdb, numbersOf, SQLITE, type Sqlite, textsOf } from '../peer-stores.ts'
+import { COLUMNS, LMDB, type Lmdb, numbersOf, SQLITE, type Sqlite, textsOf } from '../servers/peer-stores.ts'
 
 const CONNECTIONS = 64
-const SUBMITTERS = fileURLToPath(new URL('../submitters.ts', import.meta.url))
-const PEER_SERVER = fileURLToPath(new URL('../submission-server.ts', import.meta.url))
+const SUBMITTERS = fileURLToPath(new URL('../clients/submitters.ts', import.meta.url))
+const PEER_SERVER = fileURLToPath(new URL('../servers/submission-server.ts', import.meta.url))
 
 async function inFolder<Value>(work: (folder: string) => Promise<Value>): Promise<Value> {
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))

@@ -18,8 +18,8 @@ import { barRoute } from '../../src/http/routes/bars.ts'
 import { Market } from '../../src/market/market.ts'
 import type { Bar } from '../../src/schema/bar.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, median, microsecondsOf, type Question, type RunOptions, sha } from '../frame.ts'
-import { random } from '../random.ts'
+import { random } from '../datasets/random.ts'
+import { type Measured, median, microsecondsOf, type Question, type RunOptions, sha } from '../harness.ts'
 
 const BARS = 1_000
 const START_MS = 1_772_000_000_000

@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
-import { compiled, jsonOf, onCore } from '../frame.ts'
+import type { Comparison, Measured, Question, RunOptions } from '../harness.ts'
+import { compiled, jsonOf, onCore } from '../harness.ts'
 import { argsOf, endProgram, type Running, settingsOf, startProgram } from '../load.ts'
 
-const SERVER = fileURLToPath(new URL('../follow-server.ts', import.meta.url))
+const SERVER = fileURLToPath(new URL('../servers/follow-server.ts', import.meta.url))
 const LOAD = new URL('../limits/followers.c', import.meta.url)
 const LIMIT = new URL('../limits/broadcast.c', import.meta.url)
 const PATH = '/api/v1/market?follow=1&format=ndjson&limit=1'

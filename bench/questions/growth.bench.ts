@@ -3,8 +3,8 @@
 // hottest tokens.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../frame.ts'
-import { random } from '../random.ts'
+import { random } from '../datasets/random.ts'
+import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../harness.ts'
 
 const START_MS = 1_772_000_000_000
 const TRADES_PER_SECOND = 20_000

@@ -1,7 +1,7 @@
 // In: ten million submissions (two hundred thousand without --full), written through the store and merged as a server does. Out: five
 // queries of researchers through the lake's catalog, against one ideally sorted Parquet file of the same rows and
 // against a file for each flush; how many files, how large a row, how much memory it took.
-import { type Measured, type Question, type RunOptions, sha } from '../frame.ts'
+
 import {
   QUERIES,
   type QueryName,
@@ -12,7 +12,8 @@ import {
   timeQueries,
   writeSets,
   writtenOf,
-} from '../lake-sets.ts'
+} from '../datasets/lake-sets.ts'
+import { type Measured, type Question, type RunOptions, sha } from '../harness.ts'
 
 const MEBIBYTE = 1_048_576
 

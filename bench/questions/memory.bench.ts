@@ -2,8 +2,8 @@
 // windows, five minutes of versions, twelve rankings, the tape; and whether more trades make it grow.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, type Question, type RunOptions, rssBytes, sha } from '../frame.ts'
-import { random } from '../random.ts'
+import { random } from '../datasets/random.ts'
+import { type Measured, type Question, type RunOptions, rssBytes, sha } from '../harness.ts'
 
 const DAY_MS = 86_400_000
 const START_MS = 1_772_000_000_000

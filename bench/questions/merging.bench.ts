@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
+import { commitOf, trainingRows } from '../datasets/training-rows.ts'
 import {
   forgetPeak,
   type Measured,
@@ -14,8 +15,7 @@ import {
   type Question,
   quantile,
   type RunOptions,
-} from '../frame.ts'
-import { commitOf, trainingRows } from '../training-rows.ts'
+} from '../harness.ts'
 
 const CALLERS = 64
 const EVERY_MS = 100

@@ -3,10 +3,10 @@
 // the same HTTP engine answering one ready buffer of the same bytes, and against fastify; any tab, sort and order; deep
 // pages; always fresh ones; a market of 1 000 tokens; and a DataPoint.
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import type { Comparison, Measured, Question, RunOptions } from '../frame.ts'
-import { compiled } from '../frame.ts'
+import type { Comparison, Measured, Question, RunOptions } from '../harness.ts'
+import { compiled } from '../harness.ts'
 import { endProgram, loadServer, measureLoad, measurePushed, pushCost, startServer } from '../load.ts'
-import type { ServerOptions } from '../server.ts'
+import type { ServerOptions } from '../servers/server.ts'
 
 const PAGE = '/api/v1/market?format=ndjson&limit=100'
 const HOT = `${PAGE}&tab=all&sort=hot&order=desc`

@@ -4,9 +4,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Comparison, compiled, type Measured, type Question, type RunOptions } from '../frame.ts'
+import { type Comparison, compiled, type Measured, type Question, type RunOptions } from '../harness.ts'
 import { endProgram, measureLoad, measurePushed, pushCost, type Running, startServer } from '../load.ts'
-import type { ServerOptions } from '../server.ts'
+import type { ServerOptions } from '../servers/server.ts'
 
 const ROWS = [10, 100, 500] as const
 const TRADES_PER_SECOND = 20_000

@@ -2,9 +2,9 @@
 // page, at the top and at offset 50 000, against sorted-btree used the way its users would. Both are read at the same
 // rate: the hundred highest after every twenty changes. Ours checks its whole order against a full sort at the end.
 import BTreeModule from 'sorted-btree'
-import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
-import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../frame.ts'
-import { random } from '../random.ts'
+import { DeferredRanking } from '../../src/market/rankings/lazy-ranking.ts'
+import { random } from '../datasets/random.ts'
+import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../harness.ts'
 
 const PAGE = 100
 const CHANGES_PER_READ = 20

@@ -6,7 +6,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { houseArgs, jsonOf, type Measured, type Question, type RunOptions } from '../frame.ts'
+import { houseArgs, jsonOf, type Measured, type Question, type RunOptions } from '../harness.ts'
 
 const TOKENS = 100_000
 const AGENTS = 1_000
@@ -26,10 +26,10 @@ function prepared(options: RunOptions, tail: string, commits: number): void {
     spawnSync(process.execPath, ['--no-warnings', programOf(program), ...args.map(String)], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-  const { status } = run('lake-writer.ts', folder, rows, TOKENS, AGENTS)
+  const { status } = run('datasets/lake-writer.ts', folder, rows, TOKENS, AGENTS)
   if (status !== 0) throw new Error(`the lake could not be written: ${status}`)
   // It ends itself by SIGKILL.
-  const { signal } = run('log-tail.ts', folder, small ? 100 : commits)
+  const { signal } = run('datasets/log-tail.ts', folder, small ? 100 : commits)
   if (signal !== 'SIGKILL') throw new Error('the log could not be written')
 }
 
@@ -39,7 +39,7 @@ const start =
     const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
     try {
       cpSync(folderOf(options, tail), folder, { recursive: true, verbatimSymlinks: true })
-      const args = [...houseArgs(), programOf('store-start.ts'), folder]
+      const args = [...houseArgs(), programOf('servers/store-start.ts'), folder]
       return { metrics: await jsonOf(process.execPath, args), checksum: tail }
     } finally {
       rmSync(folder, { recursive: true, force: true })

@@ -1,11 +1,12 @@
 // In: the body of a submission, as agents send it. Out: what checking and judging it costs, beside parsing its JSON.
 // Checking: the schema, with what it would say; judging: the deviation from two versions, the outcome, the XP.
-import { compareSnapshot } from '../../src/analysis/deviation.ts'
-import { validateSubmission } from '../../src/analysis/validate.ts'
-import { outcomeOf, xpBreakdown, xpEarned } from '../../src/analysis/xp.ts'
+
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, microsecondsOf, type Question, type RunOptions } from '../frame.ts'
-import { submissionOf } from '../submission.ts'
+import { compareSnapshot } from '../../src/submissions/deviation.ts'
+import { validateSubmission } from '../../src/submissions/validate.ts'
+import { outcomeOf, xpBreakdown, xpEarned } from '../../src/submissions/xp.ts'
+import { submissionOf } from '../datasets/submission.ts'
+import { type Measured, microsecondsOf, type Question, type RunOptions } from '../harness.ts'
 
 const values = {
   priceUsd: 0.00123,

@@ -1,8 +1,8 @@
 // In: the whole market of 100 000 rows as NDJSON. Out: how fast it is sent, against a C loop that sends as many ready bytes;
 // and what sixteen readers who ask for it and never read cost in memory.
 import { connect, type Socket } from 'node:net'
-import type { Measured, Question, RunOptions } from '../frame.ts'
-import { compiled, rssBytes } from '../frame.ts'
+import type { Measured, Question, RunOptions } from '../harness.ts'
+import { compiled, rssBytes } from '../harness.ts'
 import { endProgram, measureLoad, startProgram, startServer } from '../load.ts'
 
 const LIMIT = new URL('../limits/http.c', import.meta.url)

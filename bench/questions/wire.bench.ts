@@ -2,11 +2,11 @@
 // second from wire to queryable on one thread: decoded, in bars, windows, versions, all rankings and the tape, with the
 // top page read every twenty milliseconds of market time. And what decoding costs alone.
 import { Packr } from 'msgpackr'
-import { ingest } from '../../src/feed/push.ts'
+import { ingest } from '../../src/ingest/push/push.ts'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { type Measured, type Question, type RunOptions, sha } from '../frame.ts'
-import { random } from '../random.ts'
+import { random } from '../datasets/random.ts'
+import { type Measured, type Question, type RunOptions, sha } from '../harness.ts'
 
 const START_MS = 1_772_000_000_000
 const TRADES_PER_SECOND = 20_000

@@ -1,18 +1,19 @@
 // In: a folder, a seed, a span of time. Out: a lake that the real engine, desk and store filled from a simulated market and
 // scripted agents, in market time: two days in some seconds. The same seed gives the same rows. Never reads a clock.
-import { createAgents } from '../../src/analysis/agents.ts'
-import { createDesk } from '../../src/analysis/desk.ts'
-import type { Caller, Desk } from '../../src/analysis/types.ts'
-import { Random } from '../../src/feed/simulator/random.ts'
-import { createSimulator, type Simulation } from '../../src/feed/simulator.ts'
+
+import { Random } from '../../src/ingest/simulator/random.ts'
+import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
-import { createRecords, type Records } from '../../src/records.ts'
+import { createRecords, type Records } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
+import { createAgents } from '../../src/submissions/accounts/agent-registry.ts'
+import { createDesk } from '../../src/submissions/submission-service.ts'
+import type { Caller, Desk } from '../../src/submissions/types.ts'
 import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.ts'
 
 export interface RunOptions {

@@ -1,7 +1,7 @@
 // In: a DataPoint and random numbers. Out: what a scripted agent of the sample thinks of the token. The agents differ in
 // skill on purpose, so that the dataset's questions have answers. Never submits, never looks at the future.
-import type { MoodName } from '../../src/feed/simulator/mood.ts'
-import type { Random } from '../../src/feed/simulator/random.ts'
+import type { MoodName } from '../../src/ingest/simulator/mood.ts'
+import type { Random } from '../../src/ingest/simulator/random.ts'
 import type { DataPoint } from '../../src/schema/datapoint.ts'
 import type { Quant, SubmittedSnapshot } from '../../src/schema/submission.ts'
 import type { RiskFactor, Sentiment } from '../../src/schema/vocabulary.ts'

@@ -1,5 +1,5 @@
 // In: values of a command line. Out: what several commands ask of them alike. Never reads a file itself.
-import { SETTINGS } from '../config.ts'
+import { SETTINGS } from '../config/config.ts'
 import { partPath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 import { type Option, UsageError, type Values } from './command.ts'

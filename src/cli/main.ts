@@ -1,11 +1,10 @@
 // In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
 // scripts/mintlake.mjs does.
 
-import { ConfigError, SETTINGS } from '../config.ts'
+import { ConfigError, SETTINGS } from '../config/config.ts'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { StoreError } from '../store/errors.ts'
-import { lakeCatalogCommand } from './catalog.ts'
 import {
   type Command,
   EXIT,
@@ -18,12 +17,13 @@ import {
   usageOf,
   usageOfAll,
 } from './command.ts'
-import { exportCommand } from './export.ts'
-import { lakeStatusCommand, lakeVerifyCommand } from './lake.ts'
-import { OPERATOR_COMMANDS } from './operator.ts'
-import { lakeSnapshotCommand } from './pin.ts'
-import { lakeRepairCommand, lakeRetireCommand } from './repair.ts'
-import { sqlCommand } from './sql.ts'
+import { lakeCatalogCommand } from './commands/catalog.ts'
+import { exportCommand } from './commands/export.ts'
+import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
+import { OPERATOR_COMMANDS } from './commands/operator.ts'
+import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
+import { lakeSnapshotCommand } from './commands/snapshot.ts'
+import { sqlCommand } from './commands/sql.ts'
 import { Stopped } from './stop.ts'
 import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
 

@@ -1,8 +1,8 @@
 // In: one request as the HTTP engine hands it over. Out: what a route may know of it, and the answer it gives.
 // Never holds the engine's request: that dies with the handler.
-import type { Caller } from '../analysis/types.ts'
-import type { StreamWriter } from './follow.ts'
-import { Lines } from './lines.ts'
+import type { Caller } from '../submissions/types.ts'
+import { Lines } from './response/chunked-body.ts'
+import type { StreamWriter } from './stream/broadcaster.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
@@ -55,7 +55,7 @@ export interface HttpAnswer {
   headers?: Record<string, string>
   /** Rows of the market list in it, which count for its reader. */
   rows?: number
-  /** The same question may get this very answer again for a few milliseconds (prepared.ts). */
+  /** The same question may get this very answer again for a few milliseconds (response-cache.ts). */
   reusable?: true
   /** Takes over once status and headers are written; `body` is the first that is sent. */
   stream?: (writer: BodyWriter) => void

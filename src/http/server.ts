@@ -8,10 +8,10 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { INGEST_PATH, takeIngestSockets } from './ingest-socket.ts'
 import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
-import { keyOf } from './request.ts'
-import { type StreamRooms, takeStreamSockets } from './stream-socket.ts'
+import { keyOf } from './request/request-head.ts'
+import { INGEST_PATH, takeIngestSockets } from './stream/ingest-socket.ts'
+import { type StreamRooms, takeStreamSockets } from './stream/stream-socket.ts'
 
 export interface ServerPorts extends PipelinePorts {
   streams: StreamRooms

@@ -15,16 +15,10 @@ import type {
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { AnalysisCounts } from './analysis-counts.ts'
-import { ColumnSpace, readBars, readColumns } from './bar-query.ts'
-import { BarTexts } from './bar-text.ts'
-import { BarStore } from './bars.ts'
-import { changesSince, type TabRows } from './changes.ts'
-import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './curve.ts'
-import { DataPointTexts } from './datapoint-texts.ts'
-import { EvictedMints } from './evicted.ts'
-import { frozenList } from './frozen-list.ts'
-import { addToHotScore, HOT_SCORE_NONE } from './hot-score.ts'
+import { BarStore } from './bars/bar-cascade.ts'
+import { ColumnSpace, readBars, readColumns } from './bars/bar-query.ts'
+import { BarTexts } from './bars/bar-text.ts'
+import { Windows } from './bars/windows.ts'
 import {
   BAR_COLUMNS_KEPT,
   DEPARTURES_MAX,
@@ -38,11 +32,19 @@ import {
   VERSION_RETENTION_MS,
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
-import { PageCache } from './pages.ts'
-import { applyPatch, changesProfile } from './patch.ts'
-import { KEY_UNKNOWN, Rankings } from './rankings.ts'
-import { RecentTrades } from './recent-trades.ts'
-import { Tape } from './tape.ts'
+import { Tape } from './output/change-log.ts'
+import { changesSince, type TabRows } from './output/changes.ts'
+import { DataPointTexts } from './output/datapoint-texts.ts'
+import { PageCache } from './output/page-cache.ts'
+import { toSnapshot, Views } from './output/projections.ts'
+import { frozenList } from './rankings/frozen-list.ts'
+import { addToHotScore, HOT_SCORE_NONE } from './rankings/hot-score.ts'
+import { KEY_UNKNOWN, Rankings } from './rankings/rankings.ts'
+import { AnalysisCounts } from './tokens/analysis-counts.ts'
+import { bondingProgress, CURVE_SUPPLY, obeysCurve, raisedSol } from './tokens/bonding-curve.ts'
+import { EvictedMints } from './tokens/evicted-mints.ts'
+import { applyPatch, changesProfile } from './tokens/patch.ts'
+import { RecentTrades } from './tokens/recent-trades.ts'
 import {
   type Columns,
   FLAG_COMPLETE,
@@ -51,7 +53,8 @@ import {
   rowOf,
   TokenTable,
   type TokenText,
-} from './tokens.ts'
+} from './tokens/token-table.ts'
+import { VersionLog } from './tokens/version-history.ts'
 import type {
   BarColumns,
   Bars,
@@ -66,9 +69,6 @@ import type {
   TextForm,
   TokenProfile,
 } from './types.ts'
-import { VersionLog } from './versions.ts'
-import { toSnapshot, Views } from './views.ts'
-import { Windows } from './windows.ts'
 
 export interface MarketOptions {
   tokensMax?: number

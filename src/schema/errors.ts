@@ -1,5 +1,5 @@
 // In: nothing. Out: the one registry of error codes, and the error value that carries one. README's error table is
-// held equal to this by a test. Never formats an HTTP answer: http/reply.ts does.
+// held equal to this by a test. Never formats an HTTP answer: http/response/reply.ts does.
 
 export const ERRORS = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },

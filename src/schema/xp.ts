@@ -1,4 +1,4 @@
-// In: nothing. Out: the XP table of the specification's section 2.7. Never computes: analysis/xp.ts does.
+// In: nothing. Out: the XP table of the specification's section 2.7. Never computes: submissions/xp.ts does.
 
 export const XP_TABLE = {
   analysis: { base: 10, firstBonus: 25, lowCoverageBonus: 15 },

@@ -27,16 +27,6 @@ export const DUCKDB_THREADS = 1
 export const DUCKDB_MEMORY_LIMIT = '384MB'
 /** Room on the disk that writing the state database anew needs, as a multiple of its files. */
 export const RENEWAL_ROOM = 2
-/** The reader of trade files: its own small database in memory. */
-export const TRADE_FILE_THREADS = 2
-export const TRADE_FILE_MEMORY_LIMIT = '1GB'
-/** Rows of one batch of trades, unless told otherwise. */
-export const TRADE_BATCH_ROWS = 65_536
-export const TRADE_BATCH_ROWS_MAX = 1_048_576
-/** Distinct symbols of one trade file; beyond it reading fails. */
-export const TRADE_SYMBOLS_MAX = 1_000_000
-/** Rows looked at to tell the unit of an integer time. */
-export const TIME_SAMPLE_ROWS = 10_000
 
 /** A row group of the lake's files; contract 10. */
 export const LAKE_ROW_GROUP_ROWS = 122_880
@@ -209,4 +199,3 @@ export const PROFILES_TIMEOUT_MS = 30_000
 export const SPLIT_TEXT_CHARACTERS = 1024 * 1024
 
 assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')
-assert(TRADE_BATCH_ROWS <= TRADE_BATCH_ROWS_MAX, 'the usual batch must be allowed')

@@ -2,9 +2,9 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type HouseProcess, spawnHouse, temporaryFolder } from '../support/house.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
+import { type HouseProcess, spawnHouse, temporaryFolder } from '../support/test-server.ts'
 
 const MINTLAKE = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
 const SUBMISSIONS = 2

@@ -4,8 +4,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openTestStore, readSql, submission, writeOf } from '../store/support.ts'
-import { spawnHouse, temporaryFolder } from '../support/house.ts'
 import { runCommand } from '../support/terminal.ts'
+import { spawnHouse, temporaryFolder } from '../support/test-server.ts'
 
 const ROWS = 3
 

@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../src/cli/main.ts'
-import { ADMIN_KEY, openHouse, type TestHouse } from '../support/house.ts'
 import { type CommandResult, runCommand } from '../support/terminal.ts'
+import { ADMIN_KEY, openHouse, type TestHouse } from '../support/test-server.ts'
 
 let house: TestHouse
 

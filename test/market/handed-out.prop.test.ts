@@ -2,7 +2,7 @@
 // is handed out once, whole, however late its token's next trade comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bar-ring.ts'
+import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'

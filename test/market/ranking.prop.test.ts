@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { random as seeded } from '../../bench/random.ts'
-import { DeferredRanking } from '../../src/market/deferred-ranking.ts'
-import { Ranking } from '../../src/market/ranking.ts'
+import { random as seeded } from '../../bench/datasets/random.ts'
+import { DeferredRanking } from '../../src/market/rankings/lazy-ranking.ts'
+import { Ranking } from '../../src/market/rankings/ranking.ts'
 
 const IDS = 3_000
 

@@ -1,6 +1,6 @@
 // In: nothing. Out: a question as those of bench/questions are, of whose candidates one answers well, and each of the
 // others fails in its own way. Never fails by itself.
-import type { Measured, Question } from '../../bench/frame.ts'
+import type { Measured, Question } from '../../bench/harness.ts'
 
 const answer = (figure: number, sample: number[]): Measured => ({
   metrics: { figure },

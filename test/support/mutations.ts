@@ -1,6 +1,6 @@
 // In: a seed and good messages. Out: the same messages with hostile changes: wrong types, members that fool code (`length`,
 // `toString`, `__proto__`), extreme numbers, deep nesting, damaged text. The same seed gives the same cases.
-import { random } from '../../bench/random.ts'
+import { random } from '../../bench/datasets/random.ts'
 
 type Holder = Record<string, unknown>
 

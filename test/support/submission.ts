@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { ERRORS } from '../../src/schema/errors.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import type { Answer, Client } from './house.ts'
+import type { Answer, Client } from './test-server.ts'
 
 export const SUMMARY = 'Volume rises while the ten largest wallets hold still; the curve is half way.'
 

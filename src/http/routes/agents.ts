@@ -1,10 +1,11 @@
 // In: submissions, registrations and what agents ask of themselves. Out: the judge's answers. Never judges.
-import type { Agents, Desk } from '../../analysis/types.ts'
+
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
+import type { Agents, Desk } from '../../submissions/types.ts'
 import type { Context, HttpAnswer } from '../context.ts'
 import { BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX } from '../limits.ts'
-import { wholeNumber } from '../parameters.ts'
+import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 import { MARKET_PATH } from './market.ts'
 

@@ -11,9 +11,9 @@ import {
 import { RISK_FACTORS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { XP_TABLE } from '../../schema/xp.ts'
 import { JSON_TYPE } from '../context.ts'
-import { fixed } from '../etag.ts'
+import { inputSchema, openApi } from '../docs/openapi.ts'
 import { BARS_LIMIT_MAX } from '../limits.ts'
-import { inputSchema, openApi } from '../openapi.ts'
+import { fixed } from '../response/etag.ts'
 import type { Route } from '../route.ts'
 
 const API_VERSION = '1.0.0'

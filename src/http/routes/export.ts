@@ -2,10 +2,10 @@
 // and in headers where the next request goes on. Never reads a row: a thread of the store's does.
 import type { ExportDoor, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
 import type { BodyWriter, Context } from '../context.ts'
-import { ARROW_TYPE } from '../encode.ts'
+import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
-import { negotiated } from '../negotiate.ts'
-import { time, wholeNumber } from '../parameters.ts'
+import { negotiated } from '../request/negotiate.ts'
+import { time, wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
 export interface ExportPorts {

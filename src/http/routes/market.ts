@@ -4,13 +4,8 @@ import type { MarketDoor, Page } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
-import { MarketChannel, openingRows } from '../channel.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
-import type { Cursors } from '../cursors.ts'
-import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode.ts'
-import { isFresh, notModified, versionEtag } from '../etag.ts'
-import type { FollowHub } from '../follow.ts'
-import { LargePages } from '../large-pages.ts'
+import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import {
   BATCH_MINTS_MAX,
   MARKET_LIMIT_DEFAULT,
@@ -18,12 +13,17 @@ import {
   PREPARED_ANSWER_BYTES_MAX,
   ROWS_PER_TURN,
 } from '../limits.ts'
-import { Lines } from '../lines.ts'
-import { type Format, formatOf } from '../negotiate.ts'
-import { checkedMint, invalidParameter, mintOf, oneOf, wholeNumber } from '../parameters.ts'
+import { type Format, formatOf } from '../request/negotiate.ts'
+import { checkedMint, invalidParameter, mintOf, oneOf, wholeNumber } from '../request/parameters.ts'
+import { Lines } from '../response/chunked-body.ts'
+import type { Cursors } from '../response/cursors.ts'
+import { isFresh, notModified, versionEtag } from '../response/etag.ts'
+import { LargePages } from '../response/large-pages.ts'
 import type { Route } from '../route.ts'
-import { marketRequest } from '../stream-request.ts'
-import { streamRoute } from '../stream-socket.ts'
+import type { FollowHub } from '../stream/broadcaster.ts'
+import { MarketChannel, openingRows } from '../stream/channel.ts'
+import { marketRequest } from '../stream/stream-request.ts'
+import { streamRoute } from '../stream/stream-socket.ts'
 
 export const MARKET_PATH = '/api/v1/market'
 export const CACHE_ONE_SECOND = 'public, max-age=1'

@@ -1,9 +1,10 @@
 // In: what operators and machines ask of the server itself. Out: whether it lives, is ready, how it fares; feeds that
 // push; the operator's word. Never shows a secret.
-import type { Agents, Desk } from '../../analysis/types.ts'
+
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import type { LakeRepair } from '../../store/types.ts'
+import type { Agents, Desk } from '../../submissions/types.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'

@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import pLimit from 'p-limit'
 import type { Instant } from '../../lib/clock.ts'
-import { requireSpace } from '../disk-space.ts'
+import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { openClockGuard } from '../lake/clock-guard.ts'

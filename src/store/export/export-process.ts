@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
-import { requireSpace } from '../disk-space.ts'
+import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
   EXPORT_FILE_BYTES_MAX,

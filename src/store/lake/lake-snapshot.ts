@@ -1,9 +1,9 @@
 // In: the lake and its state database, in use. Out: both as of one moment, in another folder. Never holds up more than what
 // writes to them.
 import { dirname, join, relative } from 'node:path'
+import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
-import { copyDurably, linkOrCopy, syncFolders } from '../snapshot.ts'
 import { loadPosition } from '../state/state-database.ts'
 import type { Lake } from './lake.ts'
 import { allLiveParts } from './manifest.ts'

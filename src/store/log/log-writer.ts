@@ -2,16 +2,16 @@
 // a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../../lib/messages.ts'
+import { Group } from './commit-group.ts'
 import { type Disk, nodeDisk } from './disk.ts'
 import { codeOfFailure, LogError } from './errors.ts'
-import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './format.ts'
-import { Group } from './group.ts'
 import { DURATIONS_KEPT, LINE_EVERY_MS, OPERATION_TIMEOUT_MS, SEGMENT_BYTES } from './limits.ts'
 import { Operations } from './operations.ts'
 import type { Reading } from './reader.ts'
-import { type Checkpoint, rewriteSegment, SegmentFile, type WriteFailure } from './segment-file.ts'
+import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './segments/format.ts'
+import { type Checkpoint, rewriteSegment, SegmentFile, type WriteFailure } from './segments/segment-file.ts'
 import type { LogOptions, SegmentInfo } from './types.ts'
-import type { WaitingCommit } from './waiting.ts'
+import type { WaitingCommit } from './waiting-commits.ts'
 
 export class LogWriter {
   readonly totals = { commits: 0, groups: 0, bytes: 0, refused: 0, doubtful: 0, failures: 0, overdue: 0 }

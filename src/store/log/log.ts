@@ -3,13 +3,13 @@
 import { assert } from '../../lib/assert.ts'
 import { nodeDisk } from './disk.ts'
 import { LogError } from './errors.ts'
-import { COMMIT_FRAME_BYTES_MAX, rowsText } from './format.ts'
 import * as limits from './limits.ts'
 import { LogWriter } from './log-writer.ts'
-import { PositionReader } from './position-reader.ts'
 import { type Reading, readAll, type Visit } from './reader.ts'
+import { COMMIT_FRAME_BYTES_MAX, rowsText } from './segments/format.ts'
+import { PositionReader } from './segments/position-reader.ts'
 import type * as types from './types.ts'
-import { WaitingCommits } from './waiting.ts'
+import { WaitingCommits } from './waiting-commits.ts'
 
 const ID = /^[\w-]{1,64}$/
 /** Findings that one line of the server's own log tells. */

@@ -3,7 +3,7 @@
 // the whole process shares.
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Checkpoint } from './segment-file.ts'
+import type { Checkpoint } from './segments/segment-file.ts'
 
 class OverdueError extends Error {
   readonly code = 'ETIMEDOUT'

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { systemCode } from '../../lib/messages.ts'
 import type { Disk } from './disk.ts'
 import { LogError } from './errors.ts'
+import { BEGINNING_BYTES, SEGMENT_BYTES } from './limits.ts'
 import {
   DAMAGED_SUFFIX,
   FORMAT,
@@ -11,9 +12,8 @@ import {
   NEXT_NAME,
   type RecordHead,
   type SegmentHeader,
-} from './format.ts'
-import { BEGINNING_BYTES, SEGMENT_BYTES } from './limits.ts'
-import { scan } from './scan.ts'
+} from './segments/format.ts'
+import { scan } from './segments/scan.ts'
 
 export interface PlannedSegment {
   name: string

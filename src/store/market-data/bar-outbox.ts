@@ -2,7 +2,7 @@
 // adds a bar never waits: what the process cannot take stays here up to a bound, then bars are dropped, counted and told of.
 
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
-import { repeating } from '../repeating.ts'
+import { repeating } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
 import { BarBuffer, type ClosedBar } from './bar-batch.ts'
 import type { BarDelivery, BarReceipt } from './bars.ts'

@@ -6,7 +6,7 @@ import type { Row } from '../../schema/tables.ts'
 import { unavailable } from '../errors.ts'
 import { PROFILES_TIMEOUT_MS, PROFILES_UNCONFIRMED_MAX } from '../limits.ts'
 import type { LakeClient } from '../process/client.ts'
-import { encodeWrite } from '../row-encoder.ts'
+import { encodeWrite } from '../rows/row-encoder.ts'
 
 export class ProfileOutbox {
   readonly #client: LakeClient

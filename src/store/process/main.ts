@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import { messageOf } from '../../lib/messages.ts'
 import { Compactor } from '../compaction/compactor.ts'
+import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
 import {
   type Database,
   isFatalError,
@@ -26,7 +27,6 @@ import { allLiveParts } from '../lake/manifest.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
 import { type Bars, openBars } from '../market-data/bars.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
-import { isV1, keepOlderVersionsOut } from '../older-versions.ts'
 import { openOutcomes } from '../outcomes/outcomes.ts'
 import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
 import { type LakeLookup, openLakeLookup } from '../query/lake-lookup.ts'

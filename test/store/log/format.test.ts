@@ -3,9 +3,9 @@ import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DiskFile } from '../../../src/store/log/disk.ts'
-import * as format from '../../../src/store/log/format.ts'
 import { RECORD_BYTES_MAX, SCAN_CHUNK_BYTES } from '../../../src/store/log/limits.ts'
-import { scan } from '../../../src/store/log/scan.ts'
+import * as format from '../../../src/store/log/segments/format.ts'
+import { scan } from '../../../src/store/log/segments/scan.ts'
 
 /** A file that answers reads with as few bytes as it likes. */
 const fileOf = (bytes: Buffer, atOnce = Infinity): DiskFile =>

@@ -10,7 +10,7 @@ import type { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import type { CommitLog } from '../../../src/store/log/types.ts'
-import { noSmallDisk, openSmallDisk } from '../../support/small-disk.ts'
+import { noSmallDisk, openSmallDisk } from '../../support/disk/small-disk.ts'
 import { NOON_MS, quietLog, removeFolder, temporaryFolder } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
 

@@ -1,0 +1,78 @@
+// In: a port, trades in a POST, trades a second, seconds (`node bench/clients/pushers.ts PORT PER_POST RATE SECONDS`). Out: one JSON
+// line: trades accepted. Pushes as a feed does, on tokens that the server lists, half of them on the hundred hottest;
+// whatever is not accepted ends the run. Requests are written to sockets by hand: a client library would take more of the
+// core that it shares with the readers than the server takes of its own.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { random } from '../datasets/random.ts'
+
+const CONNECTIONS = 4
+const HOT_TOKENS = 100
+const [port, perPost, rate, seconds] = process.argv.slice(2).map(Number)
+const next = random(2)
+
+interface Listed {
+  mint: string
+  priceUsd: number | null
+}
+
+const list = await fetch(`http://127.0.0.1:${port}/api/v1/market?format=ndjson&sort=hot&limit=2000000`)
+const tokens = (await list.text())
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Listed)
+  .map(({ mint, priceUsd }) => ({ mint, price: priceUsd ?? 1e-5 }))
+
+function post(): string {
+  const ts = Date.now()
+  let lines = ''
+  for (let count = 0; count < perPost; count++) {
+    const token =
+      tokens[Math.floor(next() * (next() < 0.5 ? Math.min(HOT_TOKENS, tokens.length) : tokens.length))]
+    token.price *= 1 + (next() - 0.5) / 100
+    const side = next() < 0.5 ? 'buy' : 'sell'
+    const tokenAmount = Math.round(1e5 * next() + 1) / 10
+    lines += `{"type":"trade","mint":"${token.mint}","ts":${ts},"side":"${side}","tokenAmount":${tokenAmount},"priceUsd":${token.price}}\n`
+  }
+  return (
+    `POST /api/v1/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer bench\r\n` +
+    `Content-Type: application/x-ndjson\r\nContent-Length: ${lines.length}\r\n\r\n${lines}`
+  )
+}
+
+/** The answer to one request: its head, and as much body as it announces. */
+async function answerOf(socket: Socket): Promise<string> {
+  let text = ''
+  for (;;) {
+    const [chunk] = (await once(socket, 'data')) as [string]
+    text += chunk
+    const bodyAt = text.indexOf('\r\n\r\n') + 4
+    const length = /\r\ncontent-length: (\d+)/i.exec(text)
+    if (bodyAt > 3 && length !== null && text.length >= bodyAt + Number(length[1])) return text
+  }
+}
+
+const started = performance.now()
+const until = started + seconds * 1_000
+let begun = 0
+let accepted = 0
+
+/** One push after another, none before its time. */
+async function connection(): Promise<void> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1').setNoDelay(true)
+  await once(socket, 'connect')
+  for (;;) {
+    const dueMs = started + (begun++ * perPost * 1_000) / rate
+    if (dueMs >= until || performance.now() >= until) break
+    const waitMs = dueMs - performance.now()
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+    socket.write(post(), 'latin1')
+    const answer = await answerOf(socket)
+    if (!answer.includes(`"accepted":${perPost},`)) throw new Error(answer.slice(0, 2_000))
+    accepted += perPost
+  }
+  socket.destroy()
+}
+
+await Promise.all(Array.from({ length: CONNECTIONS }, connection))
+console.log(JSON.stringify({ accepted }))

@@ -1,0 +1,166 @@
+// In: which server to be, and options (`node bench/servers/server.ts KIND JSON`). Out: that server on a free port, whose number it
+// prints. `mintlake` is the whole house without limits, its market filled, with trades running in the same process, or the
+// market that it serves by default; the others answer the same bytes the way their users would.
+
+import { App, us_socket_local_port } from 'uWebSockets.js'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startHouse } from '../../src/app.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { Market } from '../../src/market/market.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { random } from '../datasets/random.ts'
+
+export interface ServerOptions {
+  tokens: number
+  ticksPerSecond: number
+  /** In the place of what is so by default. */
+  pageAgeMs?: number
+  /** Bytes of the constant answers. */
+  body: 'page' | 'datapoint' | 'hello'
+  /** A file of them, in the place of `body`. */
+  bodyFile?: string
+  /** The market that `npm start` serves, in the place of one whose tokens have one trade each. */
+  market?: 'default'
+}
+
+/** What a server must do before it may end. */
+let stop = async (): Promise<void> => {}
+
+const HOT_TOKENS = 100
+const TICK_EVERY_MS = 5
+const [kind, json] = process.argv.slice(2)
+const options = JSON.parse(json) as ServerOptions
+const next = random(1)
+const mints = Array.from({ length: options.tokens }, (_, index) => mintOfSymbol(`token ${index}`))
+const price = Float64Array.from(mints, () => 1e-5 * Math.exp(6 * next()))
+
+function trade(market: Market, token: number): void {
+  const ts = Date.now()
+  price[token] *= 1 + (next() - 0.5) / 100
+  market.apply(
+    {
+      type: 'trade',
+      mint: mints[token],
+      ts,
+      side: next() < 0.5 ? 'buy' : 'sell',
+      tokenAmount: Math.round(1e5 * next()) / 10,
+      priceUsd: price[token],
+    },
+    ts,
+  )
+}
+
+function fill(market: Market): void {
+  for (const [index, mint] of mints.entries()) {
+    const ts = Date.now()
+    market.apply(
+      { type: 'token', mint, ts, name: `Token ${index}`, symbol: `T${index}`, totalSupply: 1e9 },
+      ts,
+    )
+    trade(market, index)
+  }
+}
+
+function runTicks(market: Market): void {
+  let due = 0
+  setInterval(() => {
+    due += (options.ticksPerSecond * TICK_EVERY_MS) / 1_000
+    for (; due >= 1; due--)
+      trade(market, Math.floor(next() * (next() < 0.5 ? Math.min(HOT_TOKENS, mints.length) : mints.length)))
+  }, TICK_EVERY_MS)
+}
+
+/** The bytes that the peers send: those that Mintlake would. */
+function constantBody(): { buffer: Buffer; value: unknown; contentType: string } {
+  if (options.bodyFile !== undefined) {
+    const buffer = readFileSync(options.bodyFile)
+    return { buffer, value: null, contentType: 'application/x-ndjson; charset=utf-8' }
+  }
+  if (options.body === 'hello')
+    return { buffer: Buffer.from('hello'), value: 'hello', contentType: 'text/plain' }
+  const market = new Market({ tokensMax: mints.length })
+  fill(market)
+  if (options.body === 'datapoint') {
+    const value = { ok: true, data: market.datapoint(mints[7]) }
+    return {
+      buffer: Buffer.from(JSON.stringify(value)),
+      value,
+      contentType: 'application/json; charset=utf-8',
+    }
+  }
+  const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 100 })
+  const value = page.ndjson
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  return { buffer: page.ndjson, value, contentType: 'application/x-ndjson; charset=utf-8' }
+}
+
+async function mintlake(): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  const isDefault = options.market === 'default'
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const house = await startHouse(
+    readConfig(
+      [
+        ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
+        ...(isDefault
+          ? ['--simulator-tokens', `${options.tokens}`]
+          : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
+        ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
+        ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
+        ...(options.pageAgeMs === undefined ? [] : ['--page-age-ms', `${options.pageAgeMs}`]),
+      ],
+      { MINTLAKE_FEED_KEY: 'bench' },
+    ),
+  )
+  stop = house.stop
+  await house.ready
+  if (!isDefault) fill(house.market)
+  // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
+  await house.recorded()
+  await house.store.flushLake()
+  if (options.ticksPerSecond > 0) runTicks(house.market)
+  return house.port
+}
+
+async function uws(): Promise<number> {
+  const { buffer, contentType } = constantBody()
+  return new Promise((resolve) => {
+    App()
+      .get('/*', (res) => {
+        res.writeHeader('Content-Type', contentType)
+        res.end(buffer)
+      })
+      .listen('127.0.0.1', 0, (socket) => resolve(us_socket_local_port(socket as never)))
+  })
+}
+
+async function fastifyWith(isStringified: boolean): Promise<number> {
+  const { buffer, value, contentType } = constantBody()
+  const { fastify } = await import('fastify')
+  const app = fastify()
+  const isList = Array.isArray(value)
+  app.get('/*', (_, reply) => {
+    reply.header('Content-Type', contentType)
+    if (!isStringified) return reply.send(buffer)
+    return reply.send(
+      isList ? `${value.map((row) => JSON.stringify(row)).join('\n')}\n` : JSON.stringify(value),
+    )
+  })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return (app.server.address() as { port: number }).port
+}
+
+const KINDS: Record<string, () => Promise<number>> = {
+  mintlake,
+  uws,
+  'fastify-buffer': () => fastifyWith(false),
+  'fastify-stringify': () => fastifyWith(true),
+}
+
+process.once('SIGTERM', () => void stop().then(() => process.exit(0)))
+console.log(await KINDS[kind]())

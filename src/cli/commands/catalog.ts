@@ -1,0 +1,37 @@
+// In: a data folder that was copied or moved, or lost its catalog. Out: a catalog for where it stands. Never changes a row.
+
+import { partPath } from '../../store/lake/lake-files.ts'
+import { rewriteCatalog } from '../../store/query/lake-catalog.ts'
+import { type Command, EXIT, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf } from '../common.ts'
+import { type Terminal, write } from '../terminal.ts'
+import { FORMAT } from './lake.ts'
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const { path, files, rows, missing } = await rewriteCatalog(
+    dataDirOf(values, terminal),
+    terminal.clock.now(),
+  )
+  const lost = missing.map((part) => partPath(part))
+  const text = [
+    `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}`,
+    ...lost.map((name) => `${name}: missing or damaged, left out`),
+    '',
+  ].join('\n')
+  const json = JSON.stringify({ path, files, rows, missing: lost }, null, 2)
+  await write(terminal.stdout, values.format === 'json' ? `${json}\n` : text)
+  return EXIT.done
+}
+
+export const lakeCatalogCommand: Command = {
+  name: 'lake catalog',
+  summary: 'Write the catalog of a lake that was copied or moved, for where it stands now',
+  operands: [],
+  options: { format: FORMAT, 'data-dir': DATA_DIR },
+  notes: [
+    'A catalog names its files by absolute paths, since readers attach it from any folder: one that was copied reads the',
+    'files of the original. Mintlake’s own commands do not: they read the folder that they are given. A server writes the',
+    'catalog by itself, at its start and after every flush.',
+  ],
+  run,
+}

@@ -1,0 +1,226 @@
+// In: a table of the lake, a span of time, a format. Out: its rows as one file, whole or not there at all, or on the
+// standard output as they come. Reads the lake's catalog alone, while the server writes. Never holds the table.
+import { createWriteStream } from 'node:fs'
+import { link, rename, rm, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { assert } from '../../lib/assert.ts'
+import { syncPath } from '../../lib/files.ts'
+import { systemCode } from '../../lib/messages.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { TableName } from '../../schema/tables.ts'
+import {
+  arrowExtract,
+  progressOf as copied,
+  parquetExtract,
+  textExtract,
+} from '../../store/export/formats.ts'
+import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
+import { isInterrupted, isOutdated, type LakeReader, withLake } from '../../store/query/lake-reader.ts'
+import { type Command, EXIT, UsageError, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf, moment, warnOfMissing } from '../common.ts'
+import { PROGRESS_MS } from '../limits.ts'
+import { type Progress, progressOf } from '../progress.ts'
+import { Stop } from '../stop.ts'
+import { type Terminal, write } from '../terminal.ts'
+
+const FORMATS = ['parquet', 'csv', 'jsonl', 'arrow'] as const
+type Format = (typeof FORMATS)[number]
+
+const STDOUT = '-'
+
+/** One export under way. */
+interface Task {
+  selection: Selection
+  format: Format
+  stop: Stop
+  terminal: Terminal
+  /** Something was written. */
+  isBegun: boolean
+}
+
+/** Writes the rows to a stream, piece by piece, as fast as it takes them. */
+async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
+  const { selection, format, stop } = task
+  assert(format !== 'parquet', 'Parquet is no stream')
+  const pieces = format === 'arrow' ? arrowExtract(reader, selection) : textExtract(reader, selection, format)
+  let done = 0
+  for await (const { bytes, rows } of pieces) {
+    stop.check()
+    task.isBegun = true
+    await write(out, bytes)
+    done += rows
+    progress.set(done)
+  }
+}
+
+/** DuckDB writes Parquet by itself and says how far it is. */
+async function copy(
+  reader: LakeReader,
+  { selection }: Task,
+  path: string,
+  total: number,
+  progress: Progress,
+) {
+  const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
+  try {
+    await parquetExtract(reader, selection, path)
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function fill(
+  reader: LakeReader,
+  task: Task,
+  path: string,
+  total: number,
+  progress: Progress,
+): Promise<void> {
+  if (task.format === 'parquet') return copy(reader, task, path, total, progress)
+  const file = createWriteStream(path)
+  // Whoever writes is told; what was under way when the file was given up is of no interest.
+  file.on('error', () => {})
+  try {
+    await stream(reader, task, file, progress)
+    file.end()
+    await finished(file)
+  } catch (error) {
+    file.destroy()
+    throw file.errored ?? error
+  }
+}
+
+/** Everything that a reader does, with progress. @returns the rows. */
+async function withProgress(
+  reader: LakeReader,
+  { selection, stop, terminal }: Task,
+  work: (total: number, progress: Progress) => Promise<void>,
+): Promise<number> {
+  stop.check()
+  await warnOfMissing(reader, terminal)
+  stop.act = () => reader.interrupt()
+  const total = await countRows(reader.connection, selection)
+  stop.check()
+  const progress = progressOf(total, terminal)
+  try {
+    await work(total, progress)
+  } finally {
+    progress.end()
+  }
+  stop.check()
+  return total
+}
+
+const isThere = (path: string): UsageError =>
+  new UsageError(`--out: ${path} is there already; --overwrite replaces it`)
+
+/** Gives a file its name, where nothing bears it; decided in one step, as somebody may have been faster. */
+async function publishAnew(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path)
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') throw isThere(path)
+    // A disk without hard links.
+    if ((await stat(path).catch(() => null)) !== null) throw isThere(path)
+    await rename(temporary, path)
+  }
+}
+
+/** The file appears under its name once it is whole and on the disk; whatever else happens leaves nothing. */
+async function toFile(dataDir: string, task: Task, out: string, overwrites: boolean): Promise<number> {
+  const path = resolve(out)
+  const temporary = `${path}.${process.pid}.tmp`
+  try {
+    const rows = await withLake({ dataDir, target: temporary }, (reader) =>
+      withProgress(reader, task, (total, progress) => fill(reader, task, temporary, total, progress)),
+    )
+    await syncPath(temporary)
+    task.stop.check()
+    await (overwrites ? rename(temporary, path) : publishAnew(temporary, path))
+    await syncPath(dirname(path))
+    return rows
+  } finally {
+    await rm(temporary, { force: true })
+  }
+}
+
+/** What is written cannot be taken back: a catalog that is too old by then ends it. */
+async function toStdout(dataDir: string, task: Task): Promise<number> {
+  const { stdout } = task.terminal
+  return withLake({ dataDir }, async (reader) => {
+    try {
+      return await withProgress(reader, task, (_, progress) => stream(reader, task, stdout, progress))
+    } catch (error) {
+      throw task.isBegun && isOutdated(error) ? replaced() : error
+    }
+  })
+}
+
+const replaced = () =>
+  new ServiceError(
+    'store_unavailable',
+    'files of the lake were replaced while they were read; try again, or raise --lake-grace-ms of the server',
+  )
+
+async function checkOut(out: string, format: Format, overwrites: boolean): Promise<void> {
+  if (out === STDOUT) {
+    if (format === 'parquet')
+      throw new UsageError('--out -: Parquet needs a file; csv, jsonl and arrow can stream')
+    return
+  }
+  const folder = await stat(dirname(resolve(out))).catch(() => null)
+  if (folder?.isDirectory() !== true)
+    throw new UsageError(`--out: there is no folder ${dirname(resolve(out))}`)
+  const there = await stat(out).catch(() => null)
+  if (there?.isDirectory()) throw new UsageError(`--out: ${out} is a folder`)
+  if (there !== null && !overwrites) throw isThere(out)
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const format = values.format as Format
+  const out = values.out || `${values.table}.${format}`
+  const selection: Selection = {
+    table: values.table as TableName,
+    fromMs: moment(values, 'from'),
+    toMs: moment(values, 'to'),
+  }
+  const overwrites = values.overwrite === 'true'
+  await checkOut(out, format, overwrites)
+  const dataDir = dataDirOf(values, terminal)
+  const stop = new Stop(terminal)
+  const task = { selection, format, stop, terminal, isBegun: false }
+  return stop.during(async () => {
+    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites))
+    const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
+    terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
+    return EXIT.done
+  }, isInterrupted)
+}
+
+export const exportCommand: Command = {
+  name: 'export',
+  summary: 'Write a table of the lake to one file, while the server runs',
+  operands: [],
+  options: {
+    table: {
+      value: 'TABLE',
+      otherwise: 'training',
+      allowed: LAKE_TABLE_NAMES,
+      description: 'What to export',
+    },
+    from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
+    to: { value: 'TIME', description: 'Rows before this time' },
+    format: { value: 'FORMAT', otherwise: 'parquet', allowed: FORMATS, description: 'Format of the file' },
+    out: { value: 'FILE', description: 'The file; - is the standard output [TABLE.FORMAT]' },
+    overwrite: { description: 'Replace a file that is there already' },
+    'data-dir': DATA_DIR,
+  },
+  notes: [
+    'mintlake export --table training --from 2026-01-01 --out training.parquet',
+    'mintlake export --format jsonl --out - | jq .score',
+    'Times are those of the column that the table is filed by; the file appears once it is whole.',
+  ],
+  run,
+}

@@ -1,0 +1,202 @@
+// In: the data folder, and perhaps a server that writes to it. Out: how much the lake has and how fresh it is; and
+// whether it is whole. Never changes anything.
+import { withLake } from '../../store/query/lake-reader.ts'
+import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
+import { type Verified, verifyLake } from '../../store/verify/verify.ts'
+import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
+import { DATA_DIR, dataDirOf, wholeNumber } from '../common.ts'
+import { HEALTH_TIMEOUT_MS } from '../limits.ts'
+import { tableText } from '../rows.ts'
+import { askServer, URL_OPTION, urlOf } from '../server-client.ts'
+import { Stop } from '../stop.ts'
+import { type Terminal, write } from '../terminal.ts'
+
+/** How a command about the lake writes its answer. */
+export const FORMAT: Option = {
+  value: 'FORMAT',
+  otherwise: 'table',
+  allowed: ['table', 'json'],
+  description: 'How it is written',
+}
+
+/** GET /health, as far as it is shown here. */
+interface ServerSeen {
+  status: string
+  reasons?: string[]
+  store: { healthy: boolean; lake?: { table: string; backlog: number }[]; databaseBytes?: number }
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString()
+const grouped = (count: number): string => count.toLocaleString('en-US').replaceAll(',', ' ')
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'] as const
+const STEP = 1_000
+
+function sizeText(bytes: number): string {
+  let [value, unit] = [bytes, 0]
+  while (value >= STEP && unit < UNITS.length - 1) {
+    value /= STEP
+    unit++
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`
+}
+
+const SPANS: readonly (readonly [string, number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+]
+
+function spanText(ms: number): string {
+  const [unit, length] = SPANS.find(([, each]) => ms >= 2 * each) ?? ['s', 1_000]
+  return `${Math.max(0, Math.floor(ms / length))} ${unit}`
+}
+
+/** The server that writes to the lake; null when none answers. */
+async function serverAt(url: string): Promise<ServerSeen | null> {
+  try {
+    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
+    const { status, reasons, store } = answer as unknown as Partial<ServerSeen>
+    return typeof status === 'string' && typeof store === 'object' ? { status, reasons, store } : null
+  } catch (error) {
+    if (error instanceof Failure) return null
+    throw error
+  }
+}
+
+interface StatusRow extends TableFigures {
+  bytesPerRow: number | null
+  ageMs: number | null
+  /** Rows that wait in the store; null: nobody tells. */
+  backlog: number | null
+}
+
+function statusRow(figures: TableFigures, server: ServerSeen | null, nowMs: number): StatusRow {
+  const { table, rows, bytes, youngestMs } = figures
+  return {
+    ...figures,
+    bytesPerRow: rows === 0 ? null : Math.round(bytes / rows),
+    ageMs: youngestMs === null ? null : nowMs - youngestMs,
+    backlog: server?.store.lake?.find((each) => each.table === table)?.backlog ?? null,
+  }
+}
+
+const HEADS = ['table', 'rows', 'files', 'size', 'bytes a row', 'youngest row', 'age', 'waiting'] as const
+const blank = (value: number | null, show: (value: number) => string): string =>
+  value === null ? '' : show(value)
+
+const cells = (row: StatusRow): string[] => [
+  row.table,
+  grouped(row.rows),
+  grouped(row.files),
+  sizeText(row.bytes),
+  blank(row.bytesPerRow, grouped),
+  blank(row.youngestMs, iso),
+  blank(row.ageMs, spanText),
+  blank(row.backlog, grouped),
+]
+
+function statusText({ catalogWrittenMs }: LakeFigures, rows: StatusRow[], told: string): string {
+  const columns = HEADS.map((name, index) => ({ name, isNumber: index > 0 }))
+  return `${tableText(columns, rows.map(cells))}catalog of ${iso(catalogWrittenMs)}; ${told}\n`
+}
+
+const serverText = (url: string, server: ServerSeen | null): string =>
+  server === null
+    ? `no server answers at ${url}: what waits for the lake is not known`
+    : `the server at ${url} is ${server.status}, its store ${server.store.healthy ? 'works' : 'does not work'}` +
+      (server.store.databaseBytes === undefined
+        ? ''
+        : `, ${sizeText(server.store.databaseBytes)} of its own`) +
+      (server.reasons ?? []).map((reason) => `\n${reason}`).join('')
+
+async function showStatus(values: Values, terminal: Terminal): Promise<number> {
+  const dataDir = dataDirOf(values, terminal)
+  const url = urlOf(values, terminal)
+  const figures = await withLake({ dataDir }, lakeFigures)
+  const server = await serverAt(url)
+  const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
+  const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, tables: rows }
+  const isJson = values.format === 'json'
+  const text = isJson
+    ? `${JSON.stringify(json, null, 2)}\n`
+    : statusText(figures, rows, serverText(url, server))
+  await write(terminal.stdout, text)
+  return EXIT.done
+}
+
+export const lakeStatusCommand: Command = {
+  name: 'lake status',
+  summary: 'Rows, files, bytes and freshness of each table of the lake, and what waits for it',
+  operands: [],
+  options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
+  notes: [
+    'By the catalog, whether a server runs or not; what waits is told by the server at --url, which must be the one of',
+    'this data folder.',
+  ],
+  run: showStatus,
+}
+
+function verifiedText(verified: Verified, dataDir: string): string {
+  const { scope, reason, findings, omitted, notes, tables, files, rows } = verified
+  const count = findings.length + omitted
+  const looked = `${tables} tables, ${grouped(files)} files, ${grouped(rows)} rows`
+  const lines = findings.map(({ table, file, message }) =>
+    [file ?? table, message].filter((word) => word !== null).join(': '),
+  )
+  return [
+    `the lake in ${dataDir}: ${looked}`,
+    ...(scope === 'whole' ? [] : [`only files, names and catalog were checked: ${reason}`]),
+    ...notes.map((note) => `note: ${note}`),
+    ...lines,
+    ...(omitted > 0 ? [`and ${grouped(omitted)} more`] : []),
+    count === 0
+      ? 'nothing is wrong'
+      : `${count === 1 ? '1 finding' : `${grouped(count)} findings`}; the server puts right what it can at its next start`,
+    '',
+  ].join('\n')
+}
+
+/** Says what is looked at, on one line that is taken back, to who watches. */
+function stageTeller({ stderr, isWatched }: Terminal): { tell(stage: string): void; end(): void } {
+  const TAKE_BACK = '\r\u001b[K'
+  const say = (text: string): void => void (isWatched && stderr.write(TAKE_BACK + text))
+  return { tell: (stage) => say(`looking at ${stage}`), end: () => say('') }
+}
+
+async function showVerified(values: Values, terminal: Terminal): Promise<number> {
+  const dataDir = dataDirOf(values, terminal)
+  const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
+  const ended = new AbortController()
+  const stages = stageTeller(terminal)
+  stop.act = () => ended.abort()
+  return stop.during(async () => {
+    const { signal } = ended
+    const nowMs = terminal.clock.now()
+    const verified = await verifyLake({ dataDir, nowMs, signal, onStage: stages.tell }).finally(stages.end)
+    const isJson = values.format === 'json'
+    const text = isJson
+      ? `${JSON.stringify({ dataDir, ...verified }, null, 2)}\n`
+      : verifiedText(verified, dataDir)
+    await write(terminal.stdout, text)
+    return verified.findings.length === 0 ? EXIT.done : EXIT.failed
+  })
+}
+
+export const lakeVerifyCommand: Command = {
+  name: 'lake verify',
+  summary: 'Check every file of the lake, the catalog, the rows against the store, and the XP ledger',
+  operands: [],
+  options: {
+    format: FORMAT,
+    timeout: { value: 'SECONDS', otherwise: '0', description: 'End it when it takes longer; 0: never' },
+    'data-dir': DATA_DIR,
+  },
+  notes: [
+    'Exit code 0: nothing is wrong; 1: something is. While a server has the store, the files are checked against the',
+    'catalog alone, and it is said so. Nothing is changed: a server puts right what it can at its next start; it cannot',
+    'start while this command has the store.',
+  ],
+  run: showVerified,
+}

@@ -1,0 +1,107 @@
+// In: a data folder whose lake lost files, with or without a server that has it. Out: what was found, taken back and
+// lost, in plain words. Works on the store itself where nobody else has it, else asks the server that does.
+import { existsSync, realpathSync } from 'node:fs'
+import { messageOf } from '../../lib/messages.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import { lakeFolder } from '../../store/paths.ts'
+import { openStore } from '../../store/store.ts'
+import type { LakeRepair, StoreLog } from '../../store/types.ts'
+import { type Command, EXIT, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf } from '../common.ts'
+import { REPAIR_TIMEOUT_MS } from '../limits.ts'
+import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { type Terminal, write } from '../terminal.ts'
+import { FORMAT } from './lake.ts'
+
+/** What the store tells while it is repaired is for people, not part of the answer. */
+function logTo({ stderr }: Terminal): StoreLog {
+  const say = (fields: Record<string, unknown>, message: string): void => {
+    const details = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`)
+    stderr.write(`mintlake: ${message}${details.join('')}\n`)
+  }
+  return { info: () => {}, warn: say, error: say }
+}
+
+async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepair> {
+  const { clock } = terminal
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: logTo(terminal) })
+  try {
+    return await store.repairLake()
+  } finally {
+    await store.close()
+  }
+}
+
+const isInUse = (error: unknown): boolean => /is in use by/.test(messageOf(error))
+
+async function repair(values: Values, terminal: Terminal, dataDir: string): Promise<LakeRepair> {
+  try {
+    return await repairHere(dataDir, terminal)
+  } catch (error) {
+    if (!isInUse(error)) throw error
+    const answer = await askAsOperator(values, terminal, {
+      method: 'POST',
+      path: '/api/v1/admin/lake/repair',
+      body: { dataDir },
+      timeoutMs: REPAIR_TIMEOUT_MS,
+    })
+    return answer.data as LakeRepair
+  }
+}
+
+function repairText({ filesChecked, takenBack, lost }: LakeRepair, dataDir: string): string {
+  const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
+  return [
+    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
+    ...takenBack.map((path) => `${path}: whole again`),
+    ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
+    lost.length === 0
+      ? 'nothing is lost'
+      : `lost: ${counted(rows, 'row')} of ${counted(lost.length, 'file')}`,
+    '',
+  ].join('\n')
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const asked = dataDirOf(values, terminal)
+  if (!existsSync(lakeFolder(asked)))
+    throw new ServiceError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
+  const dataDir = realpathSync(asked)
+  const repaired = await repair(values, terminal, dataDir)
+  const isJson = values.format === 'json'
+  const text = isJson
+    ? `${JSON.stringify({ dataDir, ...repaired }, null, 2)}\n`
+    : repairText(repaired, dataDir)
+  await write(terminal.stdout, text)
+  return EXIT.done
+}
+
+export const lakeRepairCommand: Command = {
+  name: 'lake repair',
+  summary: 'Read every file of the lake, set damaged ones aside, take back whole ones, say what is lost',
+  operands: [],
+  options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
+  notes: [
+    'A file that is gone or damaged was set aside: put it back from a copy (to its place below lake/.files) before this, and',
+    'it is taken back. What stays lost is settled: `mintlake lake verify` names it as a note from then on. Where a server',
+    'has the folder it is asked at --url, with MINTLAKE_ADMIN_KEY.',
+  ],
+  run,
+}
+
+export const lakeRetireCommand: Command = {
+  name: 'lake retire',
+  summary: 'Say that the clock is right: dates over their --retain-…-days leave the lake',
+  operands: [],
+  options: { url: URL_OPTION },
+  notes: [
+    'A server whose clock leapt forward, or that stood still for more than a day, deletes no old date before this is said.',
+    'Needs MINTLAKE_ADMIN_KEY, as the server was started with it.',
+  ],
+  async run(values, terminal) {
+    const question = { method: 'POST', path: '/api/v1/admin/lake/retire', body: {} } as const
+    const { data } = await askAsOperator(values, terminal, question)
+    await write(terminal.stdout, `${counted((data as { files: number }).files, 'file')} left the lake\n`)
+    return EXIT.done
+  },
+}

@@ -1,0 +1,28 @@
+// In: a name. Out: the lake of this moment under that name. Never changes the lake itself.
+import { pinLake } from '../../store/query/lake-pin.ts'
+import { type Command, EXIT, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf } from '../common.ts'
+import { type Terminal, write } from '../terminal.ts'
+import { FORMAT } from './lake.ts'
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const pinned = await pinLake(dataDirOf(values, terminal), values.NAME, terminal.clock.now())
+  const { path, files, rows, bytes } = pinned
+  const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}\n`
+  await write(terminal.stdout, values.format === 'json' ? `${JSON.stringify(pinned, null, 2)}\n` : text)
+  return EXIT.done
+}
+
+export const lakeSnapshotCommand: Command = {
+  name: 'lake snapshot',
+  summary:
+    'Keep the lake of this moment under a name: what is merged, expires or comes later does not change it',
+  operands: [{ name: 'NAME', description: 'its name: letters, digits, dot, dash and underscore' }],
+  options: { format: FORMAT, 'data-dir': DATA_DIR },
+  notes: [
+    'Below snapshots/NAME of the data folder: links of the Parquet files, which cost room only once the lake has others in',
+    'their place, a catalog of their own, and SHA256SUMS to cite. Read it with --data-dir, or attach its catalog. Remove the',
+    'folder to give it up. Agents, keys and what is not in the lake yet are not in it: this is for papers, not a backup.',
+  ],
+  run,
+}

@@ -1,0 +1,84 @@
+// In: SQL of a person. Out: its rows on the standard output, in the format asked for. Reads the lake's catalog alone, while
+// the server writes. Never changes anything.
+import { ServiceError } from '../../schema/errors.ts'
+import {
+  isInterrupted,
+  isOutdated,
+  type LakeAnswer,
+  type LakeReader,
+  withLake,
+} from '../../store/query/lake-reader.ts'
+import { type Command, EXIT, UsageError, type Values } from '../command.ts'
+import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
+import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
+import { ROW_FORMATS, type RowFormat, writeRows } from '../rows.ts'
+import { Stop } from '../stop.ts'
+import { readAll, type Terminal } from '../terminal.ts'
+
+async function readSql(sent: string, terminal: Terminal): Promise<string> {
+  if (sent !== '-') return sent
+  const bytes = await readAll(terminal.stdin, SQL_BYTES_MAX)
+  if (bytes === null) throw new UsageError(`the query is longer than ${SQL_BYTES_MAX} bytes`)
+  return bytes.toString()
+}
+
+/** Rows that can no longer be taken back: from here on nothing is tried again. */
+function watched({ columns, batches }: LakeAnswer, stop: Stop): LakeAnswer {
+  async function* pass() {
+    let isWritten = false
+    try {
+      for await (const batch of batches) {
+        stop.check()
+        yield batch
+        isWritten = true
+      }
+    } catch (error) {
+      if (!isWritten || !isOutdated(error)) throw error
+      throw new ServiceError(
+        'store_unavailable',
+        'files of the lake were replaced while the query was reading them; try again, or raise --lake-grace-ms of the server',
+      )
+    }
+  }
+  return { columns, batches: pass() }
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const sql = await readSql(values.QUERY, terminal)
+  const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
+  const ask = async (reader: LakeReader) => {
+    stop.check()
+    await warnOfMissing(reader, terminal)
+    stop.act = () => reader.interrupt()
+    const answer = await reader.query(sql)
+    await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)
+  }
+  await stop.during(() => withLake({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
+  return EXIT.done
+}
+
+export const sqlCommand: Command = {
+  name: 'sql',
+  summary: 'Query the lake with DuckDB’s SQL, read-only, while the server runs',
+  operands: [{ name: 'QUERY', description: 'the query; - reads it from the standard input' }],
+  options: {
+    format: {
+      value: 'FORMAT',
+      otherwise: 'table',
+      allowed: ROW_FORMATS,
+      description: 'How rows are written',
+    },
+    timeout: {
+      value: 'SECONDS',
+      otherwise: `${QUERY_SECONDS_MAX_DEFAULT}`,
+      description: 'End a query that takes longer; 0: never',
+    },
+    'data-dir': DATA_DIR,
+  },
+  notes: [
+    'mintlake sql "SELECT mint, count(*) AS n FROM training GROUP BY mint ORDER BY n DESC LIMIT 10"',
+    'mintlake sql "SHOW TABLES"; mintlake sql "DESCRIBE training"',
+    'Several statements may stand one after another; the last one’s rows are written. Temporary tables are allowed.',
+  ],
+  run,
+}

@@ -1,0 +1,102 @@
+// In: where a server runs, and the operator's key of the environment. Out: its answers, or a sentence on why there is
+// none. Never follows a redirect: the key is for that server alone.
+import { SETTINGS } from '../config/config.ts'
+import { Failure, type Option, UsageError, type Values } from './command.ts'
+import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
+import type { Terminal } from './terminal.ts'
+
+const { host, port, adminKey } = SETTINGS
+
+/** Addresses that a server listens on and nobody can ask. */
+const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+export const URL_OPTION: Option = {
+  value: 'URL',
+  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.otherwise}:${port.otherwise}]`,
+}
+
+/** The server's address without a slash at its end. */
+export function urlOf(values: Values, { env }: Terminal): string {
+  const name = env[host.env] || host.otherwise
+  const reachable = EVERYWHERE[name] ?? name
+  const authority = reachable.includes(':') ? `[${reachable}]` : reachable
+  const text = values.url || `http://${authority}:${env[port.env] || port.otherwise}`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new UsageError(`--url: "${text}" is no address like http://127.0.0.1:8080`)
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+interface Question {
+  method: 'GET' | 'POST'
+  path: string
+  body?: Record<string, unknown>
+  key?: string
+  timeoutMs: number
+}
+
+async function readBounded(response: Response, url: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > ANSWER_BYTES_MAX) throw new Failure(`${url} answers more than ${ANSWER_BYTES_MAX} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
+  } catch {
+    return null
+  }
+}
+
+const reasonOf = (error: unknown): string => {
+  const { message, cause } = error as Error
+  return (cause as Error | undefined)?.message || message
+}
+
+async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
+  const { method, path, body, key, timeoutMs } = question
+  try {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...(key !== undefined && { Authorization: `Bearer ${key}` }),
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    return { status: response.status, text: await readBounded(response, url) }
+  } catch (error) {
+    if (error instanceof Failure) throw error
+    throw new Failure(`no server answers at ${url}: ${reasonOf(error)}`)
+  }
+}
+
+/** One question to the server at `url`. Rejects with Failure when it does not answer, or refuses. */
+export async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
+  const { status, text } = await exchange(url, question)
+  const answer = objectOf(text)
+  if (answer === null) throw new Failure(`${url} is no Mintlake server: it answered ${status} without JSON`)
+  if (status >= 200 && status < 300) return answer
+  throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
+}
+
+/** One question of the operator. */
+export function askAsOperator(
+  values: Values,
+  terminal: Terminal,
+  question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
+): Promise<Record<string, unknown>> {
+  const key = terminal.env[adminKey.env] ?? ''
+  if (key === '')
+    throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
+  return askServer(urlOf(values, terminal), { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
+}

@@ -1,0 +1,93 @@
+// In: a query string. Out: typed parameters, or ServiceError `invalid_parameter` that says which and why, in a form a
+// program can repair. Of a parameter that stands twice the first counts. Never reads a body.
+import { closest } from 'fastest-levenshtein'
+import { ServiceError } from '../../schema/errors.ts'
+import { isMint } from '../../schema/mint.ts'
+import type { Query } from '../context.ts'
+
+/** Longest query value quoted back in an error. */
+const QUOTED_CHARACTERS_MAX = 64
+
+export function invalidParameter(
+  name: string,
+  message: string,
+  allowed?: readonly string[],
+  suggestion?: string,
+): ServiceError {
+  return new ServiceError('invalid_parameter', `${name} ${message}`, {
+    errors: [
+      {
+        pointer: `/${name}`,
+        code: 'invalid_parameter',
+        message,
+        ...(allowed && { allowed }),
+        ...(suggestion && { suggestion }),
+      },
+    ],
+  })
+}
+
+/** One of a closed vocabulary, in any case. */
+export function oneOf<Word extends string>(
+  query: Query,
+  name: string,
+  allowed: readonly Word[],
+  otherwise: Word,
+): Word {
+  const sent = query.get(name)
+  if (sent === null || sent === '') return otherwise
+  if (allowed.includes(sent as Word)) return sent as Word
+  const lower = sent.toLowerCase()
+  const found = allowed.find((word) => word.toLowerCase() === lower)
+  if (found !== undefined) return found
+  const quoted = sent.slice(0, QUOTED_CHARACTERS_MAX)
+  throw invalidParameter(
+    name,
+    `"${quoted}" is not one of ${allowed.join(', ')}`,
+    allowed,
+    closest(quoted.toLowerCase(), [...allowed]),
+  )
+}
+
+/** A whole number of `min` or more; over `max` it is cut to that. */
+export function wholeNumber(
+  query: Query,
+  name: string,
+  { min, max, otherwise }: { min: number; max: number; otherwise: number },
+): { value: number; clamped: boolean } {
+  const sent = query.get(name)
+  if (sent === null || sent === '') return { value: otherwise, clamped: false }
+  const value = /^\+?\d+$/.test(sent) ? Number(sent) : Number.NaN
+  if (Number.isNaN(value) || value < min)
+    throw invalidParameter(name, `must be a whole number of ${min} or more`)
+  return value > max ? { value: max, clamped: true } : { value, clamped: false }
+}
+
+/** A time in Unix ms, or null when absent. */
+export function time(query: Query, name: string): number | null {
+  const sent = query.get(name)
+  if (sent === null || sent === '') return null
+  if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
+  return Number(sent)
+}
+
+/** The mint that every read of one token names. */
+export function mintOf(query: Query): string {
+  const mint = query.get('mint')
+  if (mint === null || mint === '') throw invalidParameter('mint', 'is missing')
+  return checkedMint(mint)
+}
+
+/** A mint, or `invalid_mint` that points to where it stood. */
+export function checkedMint(mint: unknown, pointer = '/mint'): string {
+  if (isMint(mint)) return mint
+  throw new ServiceError('invalid_mint', `${pointer.slice(1)} is not a base58 address of 32 bytes`, {
+    errors: [
+      {
+        pointer,
+        code: 'invalid_mint',
+        message: 'must be base58, 32 to 44 characters, decoding to 32 bytes',
+      },
+    ],
+  })
+}

@@ -1,0 +1,189 @@
+// In: an answer's bytes and what the client can decompress. Out: compressed bytes, made off the main thread, a few bodies at
+// a time, and once for as long as the same bytes answer the same question; or the plain ones where that would take too
+// much. Never compresses a small body, never makes one larger, and never joins a large one. At its maximum the form asked
+// for longest ago is forgotten: that costs one making.
+import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
+import pLimit from 'p-limit'
+import { bytesOf, type HttpAnswer } from '../context.ts'
+import {
+  COMPRESSED_FORMS_BYTES_MAX,
+  COMPRESSED_KEPT_BYTES_MAX,
+  COMPRESSED_LARGE_KEPT_MS,
+  COMPRESSIONS_AT_ONCE,
+  COMPRESSIONS_WAITING_MAX,
+} from '../limits.ts'
+import { qualityOf } from '../request/negotiate.ts'
+import { Lines } from './chunked-body.ts'
+
+/** Below this, headers outweigh what is saved. */
+const COMPRESSED_BYTES_MIN = 1_024
+/** Above this a body is sent as it is: compressing it would hold a thread for long. */
+const COMPRESSED_BYTES_MAX = 64 * 1024 * 1024
+
+/** So much of a large body goes to another thread at a time: few trips, and little memory. */
+const COMPRESSED_PART_BYTES = 2 * 1024 * 1024
+
+export type Coding = 'br' | 'gzip'
+export type Compress = (body: Buffer) => Promise<Buffer>
+
+const gzipAsync = promisify(gzip)
+const brotliAsync = promisify(brotliCompress)
+const BROTLI_OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }
+const GZIP_OPTIONS = { level: 1 }
+export const CODINGS: Readonly<Record<Coding, Compress>> = {
+  br: (body) => brotliAsync(body, BROTLI_OPTIONS),
+  gzip: (body) => gzipAsync(body, GZIP_OPTIONS),
+}
+
+/** The same of a large body, a part at a time: what it holds is two parts and the compressed bytes. */
+async function compressParts(coding: Coding, body: Lines): Promise<Buffer> {
+  const chunkSize = COMPRESSED_PART_BYTES
+  const compressor =
+    coding === 'br'
+      ? createBrotliCompress({ ...BROTLI_OPTIONS, chunkSize })
+      : createGzip({ ...GZIP_OPTIONS, chunkSize })
+  const compressed = buffer(compressor)
+  const part = Buffer.allocUnsafeSlow(COMPRESSED_PART_BYTES)
+  for (let offset = 0; offset < body.bytes; ) {
+    let length = 0
+    // A copy: the memory of what `partAt` answers is used for the next one that anybody asks for.
+    while (length < part.length && offset + length < body.bytes)
+      length += body.partAt(offset + length).copy(part, length)
+    offset += length
+    // The part is written to again once it has been compressed.
+    await new Promise<void>((resolve, reject) =>
+      compressor.write(part.subarray(0, length), (error) => (error ? reject(error) : resolve())),
+    )
+  }
+  compressor.end()
+  return compressed
+}
+
+/** The coding that the client likes best of those made here (RFC 9110, section 12.5.3), or null. */
+export function codingOf(acceptEncoding: string): Coding | null {
+  if (acceptEncoding === '') return null
+  const qualities = new Map(
+    acceptEncoding.split(',').map((entry) => {
+      const [name, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
+      return [name, qualityOf(parameters)] as const
+    }),
+  )
+  const quality = (coding: Coding) => qualities.get(coding) ?? qualities.get('*') ?? 0
+  const best = Math.max(quality('br'), quality('gzip'))
+  if (best === 0 || best < (qualities.get('identity') ?? 0)) return null
+  return quality('br') >= quality('gzip') ? 'br' : 'gzip'
+}
+
+/** A compressed form, and the very bytes that it is of: another version of them is another form. */
+interface Form {
+  body: Buffer
+  compressed: Promise<Buffer>
+}
+
+/** The form of a large body, which is not held beside it: it is known by its question and version. */
+interface LargeForm {
+  key: string
+  compressed: Promise<Buffer>
+  isUnderWay: boolean
+}
+
+export class CompressedForms {
+  readonly #codings: Readonly<Record<Coding, Compress>>
+  readonly #bytesMax: number
+  readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)
+  /** By coding and question; the one asked for longest ago first. */
+  readonly #forms = new Map<string, Form>()
+  /** Of the questions and of the bodies that the forms are of: more than the forms themselves. */
+  #bytes = 0
+  #large: LargeForm | null = null
+
+  constructor(codings = CODINGS, bytesMax = COMPRESSED_FORMS_BYTES_MAX) {
+    this.#codings = codings
+    this.#bytesMax = bytesMax
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /**
+   * A successful answer with the headers of its forms, compressed when the client asked for it, it pays, and not too many
+   * others are compressed just now.
+   * @param question what is asked, the same text for the same; null: the answer is not for others.
+   */
+  encoded(
+    answer: HttpAnswer,
+    coding: Coding | null,
+    question: string | null,
+  ): HttpAnswer | Promise<HttpAnswer> {
+    if (answer.status !== 200 && answer.status !== 304) return answer
+    // Short and unchanged answers too: a shared cache must not hand one form to a client that asked for another.
+    answer.headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
+    if (answer.status === 304 || coding === null) return answer
+    const body = answer.body instanceof Lines ? answer.body : bytesOf(answer.body)
+    const bytes = body instanceof Lines ? body.bytes : body.length
+    const plain = { ...answer, body }
+    if (bytes < COMPRESSED_BYTES_MIN || bytes > COMPRESSED_BYTES_MAX) return plain
+    const compressed =
+      body instanceof Lines || bytes > COMPRESSED_KEPT_BYTES_MAX
+        ? this.#largeForm(coding, question, answer.headers.ETag, body)
+        : this.#smallForm(coding, question, body)
+    if (compressed === null) return plain
+    return compressed.then((form) =>
+      form.length < bytes
+        ? { ...answer, body: form, headers: { ...answer.headers, 'Content-Encoding': coding } }
+        : plain,
+    )
+  }
+
+  /** Null when too many wait to be compressed. Comparing two bodies costs a thousandth of compressing one. */
+  #smallForm(coding: Coding, question: string | null, body: Buffer): Promise<Buffer> | null {
+    const key = `${coding} ${question}`
+    const kept = question === null ? undefined : this.#forms.get(key)
+    const isSame = kept?.body.equals(body) === true
+    if (!isSame && this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
+    const form = isSame ? kept! : { body, compressed: this.#queue(() => this.#codings[coding](body)) }
+    if (question === null) return form.compressed
+    if (kept !== undefined) this.#forget(key, kept)
+    this.#forms.set(key, form)
+    this.#bytes += key.length + body.length
+    // Whoever asked is told of the failure; those who ask later are not.
+    if (form !== kept) form.compressed.catch(() => this.#forms.get(key) === form && this.#forget(key, form))
+    for (const [oldest, held] of this.#forms) {
+      if (this.#bytes <= this.#bytesMax) break
+      this.#forget(oldest, held)
+    }
+    return form.compressed
+  }
+
+  #forget(key: string, { body }: Form): void {
+    this.#forms.delete(key)
+    this.#bytes -= key.length + body.length
+  }
+
+  /** Null while another one is made. */
+  #largeForm(
+    coding: Coding,
+    question: string | null,
+    version: string | undefined,
+    body: Buffer | Lines,
+  ): Promise<Buffer> | null {
+    const key = question === null || version === undefined ? '' : `${coding} ${question} ${version}`
+    if (key !== '' && this.#large?.key === key) return this.#large.compressed
+    if (this.#large?.isUnderWay) return null
+    const compressed =
+      body instanceof Lines ? compressParts(coding, body.again()) : this.#codings[coding](body)
+    const form: LargeForm = { key, compressed, isUnderWay: true }
+    this.#large = form
+    const forget = () => {
+      if (this.#large === form) this.#large = null
+    }
+    compressed.then(() => {
+      form.isUnderWay = false
+      setTimeout(forget, COMPRESSED_LARGE_KEPT_MS).unref()
+    }, forget)
+    return compressed
+  }
+}

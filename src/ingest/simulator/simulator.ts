@@ -1,0 +1,121 @@
+// In: a seed, rates, a clock. Out: the simulated market, delivered as the wall clock goes: first a day of history at
+// once, then live. Never claims to be real: what it sends says that it is simulated.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { assert } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { EventSink } from '../../schema/event.ts'
+import { Tally } from '../event-counters.ts'
+import {
+  SIMULATOR_LAG_MS_MAX,
+  SIMULATOR_RATE_MAX,
+  SIMULATOR_SLICE_EVENTS,
+  SIMULATOR_TICK_MS,
+  SIMULATOR_TOKENS_MAX,
+} from '../limits.ts'
+import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import { wait } from '../wait.ts'
+import { Simulation } from './simulation.ts'
+
+export type { SimulatedEvent } from './simulation.ts'
+export { Simulation } from './simulation.ts'
+
+export interface SimulatorOptions {
+  seed?: number
+  /** Tokens that exist when the live market starts. */
+  tokens?: number
+  tradesPerSecond?: number
+}
+
+export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
+
+/**
+ * A deterministic market whose history (24 hours, coarse) ends at `startMs`, Unix ms. The same options give the same
+ * events however the time is cut into steps.
+ */
+export function createSimulator(options: SimulatorOptions & { startMs: number }): Simulation {
+  const { seed, tokens, tradesPerSecond, startMs } = { ...SIMULATOR_DEFAULTS, ...options }
+  assert(Number.isSafeInteger(seed), 'the seed is a safe integer')
+  assert(tokens >= 1 && tokens <= SIMULATOR_TOKENS_MAX, `tokens lie in 1..${SIMULATOR_TOKENS_MAX}`)
+  assert(
+    tradesPerSecond > 0 && tradesPerSecond <= SIMULATOR_RATE_MAX,
+    `rate lies in 0..${SIMULATOR_RATE_MAX}`,
+  )
+  return new Simulation({ seed, tokens, tradesPerSecond, startMs })
+}
+
+/** Starts the simulated market. It is ready when its history is told. */
+export function startSimulator(options: SimulatorOptions, sink: EventSink, clock: Clock, log: FeedLog): Feed {
+  return new SimulatorFeed({ ...SIMULATOR_DEFAULTS, ...options }, sink, clock, log)
+}
+
+class SimulatorFeed implements Feed {
+  readonly ready: Promise<void>
+  private state: FeedStatus['state'] = 'starting'
+  private skippedMs = 0
+  private readonly options: Required<SimulatorOptions>
+  private readonly simulation: Simulation
+  private readonly tally: Tally
+  private readonly clock: Clock
+  private readonly log: FeedLog
+  private readonly stopping = new AbortController()
+  private readonly running: Promise<void>
+
+  constructor(options: Required<SimulatorOptions>, sink: EventSink, clock: Clock, log: FeedLog) {
+    const startMs = clock.now()
+    this.options = options
+    this.simulation = createSimulator({ ...options, startMs })
+    this.tally = new Tally(sink)
+    this.clock = clock
+    this.log = log
+    this.ready = this.tellHistory(startMs)
+    this.running = this.ready.then(() => this.live(startMs))
+  }
+
+  private async tellHistory(startMs: number): Promise<void> {
+    await nextTurn()
+    while (!this.stopping.signal.aborted) {
+      if (this.simulation.advance(startMs, this.tally, SIMULATOR_SLICE_EVENTS)) break
+      await nextTurn()
+    }
+    this.state = 'running'
+    this.log.info(this.describe(), 'the simulated market is open: all of its data is made up')
+  }
+
+  private async live(startMs: number): Promise<void> {
+    const { signal } = this.stopping
+    for (let caughtUpMs = startMs; !signal.aborted; ) {
+      const nowMs = this.clock.now()
+      if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.skip(caughtUpMs, nowMs)
+      const isCaughtUp = this.simulation.advance(nowMs, this.tally, SIMULATOR_SLICE_EVENTS)
+      if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
+      await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
+    }
+    this.state = 'stopped'
+  }
+
+  /** After a sleep of the machine the market goes on from now; that data is missing is itself data. */
+  private skip(fromMs: number, nowMs: number): void {
+    this.skippedMs += nowMs - fromMs
+    this.simulation.skipTo(nowMs)
+    this.tally.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
+    this.log.warn({ fromMs, nowMs }, 'the simulator was held up: it leaves a gap')
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.running
+  }
+
+  describe(): FeedStatus {
+    return {
+      feed: 'simulator',
+      state: this.state,
+      simulated: true,
+      ...this.options,
+      tokensLaunched: this.simulation.tokensLaunched,
+      skippedMs: this.skippedMs,
+      accepted: this.tally.accepted,
+      rejected: { ...this.tally.rejected },
+    }
+  }
+}

@@ -1,0 +1,173 @@
+// In: bars that somebody asks for as JSON. Out: their text. A settled bar never changes: its text is made once, and lies
+// beside that of its neighbours, so that an answer is one copy. Series that nobody asks for have no text; all together
+// stay under a maximum of bytes, at which the one asked for longest ago is forgotten. Never holds the only copy of a bar.
+import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
+import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
+import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
+import type { BarStore } from './bar-cascade.ts'
+import { emptyColumns, gapsOf, rangeOf, readColumns, versionOf } from './bar-query.ts'
+import { T } from './bar-ring.ts'
+import { BarRows, type RowSpan, rowsText } from './bar-rows.ts'
+
+const NO_TEXT = Buffer.alloc(0)
+
+const NO_COLUMNS: BarColumns = emptyColumns()
+
+export class BarTexts {
+  readonly #store: BarStore
+  readonly #bytesMax: number
+  /** By token, timeframe, fill, shape and separator; the one asked for longest ago first. */
+  readonly #series = new Map<number, BarRows>()
+  #bytes = 0
+
+  constructor(store: BarStore, bytesMax = BAR_TEXT_BYTES_MAX) {
+    this.#store = store
+    this.#bytesMax = bytesMax
+  }
+
+  /** Memory held for text. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** What `readColumns` finds, as text. */
+  read(slot: number, query: BarsQuery, watermarkMs: number, form: TextForm): BarsText {
+    const ring = this.#store.ring(TIMEFRAMES.indexOf(query.tf))
+    const newest = ring.newest(slot)
+    if (newest === -1) return this.#readAll(slot, query, watermarkMs, form)
+    const settledMs = ring.values[newest + T]
+    const { fromMs, toMs } = rangeOf(query)
+    const after = { ...query, fromMs: Math.max(fromMs, settledMs + 1) }
+    const open = toMs > settledMs ? readColumns(this.#store, slot, after, watermarkMs) : NO_COLUMNS
+    const limit = query.limit - open.rowCount
+    if (limit === 0 || fromMs > settledMs) return textOf(open, form)
+    const wanted = {
+      fromMs: Math.max(fromMs, ring.values[ring.oldest(slot) + T]),
+      toMs: Math.min(toMs, settledMs),
+      limit,
+      settledMs,
+    }
+    const rows = this.#covering(slot, query, watermarkMs, form, wanted)
+    if (rows === null) return this.#readAll(slot, query, watermarkMs, form)
+    const span = rows.within(wanted.fromMs, wanted.toMs, limit)
+    return this.#joined(slot, query, watermarkMs, form, rows, span, open)
+  }
+
+  /** Without kept text: nothing is settled, or what is asked for lies before the rows that are kept. */
+  #readAll(slot: number, query: BarsQuery, watermarkMs: number, form: TextForm): BarsText {
+    return textOf(readColumns(this.#store, slot, query, watermarkMs), form)
+  }
+
+  #joined(
+    slot: number,
+    { tf }: BarsQuery,
+    watermarkMs: number,
+    form: TextForm,
+    rows: BarRows,
+    span: RowSpan,
+    open: BarColumns,
+  ): BarsText {
+    const rowCount = span.end - span.first + open.rowCount
+    if (rowCount === 0) return textOf(open, form)
+    const firstMs = span.end > span.first ? rows.timeOf(span.first) : open.t[0]
+    const lastMs = open.rowCount > 0 ? open.t[open.rowCount - 1] : rows.timeOf(span.end - 1)
+    const traded = rows.tradedIn(span) + tradedOf(open)
+    const timeframe = TIMEFRAMES.indexOf(tf)
+    return {
+      settled: rows.text(span),
+      open: rowsText(open, form),
+      rowCount,
+      gaps: gapsOf(firstMs, lastMs, TIMEFRAME_MS[tf], rowCount, traded),
+      version: versionOf(this.#store, slot, timeframe, watermarkMs, firstMs, lastMs, rowCount),
+    }
+  }
+
+  /** The series, up to date, with the rows wanted; null when more are wanted than are kept of any series. */
+  #covering(
+    slot: number,
+    query: BarsQuery,
+    watermarkMs: number,
+    form: TextForm,
+    wanted: Wanted,
+  ): BarRows | null {
+    const key = keyOf(slot, query, form)
+    const generation = this.#store.generation(slot)
+    const rowsMin = this.#rowsFor(query.tf, wanted)
+    let rows = this.#series.get(key)
+    if (rows !== undefined) this.#forget(key, rows)
+    if (rows?.generation !== generation) rows = new BarRows(generation, rowsMin, form)
+    this.#extend(rows, slot, query, watermarkMs, wanted.settledMs)
+    if (!covers(rows, query.tf, wanted) && rows.rowsMin < rowsMin) {
+      rows = new BarRows(generation, rowsMin, form)
+      this.#extend(rows, slot, query, watermarkMs, wanted.settledMs)
+    }
+    this.#keep(key, rows)
+    return covers(rows, query.tf, wanted) ? rows : null
+  }
+
+  /** Appends the bars that have settled since. */
+  #extend(rows: BarRows, slot: number, query: BarsQuery, watermarkMs: number, settledMs: number): void {
+    const lastMs = rows.count === 0 ? 0 : rows.timeOf(rows.count - 1)
+    if (lastMs === settledMs) return
+    const since = { ...query, limit: rows.rowsMin, fromMs: lastMs + 1, toMs: settledMs }
+    const columns = readColumns(this.#store, slot, since, watermarkMs)
+    // As many as fit: there may be more between them and those held.
+    if (columns.rowCount === rows.rowsMin) rows.clear()
+    rows.append(columns)
+  }
+
+  /** How many rows a series should hold to answer this: few, as most readers want few. */
+  #rowsFor(tf: Timeframe, { toMs, limit, settledMs }: Wanted): number {
+    const max = this.#store.barsPerTokenMax + 2 * CHUNK_BARS[tf]
+    const needed = toMs === settledMs ? limit : max
+    return Math.min(max, 2 ** Math.ceil(Math.log2(Math.max(needed, BAR_TEXT_ROWS_MIN))))
+  }
+
+  #keep(key: number, rows: BarRows): void {
+    this.#series.set(key, rows)
+    this.#bytes += rows.bytes
+    for (const [oldest, held] of this.#series) {
+      if (this.#bytes <= this.#bytesMax || held === rows) return
+      this.#forget(oldest, held)
+    }
+  }
+
+  #forget(key: number, rows: BarRows): void {
+    this.#series.delete(key)
+    this.#bytes -= rows.bytes
+  }
+}
+
+/** Settled rows that an answer needs. */
+interface Wanted {
+  fromMs: number
+  toMs: number
+  limit: number
+  /** Start of the newest settled bar. */
+  settledMs: number
+}
+
+/** A whole number for each series, so that looking it up makes no text. */
+const keyOf = (slot: number, { tf, fill }: BarsQuery, { shape, separator }: TextForm): number =>
+  (slot * TIMEFRAMES.length + TIMEFRAMES.indexOf(tf)) * 8 +
+  (fill === 'prev' ? 4 : 0) +
+  (shape === 'long' ? 2 : 0) +
+  (separator === ',' ? 1 : 0)
+
+/** Whether all rows wanted are held: as many as the limit, or none that is wanted starts before those held. */
+function covers(rows: BarRows, tf: Timeframe, { fromMs, toMs, limit }: Wanted): boolean {
+  if (rows.count > 0 && rows.timeOf(0) - TIMEFRAME_MS[tf] < fromMs) return true
+  const { first, end } = rows.within(fromMs, toMs, limit)
+  return end - first === limit
+}
+
+const tradedOf = ({ n, rowCount }: BarColumns): number => {
+  let traded = 0
+  for (let row = 0; row < rowCount; row++) if (n[row] > 0) traded++
+  return traded
+}
+
+function textOf(columns: BarColumns, form: TextForm): BarsText {
+  const { rowCount, gaps, version } = columns
+  return { settled: NO_TEXT, open: rowsText(columns, form), rowCount, gaps, version }
+}

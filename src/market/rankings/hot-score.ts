@@ -1,0 +1,15 @@
+// In: a score and a trade. Out: the next score. Forward decay (Cormode, Shkapenyuk, Srivastava, Xu: "Forward Decay: A
+// Practical Time Decay Model for Streaming Systems", ICDE 2009) in the log domain: a trade weighs volume · 2^(t/half
+// life), so scores of different times compare as they are and the passing of time reorders nothing.
+import { HOT_HALF_LIFE_MS } from '../limits.ts'
+
+/** The score of a token without trades. */
+export const HOT_SCORE_NONE = 0
+
+/** log2 of the sum of weights after a trade of `volumeUsd` at `tsMs`. */
+export function addToHotScore(score: number, volumeUsd: number, tsMs: number): number {
+  if (!(volumeUsd > 0)) return score
+  const weight = Math.log2(volumeUsd) + tsMs / HOT_HALF_LIFE_MS
+  const high = Math.max(score, weight)
+  return high + Math.log2(1 + 2 ** (Math.min(score, weight) - high))
+}

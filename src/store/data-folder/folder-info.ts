@@ -1,0 +1,102 @@
+// In: a data folder. Out: what it says of itself: the format of the store, the identity of its log, and where its market data
+// came from. Written once, and again when a kind of data is added. Never guesses: a folder of another format is refused.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { ulid } from 'ulid'
+import { z } from 'zod'
+import { syncPathNow } from '../../lib/files.ts'
+import { messageOf, systemCode } from '../../lib/messages.ts'
+import { StoreError } from '../errors.ts'
+import { folderInfoPath } from '../paths.ts'
+import type { Provenance } from '../types.ts'
+
+/** What this version writes. A folder of a higher format is refused. */
+export const STORE_FORMAT = 2
+
+const schema = z.object({
+  format: z.number().int().min(1),
+  logId: z.string().min(1).max(64),
+  createdAtMs: z.number(),
+  /** Whether data that was simulated, and data that was not, was ever written here. */
+  holdsSimulated: z.boolean(),
+  holdsReal: z.boolean(),
+})
+export type FolderInfo = z.infer<typeof schema>
+
+/** What the folder says; null where it says nothing yet. Throws `invalid` where it cannot be used by this version. */
+export function readFolderInfo(dataDir: string): FolderInfo | null {
+  const path = folderInfoPath(dataDir)
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw new StoreError('unavailable', `${path} cannot be read: ${messageOf(error)}`)
+  }
+  const info = parsed(text)
+  if (info === null)
+    throw new StoreError(
+      'invalid',
+      `${path} is damaged: restore it from a backup of the folder; it is small and never changes`,
+    )
+  if (info.format > STORE_FORMAT) {
+    throw new StoreError(
+      'invalid',
+      `the data folder ${dataDir} has format ${info.format}, which a newer version of Mintlake wrote; this one reads up to ${STORE_FORMAT}`,
+    )
+  }
+  return info
+}
+
+function parsed(text: string): FolderInfo | null {
+  try {
+    return schema.parse(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
+
+/** Whole or not there, and durable. */
+function writeFolderInfo(dataDir: string, info: FolderInfo): void {
+  const path = folderInfoPath(dataDir)
+  const temporary = `${path}.tmp`
+  writeFileSync(temporary, `${JSON.stringify(info, null, 2)}\n`)
+  syncPathNow(temporary)
+  renameSync(temporary, path)
+  syncPathNow(dirname(path))
+}
+
+export interface FolderUse {
+  provenance: Provenance | null
+  /** Simulated and real data may lie side by side here. */
+  isMixed: boolean
+  nowMs: number
+}
+
+/**
+ * The folder's word on itself, made where there is none, for data of that provenance to be added. Throws `invalid` where
+ * invented rows would come to lie among real ones, and nobody said that they may.
+ */
+export function useFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
+  const found = readFolderInfo(dataDir)
+  const simulated = provenance?.simulated ?? null
+  const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated
+  if (isForeign && !isMixed) {
+    const [holds, comes] = simulated ? ['real', 'simulated'] : ['simulated', 'real']
+    throw new StoreError(
+      'invalid',
+      `the data folder ${dataDir} holds ${holds} data, and this feed's is ${comes}: use another --data-dir, or --mixed true to keep both in one lake, told apart by the column simulated`,
+    )
+  }
+  const info: FolderInfo = {
+    format: STORE_FORMAT,
+    logId: found?.logId ?? ulid(nowMs),
+    createdAtMs: found?.createdAtMs ?? nowMs,
+    holdsSimulated: (found?.holdsSimulated ?? false) || simulated === true,
+    holdsReal: (found?.holdsReal ?? false) || simulated === false,
+  }
+  const isNew =
+    found === null || found.holdsSimulated !== info.holdsSimulated || found.holdsReal !== info.holdsReal
+  if (isNew) writeFolderInfo(dataDir, info)
+  return info
+}

@@ -1,0 +1,98 @@
+// In: a data folder. Out: the right to use it, for one process at a time. The right ends with its process, however that
+// ends. Never waits for another process.
+import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, systemCode } from '../../lib/messages.ts'
+import { unavailable } from '../errors.ts'
+
+export interface FolderLock {
+  release(): void
+}
+
+/** A symbolic link that points nowhere: it is made with its text in one step, even where the disk has no room for a file. */
+const LOCK_NAME = 'server.lock'
+/** Process number, and when it started: a number that was given to another process since is told apart. */
+const HOLDER = /^(\d{1,15})@(.*)$/
+const START_TIME_FIELD = 19
+const ATTEMPTS = 3
+/** Nobody can write there, so nobody needs to be kept out. */
+const CANNOT_WRITE = new Set(['EROFS', 'ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'ENOSYS', 'ENOTSUP'])
+
+const readOr = (read: () => string): string => {
+  try {
+    return read()
+  } catch {
+    return ''
+  }
+}
+
+/** When a process started, in the kernel's own count, and in which run of the machine; '' where that is not told. */
+function startOf(pid: number): string {
+  const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  // The second field is the program's name in brackets, and may hold anything.
+  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_TIME_FIELD] ?? ''
+  const boot = readOr(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
+  return ticks === '' ? '' : `${boot}.${ticks}`
+}
+
+/** The process that the lock names, while it lives; else null. */
+function livingHolder(text: string): number | null {
+  const [, digits, startedAt] = HOLDER.exec(text) ?? []
+  if (digits === undefined) return null
+  const pid = Number(digits)
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    // Without permission to signal it, it is there all the same.
+    if (systemCode(error) !== 'EPERM') return null
+  }
+  return startedAt === '' || startOf(pid) === startedAt ? pid : null
+}
+
+/**
+ * Takes away the lock of a process that is gone. Where another process took it meanwhile, that one gets it back.
+ * @returns false where the disk takes no writes: then nobody can have it
+ */
+function clear(path: string, seen: string): boolean {
+  const aside = `${path}.${process.pid}`
+  try {
+    renameSync(path, aside)
+    const taken = readlinkSync(aside)
+    if (taken !== seen) symlinkSync(taken, path)
+    rmSync(aside, { force: true })
+  } catch (error) {
+    // Another process was faster: the next attempt tells who has it.
+    return systemCode(error) !== 'EROFS'
+  }
+  return true
+}
+
+/** The process that has a folder, where one that lives has; else null. */
+export function holderOf(folder: string): number | null {
+  return livingHolder(readOr(() => readlinkSync(join(folder, LOCK_NAME))))
+}
+
+/** Takes the folder. Throws `unavailable` while a process that lives has it. */
+export function lockFolder(folder: string): FolderLock {
+  const path = join(folder, LOCK_NAME)
+  const me = `${process.pid}@${startOf(process.pid)}`
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    try {
+      symlinkSync(me, path)
+      return { release: () => rmSync(path, { force: true }) }
+    } catch (error) {
+      const code = systemCode(error)
+      if (code !== 'EEXIST') {
+        if (CANNOT_WRITE.has(code)) return { release: () => {} }
+        throw unavailable(`the data folder ${folder} cannot be locked: ${messageOf(error)}`)
+      }
+    }
+    const text = readOr(() => readlinkSync(path))
+    const pid = livingHolder(text)
+    if (pid === process.pid) throw unavailable(`the data folder ${folder} is in use by this very process`)
+    if (pid !== null)
+      throw unavailable(`the data folder ${folder} is in use by another server (process ${pid})`)
+    if (!clear(path, text)) return { release: () => {} }
+  }
+  throw unavailable(`the data folder ${folder} is being taken by other processes just now`)
+}

@@ -1,0 +1,63 @@
+// In: commits that one write carries. Out: their lines, and later one answer for each. Never answers twice.
+import type { LogError } from './errors.ts'
+import { commitText, type LineBuffer } from './segments/format.ts'
+import type { Appended } from './types.ts'
+import type { WaitingCommit } from './waiting-commits.ts'
+
+export interface GroupStart {
+  firstLsn: number
+  /** The last commit that is durable now. */
+  afterLsn: number
+  knownAtMs: number
+  /** On the monotonic clock. */
+  startedMs: number
+  segment: number
+  /** Where the first line will lie in the segment. */
+  offset: number
+}
+
+export class Group {
+  readonly firstLsn: number
+  readonly lastLsn: number
+  readonly knownAtMs: number
+  /** On the monotonic clock. */
+  readonly startedMs: number
+  readonly #commits: readonly WaitingCommit[]
+  readonly #answers: Appended[]
+  #isAnswered = false
+
+  /** Numbers the commits and adds their lines to `lines`. */
+  constructor(commits: readonly WaitingCommit[], start: GroupStart, lines: LineBuffer) {
+    const { firstLsn, afterLsn, knownAtMs, segment } = start
+    this.#commits = commits
+    this.firstLsn = firstLsn
+    this.knownAtMs = knownAtMs
+    this.startedMs = start.startedMs
+    this.lastLsn = firstLsn + commits.length - 1
+    let { offset } = start
+    this.#answers = commits.map(({ rows }, index) => {
+      const lsn = firstLsn + index
+      const length = lines.add(commitText(lsn, afterLsn, knownAtMs, rows))
+      const position = { segment, offset, length }
+      offset += length
+      return { lsn, knownAtMs, position }
+    })
+  }
+
+  get size(): number {
+    return this.#commits.length
+  }
+
+  acknowledge(): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    for (let index = 0; index < this.#commits.length; index++)
+      this.#commits[index].resolve(this.#answers[index])
+  }
+
+  refuse(error: LogError): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    for (const commit of this.#commits) commit.reject(error)
+  }
+}

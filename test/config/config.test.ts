@@ -1,0 +1,105 @@
+// In: command lines and environments. Out: proof that a setting that is wrong, or would do nothing, is refused in a sentence
+// that says why. Never starts a server.
+import { describe, expect, test } from 'vitest'
+import { ConfigError, readConfig, SETTINGS, shownConfig } from '../../src/config/config.ts'
+
+const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
+  try {
+    readConfig(args, env)
+    return null
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as Error).message
+  }
+}
+const words = (line: string) => line.split(' ').filter((word) => word !== '')
+
+describe('a setting that has no effect', () => {
+  test.each([
+    ['--replay-speed 10', '--replay-speed has no effect without --feed replay'],
+    ['--replay-file a.csv', '--replay-file has no effect without --feed replay'],
+    ['--replay-map ts=time --feed none', '--replay-map has no effect without --feed replay'],
+    ['--replay-time now --feed pumpportal', '--replay-time has no effect without --feed replay'],
+    ['--feed none --simulator-rate 5', '--simulator-rate has no effect without --feed simulator'],
+    ['--feed none --simulator-seed 1', '--simulator-seed has no effect without --feed simulator'],
+    [
+      '--feed replay --replay-file a.csv --simulator-tokens 5',
+      '--simulator-tokens has no effect without --feed simulator',
+    ],
+    ['--pumpportal-url wss://a/b', '--pumpportal-url has no effect without --feed pumpportal'],
+    ['--feed pumpportal --birdeye-rate 5', '--birdeye-rate has no effect without MINTLAKE_BIRDEYE_KEY'],
+    ['--feed pumpportal --birdeye-url https://a', '--birdeye-url has no effect without MINTLAKE_BIRDEYE_KEY'],
+    [
+      '--sol-price 150',
+      '--sol-price has no effect without a feed that tells no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
+    ],
+    [
+      '--strikes 0 --suspensions 2',
+      '--suspensions has no effect without --strikes above 0: nobody is suspended',
+    ],
+    [
+      '--lake-tidy-ms 0 --retain-bars-days 9',
+      '--retain-bars-days has no effect without --lake-tidy-ms above 0: that is when files are removed',
+    ],
+  ])('%s is refused', (line, message) => {
+    expect(errorOf(words(line))).toBe(message)
+  })
+
+  test('is refused from the environment too, by the name it was given under', () => {
+    expect(errorOf([], { MINTLAKE_REPLAY_SPEED: '2' })).toBe(
+      'MINTLAKE_REPLAY_SPEED has no effect without --feed replay',
+    )
+    expect(errorOf([], { MINTLAKE_PUMPPORTAL_KEY: 'k' })).toBe(
+      'MINTLAKE_PUMPPORTAL_KEY has no effect without --feed pumpportal',
+    )
+    expect(errorOf(words('--feed none'), { MINTLAKE_BIRDEYE_KEY: 'k' })).toBe(
+      'MINTLAKE_BIRDEYE_KEY has no effect without --feed pumpportal or a key for feeds that push (MINTLAKE_FEED_KEY)',
+    )
+  })
+
+  test.each([
+    ['--feed replay --replay-file a.csv --replay-speed max --replay-time now --sol-price 150', {}],
+    ['--simulator-rate 5 --simulator-seed 2', {}],
+    ['--feed simulator,replay --replay-file a.csv --simulator-tokens 9', {}],
+    [
+      '--feed pumpportal --sol-price 150 --pumpportal-url ws://a --birdeye-rate 100',
+      { MINTLAKE_BIRDEYE_KEY: 'k', MINTLAKE_PUMPPORTAL_KEY: 'p' },
+    ],
+    ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
+    ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain-bars-days 0', {}],
+  ])('and one that has is taken: %s', (line, env) => {
+    expect(errorOf(words(line), env)).toBe(null)
+  })
+})
+
+describe('a value', () => {
+  test('that is empty in the environment is one that is not set, and never a limit of 0', () => {
+    const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
+    expect(readConfig([], empty)).toEqual(readConfig([], {}))
+  })
+
+  test.each(['--read-limit-anonymous=', '--port=', '--port= ', '--tokens-max=', '--birdeye-rate='])(
+    'that is empty on the command line is no number: %s',
+    (flag) => {
+      expect(errorOf([flag])).toMatch(/is not valid: must be a number$/)
+    },
+  )
+
+  test.each([
+    ['--feed simulator,simulator', 'names a feed twice'],
+    ['--feed none,simulator', 'none stands alone'],
+    ['--feed pumpportal --pumpportal-url https://a', 'must be an address that begins with ws:// or wss://'],
+    ['--feed pumpportal --pumpportal-url nowhere', 'must be an address that begins with ws:// or wss://'],
+    ['--feed pumpportal --birdeye-url ftp://a', 'must be an address that begins with http:// or https://'],
+    ['--birdeye-rate 101', 'Too big: expected number to be <=100'],
+    ['--birdeye-rate 0', 'Too small: expected number to be >=1'],
+  ])('%s is refused with the reason', (line, reason) => {
+    expect(errorOf(words(line))).toContain(reason)
+  })
+
+  test('that may hold a key is shown without it', () => {
+    const args = words('--feed pumpportal --pumpportal-url wss://user:pass@a/b?api-key=secret')
+    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
+    expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
+  })
+})

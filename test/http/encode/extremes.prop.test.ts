@@ -1,0 +1,175 @@
+// In: a real server, and records whose numbers and texts lie at every extreme, in bounds and beyond. Out: proof that whatever
+// is taken can be read in every format, finite throughout, and that its tokens are submitted on and recorded.
+import { tableFromIPC } from 'apache-arrow'
+import fc from 'fast-check'
+import { unpack } from 'msgpackr'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newMint, submission, submit, VALUES } from '../../support/submission.ts'
+import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+
+const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
+
+let house: TestHouse
+let key: string
+beforeAll(async () => {
+  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0', strikes: '0' })
+  key = await house.client.register()
+})
+afterAll(() => house.remove())
+
+const number = fc.oneof(
+  fc.constantFrom(0, 1, 1e9, 1e30, 1e-30, 1e300, 1e-300, 5e-324, 1.7976931348623157e308, -1, -9e15, 8.64e15),
+  fc.constantFrom(1e29, 3e-29, 1_073_000_000, 30, 115.005, 100, 2 ** 53, 1e15),
+  fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }),
+)
+const text = fc.oneof(
+  fc.string(),
+  fc.constantFrom(
+    'x'.repeat(1_000_000),
+    '🐕'.repeat(300),
+    '\ud800',
+    '\u0000',
+    '"\\\n',
+    '\u2028',
+    '</script>',
+  ),
+)
+const often = (value: fc.Arbitrary<unknown>) => fc.option(value, { nil: undefined, freq: 4 })
+const FIGURES = [
+  ...['priceUsd', 'priceSol', 'solPriceUsd', 'priceChange1h', 'marketCap', 'fdv', 'liquidity', 'totalSupply'],
+  ...[
+    'volume1m',
+    'volume24h',
+    'buys24h',
+    'sells24h',
+    'tradeCount',
+    'holderCount',
+    'tradeRate1m',
+    'viewerCount',
+  ],
+  ...['buySellImbalance1m', 'bondingProgress', 'top10HolderPct', 'createdAt', 'virtualSolReserves'],
+  ...['unique_wallet_24h', 'buy_volume_24h_usd', 'enriched_at'],
+]
+const TEXTS = ['name', 'symbol', 'description', 'imageUri', 'website', 'primaryDex', 'pairAddress', 'creator']
+const one = <Value>(names: readonly string[], value: fc.Arbitrary<Value>) =>
+  fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 3 })
+const record = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('trade'),
+      side: fc.constantFrom('buy', 'sell'),
+      tokenAmount: number,
+      priceUsd: often(number),
+      solAmount: often(number),
+      vSol: often(number),
+      vTokens: often(number),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constant('token'),
+      name: text,
+      symbol: text,
+      totalSupply: often(number),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('patch'), fields: one(FIGURES, number) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('patch'), fields: one(TEXTS, text) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('solPrice'), usd: number }) },
+)
+
+/** Every number inside is finite: throws otherwise. */
+function expectFinite(value: unknown, path = ''): void {
+  if (typeof value === 'number') expect(Number.isFinite(value), `${path} is ${value}`).toBe(true)
+  else if (typeof value === 'object' && value !== null)
+    for (const [name, member] of Object.entries(value)) expectFinite(member, `${path}/${name}`)
+}
+
+/** What the tokens say of themselves is with the store. */
+async function expectRecorded(): Promise<void> {
+  await house.recorded()
+  expect((await house.client.get('/metrics')).text).toMatch(/^mintlake_lake_tokens_waiting 0$/m)
+}
+
+async function read(path: string): Promise<Buffer> {
+  const response = await fetch(house.url + path)
+  const body = Buffer.from(await response.arrayBuffer())
+  expect(response.status, `${path}: ${body.subarray(0, 300)}`).toBe(200)
+  return body
+}
+
+async function expectReadable(path: string): Promise<void> {
+  const [json, ndjson, msgpack, arrow] = await Promise.all(
+    ['json', 'ndjson', 'msgpack', 'arrow'].map((format) => read(`${path}&format=${format}`)),
+  )
+  expectFinite(JSON.parse(json.toString()), path)
+  for (const line of ndjson.toString().split('\n').slice(0, -1)) expectFinite(JSON.parse(line), path)
+  expectFinite(unpack(msgpack), path)
+  for (const row of tableFromIPC(arrow).toArray()) expectFinite(row.toJSON(), path)
+}
+
+test('whatever is taken is read finite in every format, and its tokens are submitted on and recorded', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 12 }), async (records) => {
+      const mint = newMint()
+      const lines = [
+        { type: 'token', name: 'Extreme', symbol: 'X' },
+        { type: 'patch', fields: VALUES },
+        ...records,
+      ].map((each) => JSON.stringify({ ...each, mint, ts: Date.now() }))
+      const pushed = await house.client.request('POST', '/api/v1/ingest', lines.join('\n'), {
+        'Content-Type': 'application/x-ndjson',
+        Authorization: `Bearer ${FEED_KEY}`,
+      })
+      expect(pushed.body.accepted, pushed.text).toBeGreaterThanOrEqual(2)
+      for (const sort of ['hot', 'market_cap', 'created_timestamp'])
+        await expectReadable(`/api/v1/market?limit=20&sort=${sort}`)
+      await expectReadable(`/api/v1/ohlc?mint=${mint}&tf=1m`)
+      const datapoint = JSON.parse((await read(`/api/v1/datapoint?mint=${mint}`)).toString()).data
+      expectFinite(datapoint)
+      expect(JSON.stringify(datapoint).length).toBeLessThan(20_000)
+      const snapshots = [
+        undefined,
+        { ...VALUES, snapshotAt: Date.now() },
+        { priceUsd: 1e30, snapshotAt: Date.now() },
+      ]
+      for (const snapshot of snapshots) {
+        const answer = await submit(house.client, key, submission(mint, { snapshot }))
+        expect([201, 422], answer.text).toContain(answer.status)
+        expectFinite(answer.body)
+      }
+      await expectRecorded()
+    }),
+    { numRuns: RUNS },
+  )
+}, 120_000)
+
+test('a record of one token that no row can hold does not keep its neighbours from being recorded', async () => {
+  const { client } = house
+  const mints = [newMint(), newMint(), newMint()]
+  const patch = (mint: string, fields: object) =>
+    JSON.stringify({ type: 'patch', mint, ts: Date.now(), fields })
+  const pushed = await client.request(
+    'POST',
+    '/api/v1/ingest',
+    [
+      patch(mints[0], { name: 'before' }),
+      patch(mints[1], { name: 'far away', createdAt: -9e15 }),
+      patch(mints[1], { name: 'far ahead', createdAt: 8.64e15 }),
+      patch(mints[2], { name: 'after', createdAt: Date.now() }),
+    ].join('\n'),
+    { 'Content-Type': 'application/x-ndjson', Authorization: `Bearer ${FEED_KEY}` },
+  )
+  expect(pushed.body).toMatchObject({
+    accepted: 2,
+    errors: [
+      { index: 1, code: 'too_small', message: expect.stringContaining('createdAt') },
+      { index: 2, code: 'created_in_future', message: expect.stringContaining('createdAt') },
+    ],
+  })
+  const [newest] = (await client.get('/api/v1/market?tab=new&limit=1')).body.data
+  expect(newest.mint).toBe(mints[2])
+  await expectRecorded()
+})

@@ -1,0 +1,367 @@
+// What every answer has in common, over real HTTP: identity, CORS, methods, sizes, types, keys, and the one error shape.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { Packr } from 'msgpackr'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectProblem, newMint, submission } from '../../support/submission.ts'
+import { ADMIN_KEY, type Answer, FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+
+let house: TestHouse
+let key: string
+let mint: string
+
+beforeAll(async () => {
+  house = await openHouse()
+  key = await house.client.register()
+  mint = newMint()
+  await house.client.push({ type: 'token', mint, ts: Date.now(), name: 'Common', symbol: 'COM' })
+})
+afterAll(() => house.remove())
+
+const get = (path: string, headers?: Record<string, string>) => house.client.get(path, headers)
+const bearer = (value: string) => ({ Authorization: `Bearer ${value}` })
+const READS = () => [
+  '/api/v1/market',
+  `/api/v1/datapoint?mint=${mint}`,
+  `/api/v1/ohlc?mint=${mint}`,
+  '/api/v1/analysis',
+  '/api/v1/agents/leaderboard',
+  '/api/v1/xp',
+]
+
+describe('paths and methods', () => {
+  it.each(['/', '/api', '/api/v2/market', '/api/v1/market/', '/api/v1/nothing', '/favicon.ico'])(
+    'nothing at %s is 404 in the error shape',
+    async (path) => {
+      const answer = await get(path)
+      expectProblem(answer, 'not_found')
+      expect(answer.body.instance).toBe(path)
+    },
+  )
+
+  it.each([
+    ['POST', '/api/v1/market', 'GET, HEAD, OPTIONS'],
+    ['PUT', '/api/v1/datapoint', 'GET, HEAD, OPTIONS'],
+    ['PATCH', '/api/v1/ohlc', 'GET, HEAD, OPTIONS'],
+    ['GET', '/api/v1/analysis/submit', 'POST, OPTIONS'],
+    ['GET', '/api/v1/datapoint/batch', 'POST, OPTIONS'],
+    ['DELETE', '/api/v1/keys/register', 'POST, OPTIONS'],
+    ['POST', '/api/v1/keys/current', 'DELETE, OPTIONS'],
+    ['DELETE', '/api/v1/agent/profile', 'GET, HEAD, POST, OPTIONS'],
+    ['GET', '/api/v1/ingest', 'POST, OPTIONS'],
+  ])('%s %s is 405 and names what is allowed', async (method, path, allow) => {
+    const answer = await house.client.request(method, path)
+    expectProblem(answer, 'method_not_allowed')
+    expect(answer.headers.get('allow')).toBe(allow)
+    expect(answer.body.allowed).toEqual(allow.split(', '))
+  })
+
+  it('a preflight allows any origin, the methods of the path and the headers of agents', async () => {
+    const answer = await house.client.request('OPTIONS', '/api/v1/analysis/submit', undefined, {
+      Origin: 'https://example.org',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'authorization, content-type',
+    })
+    expect(answer.status).toBe(204)
+    expect(answer.text).toBe('')
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    expect(answer.headers.get('access-control-allow-methods')).toContain('POST')
+    const allowed = answer.headers.get('access-control-allow-headers')!.toLowerCase()
+    for (const name of ['authorization', 'x-api-key', 'content-type', 'idempotency-key'])
+      expect(allowed).toContain(name)
+  })
+
+  it('HEAD answers as GET does, without the body', async () => {
+    for (const path of READS()) {
+      const [head, whole] = [await house.client.request('HEAD', path), await get(path)]
+      expect(head.status, path).toBe(200)
+      expect(head.text).toBe('')
+      expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'))
+      expect(head.headers.get('etag')).toBe(whole.headers.get('etag'))
+    }
+    const missing = await house.client.request('HEAD', '/api/v1/nothing')
+    expect([missing.status, missing.text]).toEqual([404, ''])
+  })
+
+  it('HEAD tells the length of the body, and leaves the connection to the next request', async () => {
+    const { hostname, port } = new URL(house.url)
+    const socket = connect(Number(port), hostname)
+    const ask = async (method: string) => {
+      socket.write(`${method} /api/v1/xp HTTP/1.1\r\nHost: x\r\n\r\n`)
+      const [data] = (await once(socket, 'data')) as [Buffer]
+      const [head, body] = data.toString().split('\r\n\r\n')
+      return { status: head.split(' ')[1], length: /Content-Length: (\d+)/.exec(head)?.[1], body }
+    }
+    const [first, whole, second] = [await ask('HEAD'), await ask('GET'), await ask('HEAD')]
+    socket.destroy()
+    expect(whole).toEqual({
+      status: '200',
+      length: `${whole.body.length}`,
+      body: expect.stringMatching(/^{"ok":true/),
+    })
+    expect([first, second]).toEqual([0, 1].map(() => ({ ...whole, body: '' })))
+  })
+})
+
+describe('every answer', () => {
+  it('may be read by any origin, and exposes what agents need', async () => {
+    const errors = ['/api/v1/nothing', '/api/v1/market?tab=x', '/api/v1/datapoint?mint=x']
+    for (const path of [...READS(), ...errors, '/health', '/readyz', '/openapi.json']) {
+      const answer = await get(path, { Origin: 'https://example.org' })
+      expect(answer.headers.get('access-control-allow-origin'), path).toBe('*')
+      const exposed = answer.headers.get('access-control-expose-headers')!.toLowerCase()
+      for (const name of [
+        'x-request-id',
+        'etag',
+        'location',
+        'retry-after',
+        'ratelimit',
+        'x-ratelimit-reset',
+      ])
+        expect(exposed, path).toContain(name)
+    }
+  })
+
+  it('that a cache may keep says what its form depends on, short or unchanged', async () => {
+    const path = `/api/v1/ohlc?mint=${mint}`
+    const first = await get(path)
+    const second = await get(path, { 'If-None-Match': first.headers.get('etag')! })
+    expect([first.status, second.status]).toEqual([200, 304])
+    for (const { headers } of [first, second]) expect(headers.get('vary')).toBe('Accept, Accept-Encoding')
+  })
+
+  it('bears the request id that the client sent, or one of its own', async () => {
+    expect((await get('/health', { 'X-Request-Id': 'agent-7:1.a' })).headers.get('x-request-id')).toBe(
+      'agent-7:1.a',
+    )
+    const own = await Promise.all(Array.from({ length: 20 }, () => get('/api/v1/nothing')))
+    const ids = own.map((answer) => answer.headers.get('x-request-id'))
+    expect(new Set(ids).size).toBe(20)
+    for (const answer of own) expectProblem(answer, 'not_found')
+  })
+
+  it('takes no request id that is no plain word', async () => {
+    for (const sent of ['a b', '"><script>', 'x'.repeat(129)]) {
+      const answer = await get('/health', { 'X-Request-Id': sent })
+      expect(answer.headers.get('x-request-id')).toMatch(/^[\w.:-]{1,128}$/)
+      expect(answer.headers.get('x-request-id')).not.toBe(sent)
+    }
+  })
+})
+
+describe('an answer that is given again', () => {
+  let reusing: TestHouse
+  beforeAll(async () => {
+    reusing = await openHouse({ 'page-age-ms': '1000', 'read-limit-keyed': '300' })
+  })
+  afterAll(() => reusing.remove())
+
+  it('bears the request id and the limits of whoever gets it', async () => {
+    const agent = bearer(await reusing.client.register())
+    const answers: (Answer & { sent: Record<string, string> })[] = []
+    const askers: Record<string, string>[] = [
+      {},
+      { 'X-Request-Id': 'mine' },
+      agent,
+      { ...agent, 'X-Request-Id': 'mine' },
+    ]
+    for (let round = 0; round < 40; round++) {
+      for (const headers of askers)
+        answers.push({
+          sent: headers,
+          ...(await reusing.client.get('/api/v1/market?format=ndjson', headers)),
+        })
+    }
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    const own = answers.filter(({ sent }) => !('X-Request-Id' in sent))
+    const ids = own.map(({ headers }) => headers.get('x-request-id'))
+    expect(new Set(ids).size).toBe(80)
+    expect(new Set(ids.map((id) => id!.split('-')[0])).size).toBe(1)
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{12}-[0-9a-z]{9}$/)
+    for (const { sent, headers } of answers) {
+      if ('X-Request-Id' in sent) expect(headers.get('x-request-id')).toBe('mine')
+      expect(headers.has('ratelimit')).toBe('Authorization' in sent)
+    }
+    const left = answers.flatMap(({ headers }) => headers.get('x-ratelimit-remaining') ?? [])
+    expect(left).toEqual(Array.from({ length: 80 }, (_, index) => `${299 - index}`))
+  })
+})
+
+const pushTypesOf = ({ body }: Answer): object => body.paths['/api/v1/ingest'].post.requestBody.content
+
+describe('bodies', () => {
+  const post = (path: string, body: string, headers: Record<string, string>) =>
+    house.client.request('POST', path, body, { ...bearer(key), ...headers })
+
+  it.each([
+    '/api/v1/analysis/submit',
+    '/api/v1/datapoint/batch',
+    '/api/v1/keys/register',
+    '/api/v1/agent/profile',
+  ])('%s takes JSON alone, of at most 64 KiB', async (path) => {
+    const wrong = await post(path, 'a=1', { 'Content-Type': 'application/x-www-form-urlencoded' })
+    expectProblem(wrong, 'unsupported_media_type')
+    expect(wrong.body.allowed).toContain('application/json')
+    const large = JSON.stringify({ pad: 'x'.repeat(64 * 1024) })
+    expectProblem(await post(path, large, {}), 'payload_too_large')
+    expectProblem(await post(path, '{"a":', {}), 'invalid_json')
+    expectProblem(await post(path, '[1]', {}), 'validation_failed')
+  })
+
+  it('takes a content type with parameters, in any case', async () => {
+    const answer = await post('/api/v1/datapoint/batch', JSON.stringify({ mints: [mint] }), {
+      'Content-Type': 'Application/JSON; charset=UTF-8',
+    })
+    expect(answer.status, answer.text).toBe(200)
+  })
+
+  it('a push is NDJSON or msgpack, and no other type reaches it', async () => {
+    const record = { type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' }
+    const push = (type: string, body: string | Uint8Array) =>
+      house.client.request('POST', '/api/v1/ingest', body, { ...bearer(FEED_KEY), 'Content-Type': type })
+    for (const type of ['application/x-ndjson', 'application/ndjson', 'application/jsonl'])
+      expect((await push(type, JSON.stringify(record))).body).toMatchObject({ accepted: 1 })
+    for (const type of ['application/msgpack', 'application/x-msgpack', 'application/vnd.msgpack'])
+      expect((await push(type, new Packr({ useRecords: false }).pack([record]))).body).toMatchObject({
+        accepted: 1,
+      })
+    const refused = await push('application/json', JSON.stringify(record))
+    expectProblem(refused, 'unsupported_media_type')
+    expect(refused.body.allowed).toEqual(Object.keys(pushTypesOf(await get('/openapi.json'))))
+  })
+
+  it('that is too large is refused though no length was announced', async () => {
+    const { hostname, port } = new URL(house.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    const chunk = 'x'.repeat(16 * 1024)
+    socket.write(
+      'POST /api/v1/datapoint/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    for (let sent = 0; sent < 6; sent++) socket.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`)
+    const [data] = (await once(socket, 'data')) as [Buffer]
+    socket.destroy()
+    expect(data.toString()).toMatch(/^HTTP\/1\.1 413 /)
+  })
+
+  it('checks type and size before the key, and the key before the JSON', async () => {
+    const submitPath = '/api/v1/analysis/submit'
+    const plain = { 'Content-Type': 'text/plain' }
+    expectProblem(await house.client.request('POST', submitPath, '{', plain), 'unsupported_media_type')
+    expectProblem(await house.client.request('POST', submitPath, '{'), 'missing_key')
+  })
+})
+
+describe('parameters', () => {
+  it.each(['market?tab=x', 'market?sort=x', 'market?order=x', 'market?format=x'])(
+    '%s is 400 with what is allowed',
+    async (path) => {
+      const answer = await get(`/api/v1/${path}`)
+      const name = /\?(\w+)=/.exec(path)![1]
+      expectProblem(answer, 'invalid_parameter', `/${name}`)
+      expect(answer.body.errors[0].allowed.length).toBeGreaterThan(1)
+      expect(answer.body.errors[0].allowed).toContain(answer.body.errors[0].suggestion)
+    },
+  )
+
+  it.each([
+    'market?limit=abc',
+    'market?limit=-1',
+    'market?offset=-1',
+    'market?limit=1.5',
+    'market?limit=NaN',
+    'analysis?limit=-1',
+  ])('%s is 400', async (path) => expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter'))
+
+  it('a query of 2048 characters is read, one more is 400', async () => {
+    expect((await get(`/api/v1/market?x=${'y'.repeat(2_046)}`)).status).toBe(200)
+    expectProblem(await get(`/api/v1/market?x=${'y'.repeat(2_047)}`), 'invalid_parameter')
+  })
+
+  it('a form that cannot be made is 406', async () => {
+    expectProblem(await get('/api/v1/market', { Accept: 'text/html' }), 'not_acceptable')
+    expectProblem(await get(`/api/v1/datapoint?mint=${mint}`, { Accept: 'image/png' }), 'not_acceptable')
+    expect((await get('/api/v1/market?format=json', { Accept: 'text/html' })).status).toBe(200)
+  })
+
+  it('a mint must be base58 of 32 bytes, and be there', async () => {
+    for (const wrong of ['x', '0'.repeat(40), '1'.repeat(31), mint.slice(1, -3), '%00'])
+      for (const path of ['datapoint', 'ohlc'])
+        expectProblem(await get(`/api/v1/${path}?mint=${wrong}`), 'invalid_mint')
+    for (const path of ['datapoint', 'ohlc']) {
+      expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter', '/mint')
+      expectProblem(await get(`/api/v1/${path}?mint=${newMint()}`), 'token_not_found')
+    }
+  })
+})
+
+describe('keys', () => {
+  const last = () => (key.endsWith('a') ? 'b' : 'a')
+
+  it('a bad key is 401 on every read, never a silent downgrade', async () => {
+    const bad = [`${key.slice(0, -1)}${last()}`, 'ps_x', `ps_${'a'.repeat(48)}`]
+    for (const path of READS())
+      for (const value of bad)
+        for (const headers of [bearer(value), { 'X-API-Key': value }]) {
+          const answer = await get(path, headers as Record<string, string>)
+          expectProblem(answer, 'invalid_key')
+          expect(answer.headers.get('www-authenticate')).toContain('Bearer')
+        }
+    for (const none of ['Basic dTpw', 'Bearer', 'Bearer '])
+      expectProblem(await get('/api/v1/market', { Authorization: none }), 'invalid_key')
+  })
+
+  it('that is bad is 401 on open paths too, and any good one is let in', async () => {
+    const paths = [
+      '/health',
+      '/readyz',
+      '/metrics',
+      '/openapi.json',
+      '/llms.txt',
+      '/skill.md',
+      '/api/v1/analysis/schema',
+    ]
+    for (const path of paths) {
+      expectProblem(await get(path, bearer(`ps_${'a'.repeat(48)}`)), 'invalid_key')
+      expectProblem(await get(path, { 'X-API-Key': 'x' }), 'invalid_key')
+      for (const good of [key, FEED_KEY, ADMIN_KEY]) expect((await get(path, bearer(good))).status).toBe(200)
+    }
+    const register = (value: string) => house.client.post('/api/v1/keys/register', { name: 'again' }, value)
+    expectProblem(await register('ps_x'), 'invalid_key')
+    expect((await register(key)).status).toBe(201)
+  })
+
+  it('works as a bearer in any case, and as X-API-Key', async () => {
+    for (const headers of [bearer(key), { Authorization: `bearer ${key}` }, { 'X-API-Key': key }])
+      expect((await get('/api/v1/agent/profile', headers as Record<string, string>)).status).toBe(200)
+  })
+
+  it('is needed where an agent acts', async () => {
+    const acts: [string, string, unknown?][] = [
+      ['POST', '/api/v1/analysis/submit', submission(mint)],
+      ['GET', '/api/v1/agent/profile'],
+      ['POST', '/api/v1/agent/profile', {}],
+      ['POST', '/api/v1/keys/rotate', {}],
+      ['DELETE', '/api/v1/keys/current'],
+    ]
+    for (const [method, path, body] of acts) {
+      const answer = await house.client.request(method, path, body)
+      expectProblem(answer, 'missing_key')
+      expect(answer.headers.get('www-authenticate')).toContain('Bearer')
+    }
+  })
+
+  it('of one kind opens no door of another', async () => {
+    const ndjson = { 'Content-Type': 'application/x-ndjson' }
+    for (const value of [key, ADMIN_KEY])
+      expectProblem(
+        await house.client.request('POST', '/api/v1/ingest', '', { ...ndjson, ...bearer(value) }),
+        'invalid_key',
+      )
+    for (const value of [key, FEED_KEY])
+      expectProblem(await get('/api/v1/admin/agents', bearer(value)), 'invalid_key')
+    expectProblem(await get('/api/v1/admin/agents'), 'missing_key')
+    expectProblem(await get('/api/v1/agent/profile', bearer(FEED_KEY)), 'invalid_key')
+    expect((await get('/api/v1/admin/agents', bearer(ADMIN_KEY))).status).toBe(200)
+  })
+})

@@ -1,0 +1,268 @@
+// How often one may read and register, on a clock that the test holds: exact counts, exact headers, on 2xx and on 429.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { clockOf } from '../../support/clock.ts'
+import { RawSocket } from '../../support/raw-socket.ts'
+import { StreamReader } from '../../support/stream-reader.ts'
+import { expectProblem, newMint } from '../../support/submission.ts'
+import { openHouse, type Settings, type TestHouse } from '../../support/test-server.ts'
+
+const START_MS = 1_795_000_000_000
+const HOUR_MS = 3_600_000
+let nowMs: number
+let house: TestHouse
+
+async function open(settings: Settings): Promise<void> {
+  house = await openHouse(settings, { clock: clockOf(() => nowMs) })
+}
+beforeEach(() => {
+  nowMs = START_MS
+})
+afterEach(() => house.remove())
+
+const market = (key = '') =>
+  house.client.get('/api/v1/market?limit=1', key === '' ? {} : { Authorization: `Bearer ${key}` })
+
+const LIMIT_HEADERS = [
+  'ratelimit-policy',
+  'ratelimit',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+]
+const limitsOf = ({ headers }: { headers: Headers }) => LIMIT_HEADERS.map((name) => headers.get(name))
+
+describe('reads', () => {
+  it('without a key are 30 a minute, and every answer says how many are left', async () => {
+    await open({ 'read-limit-anonymous': '30' })
+    for (let left = 29; left >= 0; left--) {
+      const answer = await market()
+      expect(answer.status).toBe(200)
+      const reset = `${START_MS / 1_000 + 60}`
+      expect(limitsOf(answer)).toEqual(['"read";q=30;w=60', `"read";r=${left};t=60`, '30', `${left}`, reset])
+    }
+    nowMs += 12_500
+    const refused = await market()
+    expectProblem(refused, 'read_rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('48')
+    expect(refused.headers.get('ratelimit')).toBe('"read";r=0;t=48')
+    expect(refused.body).toMatchObject({ limit: 30, retryAfterMs: 47_500 })
+    nowMs += 47_499
+    expectProblem(await market(), 'read_rate_limited')
+    nowMs += 1
+    expect((await market()).status).toBe(200)
+  })
+
+  it('with a key are 300 a minute, for each key, and do not use up those of the address', async () => {
+    await open({ 'read-limit-anonymous': '1', 'read-limit-keyed': '300' })
+    const [one, other] = [await house.client.register('one'), await house.client.register('other')]
+    const answers = await Promise.all(Array.from({ length: 310 }, () => market(one)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10)
+    const first = await market(other)
+    expect(first.headers.get('ratelimit')).toBe('"read";r=299;t=60')
+    expect((await market()).status).toBe(200)
+    expectProblem(await market(), 'read_rate_limited')
+  })
+
+  it('count on every read together, errors and 304 included, but not on what tells of the server', async () => {
+    await open({ 'read-limit-anonymous': '4' })
+    const etag = (await market()).headers.get('etag')!
+    expect((await house.client.get('/api/v1/market?limit=1', { 'If-None-Match': etag })).status).toBe(304)
+    expect((await house.client.get('/api/v1/market?limit=x')).status).toBe(400)
+    for (const path of [
+      '/health',
+      '/readyz',
+      '/metrics',
+      '/openapi.json',
+      '/llms.txt',
+      '/skill.md',
+      '/api/v1/analysis/schema',
+    ])
+      expect((await house.client.get(path)).status, path).toBe(200)
+    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('0')
+    for (const path of ['/api/v1/market', '/api/v1/analysis', '/api/v1/agents/leaderboard'])
+      expectProblem(await house.client.get(path), 'read_rate_limited')
+    expectProblem(await house.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
+  })
+
+  it('are counted by the first 64 bits of an address of IPv6, however it is written', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.0/8' })
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('2001:db8:0:1::1')).status).toBe(200)
+    for (const same of [
+      '2001:db8:0:1::2',
+      '2001:0DB8:0000:0001:ffff:ffff:ffff:ffff',
+      '[2001:db8:0:1::3]:443',
+      '2001:db8:0:1:5:6:7:8',
+    ])
+      expectProblem(await from(same), 'read_rate_limited')
+    expect((await from('2001:db8:0:2::1')).status).toBe(200)
+    expect((await from('10.9.8.7:1234')).status).toBe(200)
+    for (const same of ['10.9.8.7', '::ffff:10.9.8.7', '::ffff:a09:807'])
+      expectProblem(await from(same), 'read_rate_limited')
+    expect((await from('10.9.8.8')).status).toBe(200)
+  })
+
+  it('are counted by the address that the proxy added last, in a header of its own too', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const ask = async (spoofed: string): Promise<number[]> => {
+      const socket = new RawSocket(house.url)
+      const added = `X-Forwarded-For: ${spoofed}\r\nX-Forwarded-For: 10.0.0.9\r\n`
+      await socket.write(`GET /api/v1/market HTTP/1.1\r\nHost: x\r\n${added}\r\n`)
+      const statuses = await socket.answers(1)
+      socket.close()
+      return statuses
+    }
+    expect(await ask('6.6.6.6')).toEqual([200])
+    expect(await ask('6.6.6.7')).toEqual([429])
+  })
+
+  it('are counted and proxies trusted where the server listens on an address of IPv6', async () => {
+    await open({ host: '::1', 'read-limit-anonymous': '1', 'trusted-proxies': '::1' })
+    expect(house.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+  })
+
+  it('tell clients of IPv4 apart where the server listens on every address', async () => {
+    await open({ host: '::', 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const { port } = new URL(house.url)
+    const from = (address: string) =>
+      fetch(`http://127.0.0.1:${port}/api/v1/market`, { headers: { 'X-Forwarded-For': address } })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(429)
+    expect((await fetch(`http://127.0.0.2:${port}/api/v1/market`)).status).toBe(200)
+    expect((await fetch(`http://[::1]:${port}/api/v1/market`)).status).toBe(200)
+  })
+
+  it('have no limit where it is 0', async () => {
+    await open({ 'read-limit-anonymous': '0' })
+    const answers = await Promise.all(Array.from({ length: 50 }, () => market()))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(answers[0].headers.get('ratelimit')).toBeNull()
+  })
+
+  it('are counted by the address that a trusted proxy names, and by the peer’s otherwise', async () => {
+    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
+    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expect((await from('10.0.0.2')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+    expectProblem(await from('6.6.6.6, 10.0.0.1'), 'read_rate_limited')
+    await house.remove()
+    await open({ 'read-limit-anonymous': '1' })
+    expect((await from('10.0.0.1')).status).toBe(200)
+    expectProblem(await from('10.0.0.2'), 'read_rate_limited')
+  })
+})
+
+describe('rows of the market list', () => {
+  const ROWS = 15
+  /** Ten reads a minute, and twenty rows. */
+  const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
+  const list = (query = '', key = '') =>
+    house.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
+  const fill = () =>
+    house.client.push(
+      ...Array.from({ length: ROWS }, () => ({
+        type: 'token',
+        mint: newMint(),
+        ts: nowMs,
+        name: 'N',
+        symbol: 'S',
+      })),
+    )
+
+  it('are limited beside the reads: whoever had as many is told so, and reads on what has no rows', async () => {
+    await open(SETTINGS)
+    await fill()
+    for (let left = 9; left >= 8; left--)
+      expect((await list()).headers.get('x-ratelimit-remaining')).toBe(`${left}`)
+    nowMs += 30_000
+    const refused = await list('limit=1&format=ndjson')
+    expectProblem(refused, 'read_rate_limited')
+    expect(refused.body.error).toMatch(
+      /^The limit of 20 rows in 60 seconds is used up; try again in 30 seconds/,
+    )
+    expect(refused.body).toMatchObject({ limit: 20, retryAfterMs: 30_000 })
+    expect(refused.headers.get('ratelimit-policy')).toBe('"read-rows";q=20;w=60')
+    expect(refused.headers.get('retry-after')).toBe('30')
+    expect((await list('offset=1000')).body.data).toEqual([])
+    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('5')
+    const key = await house.client.register()
+    expect((await list('', key)).status).toBe(200)
+    nowMs += 30_000
+    expect((await list()).body.data).toHaveLength(ROWS)
+  })
+
+  it('count where the answer is given again, and not where it is 304', async () => {
+    await open({ ...SETTINGS, 'page-age-ms': '1000' })
+    await fill()
+    const etag = (await list()).headers.get('etag')!
+    for (let count = 0; count < 3; count++) {
+      const { status } = await house.client.get('/api/v1/market', { 'If-None-Match': etag })
+      expect(status).toBe(304)
+    }
+    expect((await list()).status).toBe(200)
+    expectProblem(await list(), 'read_rate_limited')
+  })
+
+  it('count when a stream opens, over HTTP and over the WebSocket, and when it begins anew, but not when it goes on', async () => {
+    await open(SETTINGS)
+    await fill()
+    const follow = async (query: string) => {
+      const response = await fetch(`${house.url}/api/v1/market?follow=1&${query}`)
+      await response.body!.cancel()
+      return response.status
+    }
+    expect(await follow('limit=15')).toBe(200)
+    const reader = new StreamReader(`${house.url.replace('http', 'ws')}/api/v1/stream`)
+    const subscribe = async (topic: object) => {
+      await reader.send({ op: 'subscribe', topic: 'market', ...topic })
+      return (await reader.next()).event
+    }
+    expect(await subscribe({ tab: 'all', limit: 15 })).toBe('subscribed')
+    expect(await reader.next()).toMatchObject({ event: 'snapshot' })
+    expect(await subscribe({ tab: 'new', limit: 1 })).toBe('error')
+    expect(await follow('limit=1')).toBe(429)
+    const since = house.market.seq
+    expect(await follow(`since=${since}`)).toBe(200)
+    // A position that is lost begins with the whole tab anew.
+    expect(await follow('since=999999999999')).toBe(429)
+    expect(await subscribe({ tab: 'new', since })).toBe('subscribed')
+    reader.close()
+  })
+
+  it('have no limit where reads have none', async () => {
+    await open({ ...SETTINGS, 'read-limit-anonymous': '0' })
+    await fill()
+    for (let count = 0; count < 5; count++) expect((await list()).status).toBe(200)
+  })
+})
+
+describe('registrations', () => {
+  it('are limited by address and hour', async () => {
+    await open({ 'register-limit': '20' })
+    const register = () => house.client.post('/api/v1/keys/register', { name: 'many' })
+    const answers = await Promise.all(Array.from({ length: 23 }, register))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(20)
+    const refused = await register()
+    expectProblem(refused, 'register_rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('3600')
+    expect(refused.headers.get('ratelimit-policy')).toBe('"register";q=20;w=3600')
+    expect(refused.body).toMatchObject({ limit: 20, retryAfterMs: HOUR_MS })
+    nowMs += HOUR_MS
+    const allowed = await register()
+    expect(allowed.status).toBe(201)
+    expect(allowed.headers.get('ratelimit')).toBe('"register";r=19;t=3600')
+    expect(allowed.headers.get('cache-control')).toContain('no-store')
+  })
+
+  it('may be closed', async () => {
+    await open({ registration: 'closed' })
+    expectProblem(await house.client.post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
+  })
+})

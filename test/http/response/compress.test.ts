@@ -1,0 +1,196 @@
+// Compressed answers: how often they are made, what is kept of them, and what comes out.
+import { randomBytes } from 'node:crypto'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'
+import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
+import { Lines } from '../../../src/http/response/chunked-body.ts'
+import { CODINGS, type Coding, CompressedForms } from '../../../src/http/response/compress.ts'
+import { Cursors } from '../../../src/http/response/cursors.ts'
+import { barRoute } from '../../../src/http/routes/bars.ts'
+import { marketRoutes } from '../../../src/http/routes/market.ts'
+import { FollowHub } from '../../../src/http/stream/broadcaster.ts'
+import { Market } from '../../../src/market/market.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+
+const START_MS = 1_772_000_000_000
+const OPEN = { gzip: gunzipSync, br: brotliDecompressSync }
+
+/** The forms of a server, and how often each coding compressed. */
+function counted(bytesMax?: number) {
+  const made = { gzip: 0, br: 0 }
+  const counting = (coding: Coding) => (body: Buffer) => {
+    made[coding]++
+    return CODINGS[coding](body)
+  }
+  return { made, forms: new CompressedForms({ gzip: counting('gzip'), br: counting('br') }, bytesMax) }
+}
+
+const textAnswer = (text: string): HttpAnswer => ({ status: 200, body: Buffer.from(text) })
+const bodyOf = async (answer: HttpAnswer | Promise<HttpAnswer>) => (await answer).body as Buffer
+
+describe('pages of a market', () => {
+  const market = new Market({ tokensMax: 100 })
+  let nowMs = START_MS
+  const trade = (token: number) => {
+    nowMs += 500
+    const values = { side: 'buy', tokenAmount: 1_000 / (token + 1), priceUsd: 0.1 / (token + 3) } as const
+    market.apply({ type: 'trade', mint: mintOfSymbol(`T${token}`), ts: nowMs, ...values }, nowMs)
+  }
+  const hub = new FollowHub(market)
+  const routes = [...marketRoutes({ market, hub, cursors: new Cursors(market) }), barRoute(market)]
+
+  const ask = (path: string, query: string) => {
+    const { handle } = routes.find((route) => route.path === path)!
+    const headers = { accept: '', ifNoneMatch: '' }
+    return handle({ query: new URLSearchParams(query), headers } as unknown as Context) as HttpAnswer
+  }
+
+  beforeAll(() => {
+    for (let index = 0; index < 2_000; index++) trade(index % 50)
+  })
+
+  const mint = mintOfSymbol('T7')
+  it.each([
+    ['/api/v1/market', ''],
+    ['/api/v1/market', 'format=ndjson'],
+    ['/api/v1/market', 'format=msgpack'],
+    ['/api/v1/market', 'format=arrow'],
+    ['/api/v1/datapoint', `mint=${mint}`],
+    ['/api/v1/ohlc', `mint=${mint}&tf=15s`],
+    ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=ndjson`],
+    ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=msgpack`],
+    ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=arrow`],
+  ])('%s?%s is compressed once for each version and coding, however many ask', async (path, query) => {
+    const { forms, made } = counted()
+    for (let version = 1; version <= 3; version++) {
+      trade(7)
+      for (const coding of ['gzip', 'br'] as const) {
+        const asked = () => forms.encoded(ask(path, query), coding, `${path}?${query}`)
+        const answers = await Promise.all([asked(), asked(), asked()])
+        answers.push(await asked())
+        const plain = await bodyOf(ask(path, query))
+        for (const { body, headers } of answers) {
+          expect(headers!['Content-Encoding']).toBe(coding)
+          expect(OPEN[coding](body as Buffer).equals(plain)).toBe(true)
+        }
+        expect(made[coding]).toBe(version)
+      }
+    }
+  })
+})
+
+describe('a page of more than a mebibyte', () => {
+  const market = new Market({ tokensMax: 3_000 })
+  const description = 'said at some length '.repeat(30)
+  const routes = marketRoutes({ market, hub: new FollowHub(market), cursors: new Cursors(market) })
+  const change = (token: number) => {
+    const words = { name: `T${token}`, symbol: 'T', description }
+    market.apply({ type: 'token', mint: mintOfSymbol(`T${token}`), ts: START_MS, ...words }, START_MS)
+  }
+  const page = () => {
+    const query = new URLSearchParams('format=ndjson&limit=3000')
+    const headers = { accept: '', ifNoneMatch: '' }
+    const context = { query, headers, ip: () => '', admitRows: () => {} }
+    return routes[0].handle(context as unknown as Context)
+  }
+  const coded = (answers: HttpAnswer[]) => answers.map(({ headers }) => headers!['Content-Encoding'])
+  beforeAll(() => {
+    for (let token = 0; token < 2_500; token++) change(token)
+  })
+
+  it.each(['br', 'gzip'] as const)('is compressed with %s once for all who want it', async (coding) => {
+    const forms = new CompressedForms()
+    const plain = bytesOf((await page()).body)
+    expect(plain.length).toBeGreaterThan(1_048_576)
+    const asked = async () => forms.encoded(await page(), coding, 'page')
+    const answers = await Promise.all([asked(), asked(), asked()])
+    answers.push(await asked())
+    expect(coded(answers)).toEqual([coding, coding, coding, coding])
+    expect(new Set(answers.map(({ body }) => body)).size).toBe(1)
+    expect(OPEN[coding](answers[0].body as Buffer).equals(plain)).toBe(true)
+  })
+
+  it('is sent plain, and never joined, while another version or coding of one is made', async () => {
+    const forms = new CompressedForms()
+    const first = forms.encoded(await page(), 'br', 'page') as Promise<HttpAnswer>
+    const plain: HttpAnswer[] = []
+    for (let version = 0; version < 3; version++) {
+      plain.push(await forms.encoded(await page(), 'gzip', 'page'))
+      change(version)
+      plain.push(await forms.encoded(await page(), 'br', 'page'))
+    }
+    expect(coded(plain)).toEqual(plain.map(() => undefined))
+    for (const { body } of plain) expect(body).toBeInstanceOf(Lines)
+    expect((await first).headers!['Content-Encoding']).toBe('br')
+    expect((await forms.encoded(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe('gzip')
+  })
+})
+
+it('few bodies are compressed at a time, some wait, and the rest is sent plain', async () => {
+  let underWay = 0
+  let most = 0
+  const finish: (() => void)[] = []
+  const gzip = async (body: Buffer) => {
+    most = Math.max(most, ++underWay)
+    await new Promise<void>((resolve) => finish.push(resolve))
+    underWay--
+    return body.subarray(1)
+  }
+  const forms = new CompressedForms({ gzip, br: gzip })
+  const asked = Array.from({ length: 100 }, (_, page) =>
+    forms.encoded(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
+  )
+  let isOver = false
+  const answers = Promise.all(asked).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    finish.splice(0).forEach((act) => void act())
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const compressed = (await answers).filter(({ headers }) => 'Content-Encoding' in headers!)
+  expect(most).toBe(COMPRESSIONS_AT_ONCE)
+  expect(compressed).toHaveLength(COMPRESSIONS_AT_ONCE + COMPRESSIONS_WAITING_MAX)
+})
+
+describe('compressed forms', () => {
+  it('stay under their bytes: the one asked for longest ago is made again', async () => {
+    const { forms, made } = counted(10_000)
+    const ask = (page: number) =>
+      bodyOf(forms.encoded(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
+    for (let page = 0; page < 6; page++) {
+      await ask(page)
+      expect(forms.bytes).toBeLessThanOrEqual(10_000)
+    }
+    expect(made.gzip).toBe(6)
+    await ask(5)
+    expect(made.gzip).toBe(6)
+    await ask(0)
+    expect(made.gzip).toBe(7)
+  })
+
+  it('of an answer that is for one caller are not kept', async () => {
+    const { forms, made } = counted()
+    for (let times = 0; times < 2; times++)
+      await forms.encoded(textAnswer('mine '.repeat(1_000)), 'gzip', null)
+    expect([made.gzip, forms.bytes]).toEqual([2, 0])
+  })
+
+  it('that failed are not kept: who asks next gets one', async () => {
+    let fails = true
+    const gzip = (body: Buffer) => (fails ? Promise.reject(new Error('no memory')) : CODINGS.gzip(body))
+    const forms = new CompressedForms({ gzip, br: gzip })
+    const text = 'page '.repeat(1_000)
+    await expect(forms.encoded(textAnswer(text), 'gzip', 'a')).rejects.toThrow('no memory')
+    fails = false
+    expect(gunzipSync(await bodyOf(forms.encoded(textAnswer(text), 'gzip', 'a'))).toString()).toBe(text)
+  })
+
+  it('larger than the body are not sent', async () => {
+    const body = randomBytes(2_000)
+    const answer = await new CompressedForms().encoded({ status: 200, body }, 'gzip', 'a')
+    expect(answer.body).toBe(body)
+    expect(answer.headers).not.toHaveProperty('Content-Encoding')
+  })
+})

@@ -1,0 +1,87 @@
+// Cursors on a clock that the test holds: how long one is good for, and how many lists any crowd can make the server keep.
+import { expect, it } from 'vitest'
+import { LISTS_FRESH_MAX, LISTS_KEPT_MAX } from '../../../src/http/limits.ts'
+import { Cursors } from '../../../src/http/response/cursors.ts'
+import type { FrozenList, MarketDoor } from '../../../src/market/types.ts'
+import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
+
+function setUp() {
+  const state = { nowMs: 0, seq: 1, freezes: 0 }
+  const market = {
+    get seq() {
+      return state.seq
+    },
+    freeze(tab: Tab, sort: Sort): FrozenList {
+      state.freezes++
+      const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
+      return { tab, sort, version: state.seq, size: 1_000, page, preparePage: () => true }
+    },
+  } as MarketDoor
+  const cursors = new Cursors(market, () => state.nowMs)
+  const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).next('desc', 50)!
+  return { state, cursors, first }
+}
+
+const EXPIRED = expect.objectContaining({ code: 'cursor_expired' })
+
+it('on a quiet market each cursor is good for 30 s from when it was handed out, and one list serves all', () => {
+  const { state, cursors, first } = setUp()
+  for (let round = 0; round < 20; round++) {
+    const cursor = first()
+    state.nowMs += 29_900
+    expect(cursors.at(cursor)).toMatchObject({ offset: 50, order: 'desc' })
+  }
+  expect(state.freezes).toBe(1)
+})
+
+it('a walk may take 29.9 s over every page, whatever changes; what nobody follows is forgotten', () => {
+  const { state, cursors, first } = setUp()
+  const start = first()
+  let cursor: string | null = start
+  for (let offset = 50; cursor !== null; offset += 50) {
+    state.nowMs += 29_900
+    state.seq++
+    const place = cursors.at(cursor)
+    expect([place.list.version, place.offset]).toEqual([1, offset])
+    cursor = place.next(place.order, offset + 50)
+  }
+  state.nowMs += 60_000
+  expect(() => cursors.at(start)).toThrow(EXPIRED)
+  expect(cursors.size).toBe(0)
+})
+
+it('in a crowd of first pages of all lists a cursor lives on, memory is bounded, and orders are a second old', () => {
+  const { state, cursors, first } = setUp()
+  const given: { cursor: string; atMs: number; version: number }[] = []
+  while (state.nowMs < 120_000) {
+    for (const tab of TABS)
+      for (const sort of SORTS) {
+        const { list, next } = cursors.begin(tab, sort)
+        expect(state.seq - list.version).toBeLessThanOrEqual(100)
+        if (tab === 'live' && sort === 'market_cap')
+          given.push({ cursor: next('asc', 50)!, atMs: state.nowMs, version: list.version })
+        else next('desc', 50)
+      }
+    expect(cursors.size).toBeLessThanOrEqual(LISTS_FRESH_MAX + TABS.length * SORTS.length * 33)
+    // One change and one crowd each 10 ms.
+    state.nowMs += 10
+    state.seq++
+    if (given[0].atMs <= state.nowMs - 29_900) {
+      const { cursor, version } = given.shift()!
+      expect(cursors.at(cursor).list.version).toBe(version)
+    }
+  }
+  expect(first()).not.toBeNull()
+})
+
+it('those who hold on to every list get no more than the maximum, and keep what they have', () => {
+  const { state, cursors, first } = setUp()
+  const held: string[] = []
+  for (let round = 0; round < LISTS_KEPT_MAX + 50; round++) {
+    held.push(first())
+    state.nowMs += 1_000
+    state.seq++
+    for (const cursor of held) cursors.at(cursor).next('desc', 100)
+  }
+  expect(cursors.size).toBe(LISTS_KEPT_MAX)
+})

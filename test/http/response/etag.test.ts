@@ -1,0 +1,95 @@
+// Every read over real HTTP: it has an ETag, who has that version is told so without a body, and a change is another one.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clockOf } from '../../support/clock.ts'
+import { seedToken, submission, submit } from '../../support/submission.ts'
+import { ADMIN_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+
+/** True of the moment only, or a stream that says itself where the next one begins. */
+const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
+
+/** Time stands still: a DataPoint says how old it is, so every second has another. */
+const NOW_MS = Date.now()
+
+let house: TestHouse
+let mint: string
+let key: string
+let analysisId: string
+
+beforeAll(async () => {
+  house = await openHouse({}, { clock: clockOf(() => NOW_MS) })
+  key = await house.client.register()
+  await change()
+  const { body } = await house.client.get('/api/v1/analysis')
+  expect(body.totalAnalyses).toBe(1)
+})
+afterAll(() => house.remove())
+
+/** A new token with a trade, and an analysis of it by a new agent. */
+async function change(): Promise<void> {
+  mint = await seedToken(house.client, NOW_MS)
+  const trade = { type: 'trade', mint, ts: NOW_MS, side: 'buy', tokenAmount: 1, priceUsd: 0.001 }
+  await house.client.push(trade)
+  const answer = await submit(house.client, await house.client.register(), submission(mint))
+  expect(answer.status, answer.text).toBe(201)
+  analysisId = answer.body.analysisId
+}
+
+/** Each read: how it is asked for, and whose key it needs. What no trade and no analysis changes says so. */
+const READS: Record<string, { query?: () => string; key?: () => string; isConstant?: true }> = {
+  '/api/v1/market': {},
+  '/api/v1/datapoint': { query: () => `?mint=${mint}`, isConstant: true },
+  '/api/v1/ohlc': { query: () => `?mint=${mint}`, isConstant: true },
+  '/api/v1/analysis': {},
+  '/api/v1/analysis/{id}': { isConstant: true },
+  '/api/v1/analysis/schema': { isConstant: true },
+  '/api/v1/agents/leaderboard': {},
+  '/api/v1/xp': { isConstant: true },
+  '/api/v1/agent/profile': { key: () => key, isConstant: true },
+  '/api/v1/admin/agents': { key: () => ADMIN_KEY },
+  '/openapi.json': { isConstant: true },
+  '/llms.txt': { isConstant: true },
+  '/skill.md': { isConstant: true },
+}
+
+it('the table names every read that the documents say has versions, and those are all but a few', async () => {
+  const { paths } = (await house.client.get('/openapi.json')).body
+  const reads = Object.keys(paths).filter((path) => 'get' in paths[path])
+  const versioned = reads.filter((path) => '304' in paths[path].get.responses)
+  expect(versioned.toSorted()).toEqual(Object.keys(READS).toSorted())
+  expect(reads.filter((path) => !versioned.includes(path)).toSorted()).toEqual(UNVERSIONED.toSorted())
+})
+
+describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf, isConstant }) => {
+  const get = (headers: Record<string, string> = {}) =>
+    house.client.get(path.replace('{id}', analysisId) + query(), {
+      ...(keyOf && { Authorization: `Bearer ${keyOf()}` }),
+      ...headers,
+    })
+
+  it('answers 304 to whoever has it, compressed or not, until it changes', async () => {
+    const first = await get()
+    expect(first.status, first.text).toBe(200)
+    const etag = first.headers.get('etag')!
+    expect(etag).toMatch(/^W\/"[^"]+"$/)
+    for (const sent of [etag, `"other", ${etag}`, '*']) {
+      for (const coding of ['identity', 'gzip']) {
+        const again = await get({ 'If-None-Match': sent, 'Accept-Encoding': coding })
+        expect([again.status, again.text]).toEqual([304, ''])
+        for (const name of ['etag', 'cache-control', 'vary'])
+          expect(again.headers.get(name)).toBe(first.headers.get(name))
+      }
+    }
+    expect((await get({ 'If-None-Match': '"other"' })).status).toBe(200)
+    expect(first.headers.get('cache-control')).toContain(keyOf === undefined ? '' : 'private')
+    if (isConstant) return
+    await change()
+    const changed = await get({ 'If-None-Match': etag })
+    expect(changed.status).toBe(200)
+    expect(changed.headers.get('etag')).not.toBe(etag)
+  })
+})
+
+it.each(UNVERSIONED.slice(0, 3))('%s is never a copy', async (path) => {
+  const { headers } = await house.client.get(path)
+  expect([headers.get('etag'), headers.get('cache-control')]).toEqual([null, 'no-store'])
+})

@@ -1,0 +1,42 @@
+// In: a real server that holds one token, and two that trade in turn. Out: proof that bars whose trades were forgotten with
+// their token are told from whole ones, in every format.
+import { unpack } from 'msgpackr'
+import { expect, test } from 'vitest'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { openHouse } from '../../support/test-server.ts'
+
+const jsonOf = (response: Response) =>
+  response.json() as Promise<{ data: { t: number }[]; meta: { completeFrom: number } }>
+
+test('bars of a token that was evicted and came back say from when on they are complete', async () => {
+  const house = await openHouse({ 'tokens-max': '1' })
+  try {
+    const trade = (name: string) =>
+      house.client.push({
+        ...{
+          type: 'trade',
+          mint: mintOfSymbol(name),
+          ts: Date.now(),
+          side: 'buy',
+          tokenAmount: 1,
+          priceUsd: 1,
+        },
+      })
+    const read = (format: string) =>
+      fetch(`${house.url}/api/v1/ohlc?mint=${mintOfSymbol('one')}&format=${format}`)
+    await trade('one')
+    const whole = await read('json')
+    expect(whole.headers.has('x-complete-from')).toBe(false)
+    expect((await jsonOf(whole)).meta).not.toHaveProperty('completeFrom')
+    await trade('two')
+    await trade('one')
+    const { data, meta } = await jsonOf(await read('json'))
+    expect(data[0].t).toBeLessThan(meta.completeFrom)
+    expect(meta.completeFrom).toBeLessThanOrEqual(Date.now() + 1)
+    expect(unpack(Buffer.from(await (await read('msgpack')).arrayBuffer())).meta).toEqual(meta)
+    for (const format of ['json', 'ndjson', 'msgpack', 'arrow'])
+      expect((await read(format)).headers.get('x-complete-from'), format).toBe(`${meta.completeFrom}`)
+  } finally {
+    await house.remove()
+  }
+})

@@ -1,0 +1,345 @@
+// The training set over HTTP: what comes is what the catalog says, once each, whoever reads, stalls or leaves.
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { tableFromIPC } from 'apache-arrow'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TABLES } from '../../../src/schema/tables.ts'
+import { openExporter } from '../../../src/store/export/exporter.ts'
+import { EXPORT_PIECES_AHEAD, EXPORTS_AT_ONCE } from '../../../src/store/limits.ts'
+import { NOON_MS, quietLog, readSql, removeFolder, submission as rowsOf } from '../../store/support.ts'
+import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
+import { ADMIN_KEY, openHouse, type TestHouse, temporaryFolder } from '../../support/test-server.ts'
+
+const PATH = '/api/v1/training/export'
+const FILES = 5
+/** Enough of them for a merge: eight files. */
+const ROUNDS = 5
+const FILE_ROWS = 400
+const ROWS = FILES * FILE_ROWS
+/** Long enough that a few thousand rows fill every buffer on the way. */
+const SUMMARY = 'x'.repeat(2_000)
+
+let house: TestHouse
+let researcher: string
+let folder: string
+
+const idOf = (n: number): string => `an_${String(n).padStart(6, '0')}`
+const exampleOf = (n: number) =>
+  rowsOf(idOf(n), {
+    mint: `mint-${n % 7}`,
+    submitted_at: NOON_MS + n * 1_000,
+    summary: SUMMARY,
+    price_usd: n % 5 === 0 ? null : n * 4.5e-9,
+  })
+
+async function commitRows(from: number, count: number): Promise<void> {
+  await house.store.commit(Array.from({ length: count }, (_, index) => exampleOf(from + index)).flat())
+}
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  const left = join(folder, 'export.tmp', '7')
+  mkdirSync(left, { recursive: true })
+  writeFileSync(join(left, 'training.parquet'), 'of a crash')
+  house = await openHouse({ 'lake-grace-ms': '0' }, { exports: { drainMs: 100 } }, folder)
+  const made = await house.client.post(
+    '/api/v1/admin/keys',
+    { name: 'Rosalind', type: 'researcher' },
+    ADMIN_KEY,
+  )
+  researcher = made.body.data.key
+  for (let from = 0; from < ROWS; from += FILE_ROWS) {
+    await commitRows(from, FILE_ROWS)
+    await house.store.flushLake()
+  }
+})
+afterAll(() => house.remove())
+
+interface Page {
+  status: number
+  headers: Headers
+  bytes: Buffer
+}
+
+async function fetchPage(
+  query: string,
+  key = researcher,
+  headers: Record<string, string> = {},
+): Promise<Page> {
+  const response = await fetch(`${house.url}${PATH}${query}`, {
+    headers: { Authorization: `Bearer ${key}`, ...headers },
+  })
+  return {
+    status: response.status,
+    headers: response.headers,
+    bytes: Buffer.from(await response.arrayBuffer()),
+  }
+}
+
+const idsOf = (arrow: Buffer): string[] => [...tableFromIPC(arrow).getChild('analysis_id')!] as string[]
+const catalog = (sql: string) =>
+  readSql(sql, `ATTACH '${join(house.dataDir, 'lake', 'catalog.duckdb')}' AS lake (READ_ONLY)`, 'USE lake')
+const plain = (value: unknown): unknown => {
+  if (typeof value === 'bigint') return Number(value)
+  if (value instanceof Date) return value.getTime()
+  return typeof value === 'object' && value !== null ? [...(value as Iterable<unknown>)] : value
+}
+const plainRows = (rows: Iterable<object>) =>
+  [...rows]
+    .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])))
+    .sort((a, b) => String(a.analysis_id).localeCompare(String(b.analysis_id)))
+
+/** Resolves when `is` holds; looked at often. */
+async function until(is: () => boolean): Promise<void> {
+  while (!is()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+/** A client that takes the headers and no more. */
+async function stalled(query: string): Promise<IncomingMessage> {
+  const request = get(`${house.url}${PATH}${query}`, { headers: { 'X-API-Key': researcher }, agent: false })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  response.pause()
+  response.on('error', () => {})
+  return response
+}
+
+/** Nothing is under way, and nothing is on the disk. */
+async function expectTidy(): Promise<void> {
+  await until(() => house.exports.running === 0)
+  const at = join(house.dataDir, 'export.tmp')
+  expect(existsSync(at) ? readdirSync(at) : []).toEqual([])
+}
+
+describe('the rows', () => {
+  it('are those of the catalog as Parquet', async () => {
+    const { status, headers, bytes } = await fetchPage('?format=parquet')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toBe('application/vnd.apache.parquet')
+    expect(headers.get('x-result-count')).toBe(`${ROWS}`)
+    expect(headers.get('x-more')).toBe('false')
+    const path = join(folder, 'page.parquet')
+    writeFileSync(path, bytes)
+    const [differences] = await catalog(
+      `SELECT (SELECT count(*) FROM '${path}')::INTEGER AS rows,
+         (SELECT count(*) FROM (FROM training EXCEPT ALL FROM '${path}'))::INTEGER AS missing`,
+    )
+    expect(differences).toEqual({ rows: ROWS, missing: 0 })
+    await expectTidy()
+  })
+
+  it('are those of the catalog as Arrow, asked for by Accept', async () => {
+    const { headers, bytes } = await fetchPage('', researcher, {
+      Accept: 'application/vnd.apache.arrow.stream',
+    })
+    expect(headers.get('content-type')).toBe('application/vnd.apache.arrow.stream')
+    const table = tableFromIPC(bytes)
+    expect(table.schema.fields.map(({ name }) => name)).toEqual(
+      TABLES.training.columns.map(({ name }) => name),
+    )
+    expect(table.numRows).toBe(ROWS)
+    const rows = [...table].map((row) => row.toJSON()).filter(({ mint }) => mint === 'mint-3')
+    expect(plainRows(rows)).toEqual(plainRows(await catalog("FROM training WHERE mint = 'mint-3'")))
+  })
+
+  it('are those of a span of time', async () => {
+    const { headers, bytes } = await fetchPage(
+      `?format=arrow&from=${NOON_MS + 10_000}&to=${NOON_MS + 20_000}`,
+    )
+    expect(headers.get('x-result-count')).toBe('10')
+    expect(idsOf(bytes).sort()).toEqual(Array.from({ length: 10 }, (_, index) => idOf(10 + index)))
+  })
+
+  it.each(['parquet', 'arrow'])('may be none: %s is a whole answer all the same', async (format) => {
+    const { status, headers, bytes } = await fetchPage(`?format=${format}&from=1&to=2&since=77`)
+    expect(status).toBe(200)
+    expect(headers.get('x-result-count')).toBe('0')
+    expect(headers.get('x-next-since')).toBe('77')
+    expect(bytes.length).toBeGreaterThan(0)
+    if (format === 'arrow') expect(tableFromIPC(bytes).numRows).toBe(0)
+  })
+})
+
+describe('the key', () => {
+  it('is a researcher’s or the operator’s', async () => {
+    expect((await fetchPage('?format=arrow&limit=1', ADMIN_KEY)).status).toBe(200)
+    expectProblem(await house.client.get(PATH), 'missing_key')
+    expectProblem(await house.client.get(PATH, { Authorization: 'Bearer wrong' }), 'invalid_key')
+    const agent = await house.client.register()
+    expectProblem(await house.client.get(PATH, { Authorization: `Bearer ${agent}` }), 'key_not_allowed')
+  })
+})
+
+it.each(['since=yesterday', 'since=1.a%27b', 'limit=0', 'from=x', 'format=csv'])(
+  '%s is refused',
+  async (query) => {
+    const [name] = query.split('=')
+    const answer = await house.client.get(`${PATH}?${query}`, { 'X-API-Key': researcher })
+    expectProblem(answer, 'invalid_parameter', `/${name}`)
+  },
+)
+
+it('the description of the API tells its formats, headers and parameters', async () => {
+  const { get: operation } = (await house.client.get('/openapi.json')).body.paths[PATH]
+  const { content, headers } = operation.responses['200']
+  expect(Object.keys(content)).toEqual([
+    'application/vnd.apache.parquet',
+    'application/vnd.apache.arrow.stream',
+  ])
+  expect(Object.keys(headers)).toEqual(['X-Result-Count', 'X-Next-Since', 'X-More'])
+  const names = operation.parameters.map(({ name }: { name: string }) => name)
+  expect(names).toEqual(['format', 'from', 'to', 'since', 'limit'])
+  expect(operation.security).toEqual([{ bearer: [] }, { apiKey: [] }])
+})
+
+it('HEAD answers the headers alone', async () => {
+  const response = await fetch(`${house.url}${PATH}?limit=5`, {
+    method: 'HEAD',
+    headers: { 'X-API-Key': researcher },
+  })
+  expect(response.headers.get('x-result-count')).toBe('5')
+  await expectTidy()
+})
+
+describe('a client', () => {
+  it('that stalls is waited for, a few pieces ahead, and gets every row once it reads on', async () => {
+    const job = house.exports.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
+    await job.head
+    await until(() => house.exports.held.pieces === EXPORT_PIECES_AHEAD)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(house.exports.held.pieces).toBe(EXPORT_PIECES_AHEAD)
+    const pieces: Buffer[] = []
+    for (let piece = await job.next(); piece !== null; piece = await job.next()) pieces.push(piece)
+    const bytes = Buffer.concat(pieces)
+    expect(idsOf(bytes)).toHaveLength(ROWS)
+    expect(pieces.length).toBeGreaterThan(EXPORT_PIECES_AHEAD + 2)
+    await expectTidy()
+  })
+
+  it('that stalls for a moment gets a whole body', async () => {
+    const response = await stalled('?format=arrow')
+    expect(idsOf(Buffer.concat(await response.toArray()))).toHaveLength(ROWS)
+  })
+
+  it('that takes too long is cut off', async () => {
+    const dataDir = temporaryFolder()
+    const exporter = openExporter({ dataDir, log: quietLog, msMax: 1 })
+    const job = exporter.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
+    await expect(job.head).rejects.toThrow('took too long')
+    await exporter.close()
+    removeFolder(dataDir)
+  })
+
+  it.each(['parquet', 'arrow'])('that leaves in the middle of %s ends the work', async (format) => {
+    const response = await stalled(`?format=${format}`)
+    response.destroy()
+    await expectTidy()
+  })
+
+  it('that asks for a file that the disk has no room for is told so; a stream needs none', async () => {
+    const exporter = openExporter({ dataDir: house.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
+    const whole = { fromMs: null, toMs: null, since: null, limit: ROWS }
+    await expect(exporter.begin({ ...whole, format: 'parquet' }).head).rejects.toThrow('the disk has')
+    const job = exporter.begin({ ...whole, format: 'arrow' })
+    expect((await job.head).rows).toBe(ROWS)
+    job.stop()
+    await exporter.close()
+  })
+
+  it('that leaves before the answer ends the work', async () => {
+    const request = get(`${house.url}${PATH}`, { headers: { 'X-API-Key': researcher }, agent: false })
+    request.on('error', () => {})
+    await until(() => house.exports.running === 1)
+    request.destroy()
+    await expectTidy()
+  })
+
+  it('that comes when all are in use is told when to come again', async () => {
+    const others = await Promise.all(Array.from({ length: EXPORTS_AT_ONCE }, () => stalled('?format=arrow')))
+    const refused = await house.client.get(PATH, { 'X-API-Key': researcher })
+    expectProblem(refused, 'store_unavailable')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    for (const response of others) response.destroy()
+    await expectTidy()
+    expect((await fetchPage('?limit=1')).status).toBe(200)
+  })
+})
+
+describe('going on with X-Next-Since', () => {
+  it('gives every row once while the server writes, merges and removes what it merged', async () => {
+    const seen: string[] = []
+    let since = ''
+    let written = ROWS
+    let [merged, removed] = [0, 0]
+    let isWriting = true
+    let onShown = () => {}
+    let shown = new Promise<void>((resolve) => {
+      onShown = resolve
+    })
+    const write = async () => {
+      for (let round = 1; round <= ROUNDS; round++) {
+        await commitRows(written, 50 + round)
+        written += 50 + round
+        await house.store.flushLake()
+        const tidied = await house.store.compactLake()
+        merged += tidied.merged
+        removed += tidied.removed
+        isWriting = round < ROUNDS
+        onShown()
+        shown = new Promise<void>((resolve) => {
+          onShown = resolve
+        })
+      }
+    }
+    const read = async () => {
+      for (let isLast = false; !isLast; ) {
+        const [wasWriting, nextShown] = [isWriting, shown]
+        const page = await fetchPage(`?format=arrow&limit=900${since && `&since=${since}`}`).catch(() => null)
+        // Files were removed under the very request: the same again.
+        if (page?.status !== 200) continue
+        const { headers, bytes } = page
+        const ids = idsOf(bytes)
+        expect(ids.length).toBe(Number(headers.get('x-result-count')))
+        seen.push(...ids)
+        since = headers.get('x-next-since')!
+        isLast = headers.get('x-more') === 'false' && !wasWriting
+        if (headers.get('x-more') === 'false' && !isLast) await nextShown
+      }
+    }
+    await Promise.all([write(), read()])
+    expect(merged).toBeGreaterThan(0)
+    expect(removed).toBeGreaterThan(0)
+    expect(seen.sort()).toEqual(Array.from({ length: written }, (_, index) => idOf(index)))
+  }, 120_000)
+})
+
+it('submissions are taken while exports run', async () => {
+  const mints = await Promise.all(Array.from({ length: 8 }, () => seedToken(house.client, Date.now())))
+  const key = await house.client.register()
+  let isSubmitting = true
+  const exporting = (async () => {
+    let exports = 0
+    for (; isSubmitting || exports === 0; exports++)
+      expect((await fetchPage('?format=parquet')).status).toBe(200)
+  })()
+  const ids: string[] = []
+  for (const mint of mints) {
+    const { status, body } = await submit(house.client, key, submission(mint))
+    expect(status).toBe(201)
+    ids.push(body.analysisId)
+  }
+  isSubmitting = false
+  await exporting
+  await house.store.flushLake()
+  const { bytes } = await fetchPage(`?format=arrow&from=${NOON_MS + 86_400_000}`)
+  expect(idsOf(bytes).sort()).toEqual(ids.sort())
+})
+
+it('the end of the server cuts a body that nobody reads, so that it does not look whole', async () => {
+  const response = await stalled('?format=arrow')
+  const stopped = house.stop()
+  await expect(response.toArray()).rejects.toThrow()
+  await stopped
+  expect(existsSync(join(house.dataDir, 'export.tmp'))).toBe(false)
+})

@@ -1,0 +1,120 @@
+// What anybody may ask of the server itself, as often as they like: it costs those who read and submit next to nothing.
+import http from 'node:http'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { shared } from '../../../src/lib/shared.ts'
+import { seedToken, submission, submit } from '../../support/submission.ts'
+import { openHouse, spawnHouse, type TestHouse } from '../../support/test-server.ts'
+
+const CONNECTIONS = 300
+const REQUESTS_EACH = 5
+
+/** Answers of one request after another on each of several connections. */
+async function flood(url: string, path: string): Promise<number[]> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+  const ask = () =>
+    new Promise<number>((resolve, reject) => {
+      const request = http.get(url + path, { agent }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode!))
+      })
+      request.on('error', reject)
+    })
+  const connection = async () => {
+    const statuses: number[] = []
+    for (let count = 0; count < REQUESTS_EACH; count++) statuses.push(await ask())
+    return statuses
+  }
+  try {
+    return (await Promise.all(Array.from({ length: CONNECTIONS }, connection))).flat()
+  } finally {
+    agent.destroy()
+  }
+}
+
+describe('one server', () => {
+  let house: TestHouse
+  beforeAll(async () => {
+    house = await openHouse()
+  })
+  afterAll(() => house.remove())
+
+  it('asks its store once for all who ask for /health at once, and tells each how it fares', async () => {
+    const status = vi.spyOn(house.store, 'status')
+    const answers = await Promise.all(Array.from({ length: 100 }, () => house.client.get('/health')))
+    // Two where they come a second apart.
+    expect(status.mock.calls.length).toBeLessThanOrEqual(2)
+    for (const { body } of answers)
+      expect(body).toMatchObject({ ok: true, status: 'ready', store: { healthy: true } })
+  })
+})
+
+it('a look-up and a submission are answered beside three hundred connections that ask for /health and /metrics', async () => {
+  const server = await spawnHouse({ 'submit-cooldown-ms': '0' })
+  try {
+    const { client } = server
+    const key = await client.register()
+    const mint = await seedToken(client, Date.now())
+    const { analysisId } = (await submit(client, key, submission(mint))).body
+    for (const path of ['/health', '/metrics']) {
+      const flooded = flood(client.url, path)
+      let isOver = false
+      const over = flooded.finally(() => {
+        isOver = true
+      })
+      for (let asked = 0; asked === 0 || !isOver; asked++) {
+        const found = await client.get(`/api/v1/analysis/${analysisId}`)
+        expect(found.status, found.text).toBe(200)
+        if (asked > 0) continue
+        expect((await submit(client, key, submission(mint))).status).toBe(201)
+      }
+      expect(new Set(await over)).toEqual(new Set([200]))
+    }
+  } finally {
+    await server.terminate()
+  }
+})
+
+describe('what is shared', () => {
+  /** A making that the test ends, and a clock that it holds. */
+  function making() {
+    let nowMs = 0
+    const endings: { resolve(value: string): void; reject(error: Error): void }[] = []
+    const ask = shared(
+      () => new Promise<string>((resolve, reject) => endings.push({ resolve, reject })),
+      1_000,
+      () => nowMs,
+    )
+    return {
+      ask,
+      endings,
+      pass: (ms: number) => {
+        nowMs += ms
+      },
+    }
+  }
+
+  it('is made once for all who ask while it is made, and again once it is as old as it may be', async () => {
+    const { ask, endings, pass } = making()
+    const first = [ask(), ask()]
+    pass(5_000)
+    first.push(ask())
+    endings[0].resolve('first')
+    expect(await Promise.all(first)).toEqual(['first', 'first', 'first'])
+    pass(999)
+    expect(await ask()).toBe('first')
+    pass(1)
+    const second = ask()
+    endings[1].resolve('second')
+    expect(await second).toBe('second')
+    expect(endings).toHaveLength(2)
+  })
+
+  it('is tried again by the next one to ask after a failure, which those who waited are told of', async () => {
+    const { ask, endings } = making()
+    const failing = [ask(), ask()]
+    endings[0].reject(new Error('no answer'))
+    for (const failed of failing) await expect(failed).rejects.toThrow('no answer')
+    const next = ask()
+    endings[1].resolve('well')
+    expect(await next).toBe('well')
+  })
+})

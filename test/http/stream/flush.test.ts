@@ -1,0 +1,85 @@
+// When followers are sent what has changed: at once when nothing was sent for a while, together when much changes, and
+// with pauses when sending is much work.
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { afterEach, expect, it, vi } from 'vitest'
+import { FollowHub, type StreamWriter } from '../../../src/http/stream/broadcaster.ts'
+import { MarketChannel } from '../../../src/http/stream/channel.ts'
+import { Market } from '../../../src/market/market.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+
+const FLUSH_MS = 50
+const LONG_WRITE_MS = 40
+const MINTS = ['one', 'two'].map(mintOfSymbol)
+
+/** A follower of a market, what it was sent, and a way to change the market. `onWrite` runs inside each of its writes. */
+function followed(flushMs: number, onWrite = () => {}) {
+  const market = new Market({ tokensMax: MINTS.length })
+  const hub = new FollowHub(market, { flushMs })
+  const writes: string[] = []
+  const writer: StreamWriter = {
+    write(bytes) {
+      writes.push(bytes.toString())
+      onWrite()
+      return true
+    },
+    end() {},
+    onWritable() {},
+    onClosed() {},
+  }
+  hub.subscribe(hub.connect(writer, 'ndjson'), new MarketChannel(market, 'all'), market.seq)
+  let ts = 1_000_000
+  const change = (...mints: string[]) => {
+    for (const mint of mints) market.apply({ type: 'token', mint, ts: ++ts, name: `${ts}`, symbol: 'S' }, ts)
+  }
+  return { hub, writes, change }
+}
+
+afterEach(() => void vi.useRealTimers())
+
+it('a change that comes alone is sent at once; those behind it go together, once the time between two flushes is over', () => {
+  vi.useFakeTimers()
+  const { hub, writes, change } = followed(FLUSH_MS)
+  change(MINTS[0])
+  vi.advanceTimersByTime(0)
+  expect(writes).toHaveLength(1)
+
+  vi.advanceTimersByTime(10)
+  change(...MINTS)
+  vi.advanceTimersByTime(FLUSH_MS - 10 - 2)
+  expect(writes, 'not before its time').toHaveLength(1)
+  vi.advanceTimersByTime(4)
+  expect(writes, 'nor later').toHaveLength(2)
+  expect(writes[1].trimEnd().split('\n')).toHaveLength(2)
+
+  vi.advanceTimersByTime(10 * FLUSH_MS)
+  change(MINTS[0])
+  vi.advanceTimersByTime(0)
+  expect(writes).toHaveLength(3)
+  hub.close('draining')
+})
+
+it('a flush that was much work is followed by a pause', async () => {
+  const { hub, writes, change } = followed(0, () => {
+    const before = process.threadCpuUsage().user
+    while (process.threadCpuUsage().user - before < LONG_WRITE_MS * 1_000);
+  })
+  change(MINTS[0])
+  await turn()
+  change(MINTS[1])
+  await turn()
+  expect(writes).toHaveLength(1)
+  await wait(4 * LONG_WRITE_MS)
+  expect(writes).toHaveLength(2)
+  hub.close('draining')
+})
+
+it('a flush that was only kept waiting is not', async () => {
+  const cell = new Int32Array(new SharedArrayBuffer(4))
+  const { hub, writes, change } = followed(0, () => void Atomics.wait(cell, 0, 0, LONG_WRITE_MS))
+  change(MINTS[0])
+  await turn()
+  change(MINTS[1])
+  await turn()
+  expect(writes).toHaveLength(2)
+  hub.close('draining')
+})

@@ -1,0 +1,164 @@
+// Follow streams over real HTTP: rows first, then changes; control lines; resuming; readers that do not read.
+import { connect } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FollowReader } from '../../support/follow-reader.ts'
+import { newMint } from '../../support/submission.ts'
+import { openHouse, type TestHouse } from '../../support/test-server.ts'
+
+let house: TestHouse
+beforeEach(async () => {
+  house = await openHouse()
+})
+afterEach(() => house.remove())
+
+const open = (path: string) => new FollowReader(house.url + path)
+const token = (mint: string, name = 'Name') => ({ type: 'token', mint, ts: Date.now(), name, symbol: 'S' })
+const path = (more = '') => `/api/v1/market?format=ndjson&follow=1${more}`
+
+describe('a follow stream', () => {
+  it('tells once of a token that is evicted, to followers of each tab that it was in', async () => {
+    const small = await openHouse({ 'tokens-max': '2' })
+    try {
+      const [a, b, c, d] = [newMint(), newMint(), newMint(), newMint()]
+      const follow = (more: string) => new FollowReader(small.url + path(more))
+      await small.client.push(token(a), { type: 'live', mint: a, ts: Date.now(), isLive: true }, token(b))
+      const since = small.market.seq
+      const [all, live, graduated] = [follow(''), follow('&tab=live'), follow('&tab=graduated')]
+      for (const stream of [all, live, graduated]) await stream.until(({ event }) => event === 'heartbeat')
+      await small.client.push(token(c))
+      const seq = small.market.seq - 1
+      expect(await all.next()).toEqual({ event: 'left', mint: a, seq })
+      expect(await all.next()).toMatchObject({ mint: c, seq: seq + 1 })
+      expect(await live.next()).toEqual({ event: 'left', mint: a, seq })
+      const resumed = follow(`&since=${since}`)
+      expect(await resumed.next()).toMatchObject({ event: 'heartbeat', seq: since })
+      expect(await resumed.next()).toEqual({ event: 'left', mint: a, seq })
+      expect(await resumed.next()).toMatchObject({ mint: c })
+      // The next line of each is of the next change: nothing was told twice, nor to those whom it does not concern.
+      await small.client.push({ type: 'live', mint: d, ts: Date.now(), isLive: true })
+      await small.client.push({ type: 'graduated', mint: d, ts: Date.now() })
+      expect(await live.next()).toMatchObject({ mint: d })
+      expect(await graduated.next()).toMatchObject({ mint: d })
+      expect(await all.next()).toMatchObject({ event: 'left', mint: b })
+      for (const stream of [all, live, graduated, resumed]) stream.close()
+    } finally {
+      await small.remove()
+    }
+  })
+
+  it('gives the rows first, then each changed row with its number', async () => {
+    const [a, b] = [newMint(), newMint()]
+    await house.client.push(token(a), token(b))
+    const stream = open(path())
+    const opening = [await stream.next(), await stream.next()]
+    expect(opening.map((line) => line?.mint).toSorted()).toEqual([a, b].toSorted())
+    expect(opening[0]).not.toHaveProperty('seq')
+    const heartbeat = (await stream.next())!
+    expect(heartbeat).toMatchObject({ event: 'heartbeat', seq: house.market.seq })
+    await house.client.push(token(a, 'New name'))
+    const changed = (await stream.next())!
+    expect(changed).toMatchObject({ mint: a, name: 'New name', seq: house.market.seq })
+    const { seq, ...row } = changed
+    expect(row).toEqual(house.market.item(a))
+    stream.close()
+  })
+
+  it('of a tab gives its rows alone, and one last time a row that left it', async () => {
+    const [a, b] = [newMint(), newMint()]
+    const stream = open(path('&tab=live'))
+    expect(await stream.next()).toMatchObject({ event: 'heartbeat' })
+    await house.client.push(token(b), token(a), { type: 'live', mint: a, ts: Date.now(), isLive: true })
+    expect(await stream.next()).toMatchObject({ mint: a, is_currently_live: true })
+    await house.client.push({ type: 'live', mint: a, ts: Date.now(), isLive: false })
+    expect(await stream.next()).toMatchObject({ mint: a, is_currently_live: false })
+    await house.client.push(token(a, 'not followed'), { type: 'live', mint: b, ts: Date.now(), isLive: true })
+    expect(await stream.next()).toMatchObject({ mint: b })
+    stream.close()
+  })
+
+  it('resumes from a number, and resyncs from one that the tape does not know', async () => {
+    const [a, b] = [newMint(), newMint()]
+    await house.client.push(token(a))
+    const since = house.market.seq
+    await house.client.push(token(b), token(b, 'twice'))
+    const resumed = open(path(`&since=${since}`))
+    expect(await resumed.next()).toMatchObject({ event: 'heartbeat', seq: since })
+    expect(await resumed.next()).toMatchObject({ mint: b, name: 'twice', seq: house.market.seq })
+    resumed.close()
+    for (const foreign of [
+      house.market.seq + 1,
+      house.market.firstSeq - 1,
+      0,
+      999_999_999,
+      '9'.repeat(400),
+    ]) {
+      const lost = open(path(`&since=${foreign}`))
+      // Who is cut off in the middle of the rows has no position: it comes with the last one.
+      expect(await lost.next()).toEqual({ event: 'resync' })
+      expect([(await lost.next())?.mint, (await lost.next())?.mint].toSorted()).toEqual([a, b].toSorted())
+      expect(await lost.next()).toMatchObject({ event: 'heartbeat', seq: house.market.seq })
+      lost.close()
+    }
+  })
+
+  it('refuses a number that is none, and says so', async () => {
+    for (const wrong of ['-1', '1.5', 'NaN', '1e3', 'Infinity', '0x10', 'null', '%00', '1,2']) {
+      const answer = await house.client.get(path(`&since=${wrong}`))
+      expect(answer.status, wrong).toBe(400)
+      expect(JSON.parse(answer.text).errors[0].pointer).toBe('/since')
+    }
+  })
+
+  it('sends what changed in ascending order, each row at its newest, whatever changed how often', async () => {
+    const [a, b, c] = [newMint(), newMint(), newMint()]
+    await house.client.push(token(a), token(b), token(c))
+    const since = house.market.seq
+    await house.client.push(token(a, 'first'), token(b), token(c), token(a, 'last'))
+    const stream = open(path(`&since=${since}`))
+    await stream.next()
+    const rows = [await stream.next(), await stream.next(), await stream.next()]
+    expect(rows).toMatchObject([
+      { mint: b, seq: since + 2 },
+      { mint: c, seq: since + 3 },
+      { mint: a, name: 'last', seq: since + 4 },
+    ])
+    stream.close()
+  })
+
+  it('ends with bye when the server drains', async () => {
+    const stream = open(path())
+    await stream.next()
+    const stopped = house.stop()
+    expect(await stream.until(({ event }) => event === 'bye')).toMatchObject({
+      event: 'bye',
+      reason: 'draining',
+    })
+    expect(await stream.next()).toBeNull()
+    await stopped
+  })
+
+  it('that nobody reads holds bounded memory and delays no other', async () => {
+    const mints = Array.from({ length: 50 }, newMint)
+    await house.client.push(...mints.map((mint) => token(mint)))
+    const stalled = Array.from({ length: 20 }, () => {
+      const socket = connect(house.port, '127.0.0.1')
+      socket.pause()
+      socket.write(`GET ${path()} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      return socket
+    })
+    const reader = open(path())
+    await reader.until(({ event }) => event === 'heartbeat')
+    const before = process.memoryUsage().rss
+    let name = ''
+    for (let round = 0; round < 300; round++) {
+      name = `round ${round} ${'x'.repeat(100)}`
+      for (const mint of mints)
+        house.market.apply(token(mint, name) as Parameters<typeof house.market.apply>[0], Date.now())
+      await reader.until((line) => line.name === name)
+    }
+    // Unbounded, each of them would hold 300 rounds of 50 rows of 500 bytes: 150 MB in all.
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1_048_576)
+    for (const socket of stalled) socket.destroy()
+    reader.close()
+  })
+})

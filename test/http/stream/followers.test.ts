@@ -1,0 +1,90 @@
+// A thousand followers on raw sockets in a process of their own, a hundred of whom never read: what the server holds for
+// them, what the others receive meanwhile, and how the hundred end.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { newMint } from '../../support/submission.ts'
+import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import type { Orders, Report } from './followers.child.ts'
+
+const READING = 900
+const STALLED = 100
+const TOKENS = 20
+const ROUNDS = 10
+/** Rows that only the stalled ones ask for: more than the kernel takes for a reader that does not read. */
+const BULK_TOKENS = 12_000
+const STALLED_MS_MAX = 600_000
+
+let house: TestHouse
+let child: ChildProcess
+/** Carries the hub's time forward: a follower is given up when the test says so, however slow the machine is. */
+let laterMs = 0
+beforeEach(async () => {
+  house = await openHouse(
+    { 'tokens-max': '20000' },
+    { follow: { stalledMsMax: STALLED_MS_MAX, now: () => performance.now() + laterMs } },
+  )
+  child = fork(new URL('followers.child.ts', import.meta.url).pathname)
+})
+afterEach(async () => {
+  child.kill('SIGKILL')
+  await house.remove()
+})
+
+/** Gives an order and awaits the report that answers it. */
+async function order<Answer extends keyof Report>(orders: Orders, answer: Answer): Promise<Report[Answer]> {
+  child.send(orders)
+  const [report] = (await once(child, 'message')) as [Report]
+  expect(report).toHaveProperty(answer)
+  return report[answer]
+}
+
+const metric = async (name: string): Promise<number> =>
+  Number(new RegExp(`^${name} (.*)$`, 'm').exec((await house.client.get('/metrics')).text)![1])
+
+it('a hundred of a thousand followers that never read cost a bound, delay no other, and get bye', async () => {
+  const apply = house.market.apply.bind(house.market) as (event: object, atMs: number) => void
+  const description = 'x'.repeat(900)
+  for (let index = 0; index < BULK_TOKENS; index++)
+    apply({ type: 'token', mint: newMint(), ts: 1_000, name: 'Bulk', symbol: 'B', description }, Date.now())
+  const mints = Array.from({ length: TOKENS }, newMint)
+  for (const mint of mints) apply({ type: 'live', mint, ts: 1_000, isLive: true }, Date.now())
+
+  /** Changes every token, and awaits that every reader has seen every one at its newest. */
+  const round = async (label: string) => {
+    const name = `round ${label} ${Date.now()}`
+    for (const mint of mints) apply({ type: 'token', mint, ts: 1_000, name, symbol: 'S' }, Date.now())
+    return (await order({ await: { name, tokens: TOKENS } }, 'seen'))!.worstMs
+  }
+  const rounds = async (label: string) => {
+    const worstMs: number[] = []
+    for (let index = 0; index < ROUNDS; index++) worstMs.push(await round(`${label}${index}`))
+    return worstMs.toSorted((a, b) => a - b)[ROUNDS >> 1]
+  }
+
+  await order({ open: { port: house.port, reading: READING, stalled: 0 } }, 'opened')
+  const aloneMs = await rounds('alone')
+  const before = process.memoryUsage().rss
+  await order({ open: { port: house.port, reading: 0, stalled: STALLED } }, 'opened')
+  while ((await metric('mintlake_streams_stalled')) < STALLED) await house.client.get('/health')
+  const besideMs = await rounds('beside')
+  const grown = process.memoryUsage().rss - before
+  // For each of them a server that queues would hold the whole list, 15 MB, and every round: 1.5 GB in all. Here it holds
+  // one piece of at most 128 rows each (16 MB in all), and the rows themselves once.
+  expect(grown).toBeLessThan(300 * 1_048_576)
+  expect(await metric('mintlake_streams')).toBe(READING + STALLED)
+  // Waiting for one of them even once would take until it is given up.
+  expect(besideMs).toBeLessThan(10 * aloneMs)
+
+  laterMs = STALLED_MS_MAX
+  while ((await metric('mintlake_streams')) > READING) await round('meanwhile')
+  expect(await metric('mintlake_streams_slow_total')).toBe(STALLED)
+  await round('afterwards')
+  const ended = (await order({ resume: true }, 'ended'))!
+  expect(ended).toHaveLength(STALLED)
+  for (const { last, bytes } of ended) {
+    // No position: their first rows were never sent to the end.
+    expect(JSON.parse(last)).toEqual({ event: 'bye', reason: 'slow_consumer' })
+    expect(bytes).toBeLessThan(BULK_TOKENS * description.length)
+  }
+})

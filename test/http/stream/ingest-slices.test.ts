@@ -1,0 +1,95 @@
+// In: a real server, one large body of trades of one token on its way in, and readers meanwhile. Out: proof that what a
+// reader was told stays verifiable while the body goes on.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { submission, submit } from '../../support/submission.ts'
+import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+
+const MINT = mintOfSymbol('one large body')
+const TRADES = 40_000
+const SNAPSHOT = ['priceUsd', 'marketCap', 'volume24h', 'buys24h', 'sells24h', 'snapshotAt'] as const
+
+let house: TestHouse
+beforeAll(async () => {
+  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
+})
+afterAll(() => house.remove())
+
+test('a DataPoint that was served during one large body is validated in full', async () => {
+  const { client } = house
+  const key = await client.register()
+  await client.push({
+    type: 'trade',
+    mint: MINT,
+    ts: Date.now(),
+    side: 'buy',
+    tokenAmount: 1,
+    priceUsd: 1e-9,
+  })
+  // Each trade raises the price: after 4096 of them it is 1.5 times what it was.
+  const body = Array.from({ length: TRADES }, (_, at) =>
+    JSON.stringify({
+      type: 'trade',
+      mint: MINT,
+      ts: Date.now(),
+      side: at % 2 ? 'buy' : 'sell',
+      tokenAmount: 1,
+      priceUsd: 1e-9 * 1.0001 ** at,
+    }),
+  ).join('\n')
+  let isGoingOn = true
+  const pushed = client
+    .request('POST', '/api/v1/ingest', body, {
+      'Content-Type': 'application/x-ndjson',
+      Authorization: `Bearer ${FEED_KEY}`,
+    })
+    .finally(() => {
+      isGoingOn = false
+    })
+  const served = new Map<number, Record<string, number>>()
+  while (isGoingOn) {
+    const data = JSON.parse(house.market.datapointJson(MINT)!.json.toString())
+    served.set(data.priceUsd, Object.fromEntries(SNAPSHOT.map((name) => [name, data[name]])))
+    await new Promise(setImmediate)
+  }
+  expect((await pushed).body).toMatchObject({ ok: true, accepted: TRADES })
+  expect(served.size, 'the body was read between its slices').toBeGreaterThan(5)
+  for (const snapshot of served.values()) {
+    const answer = await submit(client, key, submission(MINT, { snapshot }))
+    expect(answer.body, answer.text).toMatchObject({ outcome: 'validated', deviationPct: 0 })
+  }
+})
+
+test('a DataPoint that was served in the very millisecond of a change is validated in full, before it and after it', async () => {
+  await house.remove()
+  let nowMs = 1_900_000_000_000
+  const settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0' }
+  house = await openHouse(settings, { clock: { ...systemClock, now: () => nowMs } })
+  const { client, market } = house
+  const key = await client.register()
+  const trade = { type: 'trade', mint: MINT, side: 'buy', tokenAmount: 1 }
+  const read = async () => {
+    const { priceUsd, volume24h, snapshotAt } = (await client.get(`/api/v1/datapoint?mint=${MINT}`)).body.data
+    return { priceUsd, volume24h, snapshotAt }
+  }
+  await client.push({ ...trade, ts: nowMs, priceUsd: 1 })
+  nowMs += 1_000
+  market.advanceTo(nowMs)
+  const before = await read()
+  await client.push({ ...trade, ts: nowMs, priceUsd: 10 })
+  const after = await read()
+  expect([before, after]).toMatchObject([
+    { priceUsd: 1, snapshotAt: nowMs },
+    { priceUsd: 10, snapshotAt: nowMs },
+  ])
+  nowMs += 1_000
+  await client.push({ ...trade, ts: nowMs, priceUsd: 100 })
+  for (const snapshot of [before, after]) {
+    const answer = await submit(client, key, submission(MINT, { snapshot }))
+    expect(answer.body, answer.text).toMatchObject({ outcome: 'validated', deviationPct: 0 })
+  }
+  const mixed = { ...after, priceUsd: before.priceUsd }
+  const answer = await submit(client, key, submission(MINT, { snapshot: mixed }))
+  expect(answer.body.code, 'each version counts as a whole').toBe('snapshot_rejected')
+})

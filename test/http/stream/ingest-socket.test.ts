@@ -1,0 +1,65 @@
+// A feed that holds a WebSocket connection: the same records, the same doors, an answer to each frame.
+import { Packr, unpack } from 'msgpackr'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { RawSocket } from '../../support/raw-socket.ts'
+import { newMint } from '../../support/submission.ts'
+import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+
+let house: TestHouse
+beforeAll(async () => {
+  house = await openHouse()
+})
+afterAll(() => house.remove())
+
+/** Node's own client takes headers beside the standard's arguments. */
+const Socket = WebSocket as unknown as new (
+  url: string,
+  options: { headers: Record<string, string> },
+) => WebSocket
+const open = (key: string): WebSocket =>
+  new Socket(`${house.url.replace('http', 'ws')}/api/v1/ingest`, {
+    headers: { Authorization: `Bearer ${key}` },
+  })
+const next = (socket: WebSocket, type: 'open' | 'message' | 'error'): Promise<MessageEvent> =>
+  new Promise((resolve) =>
+    socket.addEventListener(type, (event) => resolve(event as MessageEvent), { once: true }),
+  )
+
+it('takes JSON and msgpack frames, and answers each in its own form', async () => {
+  const socket = open(FEED_KEY)
+  socket.binaryType = 'arraybuffer'
+  await next(socket, 'open')
+  const record = (name: string) => ({ type: 'token', mint: newMint(), ts: Date.now(), name, symbol: 'S' })
+  const [one, two, three] = ['one', 'two', 'three'].map(record)
+  socket.send(JSON.stringify(one))
+  expect(JSON.parse((await next(socket, 'message')).data)).toEqual({
+    ok: true,
+    accepted: 1,
+    rejected: 0,
+    errors: [],
+  })
+  socket.send(new Packr({ useRecords: false }).pack([two, three, { type: 'nonsense' }]))
+  expect(unpack(new Uint8Array((await next(socket, 'message')).data))).toMatchObject({
+    ok: true,
+    accepted: 2,
+    rejected: 1,
+  })
+  for (const { mint, name } of [one, two, three]) expect(house.market.item(mint)?.name).toBe(name)
+  socket.close()
+})
+
+it('opens with the key of the feed only', async () => {
+  await next(open('wrong'), 'error')
+})
+
+it('speaks no protocol that a client may offer, and says so', async () => {
+  const socket = new RawSocket(house.url)
+  await socket.write(
+    `GET /api/v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${FEED_KEY}\r\nUpgrade: websocket\r\n` +
+      'Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+      'Sec-WebSocket-Protocol: soap, wamp\r\n\r\n',
+  )
+  expect(await socket.answers(1)).toEqual([101])
+  expect(socket.text.toLowerCase()).not.toContain('sec-websocket-protocol')
+  socket.close()
+})

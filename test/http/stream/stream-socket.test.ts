@@ -1,0 +1,401 @@
+// Streams over WebSocket, through the real server: what is subscribed to, in which order it comes, and what is refused.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { clockOf } from '../../support/clock.ts'
+import { StreamReader } from '../../support/stream-reader.ts'
+import { newMint } from '../../support/submission.ts'
+import { openHouse, type TestHouse } from '../../support/test-server.ts'
+
+let house: TestHouse
+beforeAll(async () => {
+  house = await openHouse()
+})
+afterAll(() => house.remove())
+
+const readers: StreamReader[] = []
+afterEach(() => {
+  for (const reader of readers.splice(0)) reader.close()
+})
+function open(protocol?: string, headers?: Record<string, string>, at = house): StreamReader {
+  const reader = new StreamReader(`${at.url.replace('http', 'ws')}/api/v1/stream`, protocol, headers)
+  readers.push(reader)
+  return reader
+}
+async function subscribed(topic: object, protocol?: string): Promise<StreamReader> {
+  const reader = open(protocol)
+  await reader.send({ op: 'subscribe', ...topic })
+  expect(await reader.next()).toMatchObject({ event: 'subscribed' })
+  return reader
+}
+
+const token = (mint: string, name = 'Name') => ({ type: 'token', mint, ts: Date.now(), name, symbol: 'S' })
+const live = (mint: string, isLive: boolean) => ({ type: 'live', mint, ts: Date.now(), isLive })
+const trade = (mint: string, ts: number, priceUsd: number) => ({
+  type: 'trade',
+  mint,
+  ts,
+  side: 'buy',
+  tokenAmount: 1,
+  priceUsd,
+})
+
+describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protocol %s', (protocol) => {
+  it('a tab opens with its rows and goes on with each changed row and its number', async () => {
+    const mint = newMint()
+    await house.client.push(token(mint), live(mint, true))
+    const reader = await subscribed({ topic: 'market', tab: 'live' }, protocol)
+    expect(reader.protocol).toBe(protocol ?? '')
+    const snapshot = await reader.next()
+    expect(snapshot).toMatchObject({
+      event: 'snapshot',
+      channel: 'market:live',
+      seq: house.market.seq,
+      last: true,
+    })
+    expect(snapshot.rows).toContainEqual(house.market.item(mint))
+    await house.client.push(token(mint, 'New "name"\n of two lines'))
+    const { seq } = house.market
+    expect(await reader.next()).toEqual({
+      event: 'changes',
+      channel: 'market:live',
+      seq,
+      rows: [{ ...house.market.item(mint), seq }],
+    })
+    await house.client.push(live(mint, false))
+    expect((await reader.next()).rows).toMatchObject([{ mint, is_currently_live: false }])
+  })
+
+  it('a token opens with its DataPoint and gives it anew when it changes, other tokens or not', async () => {
+    const [mint, other] = [newMint(), newMint()]
+    await house.client.push(token(mint), token(other))
+    const reader = await subscribed({ topic: 'token', mint }, protocol)
+    const snapshot = await reader.next()
+    expect(snapshot).toMatchObject({ event: 'snapshot', channel: `token:${mint}`, last: true })
+    expect(snapshot.rows).toEqual([
+      { ...house.market.datapoint(mint), snapshotAt: snapshot.rows[0].snapshotAt },
+    ])
+    await house.client.push(token(other, 'Other'))
+    await house.client.push(token(mint, 'Mine'))
+    expect(await reader.next()).toMatchObject({
+      event: 'changes',
+      rows: [{ mint, name: 'Mine' }],
+      seq: house.market.seq,
+    })
+  })
+
+  it('bars open with the newest ones and go on with those that changed, closed or began', async () => {
+    const mint = newMint()
+    const startMs = Math.floor(Date.now() / 60_000) * 60_000 - 600_000
+    await house.client.push(
+      trade(mint, startMs, 1),
+      trade(mint, startMs + 60_000, 2),
+      trade(mint, startMs + 120_000, 3),
+    )
+    const reader = await subscribed({ topic: 'ohlc', mint, tf: '1m', limit: 2 }, protocol)
+    const snapshot = await reader.next()
+    expect(snapshot).toMatchObject({ event: 'snapshot', channel: `ohlc:${mint}:1m`, last: true })
+    expect(snapshot.rows.map((bar: { t: number }) => bar.t)).toEqual([startMs + 60_000, startMs + 120_000])
+    await house.client.push(trade(mint, startMs + 130_000, 9), trade(mint, startMs + 180_000, 4))
+    const changes = await reader.next()
+    expect(changes.rows).toEqual(
+      house.market.bars({ mint, tf: '1m', limit: 3, fromMs: null, toMs: null, fill: 'none' })!.bars,
+    )
+    // The first of them was sent unclosed, within the grace for late trades.
+    expect(changes.rows[0]).toMatchObject({ t: startMs + 60_000, closed: true })
+    expect(changes.rows[1]).toMatchObject({ t: startMs + 120_000, h: 9, n: 2 })
+  })
+})
+
+describe('a stream', () => {
+  it('tells when time alone has closed a bar', async () => {
+    let nowMs = 1_800_000_000_000
+    const timed = await openHouse({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
+    try {
+      const mint = newMint()
+      await timed.client.push(trade(mint, nowMs, 1))
+      const reader = open(undefined, {}, timed)
+      await reader.send({ op: 'subscribe', topic: 'ohlc', mint, tf: '1m' })
+      expect((await reader.until('snapshot')).rows).toMatchObject([{ closed: false }])
+      nowMs += 120_000
+      expect(await reader.until('changes')).toMatchObject({ rows: [{ t: 1_800_000_000_000, closed: true }] })
+    } finally {
+      await timed.remove()
+    }
+  })
+
+  it('goes on from a number, with only what changed after it', async () => {
+    const [a, b] = [newMint(), newMint()]
+    await house.client.push(token(a))
+    const since = house.market.seq
+    await house.client.push(token(b), token(b, 'twice'))
+    const market = await subscribed({ topic: 'market', since })
+    expect(await market.next()).toMatchObject({ event: 'changes', rows: [{ mint: b, name: 'twice' }] })
+    const changed = await subscribed({ topic: 'token', mint: b, since })
+    expect(await changed.next()).toMatchObject({ event: 'changes', rows: [{ mint: b, name: 'twice' }] })
+    const unchanged = await subscribed({ topic: 'token', mint: a, since })
+    await house.client.push(token(a, 'later'))
+    expect(await unchanged.next()).toMatchObject({ event: 'changes', rows: [{ mint: a, name: 'later' }] })
+  })
+
+  it('resyncs one who comes with a number of another run, and gives a position with the last row alone', async () => {
+    const reader = open()
+    await reader.send({ op: 'subscribe', topic: 'market', since: 999_999_999 })
+    expect(await reader.next()).toEqual({ event: 'subscribed', channel: 'market:all' })
+    expect(await reader.next()).toEqual({ event: 'resync', channel: 'market:all' })
+    const rows = []
+    for (let last = false; !last; ) {
+      const snapshot = await reader.next()
+      expect(snapshot).toMatchObject({ event: 'snapshot' })
+      expect(snapshot.seq).toBe(snapshot.last ? house.market.seq : undefined)
+      rows.push(...snapshot.rows)
+      last = snapshot.last
+    }
+    expect(rows).toHaveLength(house.market.stats().tokens)
+  })
+
+  it('says of a token’s number too when it cannot go on from it', async () => {
+    const mint = newMint()
+    await house.client.push(token(mint))
+    for (const since of [house.market.firstSeq - 1, house.market.seq + 1]) {
+      const reader = await subscribed({ topic: 'token', mint, since })
+      expect(await reader.next()).toEqual({ event: 'resync', channel: `token:${mint}` })
+      expect(await reader.next()).toMatchObject({ event: 'snapshot', rows: [{ mint }], last: true })
+    }
+  })
+
+  it.each(['mintlake.json', 'mintlake.msgpack'])(
+    'tells once of a token that is evicted, on every channel that it was in, with %s',
+    async (protocol) => {
+      const small = await openHouse({ 'tokens-max': '2' })
+      try {
+        const [a, b, c] = [newMint(), newMint(), newMint()]
+        await small.client.push(trade(a, Date.now(), 1), token(b))
+        const reader = open(protocol, {}, small)
+        const since = small.market.seq
+        const topics = [
+          { topic: 'market', since },
+          { topic: 'token', mint: a },
+          { topic: 'ohlc', mint: a },
+        ]
+        for (const topic of topics) await reader.send({ op: 'subscribe', ...topic })
+        await reader.until('snapshot')
+        await reader.until('snapshot')
+        await small.client.push(token(c))
+        const { seq } = small.market
+        expect([
+          await reader.next(),
+          await reader.next(),
+          await reader.next(),
+          await reader.next(),
+        ]).toMatchObject([
+          { event: 'left', channel: 'market:all', mint: a, seq: seq - 1 },
+          { event: 'changes', channel: 'market:all', rows: [{ mint: c, seq }], seq },
+          { event: 'left', channel: `token:${a}`, mint: a, seq },
+          { event: 'left', channel: `ohlc:${a}:1m`, mint: a, seq },
+        ])
+        await small.client.push(token(c, 'again'))
+        expect(await reader.next()).toMatchObject({ event: 'changes', rows: [{ mint: c, name: 'again' }] })
+        // It comes back, and is followed as before.
+        await small.client.push(trade(a, Date.now(), 2))
+        expect(await reader.next()).toMatchObject({ event: 'left', mint: b })
+        expect([await reader.next(), await reader.next(), await reader.next()]).toMatchObject([
+          { channel: 'market:all', rows: [{ mint: a }] },
+          { channel: `token:${a}`, rows: [{ mint: a, priceUsd: 2 }] },
+          { channel: `ohlc:${a}:1m`, rows: [{ c: 2 }] },
+        ])
+      } finally {
+        await small.remove()
+      }
+    },
+  )
+
+  it('opens with a whole list in pieces, none of its rows missing or twice', async () => {
+    const mints = Array.from({ length: 500 }, newMint)
+    await house.client.push(...mints.map((mint) => token(mint)))
+    const reader = await subscribed({ topic: 'market', tab: 'new', limit: 100_000, order: 'asc' })
+    const rows: { mint: string }[] = []
+    for (let last = false; !last; ) {
+      const snapshot = await reader.next()
+      rows.push(...snapshot.rows)
+      last = snapshot.last
+    }
+    const expected = house.market.page({
+      tab: 'new',
+      sort: 'created_timestamp',
+      order: 'asc',
+      offset: 0,
+      limit: 1e5,
+    })
+    expect(new Set(rows.map(({ mint }) => mint)).size).toBe(rows.length)
+    expect(rows).toHaveLength(expected.total)
+  })
+
+  it('holds several channels, each until it is unsubscribed from', async () => {
+    const mint = newMint()
+    await house.client.push(token(mint))
+    const reader = open()
+    for (const topic of [
+      { topic: 'token', mint },
+      { topic: 'ohlc', mint },
+      { topic: 'market', limit: 1 },
+    ])
+      await reader.send({ op: 'subscribe', id: topic.topic, ...topic })
+    for (const id of ['token', 'ohlc', 'market']) {
+      expect(await reader.next()).toMatchObject({ event: 'subscribed', id })
+      expect(await reader.next()).toMatchObject({ event: 'snapshot', last: true })
+    }
+    await reader.send({ op: 'unsubscribe', topic: 'market', id: 7 })
+    expect(await reader.next()).toMatchObject({ event: 'unsubscribed', channel: 'market:all', id: '7' })
+    await house.client.push(trade(mint, Date.now(), 5))
+    const channels = [(await reader.next()).channel, (await reader.next()).channel]
+    expect(channels.toSorted()).toEqual([`ohlc:${mint}:1m`, `token:${mint}`])
+    await reader.send({ op: 'ping' })
+    expect(await reader.next()).toMatchObject({ event: 'pong', seq: house.market.seq })
+  })
+
+  it('takes msgpack messages from a JSON reader too', async () => {
+    const reader = open('mintlake.json')
+    await reader.send({ op: 'ping', id: 'p' }, true)
+    expect(await reader.next()).toMatchObject({ event: 'pong', id: 'p' })
+  })
+
+  it('answers every wrong message with an error that can be repaired, and stays open', async () => {
+    const mint = newMint()
+    const reader = open()
+    const wrong: [object | string, string, string?][] = [
+      ['{', 'invalid_json'],
+      ['[]', 'invalid_json'],
+      [{}, 'invalid_parameter', '/op'],
+      [{ op: 'dance' }, 'invalid_parameter', '/op'],
+      [{ op: 'subscribe' }, 'invalid_parameter', '/topic'],
+      [{ op: 'subscribe', topic: 'weather' }, 'invalid_parameter', '/topic'],
+      [{ op: 'subscribe', topic: 'market', tab: 'lve' }, 'invalid_parameter', '/tab'],
+      [{ op: 'subscribe', topic: 'market', tab: { a: 1 } }, 'invalid_parameter', '/tab'],
+      [{ op: 'subscribe', topic: 'market', since: -1 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 1.5 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 1e30 }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: 'NaN' }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: [1] }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'market', since: true }, 'invalid_parameter', '/since'],
+      [{ op: 'subscribe', topic: 'token' }, 'invalid_parameter', '/mint'],
+      [{ op: 'subscribe', topic: 'token', mint: 'x' }, 'invalid_mint', '/mint'],
+      [{ op: 'subscribe', topic: 'token', mint }, 'token_not_found'],
+      [{ op: 'subscribe', topic: 'ohlc', mint, tf: '7m' }, 'invalid_parameter', '/tf'],
+      [{ op: 'unsubscribe', topic: 'market' }, 'invalid_parameter', '/topic'],
+    ]
+    for (const [message, code, pointer] of wrong) {
+      await reader.send(message)
+      const error = await reader.next()
+      expect(error, JSON.stringify(message)).toMatchObject({
+        event: 'error',
+        ok: false,
+        code,
+        error: expect.any(String),
+      })
+      if (pointer !== undefined) expect(error.errors[0].pointer).toBe(pointer)
+    }
+    await reader.send({ op: 'subscribe', topic: 'market', tab: 'lve', id: 'mine' })
+    expect(await reader.next()).toMatchObject({ id: 'mine', errors: [{ suggestion: 'live' }] })
+  })
+
+  it('beats while nothing happens', async () => {
+    const quiet = await openHouse({}, { follow: { heartbeatMs: 20 } })
+    try {
+      const reader = open(undefined, {}, quiet)
+      await reader.send({ op: 'subscribe', topic: 'market' })
+      expect(await reader.until('heartbeat')).toMatchObject({
+        seq: quiet.market.seq,
+        ts: quiet.market.timeMs,
+      })
+      expect(await reader.until('heartbeat')).toMatchObject({ event: 'heartbeat' })
+    } finally {
+      await quiet.remove()
+    }
+  })
+
+  it('ends with bye: at its greatest age, and when the server drains', async () => {
+    const brief = await openHouse({}, { follow: { ageMsMax: 300 } })
+    const old = open(undefined, {}, brief)
+    await old.send({ op: 'subscribe', topic: 'market' })
+    expect(await old.until('bye')).toMatchObject({ reason: 'max_age', seq: brief.market.seq })
+    expect(await old.closed).toEqual({ code: 1000, reason: 'max_age' })
+    const young = open('mintlake.msgpack', {}, brief)
+    await young.opened
+    const removed = brief.remove()
+    expect(await young.until('bye')).toMatchObject({ reason: 'draining' })
+    expect(await young.closed).toEqual({ code: 1001, reason: 'draining' })
+    await removed
+  })
+})
+
+describe('the door of the stream', () => {
+  it('tells a plain request to come as a WebSocket', async () => {
+    const answer = await house.client.get('/api/v1/stream')
+    expect(answer.status).toBe(426)
+    expect(answer.body).toMatchObject({ ok: false, code: 'upgrade_required' })
+    expect(answer.headers.get('upgrade')).toBe('websocket')
+  })
+
+  it('refuses a wrong key and protocols that it does not speak', async () => {
+    await expect(open(undefined, { Authorization: 'Bearer ps_wrong' }).opened).rejects.toThrow('refused')
+    // The last ones are names that any object of the language has.
+    for (const protocol of ['soap', 'toString', 'constructor', 'hasOwnProperty'])
+      await expect(open(protocol).opened, protocol).rejects.toThrow('refused')
+    const key = await house.client.register()
+    const reader = open(undefined, { 'X-API-Key': key })
+    await reader.send({ op: 'subscribe', topic: 'market' })
+    expect(await reader.next()).toMatchObject({ event: 'subscribed' })
+    await house.client.request('DELETE', '/api/v1/keys/current', undefined, {
+      Authorization: `Bearer ${key}`,
+    })
+    await reader.send({ op: 'subscribe', topic: 'market', tab: 'new' })
+    expect(await reader.until('error')).toMatchObject({ code: 'revoked_key' })
+  })
+
+  it('counts once, with a subscription to each of its channels; each further one is one more read', async () => {
+    const counted = await openHouse({ 'read-limit-anonymous': '3' })
+    try {
+      const mints = Array.from({ length: 101 }, newMint)
+      await counted.client.push(...mints.map((mint) => token(mint)))
+      const reader = open(undefined, {}, counted)
+      const subscribe = (mint: string) => reader.send({ op: 'subscribe', topic: 'token', mint })
+      for (const mint of mints.slice(0, 100)) {
+        await subscribe(mint)
+        expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
+      }
+      // The second read is one of its channels again, the third is one channel too many.
+      for (const [left, mint] of [
+        [mints[0], mints[0]],
+        [mints[1], mints[100]],
+      ]) {
+        await reader.send({ op: 'unsubscribe', topic: 'token', mint: left })
+        await subscribe(mint)
+        expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
+      }
+      await subscribe(mints[2])
+      expect(await reader.until('error')).toMatchObject({ code: 'read_rate_limited', limit: 3, status: 429 })
+      await expect(open(undefined, {}, counted).opened).rejects.toThrow('refused')
+      expect((await counted.client.get('/api/v1/market')).status).toBe(429)
+    } finally {
+      await counted.remove()
+    }
+  })
+
+  it('bounds streams in all, subscriptions of one, and the length of a message', async () => {
+    const small = await openHouse({}, { follow: { followersMax: 1 } })
+    try {
+      const mints = Array.from({ length: 101 }, newMint)
+      await small.client.push(...mints.map((mint) => token(mint)))
+      const reader = open(undefined, {}, small)
+      for (const mint of mints) await reader.send({ op: 'subscribe', topic: 'token', mint })
+      expect(await reader.until('error')).toMatchObject({ errors: [{ pointer: '/topic' }] })
+      await expect(open(undefined, {}, small).opened).rejects.toThrow('refused')
+      const followed = await small.client.get('/api/v1/market?format=ndjson&follow=1')
+      expect(followed.status).toBe(429)
+      expect(JSON.parse(followed.text)).toMatchObject({ code: 'read_rate_limited' })
+      await reader.send('x'.repeat(20_000))
+      await reader.closed
+    } finally {
+      await small.remove()
+    }
+  })
+})

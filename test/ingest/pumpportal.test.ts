@@ -1,0 +1,209 @@
+// In: a local WebSocket server that speaks PumpPortal. Out: proof of what each frame becomes and of what survives a lost
+// connection. Never reaches the network.
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
+import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { TradeKeys } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { clockOf } from '../support/clock.ts'
+import { PumpPortalServer } from '../support/upstreams/pumpportal-server.ts'
+import { MemorySink, silentLog } from './memory-sink.ts'
+
+const NOW = 1_772_000_000_000
+const mint = mintOfSymbol('pumpportal test')
+const wallet = mintOfSymbol('pumpportal wallet')
+const clock = clockOf(() => NOW)
+
+const create = {
+  signature: 'sig-create',
+  mint,
+  traderPublicKey: wallet,
+  txType: 'create',
+  initialBuy: 60_000_000,
+  solAmount: 1.78,
+  bondingCurveKey: wallet,
+  vTokensInBondingCurve: 1_013_000_000,
+  vSolInBondingCurve: 31.78,
+  marketCapSol: 31.4,
+  name: 'A Token',
+  symbol: 'TOK',
+  uri: 'https://example.com/meta.json',
+  pool: 'pump',
+}
+const buy = {
+  signature: 'sig-buy',
+  mint,
+  traderPublicKey: wallet,
+  txType: 'buy',
+  tokenAmount: 1_000,
+  solAmount: 0.5,
+  newTokenBalance: 1_000,
+  bondingCurveKey: wallet,
+  vTokensInBondingCurve: 1_000_000_000,
+  vSolInBondingCurve: 32.19,
+  marketCapSol: 32,
+  pool: 'pump',
+}
+const eventsOf = (frame: unknown) => {
+  const reading = readFrame(frame, NOW)
+  return reading.kind === 'events' ? reading.events : reading
+}
+
+test('a create frame is a token and the creator’s first purchase, stamped on receipt', () => {
+  expect(eventsOf(create)).toEqual([
+    {
+      type: 'token',
+      mint,
+      ts: NOW,
+      name: 'A Token',
+      symbol: 'TOK',
+      uri: create.uri,
+      creator: wallet,
+      totalSupply: 1_000_000_000,
+    },
+    {
+      type: 'trade',
+      mint,
+      ts: NOW,
+      side: 'buy',
+      tokenAmount: 60_000_000,
+      solAmount: 1.78,
+      vSol: 31.78,
+      vTokens: 1_013_000_000,
+      wallet,
+      tx: 'sig-create',
+    },
+  ])
+})
+
+test('without a name the symbol stands in, without both the mint; without a purchase there is no trade', () => {
+  expect(eventsOf({ ...create, name: undefined, initialBuy: 0 })).toMatchObject([
+    { name: 'TOK', symbol: 'TOK' },
+  ])
+  expect(eventsOf({ ...create, name: null, symbol: '', initialBuy: 0 })).toMatchObject([
+    { name: mint, symbol: mint },
+  ])
+})
+
+test('only pump.fun’s own pool is a curve: pools of others bring no virtual reserves', () => {
+  const bonk = { ...create, pool: 'bonk', tokensInPool: 9e8, solInPool: 3, vSolInBondingCurve: undefined }
+  expect(eventsOf(bonk)).toMatchObject([{ type: 'token', totalSupply: undefined }, { vSol: undefined }])
+  const amm = { ...buy, txType: 'sell', pool: 'pump-amm', tokensInPool: 2e8, solInPool: 85 }
+  expect(eventsOf(amm)).toMatchObject([{ type: 'trade', side: 'sell', vSol: undefined, vTokens: undefined }])
+})
+
+test('a migration of four fields is a graduation', () => {
+  const frame = { signature: 's', mint, txType: 'migrate', pool: 'pump-amm' }
+  expect(eventsOf(frame)).toEqual([{ type: 'graduated', mint, ts: NOW, pool: 'pump-amm' }])
+})
+
+test('acknowledgements and errors are told apart, and anything else is unknown', () => {
+  expect(readFrame({ message: 'Successfully subscribed' }, NOW).kind).toBe('notice')
+  expect(readFrame({ errors: 'Invalid API key' }, NOW)).toEqual({ kind: 'error', message: 'Invalid API key' })
+  for (const frame of [undefined, null, 7, [], {}, { ...buy, mint: 'no mint' }, { ...buy, solAmount: '1' }]) {
+    expect(readFrame(frame, NOW).kind).toBe('unknown')
+  }
+})
+
+test('waits between attempts grow, are spread at random, and stay within their bounds', () => {
+  expect(backoffMs(0, 0)).toBe(250)
+  expect(backoffMs(0, 0.999)).toBeLessThan(500)
+  expect(backoffMs(4, 0.5)).toBe(4_000)
+  expect(backoffMs(1_000, 0.999)).toBeLessThan(30_000)
+})
+
+test('trade subscriptions are bounded: the oldest gives way', () => {
+  const keys = new TradeKeys(2)
+  expect(keys.add('a')).toEqual([{ method: 'subscribeTokenTrade', keys: ['a'] }])
+  expect(keys.add('a')).toEqual([])
+  keys.add('b')
+  expect(keys.add('c')).toEqual([
+    { method: 'subscribeTokenTrade', keys: ['c'] },
+    { method: 'unsubscribeTokenTrade', keys: ['a'] },
+  ])
+  expect(keys.all()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
+})
+
+let upstream: PumpPortalServer
+beforeEach(async () => {
+  upstream = await PumpPortalServer.start()
+})
+afterEach(() => upstream.close())
+
+const soon = { interval: 5, timeout: 5_000 }
+const start = (sink: MemorySink, more: object = {}) =>
+  startPumpPortal({ url: upstream.url, random: () => 0, reconnectMsMin: 5, ...more }, sink, clock, silentLog)
+
+test('connected, it subscribes, delivers each frame once and counts what it does not know', async () => {
+  const sink = new MemorySink()
+  const feed = start(sink)
+  await feed.ready
+  await expect.poll(() => upstream.messages.length, soon).toBe(2)
+  expect(upstream.messages).toEqual([{ method: 'subscribeNewToken' }, { method: 'subscribeMigration' }])
+  for (const frame of [
+    { message: 'ok' },
+    create,
+    create,
+    buy,
+    'not json',
+    { odd: 1 },
+    { errors: 'no' },
+    buy,
+  ]) {
+    upstream.send(frame)
+  }
+  await expect.poll(() => feed.describe().duplicates, soon).toBe(2)
+  expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade', 'trade'])
+  expect(feed.describe()).toMatchObject({
+    state: 'running',
+    withTrades: false,
+    rejected: { unknown_frame: 2, upstream_error: 1 },
+  })
+  await feed.stop()
+  expect(feed.describe().state).toBe('stopped')
+  expect(sink.events.some(({ type }) => type === 'disconnect')).toBe(false)
+})
+
+test('with a key it follows the trades of new tokens; after a lost connection it says so and subscribes again', async () => {
+  const sink = new MemorySink()
+  const feed = start(sink, { apiKey: 'secret-key' })
+  await feed.ready
+  expect(upstream.queries).toEqual(['api-key=secret-key'])
+  upstream.send(create)
+  await expect.poll(() => upstream.messages.length, soon).toBe(3)
+  expect(upstream.messages[2]).toEqual({ method: 'subscribeTokenTrade', keys: [mint] })
+  upstream.drop()
+  await expect.poll(() => upstream.messages.length, soon).toBe(6)
+  expect(upstream.messages.slice(3).map(({ method }) => method)).toEqual([
+    'subscribeNewToken',
+    'subscribeMigration',
+    'subscribeTokenTrade',
+  ])
+  expect(sink.events.filter(({ type }) => type === 'disconnect')).toEqual([
+    { type: 'disconnect', ts: NOW, feed: 'pumpportal' },
+  ])
+  // What was seen before the loss is still known after it.
+  upstream.send(create)
+  await expect.poll(() => feed.describe().duplicates, soon).toBe(1)
+  expect(feed.describe()).toMatchObject({ state: 'running', connects: 2, disconnects: 1 })
+  expect(JSON.stringify(feed.describe())).not.toContain('secret-key')
+  await feed.stop()
+})
+
+test('a connection on which nothing comes is taken for dead and replaced', async () => {
+  const sink = new MemorySink()
+  const feed = start(sink, { silenceMsMax: 30 })
+  await expect.poll(() => upstream.queries.length, soon).toBeGreaterThan(1)
+  await feed.stop()
+  expect(sink.events[0]).toEqual({ type: 'disconnect', ts: NOW, feed: 'pumpportal' })
+})
+
+test('an upstream that cannot be reached keeps no one waiting: the feed goes on trying until it is stopped', async () => {
+  const sink = new MemorySink()
+  await upstream.close()
+  const feed = start(sink)
+  await feed.ready
+  expect(feed.describe().state).toBe('reconnecting')
+  await feed.stop()
+  expect(sink.events).toEqual([])
+})

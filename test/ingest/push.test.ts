@@ -1,0 +1,257 @@
+// In: NDJSON and msgpack bodies, good and bad. Out: proof of what each record becomes. Never needs a server or a market.
+import { Packr } from 'msgpackr'
+import { expect, test } from 'vitest'
+import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'
+import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { MemorySink } from './memory-sink.ts'
+
+const NOW = 1_772_000_000_000
+const NDJSON = 'application/x-ndjson'
+const MSGPACK = 'application/msgpack'
+const mint = mintOfSymbol('push test')
+const trade = { type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 5, priceUsd: 0.25 }
+const packr = new Packr({ useRecords: false })
+
+function send(body: string | Uint8Array, contentType = NDJSON) {
+  const sink = new MemorySink()
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return { sink, result: ingest(bytes, contentType, sink, NOW) }
+}
+const lines = (...records: unknown[]) => records.map((record) => `${JSON.stringify(record)}\n`).join('')
+const codesOf = (result: { errors: { code: string }[] }) => result.errors.map(({ code }) => code)
+
+test('every kind of record becomes its event, stamped with the time of receipt', () => {
+  const records = [
+    { type: 'token', mint, ts: NOW, name: 'Name', symbol: 'SYM', description: 'text' },
+    trade,
+    { type: 'patch', mint, ts: NOW, fields: { holderCount: 0, website: null } },
+    { type: 'graduated', mint, ts: NOW, pool: 'pump-amm' },
+    { type: 'live', mint, ts: NOW, isLive: true, viewerCount: 3 },
+    { type: 'solPrice', ts: NOW, usd: 150 },
+  ]
+  const { sink, result } = send(lines(...records))
+  expect(result).toEqual({ accepted: 6, rejected: 0, errors: [] })
+  expect(sink.events).toEqual(records)
+  expect(sink.received.every(({ receivedAtMs }) => receivedAtMs === NOW)).toBe(true)
+})
+
+test('CRLF, blank lines, a byte order mark and a missing last newline do no harm', () => {
+  const line = JSON.stringify(trade)
+  const { result } = send(`\ufeff${line}\r\n\r\n  \n\n${line}\n${line}`)
+  expect(result).toEqual({ accepted: 3, rejected: 0, errors: [] })
+})
+
+test('an empty body is no record', () => {
+  expect(send('').result).toEqual({ accepted: 0, rejected: 0, errors: [] })
+  expect(send(new Uint8Array(0), MSGPACK).result).toEqual({ accepted: 0, rejected: 0, errors: [] })
+})
+
+test('a bad line is named by its place and code and spoils none of its neighbours', () => {
+  const body = [
+    JSON.stringify(trade),
+    '{"type":"trade",',
+    JSON.stringify({ ...trade, mint: 'short' }),
+    JSON.stringify({ ...trade, tokenAmount: -1 }),
+    JSON.stringify({ ...trade, priceUsd: undefined }),
+    JSON.stringify({ ...trade, type: 'swap' }),
+    '[]',
+    'null',
+    JSON.stringify(trade),
+  ].join('\n')
+  const { sink, result } = send(body)
+  expect(result.accepted).toBe(2)
+  expect(sink.events).toHaveLength(2)
+  expect(result.rejected).toBe(7)
+  expect(result.errors.map(({ index }) => index)).toEqual([1, 2, 3, 4, 5, 6, 7])
+  expect(codesOf(result)).toEqual([
+    'invalid_json',
+    'invalid_mint',
+    'too_small',
+    'price_missing',
+    'unknown_type',
+    'invalid_type',
+    'invalid_type',
+  ])
+  expect(result.errors[2].message).toMatch(/^tokenAmount: /)
+})
+
+test('a patch with an unknown field loses the field, one with a wrong type is refused', () => {
+  const { sink, result } = send(
+    lines(
+      { type: 'patch', mint, ts: NOW, fields: { holderCount: 7, unheardOf: 1 } },
+      { type: 'patch', mint, ts: NOW, fields: { holderCount: 'seven' } },
+    ),
+  )
+  expect(sink.events).toEqual([{ type: 'patch', mint, ts: NOW, fields: { holderCount: 7 } }])
+  expect(result.errors).toEqual([
+    { index: 1, code: 'invalid_type', message: expect.stringMatching(/^fields\.holderCount: /) },
+  ])
+})
+
+test('what the market refuses is reported under the market’s code', () => {
+  const sink = new MemorySink()
+  sink.reject = (event) => (event.ts < NOW ? 'late' : null)
+  const result = ingest(Buffer.from(lines({ ...trade, ts: NOW - 1 }, trade)), NDJSON, sink, NOW)
+  expect(result).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 0, code: 'late' }] })
+})
+
+test('60 s ahead of the receipt is accepted, 1 ms more is ts_in_future', () => {
+  const { result } = send(lines({ ...trade, ts: NOW + 60_000 }, { ...trade, ts: NOW + 60_001 }))
+  expect(result).toMatchObject({ accepted: 1, errors: [{ index: 1, code: 'ts_in_future' }] })
+})
+
+test('seconds and microseconds instead of milliseconds get a hint', () => {
+  const { result } = send(lines({ ...trade, ts: NOW / 1000 }, { ...trade, ts: NOW * 1000 }))
+  expect(result.errors[0]).toMatchObject({
+    code: 'ts_in_seconds',
+    message: expect.stringContaining('seconds'),
+  })
+  expect(result.errors[1]).toMatchObject({
+    code: 'ts_in_future',
+    message: expect.stringContaining('microseconds'),
+  })
+})
+
+test('the first 100 faults are listed and all are counted', () => {
+  const { result } = send(`${'x\n'.repeat(150)}${JSON.stringify(trade)}\n${lines({ type: 'trade' })}`)
+  expect(result.rejected).toBe(151)
+  expect(result.accepted).toBe(1)
+  expect(result.errors).toHaveLength(100)
+})
+
+test('a line that is not UTF-8 is refused alone', () => {
+  const good = Buffer.from(lines(trade))
+  const bad = Buffer.concat([Buffer.from('{"type":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}\n')])
+  const { result } = send(Buffer.concat([good, bad, good]))
+  expect(result).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 1, code: 'invalid_json' }] })
+})
+
+test('text that is not ASCII arrives whole', () => {
+  const name = 'köpek 🐕 犬'
+  const { sink } = send(lines({ type: 'token', mint, ts: NOW, name, symbol: '犬' }))
+  expect(sink.events[0]).toMatchObject({ name, symbol: '犬' })
+})
+
+test('msgpack: an array of records and records one after another are the same', () => {
+  const records = [trade, { ...trade, side: 'sell' }, { type: 'solPrice', ts: NOW, usd: 1.5 }]
+  const many = Array.from({ length: 70_000 }, () => ({ type: 'solPrice', ts: NOW, usd: 2 }))
+  const sequence = Buffer.concat(records.map((record) => Buffer.from(packr.pack(record))))
+  expect(send(packr.pack(records), MSGPACK).sink.events).toEqual(records)
+  expect(send(sequence, MSGPACK).sink.events).toEqual(records)
+  expect(send(packr.pack(many), MSGPACK).result.accepted).toBe(70_000)
+})
+
+test('msgpack: 64-bit integers are times as well', () => {
+  const body = packr.pack([{ ...trade, ts: BigInt(NOW) }])
+  expect(send(body, MSGPACK).sink.events).toEqual([trade])
+})
+
+test('msgpack: a bad record spoils none of its neighbours', () => {
+  const body = packr.pack([trade, 7, { ...trade, side: 'hold' }, trade])
+  const { result } = send(body, MSGPACK)
+  expect(result.accepted).toBe(2)
+  expect(result.errors.map(({ index }) => index)).toEqual([1, 2])
+})
+
+test('msgpack: what comes before a malformed or missing tail counts, and the tail is reported', () => {
+  const whole = packr.pack([trade, trade, trade])
+  const cut = send(whole.subarray(0, whole.length - 10), MSGPACK).result
+  expect(cut).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 2, code: 'invalid_msgpack' }] })
+  const one = packr.pack(trade)
+  const malformed = send(Buffer.concat([one, one, Buffer.from([0xc1, 0xff])]), MSGPACK).result
+  expect(malformed.accepted).toBe(2)
+  expect(codesOf(malformed)).toContain('invalid_msgpack')
+  const early = send(Buffer.concat([Buffer.from([0x93]), one]), MSGPACK).result
+  expect(early).toMatchObject({ accepted: 1, errors: [{ index: 1, code: 'invalid_msgpack' }] })
+  const late = send(Buffer.concat([Buffer.from([0x91]), one, one]), MSGPACK).result
+  expect(late).toMatchObject({ accepted: 1, errors: [{ index: 1, code: 'invalid_msgpack' }] })
+})
+
+test('hostile msgpack (huge announced sizes, deep nesting) is refused and not allocated', () => {
+  const hugeArray = Buffer.from([0xdd, 0xff, 0xff, 0xff, 0xff, 0xdd, 0xff, 0xff, 0xff, 0xff])
+  expect(codesOf(send(hugeArray, MSGPACK).result)).toEqual(['invalid_msgpack'])
+  const deep = Buffer.alloc(1_000_000, 0x91)
+  expect(send(deep, MSGPACK).result.accepted).toBe(0)
+})
+
+test('a record over 256 KiB is refused unparsed, whatever it holds, and spoils none of its neighbours', () => {
+  const padded = (bytes: number, record: object = trade) => {
+    const pad = 'x'.repeat(bytes - JSON.stringify({ ...record, pad: '' }).length)
+    return { ...record, pad }
+  }
+  const token = { type: 'token', mint, ts: NOW, name: 'Name', symbol: 'SYM' }
+  const limit = 256 * 1024
+  const body = [
+    ...[trade, padded(limit), padded(limit + 1), padded(limit, token), padded(limit + 1, token)].map(
+      (record) => JSON.stringify(record),
+    ),
+    'x'.repeat(3 * limit),
+    ' '.repeat(limit + 1),
+    JSON.stringify(trade),
+  ]
+  const { result, sink } = send(body.join('\n'))
+  expect(result.errors.map(({ index, code }) => [index, code])).toEqual(
+    [2, 4, 5, 6].map((index) => [index, 'record_too_large']),
+  )
+  expect(result.errors[0].message).toContain('262144 bytes')
+  expect(sink.events).toHaveLength(4)
+  const maps = [trade, padded(limit - 100), padded(limit + 100), padded(limit + 100, token), token, trade]
+  for (const packed of [packr.pack(maps), Buffer.concat(maps.map((record) => packr.pack(record)))]) {
+    const { result, sink } = send(packed, MSGPACK)
+    expect(result.errors.map(({ index, code }) => [index, code])).toEqual(
+      [2, 3].map((index) => [index, 'record_too_large']),
+    )
+    expect(sink.events).toHaveLength(4)
+  }
+})
+
+test('other content types and bodies above the maximum are refused whole', () => {
+  expect(() => send(lines(trade), 'text/plain')).toThrow(
+    expect.objectContaining({ code: 'unsupported_media_type' }),
+  )
+  expect(send(lines(trade), 'Application/X-NDJSON; charset=utf-8').result.accepted).toBe(1)
+  expect(() => send(new Uint8Array(INGEST_BODY_BYTES_MAX + 1))).toThrow(
+    expect.objectContaining({ code: 'payload_too_large' }),
+  )
+})
+
+test('a body taken in slices gives the same as one taken at once', async () => {
+  const records = Array.from({ length: 10_000 }, (_, i) => ({ ...trade, tokenAmount: i % 7 ? i : -1 }))
+  for (const [body, type] of [
+    [Buffer.from(lines(...records)), NDJSON],
+    [packr.pack(records), MSGPACK],
+  ] as const) {
+    const atOnce = new MemorySink()
+    const sliced = new MemorySink()
+    const expected = ingest(body, type, atOnce, NOW)
+    expect(await ingestInSlices(body, type, sliced, { now: () => NOW })).toEqual(expected)
+    expect(sliced.events).toEqual(atOnce.events)
+    expect(expected.errors).toHaveLength(100)
+  }
+})
+
+test('a bug in the market is thrown, not reported as bad input', () => {
+  const sink = new MemorySink()
+  sink.reject = () => {
+    throw new Error('assertion failed: a bug')
+  }
+  expect(() => ingest(Buffer.from(lines(trade)), NDJSON, sink, NOW)).toThrow('a bug')
+  expect(() => ingest(packr.pack([trade, trade]), MSGPACK, sink, NOW)).toThrow('a bug')
+})
+
+test('a frame holds one record, an array, or a record a line; a binary frame msgpack', () => {
+  const take = (frame: string | Uint8Array) => {
+    const bytes = typeof frame === 'string' ? Buffer.from(frame) : frame
+    return ingestFrame(bytes, typeof frame !== 'string', new MemorySink(), NOW)
+  }
+  expect(take(JSON.stringify(trade)).accepted).toBe(1)
+  expect(take(JSON.stringify([trade, trade])).accepted).toBe(2)
+  expect(take(lines(trade, trade, trade)).accepted).toBe(3)
+  expect(take(packr.pack(trade)).accepted).toBe(1)
+  expect(take(packr.pack([trade, trade])).accepted).toBe(2)
+  expect(codesOf(take('[{"type":'))).toEqual(['invalid_json'])
+  expect(() => take(new Uint8Array(INGEST_FRAME_BYTES_MAX + 1))).toThrow(
+    expect.objectContaining({ code: 'payload_too_large' }),
+  )
+})

@@ -1,0 +1,280 @@
+// In: batches of recorded trades. Out: proof that each becomes its event, once, in order, and no sooner than its time.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type ReplayProgress, startReplay, type TradeBatch } from '../../src/ingest/replay/replay.ts'
+import { openTradeFile } from '../../src/ingest/replay/trade-file.ts'
+import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
+import { MemorySink, silentLog } from './memory-sink.ts'
+
+const NOW = 1_772_000_000_000
+const FIRST = 1_381_147_200_000
+
+type Row = [offsetMs: number, symbol: string, price: number, size: number, side?: 'buy' | 'sell' | null]
+
+/** All batches of a file share their symbols. */
+const SYMBOLS = ['SPY', 'IBM', 'A', '', mintOfSymbol('already a mint')]
+
+function batchOf(rows: Row[]): TradeBatch {
+  return {
+    rows: rows.length,
+    tsMs: Float64Array.from(rows, ([offsetMs]) => FIRST + offsetMs),
+    price: Float64Array.from(rows, (row) => row[2]),
+    size: Float64Array.from(rows, (row) => row[3]),
+    symbolCode: Uint32Array.from(rows, (row) => SYMBOLS.indexOf(row[1])),
+    symbols: SYMBOLS,
+    side: rows.some((row) => row[4] !== undefined) ? (row) => rows[row][4] ?? null : null,
+    wallet: null,
+    tx: null,
+  }
+}
+
+async function* batches(...parts: Row[][]): AsyncGenerator<TradeBatch> {
+  for (const part of parts) yield batchOf(part)
+}
+
+function fakeClock() {
+  const clock = { timeMs: NOW, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
+  return clock
+}
+
+describe('flat out', () => {
+  test('rows of one recorded time are applied in one turn, so that nobody reads between them', async () => {
+    const perSecond = 3_000
+    const rows = Array.from(
+      { length: 4 * perSecond },
+      (_, at): Row => [1_000 * Math.floor(at / perSecond), 'SPY', 1, 1],
+    )
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
+    const seen = new Set<number>()
+    let isDone = false
+    replay.done.then(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      seen.add(sink.events.filter(({ type }) => type === 'trade').length)
+      await new Promise(setImmediate)
+    }
+    expect([...seen].filter((count) => count % perSecond !== 0)).toEqual([])
+    expect(seen.size).toBeGreaterThan(2)
+  })
+
+  test('each row becomes a trade in the order of the file; a symbol is told once, before its first trade', async () => {
+    const sink = new MemorySink()
+    const parts: Row[][] = [
+      [
+        [0, 'SPY', 168.5, 100],
+        [0, 'IBM', 180, 5],
+      ],
+      [[7, 'SPY', 168.6, 0]],
+    ]
+    const replay = startReplay({ trades: batches(...parts), speed: 'max' }, sink, fakeClock(), silentLog)
+    await replay.ready
+    await replay.done
+    const spy = mintOfSymbol('SPY')
+    expect(isMint(spy)).toBe(true)
+    expect(sink.events.map((event) => event.type)).toEqual(['token', 'trade', 'token', 'trade', 'trade'])
+    expect(sink.events[0]).toEqual({ type: 'token', mint: spy, ts: FIRST, name: 'SPY', symbol: 'SPY' })
+    expect(sink.events[1]).toEqual({
+      type: 'trade',
+      mint: spy,
+      ts: FIRST,
+      side: 'buy',
+      tokenAmount: 100,
+      priceUsd: 168.5,
+    })
+    expect(sink.events[4]).toMatchObject({ mint: spy, ts: FIRST + 7, tokenAmount: 0 })
+    expect(sink.received.map(({ receivedAtMs }) => receivedAtMs - FIRST)).toEqual([0, 0, 0, 0, 7])
+    expect(replay.describe()).toMatchObject({
+      state: 'finished',
+      rows: 3,
+      symbols: 2,
+      accepted: 5,
+      rejected: {},
+    })
+  })
+
+  test('a symbol that is a mint stays one and is not told', async () => {
+    const mint = mintOfSymbol('already a mint')
+    const sink = new MemorySink()
+    await startReplay({ trades: batches([[0, mint, 1, 1]]), speed: 'max' }, sink, fakeClock(), silentLog).done
+    expect(sink.events).toMatchObject([{ type: 'trade', mint }])
+  })
+
+  test('the side is the file’s, or follows from the price where the file is silent', async () => {
+    const rows: Row[] = [
+      [0, 'A', 10, 1],
+      [1, 'A', 9, 1],
+      [2, 'A', 9, 1],
+      [3, 'A', 11, 1],
+      [4, 'A', 12, 1, 'sell'],
+      [5, 'A', 12, 1, null],
+    ]
+    const sink = new MemorySink()
+    await startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog).done
+    const sides = sink.events.flatMap((event) => (event.type === 'trade' ? [event.side] : []))
+    expect(sides).toEqual(['buy', 'sell', 'sell', 'buy', 'sell', 'sell'])
+  })
+
+  test('rows that are no trades are counted by reason and dropped', async () => {
+    const rows: Row[] = [
+      [0, 'A', 0, 1],
+      [0, 'A', Number.NaN, 1],
+      [0, 'A', 1, -1],
+      [0, '', 1, 1],
+      [Number.NaN, 'A', 1, 1],
+      [1, 'A', 1, 1],
+    ]
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
+    await replay.done
+    expect(replay.describe().rejected).toEqual({
+      price_invalid: 2,
+      size_invalid: 1,
+      symbol_missing: 1,
+      time_invalid: 1,
+    })
+    expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade'])
+  })
+
+  test('the event loop turns while a long file is applied, and progress reaches the end', async () => {
+    const rows = Array.from({ length: 50_000 }, (_, i): Row => [i, 'A', 1 + i, 1])
+    const clock = fakeClock()
+    const seen: ReplayProgress[] = []
+    let turns = 0
+    const sink = new MemorySink()
+    const replay = startReplay(
+      { trades: batches(rows), speed: 'max', rowsTotal: rows.length, onProgress: (at) => seen.push(at) },
+      sink,
+      clock,
+      silentLog,
+    )
+    const timer = setInterval(() => {
+      turns++
+      clock.timeMs += 1_000
+    }, 0)
+    await replay.done
+    clearInterval(timer)
+    expect(turns).toBeGreaterThan(1)
+    expect(seen.length).toBeGreaterThan(1)
+    expect(seen[0].percent).toBeLessThan(100)
+    expect(seen[0].etaMs).toBeGreaterThan(0)
+    expect(seen.at(-1)).toMatchObject({ rows: 50_000, percent: 100, etaMs: 0, atMs: FIRST + 49_999 })
+  })
+})
+
+describe('by the clock', () => {
+  const rows: Row[] = [
+    [0, 'A', 1, 1],
+    [100, 'A', 2, 1],
+    [1_000, 'A', 3, 1],
+    [60_000, 'A', 4, 1],
+  ]
+
+  /** Moves the clock and waits until the replay has had its turn. */
+  async function tick(clock: { timeMs: number }, byMs: number, sink: MemorySink, trades: number) {
+    clock.timeMs += byMs
+    await expect.poll(() => sink.events.length - 1, { interval: 5 }).toBe(trades)
+  }
+
+  test('at recorded speed a trade comes when as much time has passed as in the file', async () => {
+    const clock = fakeClock()
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 1 }, sink, clock, silentLog)
+    await replay.ready
+    expect(sink.events).toHaveLength(2)
+    await tick(clock, 999, sink, 2)
+    await tick(clock, 1, sink, 3)
+    await replay.stop()
+    expect(sink.events).toHaveLength(4)
+    expect(replay.describe()).toMatchObject({ state: 'stopped', rows: 3 })
+  })
+
+  test('at ten times the speed it comes ten times sooner', async () => {
+    const clock = fakeClock()
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 10 }, sink, clock, silentLog)
+    await replay.ready
+    await tick(clock, 100, sink, 3)
+    await tick(clock, 5_900, sink, 4)
+    await replay.done
+    expect(replay.describe().state).toBe('finished')
+  })
+
+  test('with time now, the first trade happens at the start and distances stay', async () => {
+    const clock = fakeClock()
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: batches(rows), speed: 'max', time: 'now' }, sink, clock, silentLog)
+    await replay.done
+    const times = sink.received.flatMap(({ event }) => (event.type === 'trade' ? [event.ts - NOW] : []))
+    expect(times).toEqual([0, 100, 1_000, 60_000])
+    expect(sink.received.at(-1)?.receivedAtMs).toBe(NOW + 60_000)
+  })
+})
+
+describe('when the source fails', () => {
+  async function* broken(rows: Row[]): AsyncGenerator<TradeBatch> {
+    if (rows.length > 0) yield batchOf(rows)
+    throw new Error('no such file')
+  }
+
+  test('at once: the feed never becomes ready and says why', async () => {
+    const replay = startReplay({ trades: broken([]), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
+    await expect(replay.ready).rejects.toThrow('no such file')
+    await replay.done
+    expect(replay.describe()).toMatchObject({ state: 'failed', error: 'no such file' })
+  })
+
+  test('in the middle: what came before stays, and the loss is an event', async () => {
+    const sink = new MemorySink()
+    const replay = startReplay(
+      { trades: broken([[5, 'A', 1, 1]]), speed: 'max' },
+      sink,
+      fakeClock(),
+      silentLog,
+    )
+    await replay.done
+    expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade', 'disconnect'])
+    expect(sink.received.at(-1)?.receivedAtMs).toBe(FIRST + 5)
+  })
+})
+
+test('a file of the store’s reader is replayed as it is', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mintlake-replay-'))
+  try {
+    const path = join(folder, 'trades.csv')
+    await writeFile(
+      path,
+      `ts,symbol,price,size,side\n${FIRST},SPY,168.5,100,buy\n${FIRST + 5},IBM,180,7,sell\n`,
+    )
+    const file = await openTradeFile({ path })
+    const sink = new MemorySink()
+    const replay = startReplay({ trades: file.batches, speed: 'max' }, sink, fakeClock(), silentLog)
+    await replay.done
+    expect(sink.events).toMatchObject([
+      { type: 'token', symbol: 'SPY' },
+      { type: 'trade', ts: FIRST, side: 'buy', priceUsd: 168.5, tokenAmount: 100 },
+      { type: 'token', symbol: 'IBM' },
+      { type: 'trade', ts: FIRST + 5, side: 'sell', priceUsd: 180, tokenAmount: 7 },
+    ])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+test('a stopped replay closes its source', async () => {
+  let isClosed = false
+  async function* endless(): AsyncGenerator<TradeBatch> {
+    try {
+      for (let offset = 0; ; offset++) yield batchOf([[offset, 'A', 1, 1]])
+    } finally {
+      isClosed = true
+    }
+  }
+  const replay = startReplay({ trades: endless(), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
+  await replay.ready
+  await replay.stop()
+  expect(isClosed).toBe(true)
+})

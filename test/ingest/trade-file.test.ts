@@ -1,0 +1,247 @@
+// In: files of trades of every kind. Out: proof that each row comes out once, in the order of the file, in one shape.
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  openTradeFile,
+  readTrades,
+  type TradeBatch,
+  type TradeFileOptions,
+  type TradeMapping,
+} from '../../src/ingest/replay/trade-file.ts'
+import { NOON_MS, readSql, removeFolder, temporaryFolder } from '../store/support.ts'
+
+const TICKS = join(import.meta.dirname, '../../../shared/data/ticks/us-equities-trades-2013-10.parquet')
+
+interface Trade {
+  ts: number
+  symbol: string
+  price: number
+  size: number
+  side?: string | null
+  wallet?: string | null
+  tx?: string | null
+}
+
+let folder: string
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(() => removeFolder(folder))
+
+function rowsOf(batch: TradeBatch): Trade[] {
+  return Array.from({ length: batch.rows }, (_, row) => ({
+    ts: batch.tsMs[row],
+    symbol: batch.symbol(row),
+    price: batch.price[row],
+    size: batch.size[row],
+    ...(batch.side === null ? {} : { side: batch.side(row) }),
+    ...(batch.wallet === null ? {} : { wallet: batch.wallet[row] }),
+    ...(batch.tx === null ? {} : { tx: batch.tx[row] }),
+  }))
+}
+
+async function readAll(options: TradeFileOptions): Promise<Trade[]> {
+  const trades: Trade[] = []
+  for await (const batch of readTrades(options)) trades.push(...rowsOf(batch))
+  return trades
+}
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+async function parquet(sql: string): Promise<string> {
+  const path = join(folder, 'trades.parquet')
+  await readSql(`COPY (${sql}) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)`)
+  return path
+}
+
+const readTimes = async (path: string, options: Partial<TradeFileOptions> = {}): Promise<number[]> =>
+  (await readAll({ path, ...options })).map((trade) => trade.ts)
+
+describe('formats', () => {
+  test('CSV with a timestamp, a side and texts', async () => {
+    const path = file(
+      'trades.csv',
+      `ts,symbol,price,size,side,wallet,tx
+2025-06-01 12:00:00.250,"A,B",1.5,10,BUY,w1,t1
+2025-06-01 12:00:00.250,C,4.5e-9,0,s,,t2
+2025-06-01T12:00:01Z,C,2,1,hold,w3,t3
+`,
+    )
+    expect(await readAll({ path })).toEqual([
+      { ts: NOON_MS + 250, symbol: 'A,B', price: 1.5, size: 10, side: 'buy', wallet: 'w1', tx: 't1' },
+      { ts: NOON_MS + 250, symbol: 'C', price: 4.5e-9, size: 0, side: 'sell', wallet: null, tx: 't2' },
+      { ts: NOON_MS + 1_000, symbol: 'C', price: 2, size: 1, side: null, wallet: 'w3', tx: 't3' },
+    ])
+  })
+
+  test('NDJSON with numbers as text, as exchanges send them, and a mapping', async () => {
+    const lines = [
+      { T: NOON_MS, s: 'SOLUSDT', p: '171.25', q: '0.5' },
+      { T: NOON_MS + 1, s: 'BTCUSDT', p: '1e5', q: '0.25' },
+    ]
+    const path = file('trades.ndjson', lines.map((line) => JSON.stringify(line)).join('\n'))
+    const mapping: TradeMapping = { ts: 'T', symbol: 's', price: 'p', size: 'q' }
+    expect(await readAll({ path, mapping })).toEqual([
+      { ts: NOON_MS, symbol: 'SOLUSDT', price: 171.25, size: 0.5 },
+      { ts: NOON_MS + 1, symbol: 'BTCUSDT', price: 100_000, size: 0.25 },
+    ])
+  })
+
+  test('a file that lacks a value keeps the row: NaN, or the empty symbol', async () => {
+    const sql = `SELECT * FROM (VALUES (make_timestamp(2025,6,1,12,0,0), 'A', 1.0, 2), (NULL, NULL, NULL, NULL)) t(ts, symbol, price, size)`
+    const rows = await readAll({ path: await parquet(sql) })
+    expect(rows[1]).toEqual({ ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN })
+    const csv = file('trades.csv', 'ts,symbol,price,size\n2025-06-01 12:00:00,A,1,2\n,,,\n')
+    expect((await readAll({ path: csv }))[1]).toEqual(rows[1])
+  })
+
+  test('a file without rows is no error', async () => {
+    const sql = `SELECT now()::TIMESTAMP AS ts, 'A' AS symbol, 1.0 AS price, 1 AS size LIMIT 0`
+    expect(await readAll({ path: await parquet(sql) })).toEqual([])
+  })
+})
+
+describe('times', () => {
+  const NANOSECONDS = `${NOON_MS}123456`
+  test.each([
+    ['TIMESTAMP', `make_timestamp(${NOON_MS}123)`],
+    ['TIMESTAMP_S', `epoch_ms(${NOON_MS})::TIMESTAMP_S`],
+    ['TIMESTAMP_MS', `epoch_ms(${NOON_MS})::TIMESTAMP_MS`],
+    ['TIMESTAMP_NS', `make_timestamp_ns(${NANOSECONDS})`],
+    ['TIMESTAMPTZ', `'2025-06-01 14:00:00+02'::TIMESTAMPTZ`],
+    ['seconds', `${NOON_MS / 1000}`],
+    ['seconds with a fraction', `${NOON_MS / 1000}.0005::DOUBLE`],
+    ['milliseconds', `${NOON_MS}`],
+    ['microseconds', `${NOON_MS}999::UBIGINT`],
+    ['nanoseconds', NANOSECONDS],
+    ['text', `'2025-06-01T12:00:00Z'`],
+  ])('%s become Unix milliseconds', async (_, sql) => {
+    const path = await parquet(`SELECT ${sql} AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
+    expect(await readTimes(path)).toEqual([NOON_MS])
+  })
+
+  test('fractions of a second lose no millisecond to rounding', async () => {
+    const path = await parquet(
+      `SELECT (1381132800000 + i) / 1000 AS ts, 'A' AS symbol, 1 AS price, 1 AS size FROM range(1000) r(i) ORDER BY i`,
+    )
+    expect(await readTimes(path)).toEqual(Array.from({ length: 1_000 }, (_, i) => 1_381_132_800_000 + i))
+  })
+
+  test('a unit that cannot be told must be declared', async () => {
+    const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
+    await expect(readTimes(path)).rejects.toThrow(
+      'the unit of the times in "ts" (86400 to 86400) cannot be told',
+    )
+    expect(await readTimes(path, { tsUnit: 's' })).toEqual([86_400_000])
+  })
+})
+
+describe('order', () => {
+  test('is that of the file over row groups and batches, ties in time included', async () => {
+    const rows = 20_000
+    const path = await parquet(
+      `SELECT make_timestamp(${NOON_MS}000 + (i // 100) * 1000000) AS ts, 'S' || (i % 7) AS symbol, i::DOUBLE AS price, 1 AS size
+       FROM range(${rows}) r(i)`,
+    )
+    const file_ = await openTradeFile({ path, batchRows: 3_000 })
+    expect(file_.rowsTotal).toBe(rows)
+    const prices: number[] = []
+    const sizes: number[] = []
+    for await (const batch of file_.batches) {
+      sizes.push(batch.rows)
+      for (let row = 0; row < batch.rows; row++) {
+        prices.push(batch.price[row])
+        expect(batch.symbol(row)).toBe(`S${batch.price[row] % 7}`)
+      }
+    }
+    expect(sizes).toEqual([3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 2_000])
+    expect(prices).toEqual(Array.from({ length: rows }, (_, i) => i))
+  })
+
+  test('a CSV larger than what DuckDB reads at once keeps it too', async () => {
+    const lines = Array.from({ length: 60_000 }, (_, i) => `${NOON_MS + (i >> 3)},S${i % 11},${i},1`)
+    const path = file('trades.csv', `time,ticker,price,qty\n${lines.join('\n')}\n`)
+    let next = 0
+    for await (const batch of readTrades({ path, batchRows: 10_000 })) {
+      for (let row = 0; row < batch.rows; row++) {
+        if (batch.price[row] !== next || batch.symbol(row) !== `S${next % 11}`)
+          throw new Error(`row ${next} is out of place`)
+        next++
+      }
+    }
+    expect(next).toBe(60_000)
+  })
+})
+
+describe('what cannot be read is said clearly', () => {
+  const CSV = 'when,what,price,size\n2025-06-01 12:00:00,A,1,2\n'
+
+  test('a column that is not there, with those that are', async () => {
+    const path = file('trades.csv', CSV)
+    const wrong = readAll({ path, mapping: { ts: 'moment', symbol: 'what' } })
+    await expect(wrong).rejects.toThrow(
+      'no column "moment" for the ts; the file\'s columns are: when, what, price, size',
+    )
+    await expect(wrong).rejects.toMatchObject({ code: 'invalid' })
+    await expect(readAll({ path })).rejects.toThrow('no column looks like the ts')
+    expect(await readAll({ path, mapping: { ts: 'WHEN', symbol: 'what' } })).toHaveLength(1)
+  })
+
+  test('a column of the wrong type', async () => {
+    const path = file('trades.csv', CSV)
+    const mapping: TradeMapping = { ts: 'when', symbol: 'what', price: 'when' }
+    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is no number')
+  })
+
+  test('a file that is missing, of no known kind, or not what its name says', async () => {
+    await expect(readAll({ path: join(folder, 'none.csv') })).rejects.toThrow('there is no file')
+    await expect(readAll({ path: file('trades.xyz', CSV) })).rejects.toThrow('one of parquet, csv, ndjson')
+    await expect(readAll({ path: file('trades.parquet', CSV) })).rejects.toThrow('cannot be read as parquet')
+  })
+
+  test('a reader that stops early, or never starts, leaves nothing open', async () => {
+    const path = file('trades.csv', CSV)
+    const mapping: TradeMapping = { ts: 'when', symbol: 'what' }
+    for await (const batch of readTrades({ path, mapping })) {
+      expect(batch.rows).toBe(1)
+      break
+    }
+    const unread = await openTradeFile({ path, mapping })
+    await unread.close()
+    await unread.close()
+  })
+})
+
+test.skipIf(!existsSync(TICKS))(
+  'the real ticks come out whole, in order, as DuckDB itself counts them',
+  async () => {
+    const [expected] = await readSql(
+      `SELECT count(*)::DOUBLE AS rows, sum(size)::DOUBLE AS size, sum(epoch_ms(ts) % 100003)::DOUBLE AS times,
+       sum(price * size) FILTER (symbol = 'IBM') AS ibm FROM '${TICKS}'`,
+    )
+    const ticks = await openTradeFile({ path: TICKS })
+    const actual = { rows: 0, size: 0, times: 0, ibm: 0 }
+    let ordered = true
+    let last = 0
+    for await (const batch of ticks.batches) {
+      actual.rows += batch.rows
+      for (let row = 0; row < batch.rows; row++) {
+        actual.size += batch.size[row]
+        actual.times += batch.tsMs[row] % 100_003
+        if (batch.symbol(row) === 'IBM') actual.ibm += batch.price[row] * batch.size[row]
+        ordered &&= batch.tsMs[row] >= last
+        last = batch.tsMs[row]
+      }
+    }
+    expect(ticks.rowsTotal).toBe(actual.rows)
+    expect(ordered).toBe(true)
+    expect({ ...actual, ibm: 0 }).toEqual({ ...expected, ibm: 0 })
+    expect(actual.ibm / (expected.ibm as number)).toBeCloseTo(1, 12)
+  },
+  30_000,
+)

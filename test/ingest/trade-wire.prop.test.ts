@@ -1,0 +1,267 @@
+// In: trades as feeds write them, whole and with bytes changed. Out: proof that what is read from the bytes is what the
+// libraries read, to the last bit, and that the usual trade is read from the bytes. Never needs a market.
+import fc from 'fast-check'
+import { Packr, Unpackr } from 'msgpackr'
+import { expect, test } from 'vitest'
+import { MintTable } from '../../src/ingest/push/mint-interner.ts'
+import { ingest } from '../../src/ingest/push/push.ts'
+import { tradeOf } from '../../src/ingest/push/record.ts'
+import { recordEnd } from '../../src/ingest/push/skip-record.ts'
+import { TradeLineReader } from '../../src/ingest/push/trade-line.ts'
+import { TradeMapReader } from '../../src/ingest/push/trade-map.ts'
+import { AMOUNT_MAX } from '../../src/schema/bounds.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { MemorySink } from './memory-sink.ts'
+
+const packr = new Packr({ useRecords: false })
+const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' })
+const MINTS = Array.from({ length: 40 }, (_, index) => mintOfSymbol(`wire ${index}`))
+
+const amount = fc.oneof(
+  fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }),
+  fc.nat(),
+  fc.integer({ min: 0, max: 100_000_000 }).map((units) => units / 1e6),
+  fc.constantFrom(0, -0, 1e-9, 5e-324, 1.7e308, 2 ** 53 - 1, 2 ** 53, 2 ** 53 + 2, 123456789012345.6),
+)
+const odd = fc.constantFrom<unknown>(
+  -1,
+  '',
+  'x',
+  true,
+  false,
+  [],
+  {},
+  'é',
+  '"',
+  '\\',
+  '\u0001',
+  'a'.repeat(300),
+)
+const orOdd = (usual: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 12, arbitrary: usual }, { weight: 1, arbitrary: odd })
+const optional = (usual: fc.Arbitrary<unknown>) => orOdd(fc.option(usual))
+const word = fc.oneof(fc.constantFrom(...MINTS), fc.string({ maxLength: 140 }))
+const fields = {
+  type: orOdd(fc.constantFrom('trade', 'trade', 'trade', 'traded', 'patch')),
+  mint: orOdd(fc.constantFrom(...MINTS, MINTS[0].slice(1), '1'.repeat(32), '1'.repeat(44))),
+  ts: orOdd(fc.integer({ min: 0, max: 1e15 })),
+  side: orOdd(fc.constantFrom('buy', 'sell', 'sold')),
+  tokenAmount: orOdd(amount),
+  priceUsd: optional(amount),
+  solAmount: optional(amount),
+  vSol: optional(amount),
+  vTokens: optional(amount),
+  wallet: optional(word),
+  tx: optional(word),
+  pool: optional(fc.oneof(word, amount, fc.boolean())),
+}
+type Entry = [string, unknown]
+/** A record's members in any order, some left out, some there twice. */
+const entries: fc.Arbitrary<Entry[]> = fc
+  .record(fields, { requiredKeys: ['type', 'mint', 'ts', 'side', 'tokenAmount'] })
+  .chain((record) => {
+    const usual = Object.entries(record) as Entry[]
+    const repeated = fc.subarray(usual, { maxLength: 1 })
+    return repeated.chain((twice) =>
+      fc.oneof(
+        fc.constant(usual),
+        fc.shuffledSubarray([...usual, ...twice], { minLength: usual.length + twice.length }),
+      ),
+    )
+  })
+
+/** Absent and null are the same to the market. */
+const told = (trade: object | null) =>
+  trade && Object.fromEntries(Object.entries(trade).filter(([, value]) => value != null))
+const ours = (record: unknown) =>
+  typeof record === 'object' && record !== null && (record as { type?: unknown }).type === 'trade'
+    ? told(tradeOf(record as Record<string, unknown>))
+    : null
+
+const lineOf = (members: readonly Entry[], [comma, colon]: readonly string[]) =>
+  `{${members.map(([name, value]) => JSON.stringify(name) + colon + numeral(value)).join(comma)}}`
+/** JSON.stringify loses the sign of zero. */
+const numeral = (value: unknown) => (Object.is(value, -0) ? '-0' : JSON.stringify(value))
+
+const mapOf = (members: readonly Entry[], isShort: boolean) =>
+  Buffer.concat([
+    Buffer.from(isShort ? [0x80 | members.length] : [0xde, 0, members.length]),
+    ...members.flatMap(([name, value]) => [Buffer.from(packr.pack(name)), Buffer.from(packr.pack(value))]),
+  ])
+
+/** Some bytes changed; an empty list leaves them as they are. */
+const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 2 })
+function changed(bytes: Buffer, list: readonly (readonly [number, number])[]): Buffer {
+  const copy = Buffer.from(bytes)
+  for (const [at, byte] of list) copy[at % copy.length] = byte
+  return copy
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+test('a trade read from the bytes of a line is the one that JSON.parse and the check make of it', () => {
+  const separators = fc.constantFrom([',', ':'], [', ', ': '])
+  fc.assert(
+    fc.property(entries, separators, changes, (members, separator, list) => {
+      const body = changed(Buffer.from(lineOf(members, separator)), list)
+      const reader = new TradeLineReader(body)
+      const read = reader.read(0)
+      if (read === null) return
+      const line = body.subarray(0, reader.end - 1)
+      expect(told(read)).toEqual(ours(parsed(line.toString())))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('a trade read from the bytes of a map is the one that the library and the check make of it', () => {
+  fc.assert(
+    fc.property(entries, fc.boolean(), changes, (members, isShort, list) => {
+      const body = changed(mapOf(members, isShort), list)
+      const reader = new TradeMapReader(body)
+      const read = reader.read(0)
+      if (read === null) return
+      expect(told(read)).toEqual(ours(unpackr.unpack(body.subarray(0, reader.end))))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('numbers of any length are those of JSON.parse, to the last bit', () => {
+  const digits = (maxLength: number) =>
+    fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
+  const numerals = fc
+    .tuple(
+      digits(20),
+      fc.option(digits(25)),
+      fc.option(fc.tuple(fc.constantFrom('e', 'E-', 'e+'), digits(3))),
+    )
+    .map(([whole, part, power]) => whole + (part === null ? '' : `.${part}`) + (power?.join('') ?? ''))
+  fc.assert(
+    fc.property(numerals, (text) => {
+      const body = Buffer.from(
+        `{"type":"trade","mint":"${MINTS[0]}","ts":1772000000000,"side":"buy","tokenAmount":${text},"priceUsd":1}\n`,
+      )
+      const value = (parsed(body.toString()) as { tokenAmount: number } | undefined)?.tokenAmount
+      const read = new TradeLineReader(body).read(0)
+      if (value === undefined || value > AMOUNT_MAX) expect(read).toBeNull()
+      else expect(read?.tokenAmount).toBe(value)
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('the trades that feeds send are read from the bytes, in either form, one after another', () => {
+  const trades = MINTS.flatMap((mint, index) => [
+    { type: 'trade', mint, ts: 1_772_000_000_000 + index, side: 'buy', tokenAmount: index, priceUsd: 1 / 3 },
+    {
+      type: 'trade',
+      mint,
+      ts: 1_772_000_000_000,
+      side: 'sell',
+      tokenAmount: 0.5,
+      priceUsd: null,
+      solAmount: 1e-7,
+    },
+    {
+      mint,
+      tx: 'b'.repeat(88),
+      wallet: MINTS[0],
+      type: 'trade',
+      ts: 1e12,
+      side: 'buy',
+      tokenAmount: 7,
+      vSol: 30.1,
+      vTokens: 1e9,
+      solAmount: 2,
+      pool: 'amm',
+      fee: false,
+    },
+  ])
+  const line = new TradeLineReader(
+    Buffer.from(trades.map((trade) => `${JSON.stringify(trade)}\r\n`).join('')),
+  )
+  const map = new TradeMapReader(Buffer.concat(trades.map((trade) => Buffer.from(packr.pack(trade)))))
+  for (const trade of trades) {
+    expect(told(line.read(line.end))).toEqual(ours(trade))
+    expect(told(map.read(map.end))).toEqual(ours(trade))
+  }
+})
+
+test('a small table of mints gives each look-up the right mint, whatever was forgotten', () => {
+  const table = new MintTable(4)
+  fc.assert(
+    fc.property(fc.nat(MINTS.length - 1), fc.nat(3), (index, offset) => {
+      const body = Buffer.from(`${'x'.repeat(offset)}${MINTS[index]}`)
+      const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
+      expect(table.find(body, view, offset, MINTS[index].length)).toBe(MINTS[index])
+      expect(table.find(body, view, offset, MINTS[index].length - 1)).not.toBe(MINTS[index])
+    }),
+  )
+})
+
+test('the end of a record is found where the library ends it, and nowhere when it is cut short', () => {
+  const value = fc.oneof(
+    fc.jsonValue(),
+    fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
+    fc.string({ maxLength: 70_000, size: 'max' }),
+    fc.array(fc.nat(), { minLength: 60_000, maxLength: 70_000, size: 'max' }),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }),
+  )
+  fc.assert(
+    fc.property(value, fc.nat(), (record, cut) => {
+      const bytes = Buffer.from(packr.pack(record))
+      expect(recordEnd(Buffer.concat([bytes, bytes]), 0)).toBe(bytes.length)
+      expect(recordEnd(bytes.subarray(0, cut % bytes.length), 0)).toBe(-1)
+    }),
+  )
+})
+
+test('records of all kinds, mixed, are the same events in either form', () => {
+  const ts = 1_772_000_000_000
+  const mint = fc.constantFrom(...MINTS)
+  const record = fc.oneof(
+    fc.record({
+      type: fc.constant('trade'),
+      mint,
+      ts: fc.constant(ts),
+      side: fc.constant('buy'),
+      tokenAmount: fc.nat(),
+      priceUsd: amount,
+      wallet: fc.oneof(mint, fc.constant('é')),
+    }),
+    fc.record({
+      type: fc.constant('token'),
+      mint,
+      ts: fc.constant(ts),
+      name: fc.string(),
+      symbol: fc.string(),
+    }),
+    fc.record({
+      type: fc.constant('patch'),
+      mint,
+      ts: fc.constant(ts),
+      fields: fc.record({ holderCount: fc.nat() }),
+    }),
+    fc.record({ type: fc.constant('solPrice'), ts: fc.constant(ts), usd: fc.constantFrom(1, -1) }),
+  )
+  fc.assert(
+    fc.property(fc.array(record), fc.boolean(), (records, isArray) => {
+      const lines = Buffer.from(records.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+      const maps = isArray
+        ? Buffer.from(packr.pack(records))
+        : Buffer.concat(records.map((entry) => Buffer.from(packr.pack(entry))))
+      const [byLine, byMap] = [new MemorySink(), new MemorySink()]
+      const result = ingest(lines, 'application/x-ndjson', byLine, ts)
+      expect(ingest(maps, 'application/msgpack', byMap, ts)).toEqual(result)
+      expect(byMap.events.map(told)).toEqual(byLine.events.map(told))
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,118 @@
+// In: a real server whose market is pushed. Out: proof that what tokens say of themselves, and their closed bars, are in
+// the lake: each version once, the latest in force.
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { lakeGlob, readSql } from '../store/support.ts'
+import { clockOf } from '../support/clock.ts'
+import { openHouse, type TestHouse } from '../support/test-server.ts'
+
+const MINUTE_MS = 60_000
+const MINT = mintOfSymbol('records')
+let nowMs = Date.UTC(2025, 5, 1, 12)
+let house: TestHouse
+
+beforeEach(async () => {
+  nowMs = Date.UTC(2025, 5, 1, 12)
+  house = await openHouse({}, { clock: clockOf(() => nowMs) })
+})
+afterEach(() => house.remove())
+
+const lake = (sql: string) =>
+  readSql(sql, `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`)
+const token = (over: object = {}) => ({
+  type: 'token',
+  mint: MINT,
+  ts: nowMs,
+  name: 'First',
+  symbol: 'ONE',
+  ...over,
+})
+const patch = (fields: object) => ({ type: 'patch', mint: MINT, ts: nowMs, fields })
+const trade = (priceUsd: number, mint = MINT) => ({
+  type: 'trade',
+  mint,
+  ts: nowMs,
+  side: 'sell',
+  tokenAmount: 4,
+  priceUsd,
+})
+const bySilence = mintOfSymbol('known by its trades alone')
+
+test('each version of what a token says is on record, and the latest is in force', async () => {
+  const { client } = house
+  const versions = () =>
+    lake(`SELECT name, description, graduated FROM read_parquet(
+    '${house.dataDir}/lake/tokens/*/*.parquet') ORDER BY updated_at`)
+  const settled = async (count: number) => {
+    await expect
+      .poll(
+        async () => {
+          await house.store.flushLake()
+          return (await versions()).length
+        },
+        { timeout: 20_000 },
+      )
+      .toBe(count)
+  }
+  await client.push(token({ description: 'as it was' }), trade(2, bySilence))
+  await settled(1)
+  nowMs += 1_000
+  // Said again, and figures that are no part of what a token says.
+  await client.push(token({ description: 'as it was' }), patch({ holderCount: 5 }), trade(3))
+  nowMs += 1_000
+  await client.push(patch({ name: 'Second', website: 'https://example.org' }), patch({ name: 'Third' }))
+  await settled(2)
+  nowMs += 1_000
+  await client.push({ type: 'graduated', mint: MINT, ts: nowMs })
+  await settled(3)
+  expect(await versions()).toEqual([
+    { name: 'First', description: 'as it was', graduated: false },
+    { name: 'Third', description: 'as it was', graduated: false },
+    { name: 'Third', description: 'as it was', graduated: true },
+  ])
+  const inForce = await lake('SELECT mint, name, symbol, website, graduated, created_at FROM lake.tokens')
+  expect(inForce).toEqual([
+    {
+      mint: MINT,
+      name: 'Third',
+      symbol: 'ONE',
+      website: 'https://example.org',
+      graduated: true,
+      created_at: new Date(Date.UTC(2025, 5, 1, 12)),
+    },
+  ])
+})
+
+test('closed bars are in the lake when the server has stopped, an open one is not, and a restart writes none again', async () => {
+  const { client } = house
+  const startMs = nowMs
+  for (let minute = 0; minute < 6; minute++) {
+    nowMs = startMs + minute * MINUTE_MS
+    await client.push(trade(minute + 1))
+  }
+  nowMs += 30_000
+  await expect.poll(() => house.market.timeMs, { timeout: 10_000 }).toBe(nowMs)
+  const bars = () =>
+    readSql(`SELECT tf, epoch_ms(t)::DOUBLE - ${startMs} AS t, o, c, v, n::INT AS n, buys::INT AS buys,
+      epoch_ms(watched_since)::DOUBLE - ${startMs} AS since FROM ${lakeGlob(house.dataDir, 'bars')} ORDER BY ALL`)
+  const minuteBar = (minute: number) => ({
+    tf: '1m',
+    t: minute * MINUTE_MS,
+    o: minute + 1,
+    c: minute + 1,
+    v: 4 * (minute + 1),
+    n: 1,
+    buys: 0,
+    since: 0,
+  })
+  const expected = [
+    ...[0, 1, 2, 3, 4].map(minuteBar),
+    { tf: '5m', t: 0, o: 1, c: 5, v: 60, n: 5, buys: 0, since: 0 },
+  ]
+  house = await house.restart()
+  expect(await bars()).toEqual(expected)
+  nowMs = startMs + 8 * MINUTE_MS
+  await house.client.push({ ...trade(9), ts: startMs + 4 * MINUTE_MS })
+  house = await house.restart()
+  expect(await bars()).toEqual(expected)
+})

@@ -1,0 +1,56 @@
+// In: a real server whose wall clock is set far ahead, or back, for a while or for good. Out: proof that its market goes on.
+import { expect, test } from 'vitest'
+import { steadyClock } from '../../src/lib/steady-clock.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { SteppedClock } from '../support/clock.ts'
+import { openHouse } from '../support/test-server.ts'
+
+const START_MS = 1_900_000_000_000
+const DAY_MS = 86_400_000
+
+test.each([
+  ['ahead', 40 * DAY_MS],
+  ['back', -40 * DAY_MS],
+])('a wall clock that is set %s for three seconds costs the market no trade', async (_, stepMs) => {
+  const clock = new SteppedClock(START_MS)
+  const house = await openHouse({}, { clock })
+  try {
+    const [active, silent] = ['active', 'silent'].map(mintOfSymbol)
+    const trade = (mint: string, ts: number) =>
+      house.client.push({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 })
+    await trade(silent, clock.wallMs)
+    clock.step(stepMs)
+    for (let second = 0; second < 3; second++) {
+      clock.pass(1_000)
+      await trade(active, clock.wallMs - stepMs)
+    }
+    clock.step(-stepMs)
+    clock.pass(20_000)
+    await trade(silent, clock.wallMs)
+    await trade(active, clock.wallMs)
+    expect(house.market.timeMs).toBe(clock.wallMs)
+    expect(house.market.datapoint(active)).toMatchObject({ volume1m: 4, buys24h: 4 })
+  } finally {
+    await house.remove()
+  }
+})
+
+test('a wall clock that stays set is followed after ten seconds, a correction of less than that at once', () => {
+  const clock = new SteppedClock(START_MS)
+  const jumps: [number, boolean][] = []
+  const steady = steadyClock(clock, (...jump) => jumps.push(jump))
+  const afterMs = (ms: number) => {
+    clock.pass(ms)
+    return steady.now() - START_MS
+  }
+  clock.step(DAY_MS)
+  expect([afterMs(0), afterMs(4_000), afterMs(5_999)]).toEqual([0, 4_000, 9_999])
+  expect(afterMs(1)).toBe(DAY_MS + 10_000)
+  expect(jumps).toEqual([
+    [DAY_MS, false],
+    [DAY_MS, true],
+  ])
+  clock.step(-9_999)
+  expect(afterMs(1_000)).toBe(DAY_MS + 1_001)
+  expect(jumps).toHaveLength(2)
+})

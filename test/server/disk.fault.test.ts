@@ -1,0 +1,196 @@
+// The real program on small disks that fill up, again and again: submissions are refused, or the lake waits; reading goes
+// on; and what was acknowledged, and nothing else, is in the lake afterwards.
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { noSmallDisk, openSmallDisk, type SmallDisk } from '../support/disk/small-disk.ts'
+import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
+import { type Answer, type HouseProcess, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+
+const READER = `
+  const [lake, duckdb] = process.argv.slice(1)
+  const { DuckDBInstance } = await import(duckdb)
+  const connection = await (await DuckDBInstance.create(':memory:')).connect()
+  await connection.run(\`ATTACH '\${lake}/catalog.duckdb' AS lake (READ_ONLY)\`)
+  const ids = async (relation) => (await connection.runAndReadAll(
+    \`SELECT analysis_id FROM \${relation} ORDER BY 1\`)).getRows().flat()
+  console.log(JSON.stringify({
+    training: await ids('lake.training'),
+    ledger: await ids('lake.xp_ledger'),
+    files: await ids(\`read_parquet('\${lake}/training/*/*.parquet')\`),
+  }))
+`
+const SETTINGS = {
+  'submit-rate': '0',
+  'submit-cooldown-ms': '0',
+  'lake-flush-ms': '50',
+  'lake-tidy-ms': '100',
+  'lake-grace-ms': '0',
+}
+const TOKENS = 8
+/** Submissions that fill what is left; more would mean that the disk is not full. */
+const SUBMISSIONS_MAX = 2_000
+
+let folder: string
+let disks: SmallDisk[]
+let house: HouseProcess | null
+let mints: string[]
+let acknowledged: string[]
+let key: string
+
+beforeEach((context) => {
+  context.skip(noSmallDisk !== null, noSmallDisk ?? '')
+  folder = temporaryFolder()
+  disks = []
+  house = null
+  mints = []
+  acknowledged = []
+})
+afterEach(async () => {
+  await house?.kill()
+  for (const disk of disks.reverse()) await disk.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function mountDisk(path: string, size: string): Promise<SmallDisk> {
+  const disk = await openSmallDisk(path, size, disks[0])
+  disks.push(disk)
+  return disk
+}
+
+async function start(reserveMb: string): Promise<HouseProcess> {
+  house = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': reserveMb }, folder, {}, disks[0].within)
+  const { client } = house
+  mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(client, Date.now())))
+  key = await client.register()
+  return house
+}
+
+/** Submits several at once, again and again, until one is refused or there were enough; answers the last one. */
+async function send({ client }: HouseProcess, count: number): Promise<Answer> {
+  let last: Answer | null = null
+  for (let sent = 0; sent < count && (last === null || last.status === 201); sent += TOKENS) {
+    const answers = await Promise.all(mints.map((mint) => submit(client, key, submission(mint))))
+    for (const { status, body } of answers) if (status === 201) acknowledged.push(body.analysisId)
+    last = answers.find(({ status }) => status !== 201) ?? answers[0]
+  }
+  return last!
+}
+
+const storeOf = async ({ client }: HouseProcess) => (await client.get('/health')).body.store
+const backlogOf = async (asked: HouseProcess): Promise<number> =>
+  (await storeOf(asked)).lake?.find(({ table }: { table: string }) => table === 'training').backlog ?? -1
+
+/** Whether the lake cannot be written just now, as the server says of itself. */
+const isLakeRefused = async (asked: HouseProcess): Promise<boolean> =>
+  (await storeOf(asked)).reasons.some((reason: string) => reason.startsWith('the lake could not be written'))
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** Everything that is read: the market, and submissions accepted before. */
+async function expectReading({ client }: HouseProcess): Promise<void> {
+  const paths = [
+    '/api/v1/market?tab=live',
+    `/api/v1/datapoint?mint=${mints[0]}`,
+    `/api/v1/ohlc?mint=${mints[0]}`,
+    `/api/v1/analysis/${acknowledged[0]}`,
+    `/api/v1/analysis/${acknowledged.at(-1)}`,
+    '/api/v1/analysis',
+    '/readyz',
+  ]
+  const answers = await Promise.all(paths.map(async (path) => [path, (await client.get(path)).status]))
+  expect(answers).toEqual(paths.map((path) => [path, 200]))
+}
+
+/** Stops the server, and reads the lake as a researcher does: each acknowledged submission once, and no other. */
+async function expectWhole(running: HouseProcess): Promise<void> {
+  expect(await running.terminate()).toBe(0)
+  const lake = join(folder, 'lake')
+  const found = await disks[0].run(process.execPath, [
+    '--input-type=module',
+    '-e',
+    READER,
+    lake,
+    import.meta.resolve('@duckdb/node-api'),
+  ])
+  acknowledged.sort()
+  expect(JSON.parse(found)).toEqual({ training: acknowledged, ledger: acknowledged, files: acknowledged })
+}
+
+it.each([
+  ['to the last byte', '0', [60_000]],
+  ['up to the reserve', '24', [20_000_000]],
+] as const)(
+  'a disk filled %s stops submissions alone, and only while it is full',
+  async (_, reserveMb, fillings) => {
+    const disk = await mountDisk(folder, '64m')
+    const running = await start(reserveMb)
+    expect((await send(running, 40)).status).toBe(201)
+    for (const leftBytes of fillings) {
+      disk.fill(leftBytes)
+      const refused = await send(running, SUBMISSIONS_MAX)
+      expectProblem(refused, 'store_unavailable')
+      expect(refused.headers.get('retry-after')).toBe('1')
+      await expectReading(running)
+      // The chores of the lake fail too; but a flush may use the reserve, so that room comes back.
+      if (reserveMb === '0') await until(() => isLakeRefused(running))
+      else await until(async () => (await backlogOf(running)) === 0)
+      await send(running, 1)
+      await expectReading(running)
+      disk.fill(0)
+      await send(running, SUBMISSIONS_MAX)
+      // A chore may free a little meanwhile: so until it is full again.
+      await until(async () => (await send(running, 1)).status !== 201 && !(await storeOf(running)).healthy)
+      disk.clear()
+      await until(async () => (await send(running, 1)).status === 201)
+      expect((await send(running, 10)).status).toBe(201)
+      await until(async () => (await storeOf(running)).healthy)
+    }
+    await expectWhole(running)
+  },
+  120_000,
+)
+
+it('a disk of the lake’s own that is full delays the lake alone', async () => {
+  await mountDisk(folder, '64m')
+  mkdirSync(join(disks[0].root, 'lake'))
+  const disk = await mountDisk(join(folder, 'lake'), '4m')
+  const running = await start('0')
+  expect((await send(running, 20)).status).toBe(201)
+  for (const leftBytes of [300_000, 0]) {
+    disk.fill(leftBytes)
+    await until(async () => {
+      expect((await send(running, 4)).status).toBe(201)
+      return isLakeRefused(running)
+    })
+    await expectReading(running)
+    expect(await storeOf(running)).toMatchObject({ isWritable: true, healthy: false })
+    disk.clear()
+    await until(async () => (await backlogOf(running)) === 0)
+    // Each round begins without a fault.
+    await until(async () => (await storeOf(running)).healthy)
+  }
+  for (const what of ['lake could not be written', 'No space left on device'])
+    expect(running.lines.join('\n')).toContain(what)
+  await expectWhole(running)
+}, 120_000)
+
+it('a server that starts on a full disk reads, refuses what writes, and takes it when there is room', async () => {
+  const disk = await mountDisk(folder, '64m')
+  const first = await start('4')
+  expect((await send(first, 16)).status).toBe(201)
+  expect(await first.terminate()).toBe(0)
+  disk.fill(0)
+  const running = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
+  house = running
+  const { client } = running
+  mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(client, Date.now())))
+  expect((await client.get(`/api/v1/analysis/${acknowledged[0]}`)).status).toBe(200)
+  expectProblem(await submit(client, key, submission(mints[0])), 'store_unavailable')
+  expect((await client.get('/health')).body.reasons).not.toEqual([])
+  disk.clear()
+  await until(async () => (await send(running, 1)).status === 201)
+  await expectWhole(running)
+}, 120_000)

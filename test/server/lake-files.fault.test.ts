@@ -1,0 +1,348 @@
+// In: a data folder that a real server filled on two days, and one of its lake's files gone or damaged. Out: proof that the
+// server starts and does everything else, names the file wherever it is asked, and that `mintlake lake repair` settles it.
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { readSql } from '../store/support.ts'
+import { clockOf } from '../support/clock.ts'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+import { ADMIN_KEY, openHouse, spawnHouse, type TestHouse, temporaryFolder } from '../support/test-server.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+/** Noon, so that what is done within hours is of one date. */
+const YESTERDAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS / 2
+
+let root: string
+let whole: string
+let folder: string
+let nowMs: number
+let house: TestHouse | null = null
+/** The accepted submissions of each day. */
+const analyses: string[] = []
+let key: string
+
+const open = async (settings: Record<string, string> = {}): Promise<TestHouse> => {
+  house = await openHouse(
+    { 'submit-cooldown-ms': '0', 'log-format': 'json', ...settings },
+    { clock: clockOf(() => nowMs) },
+    folder,
+  )
+  return house
+}
+const close = async (): Promise<void> => {
+  await house?.stop()
+  house = null
+}
+
+/** A token that trades for some minutes, and a submission on it. */
+async function fillDay({ client, market }: TestHouse, sol: string): Promise<void> {
+  const mint = await seedToken(client, nowMs)
+  for (let minute = 0; minute < 5; minute++) {
+    nowMs += 60_000
+    const trade = {
+      type: 'trade',
+      mint,
+      ts: nowMs,
+      side: 'buy',
+      tokenAmount: 10,
+      priceUsd: 1,
+    }
+    await client.push({ ...trade, tx: `${sol}${minute}` })
+  }
+  nowMs += HOUR_MS / 2
+  market.advanceTo(nowMs)
+  const answer = await submit(client, key, submission(mint))
+  expect(answer.status, answer.text).toBe(201)
+  analyses.push(answer.body.analysisId)
+}
+
+beforeAll(async () => {
+  root = temporaryFolder()
+  whole = join(root, 'whole')
+  folder = whole
+  nowMs = YESTERDAY_MS
+  const first = await open()
+  key = await first.client.register()
+  await fillDay(first, 'a')
+  await close()
+  nowMs = YESTERDAY_MS + DAY_MS
+  await fillDay(await open(), 'b')
+  await close()
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+afterEach(async () => {
+  await close()
+  if (folder !== whole) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A copy of the folder, with a new hard link for each file's second name. */
+function freshFolder(): void {
+  folder = join(root, `copy-${process.hrtime.bigint()}`)
+  cpSync(whole, folder, { recursive: true })
+  nowMs = YESTERDAY_MS + DAY_MS + HOUR_MS
+}
+
+/** Both names of a table's file of a day, by its place among them. */
+function fileOf(table: string, index: number): { name: string; held: string; shown: string } {
+  const names = readdirSync(join(folder, 'lake', table), { recursive: true, encoding: 'utf8' })
+  const name = `${table}/${names
+    .filter((each) => each.endsWith('.parquet'))
+    .sort()
+    .at(index)!}`
+  return { name, held: join(folder, 'lake/.files', name), shown: join(folder, 'lake', name) }
+}
+
+/** Writes into a file without changing its length. */
+function overwrite(path: string, at: number, bytes: Buffer): void {
+  const file = openSync(path, 'r+')
+  writeSync(file, bytes, 0, bytes.length, at)
+  closeSync(file)
+}
+
+/** A byte of the first page: nothing but reading it shows. */
+function flip(path: string): void {
+  const at = 40
+  overwrite(path, at, Buffer.from([readFileSync(path)[at] ^ 0x40]))
+}
+
+const DAMAGES: Readonly<Record<string, (path: string) => void>> = {
+  gone: (path) => rmSync(path),
+  'cut short': (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
+  'with another column': (path) =>
+    overwrite(path, readFileSync(path).indexOf('known_at'), Buffer.from('knowm_at')),
+  'a folder': (path) => {
+    rmSync(path)
+    mkdirSync(path)
+  },
+}
+
+function damage(table: string, index: number, how: string): string {
+  const { name, held, shown } = fileOf(table, index)
+  for (const path of [held, shown]) (DAMAGES[how] ?? flip)(path)
+  return name
+}
+
+const catalogued = async (sql: string): Promise<Record<string, unknown>[]> =>
+  readSql(sql, `ATTACH '${join(folder, 'lake/catalog.duckdb')}' AS lake (READ_ONLY)`)
+const bars = async (): Promise<number> =>
+  Number((await catalogued('SELECT count(*)::INT AS n FROM lake.bars'))[0].n)
+const training = async (): Promise<string[]> =>
+  (await catalogued('SELECT analysis_id AS id FROM lake.training ORDER BY known_at')).map(({ id }) =>
+    String(id),
+  )
+const verify = () => runCommand(['lake', 'verify', '--data-dir', folder])
+const repair = () => runCommand(['lake', 'repair', '--data-dir', folder])
+
+/** Everything but the lost rows works: submissions reach the lake, look-ups, exports and queries answer. */
+async function expectService(running: TestHouse): Promise<void> {
+  const { client, store } = running
+  const answer = await submit(client, key, submission(await seedToken(client, nowMs)))
+  expect(answer.status, answer.text).toBe(201)
+  await store.flushLake()
+  await store.compactLake()
+  expect(await training()).toContain(answer.body.analysisId)
+  for (const id of analyses) expect((await client.get(`/api/v1/analysis/${id}`)).status).toBe(200)
+  const exported = await client.get('/api/v1/training/export?format=arrow', {
+    Authorization: `Bearer ${ADMIN_KEY}`,
+  })
+  expect(exported.status, exported.text.slice(0, 500)).toBe(200)
+  const asked = await runCommand(['sql', 'SELECT count(*) AS n FROM bars', '--data-dir', folder])
+  expect(asked.code, asked.err).toBe(0)
+}
+
+it.each([
+  ['cut short', -1],
+  ['with another column', 0],
+  ['a folder', -1],
+])('a file of bars that is %s (file %i) does not stop the server, which names it', async (how, index) => {
+  freshFolder()
+  const all = await bars()
+  const name = damage('bars', index, how)
+  const running = await open()
+  expect((await running.client.get('/health')).body).toMatchObject({
+    status: 'degraded',
+    store: { healthy: true, setAside: { files: 1, first: [{ path: name }] } },
+  })
+  await running.store.flushLake()
+  expect(await bars()).toBeLessThan(all)
+})
+
+it('a file of bars that is gone is named by all that tell of the lake, and settled by a repair; all else goes on', async () => {
+  freshFolder()
+  const all = await bars()
+  const name = damage('bars', 0, 'gone')
+  const running = await open()
+  await expectService(running)
+  const lost = all - (await bars())
+  expect(lost).toBeGreaterThan(0)
+  expect((await running.client.get('/health')).body).toMatchObject({
+    reasons: [expect.stringContaining('mintlake lake repair')],
+    store: { setAside: { files: 1, rowsLost: lost, first: [{ path: name, rowsLost: lost }] } },
+  })
+  const metrics = (await running.client.get('/metrics')).text
+  expect(metrics).toMatch(/^mintlake_lake_files_set_aside 1$/m)
+  expect(metrics).toContain(`mintlake_lake_rows_lost ${lost}\n`)
+  await close()
+  const found = await verify()
+  expect(found.code).toBe(1)
+  expect(found.out).toMatch(
+    new RegExp(`\n${name}: .* set aside since .* ${lost} rows missing.*\n1 finding; `),
+  )
+
+  const repaired = await repair()
+  expect(repaired.code, repaired.err).toBe(0)
+  expect(repaired.out).toContain(`lost: ${lost} rows of 1 file\n`)
+  const settled = await verify()
+  expect(settled.code, settled.out).toBe(0)
+  expect(settled.out).toContain(`note: ${name}: `)
+  expect((await (await open()).client.get('/health')).body).toMatchObject({ status: 'ready', reasons: [] })
+})
+
+it.each(['a folder', 'flipped'])(
+  'files of submissions that are %s cost their rows alone: XP stays, and later submissions reach the lake',
+  async (how) => {
+    freshFolder()
+    const names = [damage('training', 0, how), damage('xp_ledger', -1, how)]
+    const running = await open()
+    // What only reading a file shows is found, and settled at once, by a repair.
+    const isSettled = how === 'flipped'
+    if (isSettled) expect((await running.store.repairLake()).lost).toHaveLength(2)
+    expect(await training()).toEqual(analyses.slice(1))
+    expect(running.store.recovered.xpTotals).toMatchObject([{ analyses: 2 }])
+    const { body } = await running.client.get('/health')
+    expect(body).toMatchObject({
+      status: isSettled ? 'ready' : 'degraded',
+      store: { healthy: true, setAside: { files: isSettled ? 0 : 2, rowsLost: isSettled ? 0 : 2 } },
+    })
+    const [lost, kept] = await Promise.all(analyses.map((id) => running.client.get(`/api/v1/analysis/${id}`)))
+    expect([lost.status, kept.status]).toEqual([404, 200])
+    const answer = await submit(running.client, key, submission(await seedToken(running.client, nowMs)))
+    expect(answer.status, answer.text).toBe(201)
+    await running.store.flushLake()
+    expect(await training()).toEqual([...analyses.slice(1), answer.body.analysisId])
+    await close()
+    const { code, out } = await verify()
+    expect(code, out).toBe(isSettled ? 0 : 1)
+    for (const name of names) expect(out).toContain(name)
+  },
+)
+
+it('a flipped byte is found by verify, and a repair beside the running server sets the file aside', async () => {
+  freshFolder()
+  const all = await bars()
+  const name = damage('bars', 0, 'flipped')
+  const server = await spawnHouse({}, folder)
+  try {
+    const verified = await verify()
+    expect(verified.code).toBe(1)
+    expect(verified.out).toMatch(new RegExp(`the server runs .*\n${name}: `))
+    const words = ['lake', 'repair', '--data-dir', folder, '--url', server.client.url]
+    expect((await runCommand(words)).err).toContain('MINTLAKE_ADMIN_KEY is not set')
+    const admin = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+    const repaired = await runCommand(words, admin)
+    expect(repaired.code, repaired.err).toBe(0)
+    expect(repaired.out).toContain(`${name}: has other content than was written; `)
+    expect(await bars()).toBeLessThan(all)
+    expect((await server.client.get('/health')).body.status).toBe('ready')
+    expect((await verify()).code).toBe(0)
+  } finally {
+    await server.kill()
+  }
+})
+
+it('a file that is lost while the server runs is found when it is read, or with the next round at the latest', async () => {
+  freshFolder()
+  const running = await open()
+  const all = await bars()
+  damage('bars', 0, 'gone')
+  damage('training', 0, 'gone')
+  await running.store.compactLake()
+  expect(await bars()).toBeLessThan(all)
+  expect(await training()).toEqual(analyses.slice(1))
+})
+
+it('an export that meets a damaged file fails once: the file is looked for, and the next one goes without it', async () => {
+  freshFolder()
+  const running = await open()
+  const { held } = fileOf('training', 0)
+  overwrite(held, 4, Buffer.alloc(400))
+  const exported = () =>
+    running.client.get('/api/v1/training/export?format=arrow', { Authorization: `Bearer ${ADMIN_KEY}` })
+  expect((await exported()).status).toBe(503)
+  await expect.poll(async () => (await exported()).status, { timeout: 20_000 }).toBe(200)
+  expect(await training()).toEqual(analyses.slice(1))
+})
+
+it('a file that is put back from a copy is taken back', async () => {
+  freshFolder()
+  const all = await bars()
+  const { name, held } = fileOf('bars', 0)
+  damage('bars', 0, 'gone')
+  await open()
+  expect(await bars()).toBeLessThan(all)
+  await close()
+  cpSync(join(whole, 'lake/.files', name), held)
+  const repaired = await repair()
+  expect(repaired.out).toContain('nothing is lost')
+  expect(await bars()).toBe(all)
+  expect((await verify()).out).toMatch(/\nnothing is wrong\n$/)
+})
+
+it('a lake whose database is lost is found again: no file of it is removed', async () => {
+  freshFolder()
+  const all = await bars()
+  const files = readdirSync(join(folder, 'lake/.files'), { recursive: true }).length
+  for (const name of readdirSync(folder).filter((each) => !each.startsWith('lake')))
+    rmSync(join(folder, name), { recursive: true })
+  const running = await open()
+  expect(await bars()).toBe(all)
+  expect(await training()).toEqual(analyses)
+  expect(readdirSync(join(folder, 'lake/.files'), { recursive: true })).toHaveLength(files)
+  const anew = await running.client.register()
+  const answer = await submit(running.client, anew, submission(await seedToken(running.client, nowMs)))
+  expect(answer.status).toBe(201)
+  await close()
+  expect(await training()).toEqual([...analyses, answer.body.analysisId])
+})
+
+it('files and folders that are in the way of the store’s own stop neither the start nor the lake', async () => {
+  freshFolder()
+  writeFileSync(join(folder, 'lake/training/dt=2026-01-01'), 'a file where a folder would be')
+  mkdirSync(join(folder, 'lake/.files/probe'))
+  mkdirSync(join(folder, 'lake/catalog.duckdb.tmp'))
+  rmSync(join(folder, 'mintlake.tmp'), { recursive: true, force: true })
+  writeFileSync(join(folder, 'mintlake.tmp'), 'a file where a folder would be')
+  const { client } = await open()
+  const answer = await submit(client, key, submission(await seedToken(client, nowMs)))
+  expect(answer.status, answer.text).toBe(201)
+  await close()
+  expect(await training()).toEqual([...analyses, answer.body.analysisId])
+})
+
+it('a catalog that is gone, spoilt or a folder is written anew at the start', async () => {
+  for (const how of ['cut short', 'a folder']) {
+    freshFolder()
+    const path = join(folder, 'lake/catalog.duckdb')
+    DAMAGES[how](path)
+    await open()
+    expect(await training()).toEqual(analyses)
+    await close()
+    expect(existsSync(path)).toBe(true)
+    rmSync(folder, { recursive: true, force: true })
+  }
+})

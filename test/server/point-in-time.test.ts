@@ -1,0 +1,206 @@
+// In: a real server, and every way to tell it something about the past or the future: trades and patches that come after
+// a submission, that bear older times, that race with it; a snapshot said to be of later; a restart and a replay of what
+// was. Out: proof that a training row holds what was known when it was submitted, and an outcome only what is over.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
+import { SNAPSHOT_COLUMNS } from '../../src/schema/tables.ts'
+import { lakeGlob, readSql } from '../store/support.ts'
+import { clockOf } from '../support/clock.ts'
+import { newMint, submission, submit, VALUES } from '../support/submission.ts'
+import { openHouse, type TestHouse } from '../support/test-server.ts'
+
+const START_MS = 1_795_000_000_000
+const MINUTE_MS = 60_000
+
+type Values = typeof VALUES
+const scaled = (factor: number): Values =>
+  Object.fromEntries(Object.entries(VALUES).map(([field, value]) => [field, value * factor])) as Values
+const LATER = scaled(2)
+const ENRICHED = { has_mint_authority: false, unique_wallet_24h: 10 }
+const LATER_ENRICHED = { has_mint_authority: true, unique_wallet_24h: 99 }
+
+let nowMs = START_MS
+let house: TestHouse
+let key: string
+beforeAll(async () => {
+  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' }, { clock: clockOf(() => nowMs) })
+  key = await house.client.register()
+})
+afterAll(() => house.remove())
+
+/** Time passes, and the market learns of it. */
+function pass(ms: number): void {
+  nowMs += ms
+  house.market.advanceTo(nowMs)
+}
+
+const patchOf = (mint: string, fields: object, ts = nowMs) => ({ type: 'patch', mint, ts, fields })
+const tradeOf = (mint: string, ts: number, priceUsd = 5) => ({
+  type: 'trade',
+  mint,
+  ts,
+  side: 'buy',
+  tokenAmount: 1e6,
+  priceUsd,
+})
+
+async function seeded(): Promise<string> {
+  const mint = newMint()
+  await house.client.push(
+    { type: 'token', mint, ts: nowMs, name: 'Seed', symbol: 'SEED' },
+    patchOf(mint, { ...VALUES, ...ENRICHED }),
+  )
+  return mint
+}
+
+async function send(mint: string, snapshot?: object): Promise<string> {
+  const answer = await submit(house.client, key, submission(mint, snapshot === undefined ? {} : { snapshot }))
+  expect(answer.status, answer.text).toBe(201)
+  return answer.body.analysisId
+}
+
+interface Features {
+  values: Record<string, unknown>
+  enriched: Record<string, unknown>
+  submittedAtMs: number
+  snapshotAtMs: number
+}
+
+/** What researchers find. */
+async function featuresOf(...ids: string[]): Promise<Features[]> {
+  await house.store.flushLake()
+  const rows = await readSql(
+    `SELECT *, epoch_ms(submitted_at)::DOUBLE AS submitted_ms, epoch_ms(snapshot_at)::DOUBLE AS snapshot_ms,
+       unique_wallet_24h::INT AS wallets FROM ${lakeGlob(house.dataDir, 'training')}`,
+  )
+  return ids.map((id) => {
+    const row = rows.find(({ analysis_id }) => analysis_id === id)!
+    return {
+      values: Object.fromEntries(SNAPSHOT_FIELDS.map((field) => [field, row[SNAPSHOT_COLUMNS[field].name]])),
+      enriched: { has_mint_authority: row.has_mint_authority, unique_wallet_24h: row.wallets },
+      submittedAtMs: row.submitted_ms as number,
+      snapshotAtMs: row.snapshot_ms as number,
+    }
+  })
+}
+
+const known = (values: object, enriched: object, submittedAtMs: number, snapshotAtMs = submittedAtMs) => ({
+  values,
+  enriched,
+  submittedAtMs,
+  snapshotAtMs,
+})
+
+test('what comes after a submission, whatever time it bears, is not in its features', async () => {
+  const atMs = nowMs
+  const mints = await Promise.all([seeded(), seeded(), seeded(), seeded(), seeded()])
+  const ids = await Promise.all(mints.map((mint) => send(mint)))
+  const [young, old, ancient, patched, events] = mints
+  pass(1)
+  await house.client.push(
+    tradeOf(young, nowMs),
+    tradeOf(old, atMs - 1),
+    tradeOf(ancient, atMs - 10 * MINUTE_MS),
+    patchOf(patched, { ...LATER, ...LATER_ENRICHED }, atMs - MINUTE_MS),
+    { type: 'graduated', mint: events, ts: atMs - 1 },
+    { type: 'token', mint: events, ts: atMs - 1, name: 'Other', symbol: 'OTHER', totalSupply: 1 },
+  )
+  const before = ids.map(() => known(VALUES, ENRICHED, atMs))
+  expect(await featuresOf(...ids)).toEqual(before)
+  // The server did take all of it.
+  const now = await Promise.all(mints.map((mint) => house.client.get(`/api/v1/datapoint?mint=${mint}`)))
+  expect(now.map(({ body }) => body.data.priceUsd)).toEqual([5, 5, 5, LATER.priceUsd, VALUES.priceUsd])
+  expect(now[4].body.data.bondingProgress).toBe(100)
+  house = await house.restart()
+  await house.client.push(
+    patchOf(patched, { ...LATER, ...LATER_ENRICHED }, atMs - MINUTE_MS),
+    tradeOf(old, atMs - 1),
+  )
+  expect(await featuresOf(...ids)).toEqual(before)
+})
+
+test('a snapshot that is said to be of later is compared with what is known now', async () => {
+  const mint = await seeded()
+  const atMs = nowMs
+  const promised = { ...VALUES, priceUsd: 0.0011, marketCap: 1_100_000 }
+  const id = await send(mint, { ...promised, snapshotAt: atMs + 20_000 })
+  pass(20_000)
+  await house.client.push(patchOf(mint, promised))
+  expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, atMs)])
+})
+
+test('a snapshot of before is compared with what was known then, not with what a backdated patch says', async () => {
+  const mint = await seeded()
+  const readAtMs = nowMs
+  pass(MINUTE_MS)
+  await house.client.push(patchOf(mint, LATER, readAtMs - 10_000))
+  pass(1_000)
+  const id = await send(mint, { ...VALUES, snapshotAt: readAtMs })
+  expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, nowMs, readAtMs)])
+})
+
+test('a submission that races with a change holds what was before it or after it, whole', async () => {
+  const mint = await seeded()
+  const atMs = nowMs
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, async (_, i) => {
+      if (i === 10) await house.client.push(patchOf(mint, { ...LATER, ...LATER_ENRICHED }))
+      return send(mint)
+    }),
+  )
+  const before = known(VALUES, ENRICHED, atMs)
+  const after = known(LATER, LATER_ENRICHED, atMs)
+  for (const features of await featuresOf(...ids))
+    expect(features).toEqual(features.values.priceUsd === VALUES.priceUsd ? before : after)
+})
+
+test('an outcome is in the lake once its horizon is over, and not before', async () => {
+  const mint = await seeded()
+  await house.client.push(tradeOf(mint, nowMs))
+  const id = await send(mint)
+  const atMs = nowMs
+  const outcomes = async () => {
+    await house.store.bars.flush()
+    await house.store.flushLake()
+    await house.store.flushLake()
+    return readSql(
+      `SELECT labelled_to, epoch_ms(label_available_at)::DOUBLE AS available, epoch_ms(known_at)::DOUBLE AS known
+       FROM lake.outcomes WHERE analysis_id = '${id}'`,
+      `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
+    )
+  }
+  const passTo = async (ms: number) => {
+    pass(atMs + ms - nowMs)
+    // The market's bars of until then are complete.
+    await expect.poll(() => house.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+  }
+  await passTo(5 * MINUTE_MS + 60_000)
+  expect(await outcomes()).toEqual([])
+  await passTo(5 * MINUTE_MS + 60_000 + 15_000)
+  expect(await outcomes()).toEqual([
+    { labelled_to: '5m', available: atMs + 6 * MINUTE_MS, known: atMs + 6 * MINUTE_MS + 15_000 },
+  ])
+})
+
+test('a return holds nothing that was known when the agent submitted: it refers to the price of then', async () => {
+  const mint = await seeded()
+  await house.client.push(tradeOf(mint, nowMs, 5))
+  const { priceUsd, snapshotAt } = (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
+  pass(4 * MINUTE_MS)
+  await house.client.push(tradeOf(mint, nowMs, 20))
+  const id = await send(mint, { priceUsd, snapshotAt })
+  const atMs = nowMs
+  pass(2 * MINUTE_MS)
+  await house.client.push(tradeOf(mint, nowMs, 25))
+  pass(atMs + 6 * MINUTE_MS + 15_000 - nowMs)
+  await expect.poll(() => house.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+  await house.store.bars.flush()
+  await house.store.flushLake()
+  await house.store.flushLake()
+  const rows = await readSql(
+    `SELECT price_usd, price_at_submission_usd, base_price_usd, fwd_ret_5m
+     FROM lake.training JOIN lake.outcomes USING (analysis_id) WHERE analysis_id = '${id}'`,
+    `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
+  )
+  expect(rows).toEqual([{ price_usd: 5, price_at_submission_usd: 20, base_price_usd: 20, fwd_ret_5m: 0.25 }])
+})

@@ -1,0 +1,215 @@
+// The program as a process: how it starts, how it ends, and what it says when it cannot start.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { newMint, seedToken, submission, submit } from '../support/submission.ts'
+import { openHouse, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname
+const folders: string[] = []
+function folder(): string {
+  const made = temporaryFolder()
+  folders.push(made)
+  return made
+}
+afterEach(() => {
+  for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true })
+})
+
+/** Runs the program to its own end. */
+async function run(args: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (chunk) => {
+    out += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    err += chunk
+  })
+  const [code] = await once(child, 'close')
+  return { code, out, err }
+}
+const quietFlags = (dataDir: string) => ['--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
+
+/** A module that lets every sync of a file hang from SIGUSR2 on, in a thread, as a disk does: nobody opens the pipe's other end. */
+const hangingDisk = (pipe: string): string =>
+  `data:text/javascript,${encodeURIComponent(`
+    import { open } from 'node:fs/promises'
+    const file = await open(process.execPath)
+    const prototype = Object.getPrototypeOf(file)
+    await file.close()
+    process.on('SIGUSR2', () => { prototype.datasync = prototype.sync = () => open(${JSON.stringify(pipe)}) })
+  `)}`
+
+describe('a server', () => {
+  it('told to end by SIGTERM finishes what it answers, says bye to streams and exits 0', async () => {
+    const dataDir = folder()
+    const server = await spawnHouse({}, dataDir)
+    const key = await server.client.register()
+    const mint = await seedToken(server.client, Date.now())
+    const stream = await fetch(`${server.client.url}/api/v1/market?format=ndjson&follow=1`)
+    const sent = await submit(server.client, key, submission(mint))
+    expect(sent.status, sent.text).toBe(201)
+    const ended = server.terminate()
+    const lines = (await stream.text()).trimEnd().split('\n')
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: 'bye', reason: 'draining' })
+    expect(await ended).toBe(0)
+
+    const again = await openHouse({}, {}, dataDir)
+    const kept = await again.client.get(`/api/v1/analysis/${sent.body.analysisId}`)
+    expect(kept.status, kept.text).toBe(200)
+    await again.stop()
+  })
+
+  it('told to end says so by 503 before it refuses connections', async () => {
+    const server = await spawnHouse({ 'drain-notice-ms': '2000' }, folder())
+    expect((await server.client.get('/readyz')).status).toBe(200)
+    const ended = server.terminate()
+    let answer = await server.client.get('/readyz')
+    while (answer.status === 200) answer = await server.client.get('/readyz')
+    expect(answer).toMatchObject({ status: 503, body: { ok: false, code: 'draining' } })
+    expect(answer.headers.get('retry-after')).toBe('1')
+    expect(await server.client.get('/api/v1/market')).toMatchObject({
+      status: 503,
+      body: { code: 'draining' },
+    })
+    expect((await server.client.get('/health')).status).toBe(200)
+    expect(await ended).toBe(0)
+    await expect(server.client.get('/readyz')).rejects.toThrow()
+  })
+
+  it('on an address of IPv6, in brackets or not, prints an address that can be asked', async () => {
+    for (const host of ['::1', '[::1]']) {
+      const server = await spawnHouse({ host }, folder())
+      expect(server.client.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+      expect((await server.client.get('/readyz')).status).toBe(200)
+      expect(await server.terminate()).toBe(0)
+    }
+  })
+
+  it.runIf(process.platform === 'linux')('has DuckDB in its lake process alone', async () => {
+    const server = await spawnHouse({}, folder())
+    const { pid } = server.process
+    await submit(
+      server.client,
+      await server.client.register(),
+      submission(await seedToken(server.client, Date.now())),
+    )
+    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+    expect(readFileSync(`/proc/${child}/maps`, 'utf8')).toContain('libduckdb')
+    expect(readFileSync(`/proc/${pid}/maps`, 'utf8')).not.toContain('libduckdb')
+    expect(await server.terminate()).toBe(0)
+  })
+
+  it('told to end by SIGINT exits 0 too', async () => {
+    const server = await spawnHouse({}, folder())
+    const exited = once(server.process, 'exit')
+    server.process.kill('SIGINT')
+    expect((await exited)[0]).toBe(0)
+  })
+
+  it('told to end while its disk hangs ends in time all the same, and has what it acknowledged', async () => {
+    const dataDir = folder()
+    const pipe = join(folder(), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const server = await spawnHouse({}, dataDir, {}, [], ['--import', hangingDisk(pipe), MAIN])
+    const key = await server.client.register()
+    const [first, second] = [
+      await seedToken(server.client, Date.now()),
+      await seedToken(server.client, Date.now()),
+    ]
+    const sent = await submit(server.client, key, submission(first))
+    expect(sent.status, sent.text).toBe(201)
+    server.process.kill('SIGUSR2')
+    const refused = submit(server.client, key, submission(second))
+    expect((await server.client.get('/api/v1/market')).status).toBe(200)
+    const beganMs = performance.now()
+    await server.terminate()
+    expect(performance.now() - beganMs).toBeLessThan(25_000)
+    expect(await refused).toMatchObject({
+      status: 503,
+      body: { code: 'store_unavailable', mayBeStored: true },
+    })
+
+    const again = await openHouse({}, {}, dataDir)
+    expect((await again.client.get(`/api/v1/analysis/${sent.body.analysisId}`)).status).toBe(200)
+    await again.stop()
+  })
+
+  it('that cannot start says why in one plain sentence and exits 1', async () => {
+    const dataDir = folder()
+    const first = await openHouse({}, {}, dataDir)
+    const samePort = await run(['--port', `${first.port}`, ...quietFlags(folder())])
+    const sameFolder = await run(['--port', '0', ...quietFlags(dataDir)])
+    expect((await first.client.get('/readyz')).status).toBe(200)
+    await first.stop()
+    for (const { code, out, err } of [samePort, sameFolder]) {
+      expect(code).toBe(1)
+      expect(out).not.toContain('listening')
+      expect(err.trimEnd().split('\n'), err).toHaveLength(1)
+      expect(err).toMatch(/^mintlake: /)
+      expect(err).not.toMatch(/\.ts:\d/)
+    }
+    expect(samePort.err).toContain(`port ${first.port}`)
+  })
+})
+
+describe('settings', () => {
+  it('that are misspelt are refused with the nearest one, exit code 2', async () => {
+    const flag = await run(['--prot', '1'])
+    expect(flag).toMatchObject({ code: 2 })
+    expect(flag.err).toContain('did you mean --port?')
+    const variable = await run([], { MINTLAKE_DATADIR: '/x' })
+    expect(variable).toMatchObject({ code: 2 })
+    expect(variable.err).toContain('did you mean MINTLAKE_DATA_DIR?')
+  })
+
+  it.each([
+    ['--port', '70000'],
+    ['--port', 'abc'],
+    ['--feed', 'simulatr'],
+    ['--feed', 'replay'],
+    ['--read-limit-anonymous', '-1'],
+    ['--trusted-proxies', 'localhost'],
+    ['--trusted-proxies', '10.0.0.0/33'],
+  ])('%s %s is refused, exit code 2', async (name, value) => {
+    const { code, err } = await run([name, value, '--data-dir', folder()])
+    expect(code).toBe(2)
+    expect(err).toContain(name)
+  })
+
+  it('are listed by --help', async () => {
+    const { code, out } = await run(['--help'])
+    expect(code).toBe(0)
+    for (const name of ['--port', '--data-dir', '--feed', 'MINTLAKE_FEED_KEY', 'MINTLAKE_ADMIN_KEY'])
+      expect(out).toContain(name)
+  })
+
+  it('shown at the start hide every secret', async () => {
+    const secret = `hidden-${newMint()}`
+    const dataDir = folder()
+    const child = spawn(process.execPath, [MAIN, '--port', '0', '--feed', 'none', '--data-dir', dataDir], {
+      env: { ...process.env, MINTLAKE_FEED_KEY: secret, MINTLAKE_ADMIN_KEY: secret },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let said = ''
+    const listening = new Promise<void>((resolve) => {
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk) => {
+          said += chunk
+          if (/^listening on http:\/\/127\.0\.0\.1:\d+$/m.test(said)) resolve()
+        })
+    })
+    const exited = once(child, 'exit')
+    await listening
+    child.kill('SIGTERM')
+    expect((await exited)[0]).toBe(0)
+    expect(said).toContain('settings')
+    expect(said).not.toContain(secret)
+  })
+})

@@ -1,0 +1,71 @@
+// In: a server that was killed, and what a file system may have made of its log. Out: what the next start makes of it.
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { openHouse, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+
+/** What a block of a file is whose length was written and whose content was not. */
+const TORN_BYTES = 4_096
+
+interface Killed {
+  folder: string
+  /** Of the submissions that it had acknowledged, in order. */
+  analysisIds: string[]
+  /** The one file of its log. */
+  segment: string
+}
+
+/** A folder whose server was killed right after it had acknowledged three submissions. */
+async function killedFolder(): Promise<Killed> {
+  const folder = temporaryFolder()
+  const server = await spawnHouse({}, folder)
+  const key = await server.client.register()
+  const analysisIds: string[] = []
+  for (let i = 0; i < 3; i++) {
+    const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    expect(answer.status, answer.text).toBe(201)
+    analysisIds.push(answer.body.analysisId)
+  }
+  await server.kill()
+  const segments = readdirSync(join(folder, 'log')).filter((name) => name.endsWith('.log'))
+  expect(segments).toHaveLength(1)
+  return { folder, analysisIds, segment: join(folder, 'log', segments[0]) }
+}
+
+async function startAgain({ folder, analysisIds }: Killed) {
+  const house = await openHouse({}, {}, folder)
+  const answers = await Promise.all(analysisIds.map((id) => house.client.get(`/api/v1/analysis/${id}`)))
+  const { reasons, store } = (await house.client.get('/health')).body
+  await house.stop()
+  return { found: answers.map(({ status }) => status), reasons, store }
+}
+
+it('zeros at the end of the log, as a torn write leaves them, do not stop the start, and what was acknowledged is there', async () => {
+  const killed = await killedFolder()
+  try {
+    appendFileSync(killed.segment, Buffer.alloc(TORN_BYTES))
+    expect(await startAgain(killed)).toMatchObject({ found: [200, 200, 200], reasons: [] })
+  } finally {
+    rmSync(killed.folder, { recursive: true, force: true })
+  }
+})
+
+it('damage within the log, and what it had acknowledged there, is told of in /health; the rest is used', async () => {
+  const killed = await killedFolder()
+  try {
+    const bytes = readFileSync(killed.segment)
+    const [first, second] = killed.analysisIds.map((id) => bytes.indexOf(id))
+    expect(first).toBeLessThan(second)
+    bytes[first] ^= 0x01
+    writeFileSync(killed.segment, bytes)
+    expect(await startAgain(killed)).toMatchObject({
+      found: [404, 200, 200],
+      reasons: [expect.stringContaining('damage was found in the log')],
+      store: { log: { damage: 1 } },
+    })
+    expect(readdirSync(join(killed.folder, 'log')).some((name) => name.endsWith('.damaged'))).toBe(true)
+  } finally {
+    rmSync(killed.folder, { recursive: true, force: true })
+  }
+})

@@ -1,0 +1,65 @@
+// In: lists of files. Out: proof of which are merged.
+import { describe, expect, test } from 'vitest'
+import { planMerges } from '../../../src/store/compaction/merge-plan.ts'
+import type { ListedPart } from '../../../src/store/lake/manifest.ts'
+import { MERGED_ROWS_MAX } from '../../../src/store/limits.ts'
+
+let seq = 0
+function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart {
+  const first = seq + 1
+  seq += rows
+  const figures = { rows, bytes: rows * 100, sha256: null, schemaVersion: 1, writtenAtMs }
+  return { table: 'training', date, first, last: seq, ...figures }
+}
+const files = (count: number, rows: number, date?: string) =>
+  Array.from({ length: count }, () => file(rows, date))
+const sizes = (groups: ListedPart[][]) => groups.map((group) => group.map(({ rows }) => rows))
+
+describe('files are merged', () => {
+  test('from eight neighbours of one tier on, all of them', () => {
+    expect(planMerges(files(7, 10), 0)).toEqual([])
+    expect(sizes(planMerges(files(9, 10), 0))).toEqual([Array(9).fill(10)])
+  })
+
+  test('apart from larger neighbours, and never across dates', () => {
+    const parts = [file(100_000), ...files(8, 10), ...files(7, 10, '2025-06-02')]
+    expect(sizes(planMerges(parts, 0))).toEqual([Array(8).fill(10)])
+  })
+
+  test('whatever their tiers once their date is quiet', () => {
+    const parts = [file(100_000), file(3_000), file(10), file(5, '2025-06-02')]
+    expect(sizes(planMerges(parts, 100))).toEqual([[100_000, 3_000, 10]])
+    expect(planMerges(parts, 99)).toEqual([])
+  })
+
+  test('up to the largest size, and then left alone for good', () => {
+    const parts = files(8, MERGED_ROWS_MAX / 3)
+    const groups = planMerges(parts, 0)
+    expect(groups.map((group) => group.length)).toEqual([3, 3, 2])
+    const after = groups.map((group) => file(group.reduce((sum, { rows }) => sum + rows, 0)))
+    expect(planMerges(after, 100)).toEqual([])
+  })
+})
+
+test('a row is written a handful of times, however many flushes there are', () => {
+  let parts: ListedPart[] = []
+  let written = 0
+  const flushes = 8_640
+  for (let flush = 0; flush < flushes; flush++) {
+    parts.push(file(100))
+    for (let groups = planMerges(parts, 0); groups.length > 0; groups = planMerges(parts, 0)) {
+      for (const group of groups) {
+        const rows = group.reduce((sum, part) => sum + part.rows, 0)
+        written += rows
+        const at = parts.indexOf(group[0])
+        parts = [
+          ...parts.slice(0, at),
+          { ...group[0], last: group[group.length - 1].last, rows },
+          ...parts.slice(at + group.length),
+        ]
+      }
+    }
+  }
+  expect(written / (flushes * 100)).toBeLessThan(6)
+  expect(parts.length).toBeLessThan(40)
+})

@@ -1,0 +1,144 @@
+// In: files of bars, of ledgers and of outcomes. Out: proof that one sorted file of them has every row once, whatever fits
+// in memory, and of what becomes of a copy that is cut off.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
+import { type Merger, openMerger } from '../../../src/store/compaction/merger.ts'
+import { copySorted } from '../../../src/store/compaction/sorted-copy.ts'
+import { LAKE_TABLES, lakeOrder } from '../../../src/store/duckdb/sql.ts'
+import { readSql, removeFolder, temporaryFolder } from '../support.ts'
+
+const ROWS = 40_000
+let folder: string
+let merger: Merger
+beforeEach(() => {
+  folder = temporaryFolder()
+  merger = openMerger()
+})
+afterEach(async () => {
+  await merger.close()
+  removeFolder(folder)
+})
+
+const tableOf = (name: string) => LAKE_TABLES.find((table) => table.name === name)!
+const target = () => join(folder, 'sorted.parquet')
+const file = (name: string) => ({ path: join(folder, name), schemaVersion: LAKE_SCHEMA_VERSION })
+
+/** Rows of a table, most columns of one value, written as unsorted files. */
+async function write(name: string, over: Record<string, string>, files: number, rows = ROWS): Promise<void> {
+  const columns = tableOf(name).columns.map((column) => {
+    const value = over[column.name] ?? (column.type === 'VARCHAR' ? `'text'` : 'NULL')
+    return `(${value})::${column.type} AS ${column.name}`
+  })
+  for (let index = 0; index < files; index++) {
+    await readSql(`COPY (SELECT ${columns.join(', ')} FROM range(${index * rows}, ${(index + 1) * rows}) AS r(i))
+      TO '${file(`${index}.parquet`).path}' (FORMAT parquet, ROW_GROUP_SIZE 4096)`)
+  }
+}
+const inputs = (count: number) => Array.from({ length: count }, (_, index) => file(`${index}.parquet`))
+const work = (name: string, count: number, rows = count * ROWS) => ({
+  table: tableOf(name),
+  files: inputs(count),
+  rows,
+  target: target(),
+  spillDir: join(folder, 'spill'),
+})
+const HASHED_TIME = `TIMESTAMP '2025-06-01' + to_seconds((hash(i) % 80000)::BIGINT)`
+/** The rows of the sorted file, in its order, against those of the inputs, ordered. */
+async function expectSorted(name: string, count: number): Promise<void> {
+  const files = inputs(count).map(({ path }) => `'${path}'`)
+  const digest = (rows: string) =>
+    readSql(
+      `SELECT count(*)::INT AS rows, md5(string_agg(md5(row::VARCHAR))) AS digest FROM (${rows}) AS row`,
+    )
+  const found = await digest(`FROM '${target()}'`)
+  expect(found).toEqual(
+    await digest(`FROM read_parquet([${files.join(', ')}]) ORDER BY ${lakeOrder(tableOf(name))}`),
+  )
+}
+
+describe('one file has every row of many, sorted', () => {
+  test.each([
+    ['at once', undefined],
+    ['in slices', 4_096],
+  ])('%s', async (_, sliceRows) => {
+    await write('bars', { mint: `'mint ' || hash(i) % 50`, t: HASHED_TIME, tf: `'1m'`, n: 'i' }, 2)
+    // Bars of one token and time: the order of the rest is open.
+    const copied = { ...work('bars', 2), sliceRows }
+    expect(await copySorted(copied)).toBe(2 * ROWS)
+    const unordered = await readSql(
+      `SELECT count(*)::INT AS n FROM (SELECT (mint, t) < lag((mint, t)) OVER () AS falls FROM '${target()}') WHERE falls`,
+    )
+    expect(unordered).toEqual([{ n: 0 }])
+    expect(
+      await readSql(`SELECT count(DISTINCT n)::INT AS n, min(n)::INT AS low FROM '${target()}'`),
+    ).toEqual([{ n: 2 * ROWS, low: 0 }])
+  })
+
+  test('in slices by time, where the table has no mint', async () => {
+    await write('xp_ledger', { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME }, 3)
+    expect(await copySorted({ ...work('xp_ledger', 3), sliceRows: 10_000 })).toBe(3 * ROWS)
+    await expectSorted('xp_ledger', 3)
+  })
+
+  test('though all rows are of one token and second', async () => {
+    const at = `TIMESTAMP '2025-06-01 12:00:00'`
+    await write('training', { analysis_id: `'an ' || i`, mint: `'one'`, submitted_at: at }, 2, 3_000)
+    expect(await copySorted({ ...work('training', 2, 6_000), sliceRows: 1_000 })).toBe(6_000)
+    await expectSorted('training', 2)
+  })
+
+  test('in smaller slices, where the memory does not do for those of the usual size', async () => {
+    const wide = { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME, note: `repeat(md5(i::VARCHAR), 30)` }
+    await write('xp_ledger', wide, 2)
+    const tight = { ...work('xp_ledger', 2), memoryLimit: '60MB' }
+    expect(await copySorted(tight)).toBe(2 * ROWS)
+    await expectSorted('xp_ledger', 2)
+    const groups = await readSql(
+      `SELECT max(row_group_num_rows)::INT AS rows FROM parquet_metadata('${target()}')`,
+    )
+    expect(groups[0].rows).toBeLessThan(2 * ROWS)
+  })
+
+  test('of outcomes only the newest', async () => {
+    const keys = { analysis_id: `'an ' || i % 10000`, mint: `'mint ' || i % 100`, known_at: HASHED_TIME }
+    await write('outcomes', { ...keys, submitted_at: `TIMESTAMP '2025-06-01'` }, 2)
+    expect(await copySorted({ ...work('outcomes', 2), sliceRows: 8_000 })).toBe(10_000)
+  })
+})
+
+test('nothing of the slices stays', async () => {
+  await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 2)
+  await copySorted({ ...work('bars', 2), sliceRows: 10_000 })
+  expect(readdirSync(join(folder, 'spill'))).toEqual([])
+})
+
+describe('a process makes the copies', () => {
+  const ask = (count: number) => ({ ...work('bars', count), table: 'bars' })
+
+  test('one after another, and says what memory they took', async () => {
+    await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 2)
+    const first = await merger.copy(ask(1))
+    const second = await merger.copy(ask(2))
+    expect([first.rows, second.rows]).toEqual([ROWS, 2 * ROWS])
+    expect(second.peakBytes).toBeGreaterThanOrEqual(first.peakBytes)
+  })
+
+  test('whose end is an answer, and the next copy starts another', async () => {
+    await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 1)
+    const cut = expect(merger.copy(ask(1))).rejects.toThrow('was cut off')
+    await merger.rest()
+    await cut
+    expect((await merger.copy(ask(1))).rows).toBe(ROWS)
+  })
+
+  test('that says what it could not read', async () => {
+    await expect(merger.copy(ask(1))).rejects.toThrow(/No files found.*0\.parquet/)
+  })
+
+  test('until the store closes', async () => {
+    await merger.close()
+    await expect(merger.copy(ask(1))).rejects.toThrow('closing')
+  })
+})

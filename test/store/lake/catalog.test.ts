@@ -1,0 +1,259 @@
+// In: a lake that is written, merged and cleared while it is read. Out: proof of what a reader of the catalog sees.
+import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
+import { openMerger } from '../../../src/store/compaction/merger.ts'
+import { mergeParts } from '../../../src/store/compaction/merging.ts'
+import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
+import { selectFromFiles } from '../../../src/store/lake/parquet-sql.ts'
+import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
+import type { Store } from '../../../src/store/types.ts'
+import { clockOf } from '../../support/clock.ts'
+import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFolder } from '../support.ts'
+
+let folder: string
+let store: Store
+/** The store's clock: files are replaced and removed by it. */
+let nowMs: number
+
+const GRACE_MS = 1_000
+/** Flushes that readers read beside. An hour's worth is MINTLAKE_TEST_FLUSHES=360, and takes minutes. */
+const FLUSHES = Number(process.env.MINTLAKE_TEST_FLUSHES ?? 17)
+const DAY_MS = 86_400_000
+
+beforeEach(async () => {
+  folder = temporaryFolder()
+  nowMs = NOON_MS
+  store = await openTestStore(folder, { clock: clockOf(() => nowMs), lakeGraceMs: GRACE_MS })
+})
+afterEach(async () => {
+  await store.close()
+  removeFolder(folder)
+})
+
+const catalogPath = () => join(folder, 'lake', 'catalog.duckdb')
+const attach = () => `ATTACH ${literal(catalogPath())} AS lake (READ_ONLY)`
+const read = (sql: string) => readSql(sql, attach())
+const held = () =>
+  readdirSync(join(folder, 'lake/.files/training'), { recursive: true }).filter((name) =>
+    String(name).endsWith('.parquet'),
+  )
+
+async function flushEach(count: number, from = 0): Promise<void> {
+  for (let i = from; i < from + count; i++) {
+    await store.commit(submission(`an_${i}`, { submitted_at: NOON_MS - (i % 2) * DAY_MS }))
+    await store.flushLake()
+  }
+}
+
+test('every table has a typed, commented view from the first moment', async () => {
+  for (const table of LAKE_TABLES) {
+    const columns = await read(`DESCRIBE lake.${table.name}`)
+    expect(columns.map((column) => [column.column_name, column.column_type])).toEqual(
+      table.columns.map((column) => [column.name, column.type]),
+    )
+    expect(await read(`FROM lake.${table.name}`)).toEqual([])
+  }
+  const comments = await read(
+    `SELECT comment FROM duckdb_columns() WHERE table_name = 'training' ORDER BY column_index`,
+  )
+  expect(comments.map(({ comment }) => comment)).toEqual(
+    TABLES.training.columns.map(({ comment }) => comment),
+  )
+})
+
+test(
+  'readers in a loop see no error, no row twice and none missing, whatever becomes of the files',
+  async () => {
+    const rounds = FLUSHES
+    const perRound = 5
+    let flushed = 0
+    let done = false
+    let queries = 0
+    async function readInLoop(): Promise<void> {
+      let seen = 0
+      while (!done) {
+        const atLeast = flushed
+        const [row] = await read(
+          `SELECT count(*)::INT AS rows, count(DISTINCT analysis_id)::INT AS ids, (SELECT count(*)::INT FROM lake.xp_ledger) AS awards
+         FROM lake.training`,
+        )
+        expect(row.ids).toBe(row.rows)
+        expect(row.awards).toBe(row.rows)
+        expect(row.rows).toBeGreaterThanOrEqual(Math.max(atLeast, seen))
+        seen = Number(row.rows)
+        queries++
+      }
+    }
+    async function write(): Promise<void> {
+      try {
+        for (let round = 0; round < rounds; round++) {
+          const at = NOON_MS - (round % 2) * DAY_MS
+          await Promise.all(
+            Array.from({ length: perRound }, (_, i) =>
+              store.commit(submission(`an_${round}_${i}`, { submitted_at: at })),
+            ),
+          )
+          await store.flushLake()
+          flushed += perRound
+          nowMs += GRACE_MS / 4
+          await store.compactLake()
+        }
+      } finally {
+        done = true
+      }
+    }
+    await Promise.all([write(), readInLoop(), readInLoop()])
+    expect(queries).toBeGreaterThan(rounds)
+    expect(flushed).toBe(rounds * perRound)
+  },
+  3_600 * FLUSHES,
+)
+
+test('a reader who has begun reads on from the files of his catalog until the grace is over', async () => {
+  await flushEach(MERGE_FILES_MIN * 2)
+  const instance = await DuckDBInstance.create(':memory:')
+  const reader: DuckDBConnection = await instance.connect()
+  try {
+    await reader.run(attach())
+    const count = async () =>
+      (
+        await (
+          await reader.run('SELECT count(DISTINCT analysis_id)::INT AS n FROM lake.training')
+        ).getRowObjectsJS()
+      )[0].n
+    expect(await store.compactLake()).toMatchObject({ merged: expect.any(Number), removed: 0 })
+    expect(await count()).toBe(MERGE_FILES_MIN * 2)
+    nowMs += GRACE_MS - 1
+    expect(await store.compactLake()).toEqual({ merged: 0, removed: 0 })
+    expect(await count()).toBe(MERGE_FILES_MIN * 2)
+    nowMs += 1
+    expect((await store.compactLake()).removed).toBe(MERGE_FILES_MIN * 4)
+    await expect(count()).rejects.toThrow(/No files found|IO Error/)
+  } finally {
+    reader.closeSync()
+    instance.closeSync()
+  }
+  expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: MERGE_FILES_MIN * 2 }])
+}, 30_000)
+
+test('who lists the folders sees merged files alone, while replaced ones wait elsewhere', async () => {
+  await flushEach(MERGE_FILES_MIN * 2)
+  await store.compactLake()
+  expect(held()).toHaveLength(MERGE_FILES_MIN * 2 + 2)
+  const glob = await readSql(
+    `SELECT count(*)::INT AS n, count(DISTINCT filename)::INT AS files
+     FROM read_parquet('${folder}/lake/training/*/*.parquet', filename = true)`,
+  )
+  expect(glob).toEqual([{ n: MERGE_FILES_MIN * 2, files: 2 }])
+  nowMs += GRACE_MS
+  await store.compactLake()
+  expect(held()).toHaveLength(2)
+}, 30_000)
+
+test('a merged file is sorted by mint and time, in zstd, of the one schema', async () => {
+  for (let i = 0; i < MERGE_FILES_MIN; i++) {
+    await store.commit(submission(`an_${i}`, { mint: `M${(i * 5) % 8}`, submitted_at: NOON_MS + i }))
+    await store.flushLake()
+  }
+  await store.compactLake()
+  const [{ path }] = await read(`SELECT path FROM lake.lake_files WHERE table_name = 'training'`)
+  const rows = await readSql(`SELECT mint FROM '${path}'`)
+  expect(rows.map(({ mint }) => mint)).toEqual(rows.map(({ mint }) => mint).sort())
+  const columns = await readSql(`DESCRIBE SELECT * FROM read_parquet('${path}', hive_partitioning=false)`)
+  expect(columns.map((column) => column.column_name)).toEqual(TABLES.training.columns.map(({ name }) => name))
+  expect(await readSql(`SELECT DISTINCT compression FROM parquet_metadata('${path}')`)).toEqual([
+    { compression: 'ZSTD' },
+  ])
+}, 30_000)
+
+test('a folder that was moved has a right catalog again once the server has started there', async () => {
+  await flushEach(1)
+  await store.close()
+  const moved = temporaryFolder()
+  removeFolder(moved)
+  renameSync(folder, moved)
+  folder = moved
+  store = await openTestStore(folder)
+  expect(await read('SELECT analysis_id FROM lake.training')).toEqual([{ analysis_id: 'an_0' }])
+})
+
+test('the catalog is never written in place: whoever holds it open for writing harms nobody', async () => {
+  await flushEach(1)
+  const before = statSync(catalogPath()).ino
+  const instance = await DuckDBInstance.create(catalogPath())
+  try {
+    await flushEach(1, 1)
+    expect(statSync(catalogPath()).ino).not.toBe(before)
+    expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: 2 }])
+  } finally {
+    instance.closeSync()
+  }
+})
+
+test('files of an older schema are NULL in the columns that they lack, read alone, with others, and merged', async () => {
+  const table = LAKE_TABLES.find(({ name }) => name === 'xp_ledger')!
+  const old = join(folder, 'old.parquet')
+  const young = join(folder, 'young.parquet')
+  const row = `'x' AS entry_id, 'a' AS agent_id, TIMESTAMP '2025-06-01' AS awarded_at, 'trade' AS kind, 1.5 AS xp`
+  await readSql(
+    `COPY (SELECT ${row}, NULL::VARCHAR AS analysis_id, 1 AS schema_version) TO '${old}' (FORMAT parquet)`,
+  )
+  await readSql(
+    `COPY (SELECT ${row}, NULL::VARCHAR AS analysis_id, 'word' AS note, 2 AS schema_version) TO '${young}' (FORMAT parquet)`,
+  )
+  const older = { path: old, schemaVersion: LAKE_SCHEMA_VERSION - 1 }
+  const newer = { path: young, schemaVersion: LAKE_SCHEMA_VERSION }
+  expect(await readSql(selectFromFiles(table, [older]))).toMatchObject([{ note: null }])
+  expect(await readSql(`${selectFromFiles(table, [older, newer])} ORDER BY schema_version`)).toMatchObject([
+    { note: null },
+    { note: 'word' },
+  ])
+  const part = (first: number, { schemaVersion }: typeof older) => ({
+    ...{
+      table: 'xp_ledger',
+      date: '2025-06-01',
+      first,
+      last: first,
+      rows: 1,
+      bytes: 1,
+      sha256: null,
+      writtenAtMs: 0,
+    },
+    schemaVersion,
+  })
+  const paths = new Map([
+    [1, old],
+    [2, young],
+  ])
+  const merger = openMerger()
+  const merged = await mergeParts(table, [part(1, older), part(2, newer)], {
+    pathOf: ({ first, last }) =>
+      first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
+    merger,
+    spillDir: join(folder, 'spill'),
+    reach: () => {},
+  })
+  await merger.close()
+  expect(merged.rows).toBe(2)
+  expect(await readSql(`SELECT note FROM '${folder}/merged/both.parquet' ORDER BY schema_version`)).toEqual([
+    { note: null },
+    { note: 'word' },
+  ])
+})
+
+test('a table that cannot be merged leaves the others to be merged', async () => {
+  await flushEach(MERGE_FILES_MIN * 2)
+  // A folder where the merged file of the first date is to be written.
+  const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)
+  const last = ofDate.at(-1)!.slice(-'000000000000001.parquet'.length)
+  mkdirSync(join(folder, 'lake/.files/training', `${ofDate[0].slice(0, -last.length)}${last}.tmp`))
+  await expect(store.compactLake()).rejects.toThrow(/directory/i)
+  const [ledger] = await read(
+    'SELECT count(*)::INT AS rows, (SELECT count(*)::INT FROM lake.lake_files ' +
+      `WHERE table_name = 'xp_ledger') AS files FROM lake.xp_ledger`,
+  )
+  expect(ledger).toEqual({ rows: MERGE_FILES_MIN * 2, files: 2 })
+})

@@ -1,0 +1,160 @@
+// In: a lake with rows of several days, and a time for which a table is kept. Out: proof of what goes and what stays.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { literal } from '../../../src/store/duckdb/sql.ts'
+import { firstRetainedDate } from '../../../src/store/lake/retention.ts'
+import type { Store } from '../../../src/store/types.ts'
+import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { SteppedClock } from '../../support/clock.ts'
+import {
+  lakeGlob,
+  NOON_MS,
+  openTestStore,
+  readSql,
+  removeFolder,
+  submission,
+  temporaryFolder,
+} from '../support.ts'
+
+const DAY_MS = 86_400_000
+const GRACE_MS = 1_000
+
+let folder: string
+let store: Store
+let clock: SteppedClock
+
+const open = (): Promise<Store> =>
+  openTestStore(folder, {
+    clock,
+    lakeGraceMs: GRACE_MS,
+    retainDays: { training: 2 },
+  })
+
+beforeEach(async () => {
+  folder = temporaryFolder()
+  clock = new SteppedClock(NOON_MS)
+  store = await open()
+})
+afterEach(async () => {
+  await store.close()
+  removeFolder(folder)
+})
+
+const catalogued = async (table: string): Promise<string[]> =>
+  (
+    await readSql(
+      `SELECT analysis_id AS id FROM lake.${table} ORDER BY 1`,
+      `ATTACH ${literal(join(folder, 'lake', 'catalog.duckdb'))} AS lake (READ_ONLY)`,
+    )
+  ).map(({ id }) => String(id))
+
+const shown = async (table: string): Promise<string[]> =>
+  (await readSql(`SELECT analysis_id AS id FROM ${lakeGlob(folder, table)} ORDER BY 1`)).map(({ id }) =>
+    String(id),
+  )
+
+/** Files of a table, those included that wait for their readers' grace to end. */
+const held = (): string[] =>
+  readdirSync(join(folder, 'lake/.files/training'), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.parquet'))
+    .sort()
+
+async function submitDaysAgo(...daysAgo: number[]): Promise<void> {
+  await store.commit(
+    daysAgo.flatMap((days) => submission(`an_${days}`, { submitted_at: clock.now() - days * DAY_MS })),
+  )
+  await store.flushLake()
+}
+
+test('today and the full days before it stay; older dates leave catalog and folders at once, the disk after the grace', async () => {
+  await submitDaysAgo(0, 1, 2, 3, 4)
+  expect((await store.compactLake()).removed).toBe(0)
+  expect(await catalogued('training')).toEqual(['an_0', 'an_1', 'an_2'])
+  expect(await shown('training')).toEqual(['an_0', 'an_1', 'an_2'])
+  expect(held()).toHaveLength(5)
+  expect(await catalogued('xp_ledger')).toHaveLength(5)
+  clock.pass(GRACE_MS)
+  expect((await store.compactLake()).removed).toBe(2)
+  expect(held().map((name) => name.slice(3, 13))).toEqual(['2025-05-30', '2025-05-31', '2025-06-01'])
+})
+
+test('what left comes back neither with a restart nor with new rows, which are numbered on', async () => {
+  await submitDaysAgo(5)
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual([])
+  clock.pass(GRACE_MS)
+  await store.compactLake()
+  expect(held()).toEqual([])
+  const { recovered } = store
+  await store.close()
+  store = await open()
+  expect(recovered.coverage).toEqual([])
+  expect(store.recovered.coverage).toMatchObject([{ count: 1 }])
+  expect(store.recovered.xpTotals).toEqual([{ agentId: 'agent-1', xp: 17.5, analyses: 1 }])
+  await submitDaysAgo(0)
+  expect(await catalogued('training')).toEqual(['an_0'])
+  await store.close()
+  expect((await verifyLake({ dataDir: folder, nowMs: clock.now() })).findings).toEqual([])
+  expect(held()[0]).toMatch(/part-0*2-0*2\.parquet$/)
+})
+
+test('a clock that leaps ahead deletes nothing, in one run or over a restart, until the operator believes it', async () => {
+  const ids = ['an_0', 'an_1', 'an_2']
+  const leap = 40 * DAY_MS
+  await submitDaysAgo(0, 1, 2)
+  await store.compactLake()
+  clock.step(leap)
+  await store.commit(submission('an_later', { submitted_at: clock.now() }))
+  await store.flushLake()
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+  const held = /^no date leaves the lake for its age: the clock says 2025-07-11.* it is 2025-06-01/
+  expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
+
+  // What was written with the wrong time proves nothing.
+  await store.close()
+  store = await open()
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+  expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
+
+  clock.step(-leap)
+  await store.compactLake()
+  expect((await store.status()).reasons).toEqual([])
+  expect(await catalogued('training')).toEqual([...ids, 'an_later'])
+
+  clock.step(leap)
+  await store.compactLake()
+  expect(await catalogued('training')).toHaveLength(4)
+  expect(await store.retireLake()).toEqual({ files: 3 })
+  expect(await catalogued('training')).toEqual(['an_later'])
+  expect((await store.status()).reasons).toEqual([])
+})
+
+test('dates leave by themselves when the time has passed by both clocks', async () => {
+  await submitDaysAgo(0)
+  await store.compactLake()
+  clock.pass(3 * DAY_MS)
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual([])
+  expect((await store.status()).reasons).toEqual([])
+})
+
+test('a lake that was not served for a month keeps its dates until the operator believes the clock', async () => {
+  await submitDaysAgo(0)
+  await store.close()
+  clock.step(30 * DAY_MS)
+  store = await open()
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual(['an_0'])
+  await store.retireLake()
+  expect(await catalogued('training')).toEqual([])
+})
+
+test('the oldest date that stays is so many full UTC days before today', () => {
+  const lastMs = Date.UTC(2025, 0, 1, 23, 59, 59, 999)
+  expect(firstRetainedDate(1, lastMs)).toBe('2024-12-31')
+  expect(firstRetainedDate(1, lastMs + 1)).toBe('2025-01-01')
+})

@@ -1,0 +1,97 @@
+// In: closed bars, told twice, late, after restarts and in numbers. Out: proof that the lake has each of them once.
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
+import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
+import type { ClosedBar } from '../../../src/store/market-data/bar-batch.ts'
+import type { Store } from '../../../src/store/types.ts'
+import {
+  closedBar as bar,
+  lakeGlob,
+  NOON_MS,
+  openTestStore,
+  readSql,
+  removeFolder,
+  temporaryFolder,
+} from '../support.ts'
+
+const MINUTE_MS = 60_000
+
+let folder: string
+let store: Store
+beforeEach(async () => {
+  folder = temporaryFolder()
+  store = await openTestStore(folder)
+})
+afterEach(async () => {
+  await store.close()
+  removeFolder(folder)
+})
+
+async function write(...bars: ClosedBar[]): Promise<void> {
+  for (const each of bars) store.bars.add(each)
+  await store.bars.flush()
+  await store.flushLake()
+}
+
+const inLake = (): Promise<Record<string, unknown>[]> =>
+  readSql(
+    `SELECT mint, tf, epoch_ms(t)::DOUBLE AS t, c, n::INT AS n FROM ${lakeGlob(folder, 'bars')} ORDER BY ALL`,
+  )
+
+test('a closed bar is in the lake after the next flush, with every figure of it', async () => {
+  await write(bar())
+  const [row] = await readSql(
+    `SELECT * REPLACE (n::INT AS n, buys::INT AS buys) FROM ${lakeGlob(folder, 'bars')}`,
+  )
+  expect(row).toMatchObject({ mint: 'mint-1', tf: '1m', o: 1, h: 4, l: 0.5, c: 2, v: 30, n: 3, buy_v: 20 })
+  expect(row).toMatchObject({ buys: 2, schema_version: LAKE_SCHEMA_VERSION, t: new Date(NOON_MS) })
+  expect(row).toMatchObject({
+    closed_at: new Date(NOON_MS + 65_000),
+    watched_since: new Date(NOON_MS - 5),
+    known_at: new Date(NOON_MS),
+  })
+})
+
+test('a bar that closes twice is written once, in one flush, in the next, and after a restart', async () => {
+  const later = bar({ t: NOON_MS + MINUTE_MS, c: 3 })
+  await write(bar(), bar({ c: 9 }))
+  await write(bar({ c: 8 }), later)
+  await store.close()
+  store = await openTestStore(folder)
+  await write(bar({ t: NOON_MS - MINUTE_MS, c: 5 }), bar({ c: 7 }), later)
+  await write(bar({ mint: 'mint-2' }), bar({ tf: '5m' }), bar({ c: 6 }))
+  expect(
+    (await inLake()).map(({ mint, tf, t, c }) => [mint, tf, ((t as number) - NOON_MS) / MINUTE_MS, c]),
+  ).toEqual([
+    ['mint-1', '1m', -1, 5],
+    ['mint-1', '1m', 0, 2],
+    ['mint-1', '1m', 1, 3],
+    ['mint-1', '5m', 0, 2],
+    ['mint-2', '1m', 0, 2],
+  ])
+})
+
+test('a flush that finds no new bar writes no file, and closing writes what waits', async () => {
+  await write(bar())
+  await write(bar())
+  expect((await store.status()).lake.find(({ table }) => table === 'bars')).toMatchObject({
+    files: 1,
+    rows: 1,
+    backlog: 0,
+  })
+  store.bars.add(bar({ t: NOON_MS + MINUTE_MS }))
+  await store.close()
+  expect(await inLake()).toHaveLength(2)
+})
+
+test('bars of several days and many batches go to the lake whole', async () => {
+  const count = 2 * BARS_BATCH_ROWS + 10
+  const all = Array.from({ length: count }, (_, i) =>
+    bar({ mint: `mint-${i % 50}`, t: NOON_MS + Math.floor(i / 50) * 10 * MINUTE_MS, n: i }),
+  )
+  await write(...all)
+  const [sums] = await readSql(
+    `SELECT count(*)::INT AS rows, count(DISTINCT dt)::INT AS dates, sum(n)::DOUBLE AS n FROM ${lakeGlob(folder, 'bars')}`,
+  )
+  expect(sums).toEqual({ rows: count, dates: 3, n: (count * (count - 1)) / 2 })
+})

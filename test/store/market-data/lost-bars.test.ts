@@ -1,0 +1,81 @@
+// In: files of bars that are lost while the store works, found by whoever reads them first. Out: proof that outcomes which they
+// would have told are unknown, not wrong, and that merging and writing go on without them.
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
+import type { Store } from '../../../src/store/types.ts'
+import {
+  closedBar,
+  NOON_MS,
+  openTestStore,
+  readSql,
+  removeFolder,
+  temporaryFolder,
+  writeOf,
+} from '../support.ts'
+
+const MINUTE_MS = 60_000
+
+let folder: string
+let store: Store
+
+beforeEach(async () => {
+  folder = temporaryFolder()
+  store = await openTestStore(folder)
+})
+afterEach(async () => {
+  await store.close()
+  removeFolder(folder)
+})
+
+const read = (sql: string) =>
+  readSql(sql, `ATTACH '${join(folder, 'lake/catalog.duckdb')}' AS lake (READ_ONLY)`)
+
+async function addMinutes(from: number, to: number): Promise<void> {
+  for (let minute = from; minute < to; minute++)
+    store.bars.add(closedBar({ t: NOON_MS + minute * MINUTE_MS, c: 2 + minute }))
+  store.bars.completeTo(NOON_MS + to * MINUTE_MS)
+  await store.bars.flush()
+  await store.flushLake()
+}
+
+const names = (): string[] =>
+  ['lake/.files/bars', 'lake/bars'].flatMap((root) =>
+    readdirSync(join(folder, root), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.parquet'))
+      .sort()
+      .map((name) => join(folder, root, name)),
+  )
+
+test('an outcome whose bars are lost is NULL, one of another day is what it was', async () => {
+  await addMinutes(0, 3)
+  for (const name of names()) rmSync(name)
+  await store.commit([
+    writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: NOON_MS, price_usd: 1 }),
+  ])
+  await addMinutes(3, 10)
+  await store.flushLake()
+  expect(await read('SELECT analysis_id, fwd_ret_5m, labelled_to FROM lake.outcomes')).toEqual([
+    { analysis_id: 'an_1', fwd_ret_5m: null, labelled_to: '5m' },
+  ])
+  expect((await store.status()).setAside).toMatchObject({ files: 1, rowsLost: 3 })
+  expect(await read('SELECT count(*)::INT AS n FROM lake.bars')).toEqual([{ n: 7 }])
+})
+
+test('a damaged file is kept out of a merge, which the others go into', async () => {
+  for (let i = 0; i <= MERGE_FILES_MIN; i++) await addMinutes(i, i + 1)
+  const [first] = names()
+  const { size } = statSync(first)
+  writeFileSync(first, Buffer.alloc(size, 7))
+  await store.compactLake()
+  expect((await store.status()).setAside).toMatchObject({ files: 1, rowsLost: 1 })
+  expect(
+    await read(
+      'SELECT count(*)::INT AS n, (SELECT count(*)::INT FROM lake.lake_files) AS files FROM lake.bars',
+    ),
+  ).toEqual([{ n: MERGE_FILES_MIN, files: 1 }])
+  expect(await read('SELECT reason, rows_lost::INT AS lost FROM lake.lake_set_aside')).toEqual([
+    { reason: expect.stringMatching(/^cannot be read: /), lost: 1 },
+  ])
+})

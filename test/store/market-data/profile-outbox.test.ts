@@ -1,0 +1,63 @@
+// Token profiles on their way to a lake process that ends, that answers too late, that has no room: each version is there
+// once in the end.
+import { expect, test } from 'vitest'
+import { ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
+import { ProfileOutbox } from '../../../src/store/market-data/profile-outbox.ts'
+import type { LakeClient } from '../../../src/store/process/client.ts'
+import type { Requests } from '../../../src/store/process/protocol.ts'
+import { rowOf } from '../support.ts'
+
+/** A lake process whose answers may be late; `restart` puts another in its place. */
+function lakeProcess() {
+  const lake = { starts: 1, buffer: new ProfileBuffer(), isLate: false, isFull: false }
+  const client = {
+    get starts() {
+      return lake.starts
+    },
+    async ask(_kind: string, delivery: Requests['tokens']['ask']) {
+      const taken = !lake.isFull && lake.buffer.take(delivery)
+      if (lake.isLate) throw new Error('no answer within 30 s')
+      return { taken, inLake: lake.buffer.inLake }
+    },
+  }
+  const restart = () => Object.assign(lake, { starts: lake.starts + 1, buffer: new ProfileBuffer() })
+  const mints = () => lake.buffer.waiting().map(({ mint }) => mint)
+  return { lake, restart, mints, outbox: new ProfileOutbox(client as unknown as LakeClient) }
+}
+const profile = (mint: string) => rowOf('tokens', { mint })
+
+test('what a process that ended had is handed to the next one once, though a flush and the market come together', async () => {
+  const { restart, mints, outbox } = lakeProcess()
+  await outbox.write([profile('a')])
+  restart()
+  await Promise.all([outbox.write([profile('b')]), outbox.deliver()])
+  expect(mints()).toEqual(['a', 'b'])
+})
+
+test('what was taken though its answer came too late is not taken again, and not lost with the process', async () => {
+  const { lake, restart, mints, outbox } = lakeProcess()
+  await outbox.write([profile('a')])
+  lake.isLate = true
+  await outbox.write([profile('b')])
+  await expect(outbox.deliver()).rejects.toThrow('no answer')
+  lake.isLate = false
+  await outbox.write([profile('c')])
+  expect(mints()).toEqual(['a', 'b', 'c'])
+  // The flush brings two of them to the lake; the third is all that the next process must have.
+  lake.buffer.release(2)
+  await outbox.deliver()
+  restart()
+  await outbox.deliver()
+  expect(mints()).toEqual(['c'])
+})
+
+test('a process without room does not keep a flush from making some', async () => {
+  const { lake, mints, outbox } = lakeProcess()
+  lake.isFull = true
+  await outbox.write([profile('a')])
+  await outbox.deliver()
+  expect(mints()).toEqual([])
+  lake.isFull = false
+  await outbox.deliver()
+  expect(mints()).toEqual(['a'])
+})

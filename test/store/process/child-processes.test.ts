@@ -1,0 +1,73 @@
+// In: processes of merges and exports that cannot be started, or that are being ended. Out: proof that neither keeps the next
+// one from its work.
+import { EventEmitter } from 'node:events'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { openMerger } from '../../../src/store/compaction/merger.ts'
+import { openExporter } from '../../../src/store/export/exporter.ts'
+import { EXPORT_IDLE_MS } from '../../../src/store/limits.ts'
+import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
+
+const fork = vi.hoisted(() => vi.fn())
+vi.mock('node:child_process', () => ({ fork }))
+
+/** A process that does what the test says, and no more. */
+class Process extends EventEmitter {
+  readonly connected = true
+  readonly exitCode = null
+  readonly signalCode = null
+  readonly heard: unknown[] = []
+  readonly send = (message: unknown): void => void this.heard.push(message)
+  readonly kill = (): void => {}
+  readonly ref = (): void => {}
+  readonly unref = (): void => {}
+}
+
+const cannotStart = (): never => {
+  throw Object.assign(new Error('spawn ENOMEM'), { code: 'ENOMEM' })
+}
+const unavailable = { name: 'StoreError', code: 'unavailable' }
+
+let dataDir: string
+beforeEach(() => {
+  fork.mockReset()
+  dataDir = temporaryFolder()
+})
+afterEach(() => {
+  vi.useRealTimers()
+  removeFolder(dataDir)
+})
+
+const MERGE = { table: 'training', files: [], rows: 0, target: '', spillDir: '' }
+const EXPORT = { format: 'arrow', limit: 1, fromMs: null, toMs: null, since: null } as const
+
+test('a merge whose process cannot be started is refused; the next one starts another', async () => {
+  const merger = openMerger()
+  fork.mockImplementationOnce(cannotStart)
+  await expect(merger.copy(MERGE)).rejects.toMatchObject(unavailable)
+  const process = new Process()
+  fork.mockReturnValueOnce(process)
+  const copied = merger.copy(MERGE)
+  process.emit('message', { ok: true, rows: 3, sha256: '', peakBytes: 0 })
+  expect(await copied).toMatchObject({ rows: 3 })
+})
+
+test('an export whose process cannot be started is refused, and does not count as one under way', () => {
+  const exporter = openExporter({ dataDir, log: quietLog })
+  fork.mockImplementationOnce(cannotStart)
+  expect(() => exporter.begin(EXPORT)).toThrow(expect.objectContaining(unavailable))
+  expect(exporter.running).toBe(0)
+})
+
+test('a process that is being ended for having nothing to do gets no further export', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const [first, second] = [new Process(), new Process()]
+  fork.mockReturnValueOnce(first).mockReturnValueOnce(second)
+  const exporter = openExporter({ dataDir, log: quietLog })
+  const job = exporter.begin(EXPORT)
+  first.emit('message', { end: 'whole' })
+  expect(await job.next()).toBeNull()
+  vi.advanceTimersByTime(EXPORT_IDLE_MS)
+  exporter.begin(EXPORT)
+  expect(first.heard).toHaveLength(1)
+  expect(second.heard).toHaveLength(1)
+})

@@ -1,0 +1,196 @@
+// Requests that race while the store has not answered: each takes back its own when it is refused, and sees what the
+// others bring about. The store is in memory, and its test decides each commit.
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ServiceError } from '../../src/schema/errors.ts'
+import { SteppedClock } from '../support/clock.ts'
+import { codeOf, type MemoryDesk, openMemoryDesk } from '../support/memory-submissions.ts'
+import { newMint, submission, VALUES } from '../support/submission.ts'
+
+const START_MS = 1_795_000_000_000
+const DAY_MS = 86_400_000
+const COOLDOWN_MS = 1_000
+
+let clock: SteppedClock
+let service: MemoryDesk
+const restarted = () => openMemoryDesk(clock, { cooldownMs: COOLDOWN_MS, rows: service.ledger.rows })
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+const fabricated = (mint: string) =>
+  submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: clock.wallMs } })
+
+beforeEach(() => {
+  clock = new SteppedClock(START_MS)
+  service = openMemoryDesk(clock, { cooldownMs: COOLDOWN_MS })
+})
+
+/** From here on commits wait. */
+function hold(): void {
+  service.ledger.isReady = false
+}
+
+/** The oldest commits become durable or are refused, in this order, and whoever waited for them goes on. */
+async function decide(...fates: boolean[]): Promise<void> {
+  await settled()
+  for (const isDurable of fates) {
+    service.ledger.decide(isDurable)
+    await settled()
+  }
+}
+
+const xpOf = (answer: unknown) => (answer as { body: { xpEarned: number } }).body.xpEarned
+
+describe('a refused submission', () => {
+  it('leaves the first bonus to the one that raced with it', async () => {
+    const [one, other, third] = [await service.register(), await service.register(), await service.register()]
+    const mint = newMint()
+    hold()
+    const [first, second] = [service.send(one, submission(mint)), service.send(other, submission(mint))]
+    await decide(false, true)
+    expect(codeOf(await first)).toBe('store_unavailable')
+    expect(xpOf(await second)).toBe(50)
+    const last = service.send(third, submission(mint))
+    await decide(true)
+    expect(xpOf(await last)).toBe(25)
+  })
+
+  it('leaves the labels of the one that was accepted on the board', async () => {
+    const [one, other] = [await service.register(), await service.register()]
+    const mint = newMint()
+    await service.send(await service.register(), submission(mint))
+    hold()
+    const accepted = service.send(one, submission(mint, { sentiment: 'bearish', score: 10 }))
+    const refused = service.send(other, submission(mint, { sentiment: 'neutral', score: 50 }))
+    await decide(true, false)
+    await Promise.all([accepted, refused])
+    expect(service.desk.board(1).leaderboard).toMatchObject([
+      { mint, count: 2, lastSentiment: 'bearish', lastScore: 10 },
+    ])
+  })
+
+  it('leaves the cooldown of a later one of the same mint', async () => {
+    const caller = await service.register()
+    const mint = newMint()
+    hold()
+    const first = service.send(caller, submission(mint))
+    clock.pass(COOLDOWN_MS)
+    const second = service.send(caller, submission(mint))
+    await decide(false)
+    expect(codeOf(await first)).toBe('store_unavailable')
+    const third = service.send(caller, submission(mint))
+    await decide(true, true)
+    expect(codeOf(await second)).toBe(201)
+    expect(codeOf(await third)).toBe('mint_cooldown')
+  })
+
+  it('gives its rate back where not even the attempt could be written', async () => {
+    const caller = await service.register()
+    hold()
+    const answers = Array.from({ length: 10 }, () => service.send(caller, {}))
+    await decide(...Array(10).fill(false))
+    for (const answer of answers) expect(codeOf(await answer)).toBe('store_unavailable')
+    const next = service.send(caller, {})
+    await decide(true)
+    expect(codeOf(await next)).toBe('validation_failed')
+  })
+})
+
+describe('a refused rejection', () => {
+  it('leaves the strike of the one that raced with it', async () => {
+    const caller = await service.register()
+    hold()
+    const [first, second] = [
+      service.send(caller, fabricated(newMint())),
+      service.send(caller, fabricated(newMint())),
+    ]
+    await decide(false, true)
+    expect(codeOf(await first)).toBe('store_unavailable')
+    expect(((await second) as ServiceError).extra.strikes).toBe(1)
+    const third = service.send(caller, fabricated(newMint()))
+    await decide(true)
+    expect(((await third) as ServiceError).extra.strikes).toBe(2)
+  })
+
+  it('that would have suspended leaves the operator’s ban', async () => {
+    const caller = await service.register()
+    for (let strike = 1; strike < 3; strike++) await service.send(caller, fabricated(newMint()))
+    hold()
+    const third = service.send(caller, fabricated(newMint()))
+    await settled()
+    const banned = service.agents.ban(caller.agent.agentId, null, 'spam')
+    expect(codeOf(await service.send(caller, submission(newMint())))).toBe('agent_banned')
+    await decide(false, true)
+    await banned
+    expect(codeOf(await third)).toBe('store_unavailable')
+    const refused = (await service.send(caller, submission(newMint()))) as ServiceError
+    expect(refused.extra.bannedUntil).toBeNull()
+  })
+})
+
+it.each(['first', 'last'])(
+  'an operator’s ban holds that is written %s beside an automatic suspension',
+  async (place) => {
+    const caller = await service.register()
+    for (let strike = 1; strike < 3; strike++) await service.send(caller, fabricated(newMint()))
+    hold()
+    const ban = (): Promise<unknown> => service.agents.ban(caller.agent.agentId, null, 'spam')
+    const reject = (): Promise<unknown> => service.send(caller, fabricated(newMint()))
+    const both = place === 'first' ? [ban()] : [reject()]
+    await settled()
+    both.push(place === 'first' ? reject() : ban())
+    await decide(true, true)
+    await Promise.all(both)
+    for (const each of [service, restarted()]) {
+      clock.pass(2 * DAY_MS)
+      const refused = (await each.send(caller, submission(newMint()))) as ServiceError
+      expect(codeOf(refused)).toBe('agent_banned')
+      expect(refused.extra.bannedUntil).toBeNull()
+    }
+  },
+)
+
+describe('rotations that race', () => {
+  const rotate = (caller: Parameters<MemoryDesk['agents']['rotate']>[0]) =>
+    service.agents.rotate(caller).then(
+      ({ status }) => status,
+      (error: ServiceError) => error.code,
+    )
+
+  it('make no more keys than ten a day, and a refused one is no rotation', async () => {
+    const caller = await service.register()
+    clock.pass(2 * DAY_MS)
+    hold()
+    const racing = Array.from({ length: 40 }, () => rotate(caller))
+    await decide(...Array(7).fill(true), ...Array(3).fill(false))
+    const outcomes = await Promise.all(racing)
+    expect(outcomes.filter((outcome) => outcome === 201)).toHaveLength(7)
+    expect(outcomes.filter((outcome) => outcome === 'register_rate_limited')).toHaveLength(30)
+    expect(service.agents.list()[0].keys).toHaveLength(8)
+    service = restarted()
+    const again = await Promise.all(Array.from({ length: 10 }, () => rotate(caller)))
+    expect(again.filter((outcome) => outcome === 201)).toHaveLength(3)
+  })
+
+  it('with the revocation of all keys leave none in force', async () => {
+    const caller = await service.register()
+    hold()
+    const rotated = service.agents.rotate(caller)
+    const revoked = service.agents.revokeKeys(caller.agent.agentId, null)
+    await decide(true, true)
+    const { key } = (await rotated).body.data as { key: string }
+    expect(await revoked).toBe(2)
+    for (const { agents } of [service, restarted()])
+      expect(() => agents.authenticate(key)).toThrow(ServiceError)
+  })
+})
+
+it('changes of a profile that race are both made', async () => {
+  const caller = await service.register()
+  hold()
+  const changes = [
+    service.agents.setProfile(caller, { website: 'https://example.org' }),
+    service.agents.setProfile(caller, { twitterHandle: '@agent' }),
+  ]
+  await decide(true, true)
+  await Promise.all(changes)
+  for (const { agents } of [service, restarted()])
+    expect(agents.profile(caller)).toMatchObject({ website: 'https://example.org', twitterHandle: '@agent' })
+})

@@ -1,0 +1,117 @@
+import { base58 } from '@scure/base'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { SNAPSHOT_FIELDS, type SnapshotValues } from '../../src/schema/datapoint.ts'
+import { isMint } from '../../src/schema/mint.ts'
+import { isKey, makeKey } from '../../src/submissions/accounts/api-keys.ts'
+import { compareSnapshot } from '../../src/submissions/deviation.ts'
+import { createRateLimiter } from '../../src/submissions/rate-limits/rate-limit.ts'
+
+const value = fc.oneof(
+  fc.constantFrom(0, 1, 0.5, 4.5e-9, 100, 1e9),
+  fc.double({ min: 0, max: 1e12, noNaN: true }),
+)
+const snapshot = (of: fc.Arbitrary<number | null>) =>
+  fc.record(
+    Object.fromEntries(SNAPSHOT_FIELDS.map((field) => [field, of])),
+  ) as unknown as fc.Arbitrary<SnapshotValues>
+const FLOORS: Partial<Record<string, number>> = { priceUsd: 0 }
+
+/** The contract's formula, as it stands there. */
+function naive(sent: SnapshotValues, cached: SnapshotValues): number {
+  let worst = 0
+  for (const field of SNAPSHOT_FIELDS) {
+    const [a, b] = [sent[field], cached[field]]
+    if (a === null || b === null || a === b) continue
+    worst = Math.max(worst, (100 * Math.abs(a - b)) / Math.max(Math.abs(b), FLOORS[field] ?? 1))
+  }
+  return worst
+}
+
+const near = (a: number, b: number) =>
+  Math.abs(a - b) <= 1e-8 * Math.max(1, Math.abs(b)) || (a > 1e300 && b > 1e300)
+
+describe('for any snapshots', () => {
+  it('the deviation is the contract’s formula, and its worst field bears it', () => {
+    fc.assert(
+      fc.property(snapshot(fc.option(value)), snapshot(fc.option(value)), (sent, cached) => {
+        const { deviationPct, worstField, deviations } = compareSnapshot(sent, null, cached)
+        expect(near(deviationPct, naive(sent, cached))).toBe(true)
+        if (worstField !== null) expect(deviations[worstField]).toBe(deviationPct)
+      }),
+    )
+  })
+
+  it('of two versions the nearer one counts, as a whole', () => {
+    fc.assert(
+      fc.property(snapshot(value), snapshot(value), snapshot(value), (sent, then, now) => {
+        const { deviationPct, compared } = compareSnapshot(sent, then, now)
+        expect(near(deviationPct, Math.min(naive(sent, then), naive(sent, now)))).toBe(true)
+        expect(compared === then || compared === now).toBe(true)
+      }),
+    )
+  })
+})
+
+it('a rate limiter allows what a scan of all earlier takings allows', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 5 }), fc.array(fc.nat(40), { maxLength: 80 }), (max, steps) => {
+      const limiter = createRateLimiter(max, 100)
+      const taken: number[] = []
+      let nowMs = 1_000
+      for (const step of steps) {
+        nowMs += step
+        const used = taken.filter((atMs) => atMs > nowMs - 100 && atMs <= nowMs).length
+        const state = limiter.state('key', nowMs)
+        expect(state).toMatchObject({ allowed: used < max, remaining: max - used })
+        if (!state.allowed) continue
+        limiter.take('key', nowMs)
+        taken.push(nowMs)
+      }
+    }),
+  )
+})
+
+it('a key is known by its checksum: any one changed character is noticed', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 3, max: 50 }),
+      fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789'),
+      fc.infiniteStream(fc.nat(255)),
+      (at, letter, bytes) => {
+        const key = makeKey((count) => Uint8Array.from({ length: count }, () => bytes.next().value as number))
+        expect(isKey(key)).toBe(true)
+        if (key[at] !== letter) expect(isKey(key.slice(0, at) + letter + key.slice(at + 1))).toBe(false)
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+it('a mint is what decodes to 32 bytes, up to the last digit', () => {
+  const length = fc.oneof(
+    { weight: 3, arbitrary: fc.constant(32) },
+    { weight: 1, arbitrary: fc.integer({ min: 30, max: 34 }) },
+  )
+  const byte = fc.oneof(
+    { weight: 4, arbitrary: fc.nat(255) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 1, 255) },
+  )
+  const bytes = length.chain((count) =>
+    fc.oneof(
+      fc.array(byte, { minLength: count, maxLength: count }),
+      fc
+        .constantFrom(0, 1, 255)
+        .chain((first) => fc.constantFrom(0, 255).map((rest) => [first, ...Array(count - 1).fill(rest)])),
+    ),
+  )
+  fc.assert(
+    fc.property(bytes, fc.constantFrom('', '0', 'O', 'l', '1', 'z'), (decoded, more) => {
+      const text = base58.encode(Uint8Array.from(decoded)) + more
+      const isOne =
+        more === '' ? decoded.length === 32 : /[1z]/.test(more) && base58.decode(text).length === 32
+      expect(isMint(text)).toBe(isOne)
+    }),
+    { numRuns: 500 },
+  )
+})

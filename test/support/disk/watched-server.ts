@@ -1,0 +1,156 @@
+// In: settings. Out: the real program on a watched disk, what it has acknowledged and refused, and what is in its lake once
+// it was stopped. Each submission is on a token of its own, so that a refused one is told from all others.
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { readSql } from '../../store/support.ts'
+import { seedToken, submission, submit } from '../submission.ts'
+import { type Answer, type HouseProcess, type Settings, spawnHouse, temporaryFolder } from '../test-server.ts'
+import { type WatchedDisk, watchDisk } from './disk-shim.ts'
+import { lossesOf, SEGMENT } from './disk-trace.ts'
+
+const SETTINGS: Settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-tidy-ms': '0' }
+/** What a row of the market is known by. */
+const KEYS = [
+  ['bars', 'mint, tf, t'],
+  ['tokens', 'mint, updated_at'],
+] as const
+const POLL_MS = 20
+const MINUTE_MS = 60_000
+const BARS_AGO_MS = 10 * MINUTE_MS
+
+export interface Sent {
+  mint: string
+  answer: Answer
+}
+
+/** Resolves when it holds; rejects when that takes too long. */
+export async function until(
+  what: string,
+  holds: () => Promise<boolean> | boolean,
+  timeoutMs = 20_000,
+): Promise<void> {
+  const endMs = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error(`not within ${timeoutMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+export class WatchedHouse {
+  readonly folder = temporaryFolder()
+  readonly disk: WatchedDisk = watchDisk(this.folder)
+  readonly #settings: Settings
+  #house!: HouseProcess
+  #key = ''
+  /** Identities of submissions that were acknowledged. */
+  readonly acknowledged: string[] = []
+  /** Tokens of those that were refused. */
+  readonly refused: string[] = []
+
+  constructor(settings: Settings) {
+    this.#settings = { ...SETTINGS, ...settings }
+  }
+
+  get client() {
+    return this.#house.client
+  }
+
+  async start(): Promise<this> {
+    this.#house = await spawnHouse(this.#settings, this.folder, this.disk.env)
+    if (this.#key === '') this.#key = await this.client.register()
+    return this
+  }
+
+  /** Tokens to submit on, made while the disk is as ever. */
+  tokens(count: number): Promise<string[]> {
+    return Promise.all(Array.from({ length: count }, () => seedToken(this.client, Date.now())))
+  }
+
+  /** Trades of some minutes ago, of which bars have closed. */
+  async trade(mint: string): Promise<void> {
+    const fromMs = Date.now() - BARS_AGO_MS
+    const trades = [0, 1, 2].map((minute) => ({
+      ...{ type: 'trade', mint, side: 'buy', tokenAmount: 10, priceUsd: 0.001 + minute / 10_000 },
+      ts: fromMs + minute * MINUTE_MS,
+    }))
+    await this.client.push(...trades)
+  }
+
+  async submit(mint: string): Promise<Sent> {
+    const answer = await submit(this.client, this.#key, submission(mint))
+    if (answer.status === 201) this.acknowledged.push(answer.body.analysisId)
+    else this.refused.push(mint)
+    return { mint, answer }
+  }
+
+  /** All at once. */
+  submitAll(mints: readonly string[]): Promise<Sent[]> {
+    return Promise.all(mints.map((mint) => this.submit(mint)))
+  }
+
+  /** What `/health` says of the store. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  async health(): Promise<any> {
+    return (await this.client.get('/health')).body.store
+  }
+
+  /** Everything acknowledged so far is in the lake, and the log durably empty. What `/health` says is up to a second old. */
+  untilFlushed(): Promise<void> {
+    const log = join(this.folder, 'log')
+    return until('the log is empty, and durably so', () => {
+      if (readdirSync(log).some((name) => name.endsWith('.log'))) return false
+      const calls = this.disk.calls()
+      const gone = calls.findLast(({ word, path }) => word === 'unlinked' && SEGMENT.test(path))
+      return calls.some(({ word, path, at }) => word === 'sync' && path === 'log' && at > (gone?.at ?? -1))
+    })
+  }
+
+  async killAndStart(): Promise<void> {
+    await this.#house.kill()
+    await this.start()
+  }
+
+  /** In order: the log is empty afterwards, and its next commit begins a segment. */
+  async restart(): Promise<void> {
+    await this.stop()
+    await this.start()
+  }
+
+  /** In order: what waits goes to the lake. */
+  async stop(): Promise<void> {
+    expect(await this.#house.terminate()).toBe(0)
+  }
+
+  async remove(): Promise<void> {
+    await this.#house?.kill()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  /** Every acknowledged submission is in the lake once, and no other is; nor is anything else twice. */
+  async expectLake(): Promise<void> {
+    const lake = join(this.folder, 'lake')
+    const attach = `ATTACH '${join(lake, 'catalog.duckdb')}' AS lake (READ_ONLY)`
+    const column = async (sql: string) =>
+      (await readSql(sql, attach)).map((row) => String(Object.values(row)[0]))
+    const acknowledged = this.acknowledged.toSorted()
+    const files = (table: string) => `read_parquet('${lake}/${table}/*/*.parquet')`
+    for (const relation of ['lake.training', 'lake.xp_ledger', files('training')])
+      expect(await column(`SELECT analysis_id FROM ${relation} ORDER BY 1`), relation).toEqual(acknowledged)
+    const mints = new Set(await column('SELECT mint FROM lake.training'))
+    expect(this.refused.filter((mint) => mints.has(mint))).toEqual([])
+    for (const [table, key] of KEYS) {
+      if (!readdirSync(join(lake, table)).some((name) => name.startsWith('dt='))) continue
+      const twice = `SELECT mint FROM ${files(table)} GROUP BY ${key} HAVING count(*) > 1`
+      expect(await column(twice), `twice in ${table}`).toEqual([])
+    }
+  }
+
+  /** Killed, started again and stopped in order: the lake is whole, and was at every moment as a power cut needs it. */
+  async expectWholeAfterKill(): Promise<void> {
+    await this.killAndStart()
+    await this.stop()
+    await this.expectLake()
+    expect(lossesOf(this.disk.calls())).toEqual([])
+  }
+}

@@ -1,0 +1,198 @@
+// In: settings that a test wants otherwise. Out: the real house on a free port, with a folder of its own, in this
+// process or in one that may be killed. Feeds nothing by itself: tests push what they need.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type House, type HouseOptions, startHouse } from '../../src/app.ts'
+import { readConfig } from '../../src/config/config.ts'
+
+export const FEED_KEY = 'feed-key-of-the-tests'
+export const ADMIN_KEY = 'admin-key-of-the-tests'
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname
+
+export interface Settings {
+  /** Flags without their dashes, for example `{'read-limit-anonymous': '30'}`. */
+  [flag: string]: string
+}
+
+/** Limits that only some tests are about are off unless asked for, and no answer is given again: tests read what they have
+ *  just pushed. Memory for a whole market would cost each house a third of its start. */
+const DEFAULTS: Settings = {
+  port: '0',
+  feed: 'none',
+  quiet: 'true',
+  'read-limit-anonymous': '0',
+  'read-limit-keyed': '0',
+  'register-limit': '0',
+  'lake-flush-ms': '0',
+  'tokens-max': '5000',
+  'drain-notice-ms': '0',
+  'page-age-ms': '0',
+}
+
+const flagsOf = (settings: Settings, dataDir: string): string[] =>
+  Object.entries({ ...DEFAULTS, 'data-dir': dataDir, ...settings }).flatMap(([name, value]) => [
+    `--${name}`,
+    value,
+  ])
+const secrets = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+
+export interface Answer {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  body: any
+  text: string
+}
+
+/** What tests say to a server, wherever it runs. */
+export class Client {
+  readonly url: string
+
+  constructor(url: string) {
+    this.url = url
+  }
+
+  async request(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const raw = typeof body === 'string' || body instanceof Uint8Array
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? undefined : raw ? (body as string) : JSON.stringify(body),
+    })
+    const text = await response.text()
+    const isJson =
+      (response.headers.get('content-type') ?? '').includes('json') &&
+      !(response.headers.get('content-type') ?? '').includes('ndjson')
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson && text !== '' ? JSON.parse(text) : null,
+    }
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.request('GET', path, undefined, headers)
+  }
+
+  post(path: string, body: unknown, key = '', headers: Record<string, string> = {}): Promise<Answer> {
+    return this.request('POST', path, body, { ...(key && { Authorization: `Bearer ${key}` }), ...headers })
+  }
+
+  /** Registers an agent and answers its key. */
+  async register(name = 'tester'): Promise<string> {
+    const answer = await this.post('/api/v1/keys/register', { name })
+    if (answer.status !== 201) throw new Error(answer.text)
+    return answer.body.data.key
+  }
+
+  /** Pushes market events; throws when one is refused. */
+  async push(...records: object[]): Promise<void> {
+    const lines = records.map((record) => JSON.stringify(record)).join('\n')
+    const answer = await this.request('POST', '/api/v1/ingest', lines, {
+      'Content-Type': 'application/x-ndjson',
+      Authorization: `Bearer ${FEED_KEY}`,
+    })
+    if (answer.status !== 200 || answer.body.rejected > 0) throw new Error(answer.text)
+  }
+}
+
+export interface TestHouse extends House {
+  client: Client
+  dataDir: string
+  /** Stops the house, keeps the folder, and starts another on it. */
+  restart(settings?: Settings): Promise<TestHouse>
+  /** Stops the house and removes its folder. */
+  remove(): Promise<void>
+}
+
+export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'mintlake-test-'))
+
+/** The real house in this process. */
+export async function openHouse(
+  settings: Settings = {},
+  options: HouseOptions = {},
+  dataDir = temporaryFolder(),
+  env: Record<string, string> = {},
+): Promise<TestHouse> {
+  const house = await startHouse(readConfig(flagsOf(settings, dataDir), { ...secrets, ...env }), options)
+  await house.ready
+  return {
+    ...house,
+    dataDir,
+    client: new Client(house.url),
+    restart: async (changed = {}) => {
+      await house.stop()
+      return openHouse({ ...settings, ...changed }, options, dataDir, env)
+    },
+    remove: async () => {
+      await house.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface HouseProcess {
+  process: ChildProcess
+  client: Client
+  dataDir: string
+  /** What it wrote: its log. */
+  lines: readonly string[]
+  /** SIGKILL, and its end awaited. */
+  kill(): Promise<void>
+  /** SIGTERM; answers the exit code. */
+  terminate(): Promise<number | null>
+}
+
+/**
+ * The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it, `program`: the words
+ * that Node is started with.
+ */
+export async function spawnHouse(
+  settings: Settings = {},
+  dataDir = temporaryFolder(),
+  env: Record<string, string> = {},
+  within: readonly string[] = [],
+  program: readonly string[] = [MAIN],
+): Promise<HouseProcess> {
+  const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
+  const child = spawn(command, words, {
+    env: { ...process.env, ...secrets, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const exited = once(child, 'exit')
+  const lines: string[] = []
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout! }).on('line', (line) => {
+      lines.push(line)
+      const match = /^listening on (\S+)$/.exec(line)
+      if (match !== null) resolve(match[1])
+    })
+    exited.then(([code]) => reject(new Error(`the server ended with ${code} before it listened`)))
+  })
+  const client = new Client(url)
+  while ((await client.get('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
+  return {
+    process: child,
+    client,
+    dataDir,
+    lines,
+    kill: async () => {
+      child.kill('SIGKILL')
+      await exited
+    },
+    terminate: async () => {
+      child.kill('SIGTERM')
+      return (await exited)[0] as number | null
+    },
+  }
+}
