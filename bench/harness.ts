@@ -129,7 +129,7 @@ export function jsonOf<Value>(command: string, args: readonly string[], timeoutM
 }
 
 /** How `npm start` runs Node, so that what is measured is what users run. */
-export function houseArgs(): string[] {
+export function serverArgs(): string[] {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { scripts } = JSON.parse(manifest) as { scripts: { start: string } }
   return ['--no-warnings', ...scripts.start.split(' ').slice(1, -1)]

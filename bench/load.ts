@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import {
   compiled,
   cpuSeconds,
-  houseArgs,
   jsonOf,
   type Measured,
   onCore,
   type RunOptions,
   rssBytes,
+  serverArgs,
 } from './harness.ts'
 import type { ServerOptions } from './servers/server.ts'
 
@@ -59,7 +59,7 @@ export async function endProgram({ child }: Running): Promise<void> {
 }
 
 /** How a server of that kind is run: a peer as its users would. */
-export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? houseArgs() : ['--no-warnings'])
+export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? serverArgs() : ['--no-warnings'])
 
 /** What scripts/start.mjs sets. */
 export const settingsOf = (kind: string): NodeJS.ProcessEnv =>

@@ -1,5 +1,5 @@
-// In: a configuration. Out: the whole house, running: store, judge, engine, feeds and hall, wired to one another; and
-// the way to stop it without losing anything. Knows every room; holds no rule of any.
+// In: a configuration. Out: the whole server, running: store, submissions, engine, feeds and HTTP layer, wired to one another; and
+// the way to stop it without losing anything. Knows every folder; holds no rule of any.
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import type { Config } from './config/config.ts'
@@ -15,7 +15,7 @@ import { exportRoutes } from './http/routes/export.ts'
 import { marketRoutes } from './http/routes/market.ts'
 import { operationRoutes } from './http/routes/operation.ts'
 import { type HttpServer, startServer } from './http/server.ts'
-import { FollowHub, type FollowOptions } from './http/stream/broadcaster.ts'
+import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { ingestFrame, ingestInSlices } from './ingest/push/push.ts'
 import {
   feedStates,
@@ -31,21 +31,21 @@ import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { shared } from './lib/shared.ts'
 import { steadyClock } from './lib/steady-clock.ts'
 import { Market } from './market/market.ts'
-import { createRecords, readRecordMetrics } from './recording/market-recorder.ts'
+import { createMarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
-import { type Exporter, type ExporterOptions, openExporter } from './store/export/exporter.ts'
+import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
 import type { RetainedDays } from './store/lake/retention.ts'
 import { openStore } from './store/store.ts'
 import type { LakeRepair, Store, StoreStatus } from './store/types.ts'
-import { createAgents } from './submissions/accounts/agent-registry.ts'
+import { createAgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/strikes.ts'
-import { createDesk } from './submissions/submission-service.ts'
+import { createSubmissionService } from './submissions/submission-service.ts'
 import type { Agents, Caller } from './submissions/types.ts'
 
 /** How often quiet tokens' windows and bars are carried forward. */
 const TICK_MS = 100
-/** How long requests under way may take once the house is closing. */
+/** How long requests under way may take once the server is closing. */
 const DRAIN_MS_MAX = 10_000
 /** Connections are closed once nobody has used one for so long, or once so much time was given to it. */
 const QUIET_MS = 100
@@ -58,13 +58,13 @@ const STORE_STATUS_MS_MAX = 1_000
 /** How long the store's word, and the text of /metrics, serve all who ask: anybody may, as often as they like. */
 const STATUS_KEPT_MS = 1_000
 
-export interface House {
+export interface App {
   port: number
   url: string
   market: Market
   store: Store
-  exports: Exporter
-  server: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
+  exports: ExportService
+  http: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
   /** Resolves when every feed has delivered what it has at the start, and the lake has what the log held. */
   ready: Promise<void>
   /** Resolves when what the market has said of its tokens so far is with the store. */
@@ -73,16 +73,16 @@ export interface House {
   stop(): Promise<void>
 }
 
-export interface HouseOptions {
+export interface AppOptions {
   clock?: Clock
   log?: Log
   /** Bounds of followers that are otherwise too long to wait for. */
   follow?: Partial<FollowOptions>
-  exports?: Pick<ExporterOptions, 'msMax' | 'drainMs'>
+  exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
   bodyMsMax?: number
 }
 
-export async function startHouse(config: Config, options: HouseOptions = {}): Promise<House> {
+export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
   const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb } = config
@@ -101,7 +101,7 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
     log,
   })
   try {
-    const exporter = openExporter({
+    const exporter = openExportService({
       dataDir,
       log,
       diskReserveMb,
@@ -109,30 +109,30 @@ export async function startHouse(config: Config, options: HouseOptions = {}): Pr
       ...options.exports,
     })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    return await furnish(config, store, exporter, positions, clock, log, options)
+    return await compose(config, store, exporter, positions, clock, log, options)
   } catch (error) {
     await store.close()
     throw error
   }
 }
 
-async function furnish(
+async function compose(
   config: Config,
   store: Store,
-  exporter: Exporter,
+  exporter: ExportService,
   positions: Positions,
   clock: Clock,
   log: Log,
-  options: HouseOptions,
-): Promise<House> {
-  const records = createRecords(store, log)
+  options: AppOptions,
+): Promise<App> {
+  const recorder = createMarketRecorder(store, log)
   const market = new Market({
     tokensMax: config.tokensMax,
     newWindowMs: config.newHours * HOUR_MS,
     firstSeq: positions.first,
-    ...records.listeners,
+    ...recorder.listeners,
   })
-  records.of(market)
+  recorder.of(market)
   const recordedTime = followsRecordedTime(config)
   const marketClock = steadyClock(clock, (jumpMs, isFollowed) =>
     log.warn(
@@ -146,17 +146,17 @@ async function furnish(
   }
 
   const { recovered } = store
-  const agents = createAgents({
+  const agents = createAgentRegistry({
     recovered,
-    ledger: store,
+    store,
     clock,
     randomBytes,
     submitRateMax: config.submitRate,
     registrationOpen: config.registration === 'open',
   })
-  const desk = createDesk({
-    facts: market,
-    ledger: store,
+  const submissions = createSubmissionService({
+    market,
+    store,
     agents,
     clock,
     marketMs: () => market.timeMs,
@@ -173,7 +173,7 @@ async function furnish(
   let phase: Phase = 'warming_up'
   const metrics = createMetrics()
   readMetrics(metrics, market)
-  readRecordMetrics(metrics, records)
+  readRecorderMetrics(metrics, recorder)
   readLakeMetrics(metrics, store)
   const reads = new ReadLimits({
     policy: 'read',
@@ -188,8 +188,8 @@ async function furnish(
     readersMax: READERS_MAX,
   })
 
-  const hub = new FollowHub(market, { flushMs: config.followFlushMs, ...options.follow })
-  readStreamMetrics(metrics, hub)
+  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  readStreamMetrics(metrics, broadcaster)
   metrics.read('mintlake_exports', 'Exports under way', () => exporter.running)
   metrics.read(
     'mintlake_exports_held_bytes',
@@ -199,17 +199,17 @@ async function furnish(
   const storeStatus = sharedStoreStatus(store)
   const metricsText = shared(() => metrics.text(), STATUS_KEPT_MS)
   const routes: Route[] = [
-    ...marketRoutes({ market, hub, cursors: new Cursors(market) }),
+    ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
     barRoute(market),
     ...agentRoutes({
       agents,
-      desk,
+      submissions,
       countRegistration: (ip) => registrations.count(ip, config.registerLimit, readClock(clock)),
     }),
     ...exportRoutes({ exports: exporter }),
     ...operationRoutes({
       agents,
-      desk,
+      submissions,
       health: () => health(config, market, storeStatus, feeds, phase),
       notReady: () => notReady(phase, feeds),
       feedStates: () => feedStates(feeds),
@@ -226,7 +226,7 @@ async function furnish(
   const rowsMaxOf = (caller: Caller | null) => readLimitOf(caller) * config.rowsPerRead
   const server = await startServer(config.host, config.port, {
     routes: [...routes, ...documentRoutes(routes, config)],
-    streams: { market, hub },
+    streams: { market, broadcaster },
     ingestFrame:
       config.feedKey === ''
         ? null
@@ -262,7 +262,7 @@ async function furnish(
   })
 
   metrics.read('mintlake_request_bodies_bytes', 'Memory that request bodies take', () => server.bodyBytes())
-  records.start()
+  recorder.start()
   positions.keepAhead(() => market.seq)
   const timer = recordedTime ? null : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
   const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => {
@@ -281,12 +281,12 @@ async function furnish(
     // Who sends us requests learns of it from an answer, not from a refused connection.
     if (wasReady) await new Promise((resolve) => setTimeout(resolve, config.drainNoticeMs))
     await server.stopListening()
-    hub.close('draining')
+    broadcaster.close('draining')
     // Whoever has a connection yet, and uses it, is answered and leaves; then nobody is left whom closing could cut off.
     await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close()])
     await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
     await server.close()
-    await Promise.race([records.stop().then(() => positions.close()), afterMs(RECORDS_MS_MAX, null)])
+    await Promise.race([recorder.stop().then(() => positions.close()), afterMs(RECORDS_MS_MAX, null)])
     await store.close()
   }
   const url = `http://${authorityOf(config.host, server.port)}`
@@ -296,9 +296,9 @@ async function furnish(
     market,
     store,
     exports: exporter,
-    server,
+    http: server,
     ready,
-    recorded: records.recorded,
+    recorded: recorder.recorded,
     stop: () => {
       stopping ??= stop()
       return stopping
@@ -420,13 +420,13 @@ function readLakeMetrics(metrics: Metrics, store: Store): void {
   )
 }
 
-function readStreamMetrics(metrics: Metrics, hub: FollowHub): void {
-  metrics.read('mintlake_streams', 'Streams that follow, over HTTP and WebSocket', () => hub.size)
-  metrics.read('mintlake_streams_stalled', 'Streams whose socket is full', () => hub.stalled)
+function readStreamMetrics(metrics: Metrics, broadcaster: Broadcaster): void {
+  metrics.read('mintlake_streams', 'Streams that follow, over HTTP and WebSocket', () => broadcaster.size)
+  metrics.read('mintlake_streams_stalled', 'Streams whose socket is full', () => broadcaster.stalled)
   metrics.read(
     'mintlake_streams_slow_total',
     'Streams ended because they were too slow',
-    () => hub.byes.slow_consumer,
+    () => broadcaster.disconnects.slow_consumer,
   )
 }
 

@@ -1,7 +1,7 @@
-// In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a room but
-// the house.
+// In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a folder but
+// config, and app.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type House, startHouse } from './app.ts'
+import { type App, startApp } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { createLog, type Log } from './lib/log.ts'
 
@@ -22,17 +22,17 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog({ format: config.logFormat, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
-  const house = await startHouse(config, { log })
+  const app = await startApp(config, { log })
   if (config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
-  stopOnSignals(house, log)
+  stopOnSignals(app, log)
   // Others wait for this line, whatever the format of the log: it is printed as it is.
-  console.log(`listening on ${house.url}`)
-  await house.ready
-  log.info({ tokens: house.market.stats().tokens }, 'ready')
+  console.log(`listening on ${app.url}`)
+  await app.ready
+  log.info({ tokens: app.market.stats().tokens }, 'ready')
 }
 
-function stopOnSignals(house: House, log: Log): void {
+function stopOnSignals(app: App, log: Log): void {
   let signalledAtMs: number | null = null
   const stop = (signal: string) => {
     if (signalledAtMs !== null) {
@@ -45,7 +45,7 @@ function stopOnSignals(house: House, log: Log): void {
       log.error({}, 'shutting down took too long')
       void exit(1)
     }, STOP_MS_MAX).unref()
-    house.stop().then(
+    app.stop().then(
       () => exit(0),
       (error) => {
         log.error({ err: error }, 'shutting down failed')

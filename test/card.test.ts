@@ -163,7 +163,7 @@ describe('the samples', () => {
     }
   })
 
-  it('comes from a run of the engine, the desk and the store that fills every table of a lake that is whole', async () => {
+  it('comes from a run of the engine, the submission service and the store that fills every table of a lake that is whole', async () => {
     const dataDir = temporaryFolder()
     const startMs = Date.UTC(2025, 10, 3, 6)
     try {

@@ -1,6 +1,6 @@
 // In: a folder, how many rows, and of how many tokens and agents where it matters (`node bench/datasets/lake-writer.ts FOLDER ROWS
 // [TOKENS AGENTS]`). Out: that many submissions in a lake there,
-// through the store's own door, merged beside as a server does; one JSON line: how fast, and the most memory it took.
+// through the store's own interface, merged beside as a server does; one JSON line: how fast, and the most memory it took.
 // A process of its own: its memory is the store's and that of the rows on their way.
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'

@@ -42,7 +42,7 @@ const COUNTS = new Set(['holderCount', 'buys24h', 'sells24h'])
 
 const typeOf = new Map<string, string>(TABLES.training.columns.map(({ name, type }) => [name, type]))
 
-/** Example, award and attempt, as the judge commits them. */
+/** Example, award and attempt, as the submission service commits them. */
 export function commitOf(row: Write['row']): Write[] {
   const { analysis_id, agent_id, submitted_at } = row
   const award = {

@@ -2,7 +2,7 @@
 // time) and sparse (the same ticks over a day: almost every one opens a bar), against the same cascade in C and against
 // what a user would take instead. Ticks are made before the clock starts.
 import { DuckDBInstance } from '@duckdb/node-api'
-import { BarStore } from '../../src/market/bars/bar-cascade.ts'
+import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
 import { random } from '../datasets/random.ts'
@@ -59,7 +59,7 @@ const measured = (ticks: number, startedMs: number, checksum: number | string): 
 
 function ours(options: RunOptions, isDense: boolean): Measured {
   const { count, tokens, token, price, volume, ts } = makeTicks(sizes(options), isDense)
-  const bars = new BarStore({ tokensMax: tokens })
+  const bars = new BarCascade({ tokensMax: tokens })
   const watermark = new Float64Array(tokens)
   const started = performance.now()
   for (let index = 0; index < count; index++) {

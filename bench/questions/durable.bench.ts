@@ -1,4 +1,4 @@
-// In: submissions of 64 connections, limits off, over HTTP to the whole house. Out: how many are durable a second, what
+// In: submissions of 64 connections, limits off, over HTTP to the whole server. Out: how many are durable a second, what
 // one costs all of its processes until it is in the lake, and how long the slowest hundredth waited; against SQLite and
 // lmdb behind the same HTTP engine, without a check or a verdict, and against DuckDB, SQLite and lmdb by hand, without a
 // server. They store the row's columns; ours stores the example, the award and the attempt.

@@ -1,5 +1,5 @@
 // In: 10 000 trades a second, no token twice within a second, and a hundred followers of the whole market. Out: how long a
-// trade takes until its row is with each follower, and what that costs the server: through the whole house, fed over its
+// trade takes until its row is with each follower, and what that costs the server: through the whole server, fed over its
 // push, against node:http writing the same rows, and against C that copies each price into a ready row. A candidate
 // that does not deliver every row to everybody has failed.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

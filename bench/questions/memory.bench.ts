@@ -1,5 +1,5 @@
 // In: 100 000 tokens and a day of trades, popularity-skewed. Out: what the engine holds for them: bars of nine timeframes,
-// windows, five minutes of versions, twelve rankings, the tape; and whether more trades make it grow.
+// windows, five minutes of versions, twelve rankings, the change log; and whether more trades make it grow.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'

@@ -2,7 +2,7 @@
 // page, at the top and at offset 50 000, against sorted-btree used the way its users would. Both are read at the same
 // rate: the hundred highest after every twenty changes. Ours checks its whole order against a full sort at the end.
 import BTreeModule from 'sorted-btree'
-import { DeferredRanking } from '../../src/market/rankings/lazy-ranking.ts'
+import { LazyRanking } from '../../src/market/rankings/lazy-ranking.ts'
 import { random } from '../datasets/random.ts'
 import { type Measured, microsecondsOf, type Question, type RunOptions, sha } from '../harness.ts'
 
@@ -37,7 +37,7 @@ function change({ tokens, keys, next }: Market): { id: number; key: number } {
 async function ours(options: RunOptions, tokens: number): Promise<Measured> {
   const made = market(tokens, options)
   const { keys } = made
-  const ranking = new DeferredRanking({ capacity: tokens, keys, before: (a, b) => a < b })
+  const ranking = new LazyRanking({ capacity: tokens, keys, before: (a, b) => a < b })
   for (let id = 0; id < tokens; id++) ranking.insert(id)
   let sum = 0
   const started = performance.now()

@@ -6,7 +6,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { houseArgs, jsonOf, type Measured, type Question, type RunOptions } from '../harness.ts'
+import { jsonOf, type Measured, type Question, type RunOptions, serverArgs } from '../harness.ts'
 
 const TOKENS = 100_000
 const AGENTS = 1_000
@@ -39,7 +39,7 @@ const start =
     const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
     try {
       cpSync(folderOf(options, tail), folder, { recursive: true, verbatimSymlinks: true })
-      const args = [...houseArgs(), programOf('servers/store-start.ts'), folder]
+      const args = [...serverArgs(), programOf('servers/store-start.ts'), folder]
       return { metrics: await jsonOf(process.execPath, args), checksum: tail }
     } finally {
       rmSync(folder, { recursive: true, force: true })

@@ -29,14 +29,14 @@ const BODY = Buffer.from(
 const MS = ({ small }: RunOptions) => (small ? 20 : 500)
 
 async function ours(options: RunOptions): Promise<Measured> {
-  const judge = () => {
+  const evaluate = () => {
     const { submission } = validateSubmission(BODY)
     const comparison = compareSnapshot(submission.snapshot!, values, values)
     return xpEarned(xpBreakdown(outcomeOf(comparison.deviationPct), 3))
   }
-  const wholeUs = await microsecondsOf(judge, MS(options))
+  const wholeUs = await microsecondsOf(evaluate, MS(options))
   const { metrics } = await parse(options)
-  return { metrics: { us: wholeUs - metrics.us, wholeUs }, checksum: `${judge()}` }
+  return { metrics: { us: wholeUs - metrics.us, wholeUs }, checksum: `${evaluate()}` }
 }
 
 async function parse(options: RunOptions): Promise<Measured> {

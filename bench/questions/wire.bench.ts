@@ -1,5 +1,5 @@
 // In: trades as a feed pushes them, NDJSON and msgpack, on 100 000 tokens, half of them on the hundred hottest. Out: trades a
-// second from wire to queryable on one thread: decoded, in bars, windows, versions, all rankings and the tape, with the
+// second from wire to queryable on one thread: decoded, in bars, windows, versions, all rankings and the change log, with the
 // top page read every twenty milliseconds of market time. And what decoding costs alone.
 import { Packr } from 'msgpackr'
 import { ingest } from '../../src/ingest/push/push.ts'

@@ -1,5 +1,5 @@
 // In: which server to be, and how many tokens (`node bench/servers/follow-server.ts KIND TOKENS FLUSH_MS`). Out: that server: its
-// port, the port of its feed, and the bytes of a row. `mintlake` is the whole house without limits, fed over its
+// port, the port of its feed, and the bytes of a row. `mintlake` is the whole server without limits, fed over its
 // WebSocket; `node-http` is what a user would write with node:http alone: rows stringified once, written to every follower.
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createFeed } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startHouse } from '../../src/app.ts'
+import { startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Market } from '../../src/market/market.ts'
 import type { MarketItem } from '../../src/schema/market-item.ts'
@@ -34,7 +34,7 @@ function fill(market: Market): void {
 async function mintlake(): Promise<number[]> {
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const house = await startHouse(
+  const app = await startApp(
     readConfig(
       [
         ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--quiet', 'true'],
@@ -43,13 +43,13 @@ async function mintlake(): Promise<number[]> {
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
   )
-  stop = house.stop
-  await house.ready
-  fill(house.market)
+  stop = app.stop
+  await app.ready
+  fill(app.market)
   // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
-  await house.recorded()
-  await house.store.flushLake()
-  return [house.port, house.port, rowBytes(house.market)]
+  await app.recorded()
+  await app.store.flushLake()
+  return [app.port, app.port, rowBytes(app.market)]
 }
 
 async function nodeHttp(): Promise<number[]> {

@@ -1,12 +1,12 @@
 // In: which server to be, and options (`node bench/servers/server.ts KIND JSON`). Out: that server on a free port, whose number it
-// prints. `mintlake` is the whole house without limits, its market filled, with trades running in the same process, or the
+// prints. `mintlake` is the whole server without limits, its market filled, with trades running in the same process, or the
 // market that it serves by default; the others answer the same bytes the way their users would.
 
 import { App, us_socket_local_port } from 'uWebSockets.js'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startHouse } from '../../src/app.ts'
+import { startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -103,7 +103,7 @@ async function mintlake(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
   const isDefault = options.market === 'default'
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const house = await startHouse(
+  const app = await startApp(
     readConfig(
       [
         ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
@@ -117,14 +117,14 @@ async function mintlake(): Promise<number> {
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
   )
-  stop = house.stop
-  await house.ready
-  if (!isDefault) fill(house.market)
+  stop = app.stop
+  await app.ready
+  if (!isDefault) fill(app.market)
   // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
-  await house.recorded()
-  await house.store.flushLake()
-  if (options.ticksPerSecond > 0) runTicks(house.market)
-  return house.port
+  await app.recorded()
+  await app.store.flushLake()
+  if (options.ticksPerSecond > 0) runTicks(app.market)
+  return app.port
 }
 
 async function uws(): Promise<number> {

@@ -61,7 +61,7 @@ export async function openSample(
   await writeCatalog({ tables: listed, setAside: [] }, 0, {
     lakeDir,
     pathOf: (part) => join(lakeDir, partPath(part)),
-    reach: () => {},
+    failpoint: () => {},
   })
   const reader = await openLakeReader({ dataDir })
   return {

@@ -5,15 +5,15 @@ import { Random } from '../../src/ingest/simulator/random.ts'
 import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
-import { createRecords, type Records } from '../../src/recording/market-recorder.ts'
+import { createMarketRecorder, type MarketRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
-import { createAgents } from '../../src/submissions/accounts/agent-registry.ts'
-import { createDesk } from '../../src/submissions/submission-service.ts'
-import type { Caller, Desk } from '../../src/submissions/types.ts'
+import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { createSubmissionService } from '../../src/submissions/submission-service.ts'
+import type { Caller, SubmissionService } from '../../src/submissions/types.ts'
 import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.ts'
 
 export interface RunOptions {
@@ -56,8 +56,8 @@ class Run {
   private readonly queue: { atMs: number; act: () => Promise<void> }[] = []
   private store!: Store
   private market!: Market
-  private records!: Records
-  private desk!: Desk
+  private records!: MarketRecorder
+  private submissions!: SubmissionService
 
   constructor(options: RunOptions) {
     this.options = options
@@ -79,7 +79,7 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
-    this.records = createRecords(this.store, createLog({ format: 'json', quiet: true }))
+    this.records = createMarketRecorder(this.store, createLog({ format: 'json', quiet: true }))
     this.market = new Market({ tokensMax: TOKENS_MAX, ...this.records.listeners })
     this.records.of(this.market)
     await this.advance(startMs)
@@ -125,17 +125,17 @@ class Run {
   private async hire(): Promise<void> {
     const { store, market, random } = this
     const clock = { now: () => this.nowMs, monotonicMs: () => this.nowMs }
-    const agents = createAgents({
+    const agents = createAgentRegistry({
       recovered: store.recovered,
-      ledger: store,
+      store,
       clock,
       random: () => random.next(),
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
       registrationOpen: true,
     })
-    this.desk = createDesk({
-      facts: market,
-      ledger: store,
+    this.submissions = createSubmissionService({
+      market,
+      store,
       agents,
       clock,
       random: () => random.next(),
@@ -209,7 +209,7 @@ class Run {
 
   private async submit(caller: Caller, body: unknown): Promise<void> {
     this.storeDelayMs = Math.ceil(this.random.lognormal(STORE_DELAY_MS_MEDIAN, 0.5))
-    const answer = await this.desk
+    const answer = await this.submissions
       .submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey: null })
       .then(({ body: { outcome } }) => String(outcome))
       .catch((error: unknown) => {

@@ -1,4 +1,4 @@
-// In: this process. Out: the command line of it carried out, its exit code set. The one file of the room that touches
+// In: this process. Out: the command line of it carried out, its exit code set. The one file of the folder that touches
 // `process`. Never returns before its output is written.
 import { systemClock } from '../lib/clock.ts'
 import { main } from './main.ts'

@@ -1,7 +1,7 @@
 // In: one request as the HTTP engine hands it over. Out: what a route may know of it, and the answer it gives.
 // Never holds the engine's request: that dies with the handler.
 import type { Caller } from '../submissions/types.ts'
-import { Lines } from './response/chunked-body.ts'
+import { ChunkedBody } from './response/chunked-body.ts'
 import type { StreamWriter } from './stream/broadcaster.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
@@ -50,7 +50,7 @@ export interface BodyWriter extends StreamWriter {
 export interface HttpAnswer {
   status: number
   /** Bytes are sent as they are; anything else as JSON. */
-  body: Buffer | Lines | Record<string, unknown>
+  body: Buffer | ChunkedBody | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
   /** Rows of the market list in it, which count for its reader. */
@@ -60,7 +60,7 @@ export interface HttpAnswer {
   /** Takes over once status and headers are written; `body` is the first that is sent. */
   stream?: (writer: BodyWriter) => void
   /** Called in the place of `stream` where no body is sent: the client has gone, or wants the headers alone. */
-  unsent?: () => void
+  onDiscard?: () => void
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -70,5 +70,5 @@ export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 /** A body in one piece. */
 export function bytesOf(body: HttpAnswer['body']): Buffer {
   if (Buffer.isBuffer(body)) return body
-  return body instanceof Lines ? body.joined() : Buffer.from(JSON.stringify(body))
+  return body instanceof ChunkedBody ? body.joined() : Buffer.from(JSON.stringify(body))
 }

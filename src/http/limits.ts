@@ -1,4 +1,4 @@
-// In: nothing. Out: every bound of the hall, with what happens at it. Never read from the environment.
+// In: nothing. Out: every bound of the HTTP layer, with what happens at it. Never read from the environment.
 
 /** A submission or any other JSON body; one byte more is 413. */
 export const BODY_BYTES_MAX = 64 * 1024
@@ -30,16 +30,16 @@ export const QUERIES_READ_MAX = 1_024
  *  smaller one the HTTP engine copies what the socket does not take, which costs less than being called back for it. */
 export const STREAMED_BYTES_MIN = 256 * 1024
 /** So much of a large page is joined at a time: few calls, and it stays in the processor's cache. */
-export const LINES_PART_BYTES = 256 * 1024
+export const BODY_CHUNK_BYTES = 256 * 1024
 /** Pages up to here are joined, and answers kept to be given again; a larger page is sent from its rows. */
-export const PREPARED_ANSWER_BYTES_MAX = 1024 * 1024
+export const CACHED_RESPONSE_BYTES_MAX = 1024 * 1024
 /** Rows of a large page that are made in one turn of the event loop, a few milliseconds; others are served in between. */
 export const ROWS_PER_TURN = 250
 /** Large pages that wait while another is made; one more is refused. */
 export const LARGE_PAGES_WAITING_MAX = 64
 /** Answers that are reused within MINTLAKE_PAGE_AGE_MS, and their bytes; at the maximum all are forgotten. */
-export const PREPARED_ANSWERS_MAX = 4_096
-export const PREPARED_BYTES_MAX = 32 * 1024 * 1024
+export const CACHED_RESPONSES_MAX = 4_096
+export const RESPONSE_CACHE_BYTES_MAX = 32 * 1024 * 1024
 /** Bodies whose compressed forms are kept, all together; at the maximum the one asked for longest ago is forgotten. */
 export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
 /** Of larger bodies one is compressed at a time, for all who ask for those very bytes; others are sent plain meanwhile. */
@@ -76,8 +76,8 @@ export const ARROW_TEMPLATES_MAX = 2_048
 export const EXPORT_LIMIT_DEFAULT = 100_000
 export const EXPORT_LIMIT_MAX = 500_000
 export const BATCH_MINTS_MAX = 10
-export const BOARD_LIMIT_DEFAULT = 50
-export const BOARD_LIMIT_MAX = 200
+export const LEADERBOARD_LIMIT_DEFAULT = 50
+export const LEADERBOARD_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128
 /** A frame of a held feed connection; a larger one closes it. */
 export const FRAME_BYTES_MAX = 1024 * 1024
@@ -99,7 +99,7 @@ export const FOLLOW_ROWS_MAX = 128
 /** Writes to one follower in one flush; more wait for the next, so that one who catches up does not hold up the others. */
 export const FOLLOW_WRITES_MAX = 8
 /** Pieces of one channel that followers at different places share; at the maximum all are forgotten. */
-export const FOLLOW_PIECES_MAX = 64
+export const FOLLOW_CHUNKS_MAX = 64
 /** Subscriptions of one WebSocket; one more is refused. So many channels, each once, cost no read beside the opening. */
 export const SUBSCRIPTIONS_MAX = 100
 /** What a client may send in one WebSocket message of the stream; a larger one closes it. */

@@ -11,16 +11,16 @@ import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
 import { invalidParameter } from './request/parameters.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
-import { checkBodyType, contextOf, keyOf, questionOf, RequestHead } from './request/request-head.ts'
+import { cacheKeyOf, checkBodyType, contextOf, keyOf, RequestHead } from './request/request-head.ts'
 import { RequestIds } from './request/request-ids.ts'
 import { CompressedForms, codingOf } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
 import { knownError } from './response/known-error.ts'
-import { give, headsOf, problem, Reply, send } from './response/reply.ts'
-import { isReusable, PreparedAnswers } from './response/response-cache.ts'
+import { headsOf, problem, Reply, send, sendCached } from './response/reply.ts'
+import { isReusable, ResponseCache } from './response/response-cache.ts'
 import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
 
-export interface PipelinePorts {
+export interface PipelineDeps {
   routes: readonly Route[]
   /** Knows a key, or throws 401. */
   authenticate(key: string): Caller
@@ -73,9 +73,9 @@ const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
   options: 'OPTIONS',
 }
 
-export function createPipeline(ports: PipelinePorts): Pipeline {
-  const table = new RouteTable(ports.routes)
-  const prepared = new PreparedAnswers(ports.reuseMs)
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const table = new RouteTable(deps.routes)
+  const responseCache = new ResponseCache(deps.reuseMs)
   const forms = new CompressedForms()
   const ids = new RequestIds()
   const head = new RequestHead()
@@ -86,9 +86,9 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
 
   /** Passes the doors of a read: admission, key, limit. @returns the limit's headers. */
   function passRead(route: Route, context: Pick<Context, 'caller' | 'ip'>, key: string, rows = 0) {
-    ports.admit(route)
-    if (key !== '') context.caller = ports.authenticate(key)
-    return ports.countRead(context.caller, context.ip, rows)
+    deps.admit(route)
+    if (key !== '') context.caller = deps.authenticate(key)
+    return deps.countRead(context.caller, context.ip, rows)
   }
 
   /** Counts rows, or asks for them: a refusal bears the headers of that limit in the place of those of the reads. */
@@ -103,23 +103,23 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
 
   /** Gives an answer that was made a moment ago. False when there is none, or a door is shut: then the ordinary way is
    *  gone, which also says why. */
-  function giveAgain(res: HttpResponse, path: string, question: string, startedAtMs: number): boolean {
-    const made = prepared.find(path, question, startedAtMs)
+  function tryCache(res: HttpResponse, path: string, cacheKey: string, startedAtMs: number): boolean {
+    const made = responseCache.find(path, cacheKey, startedAtMs)
     if (made === undefined) return false
-    const reader = { caller: null, ip: () => clientAddress(res, head.forwardedFor, ports.trustedProxies) }
+    const reader = { caller: null, ip: () => clientAddress(res, head.forwardedFor, deps.trustedProxies) }
     let limits: Record<string, string>
     try {
       limits = passRead(made.route, reader, keyOf(head.credentials), made.rows)
     } catch {
       return false
     }
-    const sending = give(res, made, ids, head.requestId, limits)
+    const sending = sendCached(res, made, ids, head.requestId, limits)
     if (sending !== null) {
       const exchange = new Exchange(sending, exchanges)
       sending.onSent = () => exchange.finish()
       exchange.wait()
     }
-    ports.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
+    deps.observe(made.route.path, 200, (performance.now() - startedAtMs) / 1_000)
     return true
   }
 
@@ -131,11 +131,11 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       context.limits = passRead(route, context, key)
       return
     }
-    ports.admit(route)
-    if (route.access === 'feed' || route.access === 'admin') ports.checkOperator(route.access, key)
-    if (route.access === 'researcher') context.caller = ports.admitResearcher(key)
-    if (route.access === 'agent') context.caller = ports.authenticate(key)
-    if (route.access === 'open' && key !== '') ports.checkAnyKey(key)
+    deps.admit(route)
+    if (route.access === 'feed' || route.access === 'admin') deps.checkOperator(route.access, key)
+    if (route.access === 'researcher') context.caller = deps.admitResearcher(key)
+    if (route.access === 'agent') context.caller = deps.authenticate(key)
+    if (route.access === 'open' && key !== '') deps.checkAnyKey(key)
     route.enter?.(context)
   }
 
@@ -147,7 +147,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const answer = route.handle(context)
     const encode = (made: HttpAnswer) => {
       const { rows } = made
-      if (rows !== undefined) ofRows(context, () => ports.countRows(context.caller, context.ip, rows))
+      if (rows !== undefined) ofRows(context, () => deps.countRows(context.caller, context.ip, rows))
       if (made.stream !== undefined) return made
       const coding = codingOf(context.headers.acceptEncoding)
       const answer = conditional(made, context, !isOpen(route))
@@ -167,13 +167,13 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     const { forwardedFor } = head
     let address: string | undefined
     const ip = () => {
-      address ??= clientAddress(res, forwardedFor, ports.trustedProxies)
+      address ??= clientAddress(res, forwardedFor, deps.trustedProxies)
       return address
     }
     const onGone = (act: () => void) => {
       reply.onClosed = act
     }
-    const admitRows = () => ofRows(context, () => ports.admitRows(context.caller, ip))
+    const admitRows = () => ofRows(context, () => deps.admitRows(context.caller, ip))
     const calls = { ip, onGone, admitRows }
     const context: Context = contextOf(head, query, route, found.id, path, reply.requestId, calls)
     return { route, context }
@@ -187,7 +187,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     done: (read: Buffer | ServiceError) => void,
   ): void {
     checkBodyType(route, context.headers.contentType)
-    const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = ports.bodyMsMax, access } = route
+    const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = deps.bodyMsMax, access } = route
     const { announcedBytes } = head
     if (announcedBytes > bytesMax) throw tooLarge(bytesMax)
     enter(route, context)
@@ -196,27 +196,27 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     exchange.wait(bodies.read(exchange.reply.res, { owner, bytesMax, announcedBytes, msMax }, done))
   }
 
-  function answerAnew(
+  function handleUncached(
     res: HttpResponse,
     methodName: string,
     path: string,
     query: string,
-    question: string | null,
+    cacheKey: string | null,
     startedAtMs: number,
   ): void {
     const reply = new Reply(res, ids.of(head.requestId), methodName === 'head')
     const exchange = new Exchange(reply, exchanges)
-    const { writes } = prepared
+    const { writes } = responseCache
     let route: Route | undefined
     let context: Context | undefined
     const answer = (made: HttpAnswer) => {
       if (route !== undefined && isWrite(route) && made.status < 300) {
-        prepared.writeAnswered(route.changes ?? null)
+        responseCache.writeAnswered(route.changes ?? null)
       }
-      if (route !== undefined && question !== null && isReusable(made)) {
-        prepared.keep(
+      if (route !== undefined && cacheKey !== null && isReusable(made)) {
+        responseCache.keep(
           path,
-          question,
+          cacheKey,
           { route, ...headsOf(made, ids), body: made.body, rows: made.rows ?? 0 },
           startedAtMs,
           writes,
@@ -229,10 +229,10 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
       }
       send(reply, isDraining ? lastOf(made) : made, context?.limits ?? NO_LIMITS)
       if (!isSent) exchange.wait()
-      ports.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
+      deps.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
     }
     const fail = (error: unknown) => {
-      if (knownError(error) === null) ports.onFault(error, reply.requestId)
+      if (knownError(error) === null) deps.onFault(error, reply.requestId)
       answer(problem(error, path, reply.requestId))
     }
     const proceed = (chosen: Route, asked: Context) => {
@@ -243,7 +243,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
         exchange.wait()
         // Whoever asks to be told when the client goes wants that sooner than its next request.
         if (reply.onClosed === undefined) reply.pause()
-        made.then(answer, fail).catch((error) => ports.onFault(error, reply.requestId))
+        made.then(answer, fail).catch((error) => deps.onFault(error, reply.requestId))
       } catch (error) {
         fail(error)
       }
@@ -284,7 +284,7 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     exchange.defer(() => {
       send(reply, problem(fault, path, reply.requestId))
       exchange.finish()
-      ports.observe('none', fault.status, 0)
+      deps.observe('none', fault.status, 0)
     })
   }
 
@@ -293,9 +293,9 @@ export function createPipeline(ports: PipelinePorts): Pipeline {
     requests++
     const query = req.getQuery() ?? ''
     if (head.read(req).ambiguous !== '') return void refuseAmbiguous(res, path)
-    const question = prepared.isOn && method === 'get' ? questionOf(head, query) : null
-    if (question !== null && giveAgain(res, path, question, startedAtMs)) return
-    answerAnew(res, method, path, query, question, startedAtMs)
+    const cacheKey = responseCache.isOn && method === 'get' ? cacheKeyOf(head, query) : null
+    if (cacheKey !== null && tryCache(res, path, cacheKey, startedAtMs)) return
+    handleUncached(res, method, path, query, cacheKey, startedAtMs)
   }
 
   const gets = table

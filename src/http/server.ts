@@ -8,13 +8,13 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createPipeline, type Pipeline, type PipelinePorts } from './pipeline.ts'
+import { createPipeline, type Pipeline, type PipelineDeps } from './pipeline.ts'
 import { keyOf } from './request/request-head.ts'
 import { INGEST_PATH, takeIngestSockets } from './stream/ingest-socket.ts'
-import { type StreamRooms, takeStreamSockets } from './stream/stream-socket.ts'
+import { type StreamSources, takeStreamSockets } from './stream/stream-socket.ts'
 
-export interface ServerPorts extends PipelinePorts {
-  streams: StreamRooms
+export interface ServerDeps extends PipelineDeps {
+  streams: StreamSources
   /** What a held feed connection delivers; null where no feed may push. */
   ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
 }
@@ -46,12 +46,12 @@ type Listen = (
 ) => void
 
 /** A held feed connection passes the same doors as a push. */
-function socketPorts(ports: ServerPorts, ingestFrame: NonNullable<ServerPorts['ingestFrame']>) {
-  const route = ports.routes.find(({ path }) => path === INGEST_PATH)!
+function socketDeps(deps: ServerDeps, ingestFrame: NonNullable<ServerDeps['ingestFrame']>) {
+  const route = deps.routes.find(({ path }) => path === INGEST_PATH)!
   return {
-    checkKey: (authorization: string) => ports.checkOperator('feed', keyOf(authorization)),
-    admit: () => ports.admit(route),
-    onFault: (error: unknown) => ports.onFault(error, 'frame'),
+    checkKey: (authorization: string) => deps.checkOperator('feed', keyOf(authorization)),
+    admit: () => deps.admit(route),
+    onFault: (error: unknown) => deps.onFault(error, 'frame'),
     ingestFrame,
   }
 }
@@ -104,12 +104,12 @@ async function idle({ requests, inFlight }: Pipeline, quietMs: number, msMax: nu
 }
 
 /** Starts to listen; rejects when the port cannot be had. Port 0 takes a free one. */
-export function startServer(host: string, port: number, ports: ServerPorts): Promise<HttpServer> {
-  const pipeline = createPipeline(ports)
+export function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
+  const pipeline = createPipeline(deps)
   const app = App()
-  takeStreamSockets(app, ports.streams, ports)
+  takeStreamSockets(app, deps.streams, deps)
   const endSockets =
-    ports.ingestFrame === null ? () => {} : takeIngestSockets(app, socketPorts(ports, ports.ingestFrame))
+    deps.ingestFrame === null ? () => {} : takeIngestSockets(app, socketDeps(deps, deps.ingestFrame))
   for (const [path, handle] of pipeline.gets) app.get(path, handle)
   app.any('/*', pipeline.handle)
 

@@ -3,7 +3,7 @@
 import type { EventSink, MarketEvent } from '../schema/event.ts'
 
 /** Counts what a sink takes and refuses. */
-export class Tally implements EventSink {
+export class EventCounters implements EventSink {
   accepted = 0
   readonly rejected: Record<string, number> = {}
   private readonly sink: EventSink

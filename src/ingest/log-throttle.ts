@@ -1,7 +1,7 @@
 // In: something worth a log line, again and again. Out: whether to say it now: at once the first time, then at most once in
 // an interval. What was not said is counted, so that the next line can tell. Never logs.
 
-export class Seldom {
+export class LogThrottle {
   private saidAtMs = Number.NEGATIVE_INFINITY
   private unsaid = 0
   private readonly everyMs: number

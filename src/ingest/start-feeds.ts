@@ -1,4 +1,4 @@
-// In: the configuration. Out: the feeds it names, running into the market. A part of the house: it alone knows which
+// In: the configuration. Out: the feeds it names, running into the market. A part of the server: it alone knows which
 // upstream needs which setting. Never knows a route or a table.
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -90,11 +90,11 @@ export type WindowName = keyof typeof WINDOWS
 /** Length of each timeframe by its index, finest first. */
 export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])
 
-/** Changes on the tape: five minutes at 27 000 a second. At the maximum the oldest are overwritten: who was further
+/** Changes on the change log: five minutes at 27 000 a second. At the maximum the oldest are overwritten: who was further
  *  behind gets a `resync`. */
-export const TAPE_ENTRIES_MAX = 8_388_608
+export const CHANGE_LOG_ENTRIES_MAX = 8_388_608
 
-/** Evictions on the tape: five minutes at 430 a second. At the maximum the oldest are forgotten: who was further behind
+/** Evictions on the change log: five minutes at 430 a second. At the maximum the oldest are forgotten: who was further behind
  *  gets a `resync`. */
 export const DEPARTURES_MAX = 131_072
 

@@ -1,5 +1,5 @@
 // In: market events, one after another, and the passing of time. Out: pages, DataPoints, versions and bars.
-// The one door of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
+// The one interface of the engine: synchronous, deterministic, single writer. The same events give the same bytes.
 // Never reads a clock, a file, the environment or a random number.
 import { TIMEFRAMES } from '../schema/bar.ts'
 import { AMOUNT_MAX, bounded, PRICE_MIN } from '../schema/bounds.ts'
@@ -15,28 +15,28 @@ import type {
 } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
-import { BarStore } from './bars/bar-cascade.ts'
+import { BarCascade } from './bars/bar-cascade.ts'
 import { ColumnSpace, readBars, readColumns } from './bars/bar-query.ts'
 import { BarTexts } from './bars/bar-text.ts'
 import { Windows } from './bars/windows.ts'
 import {
   BAR_COLUMNS_KEPT,
+  CHANGE_LOG_ENTRIES_MAX,
   DEPARTURES_MAX,
   LATE_GRACE_MS,
   MINTS_KNOWN_MIN,
   MINTS_KNOWN_PER_TOKEN,
   NEW_WINDOW_MS_DEFAULT,
   SILENCE_MS,
-  TAPE_ENTRIES_MAX,
   TOKENS_MAX_DEFAULT,
   VERSION_RETENTION_MS,
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
-import { Tape } from './output/change-log.ts'
+import { ChangeLog } from './output/change-log.ts'
 import { changesSince, type TabRows } from './output/changes.ts'
-import { DataPointTexts } from './output/datapoint-texts.ts'
+import { DataPointCache } from './output/datapoint-cache.ts'
 import { PageCache } from './output/page-cache.ts'
-import { toSnapshot, Views } from './output/projections.ts'
+import { Projections, toSnapshot } from './output/projections.ts'
 import { frozenList } from './rankings/frozen-list.ts'
 import { addToHotScore, HOT_SCORE_NONE } from './rankings/hot-score.ts'
 import { KEY_UNKNOWN, Rankings } from './rankings/rankings.ts'
@@ -51,18 +51,19 @@ import {
   FLAG_LIQUIDITY_PATCHED,
   FLAG_LIVE,
   rowOf,
+  type TokenMetadata,
   TokenTable,
-  type TokenText,
 } from './tokens/token-table.ts'
-import { VersionLog } from './tokens/version-history.ts'
+import { VersionHistory } from './tokens/version-history.ts'
 import type {
   BarColumns,
+  BarListener,
   Bars,
   BarsQuery,
   BarsText,
   Changes,
   FrozenList,
-  MarketDoor,
+  MarketEngine,
   MarketStats,
   Page,
   PageQuery,
@@ -76,7 +77,7 @@ export interface MarketOptions {
   newWindowMs?: number
   barsPerTokenMax?: number
   versionsMax?: number
-  tapeEntriesMax?: number
+  changeLogEntriesMax?: number
   departuresMax?: number
   /** The position before the first change: above every one that an earlier run has handed out. */
   firstSeq?: number
@@ -86,37 +87,25 @@ export interface MarketOptions {
   onProfile?: (mint: string) => void
 }
 
-/**
- * `values` hold the bar at `address` (see bar-ring.ts), during the call only. `watchedSinceMs`: a bar that starts before
- * this market time may lack trades.
- */
-export type BarListener = (
-  mint: string,
-  timeframe: number,
-  values: Float64Array,
-  address: number,
-  watchedSinceMs: number,
-) => void
-
 const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
-export class Market implements MarketDoor {
+export class Market implements MarketEngine {
   timeMs = 0
   /** Market time at which this market began to watch. */
   sinceMs = 0
   readonly #tokens: TokenTable
   readonly #columns: Columns
-  readonly #bars: BarStore
+  readonly #bars: BarCascade
   readonly #barTexts: BarTexts
   readonly #columnSpace = new ColumnSpace(BAR_COLUMNS_KEPT)
   readonly #windows: Windows
-  readonly #versions: VersionLog
+  readonly #versions: VersionHistory
   readonly #rankings: Rankings
   /** By token: its mint's first characters as a number of the same order, so that ties rarely compare text. */
   readonly #mintOrder: Float64Array
   readonly #recentTrades: RecentTrades
   readonly #pages: PageCache
-  readonly #tape: Tape
+  readonly #changeLog: ChangeLog
   #onChanged: (() => void) | null = null
   readonly #onProfile: NonNullable<MarketOptions['onProfile']>
   /** Where the next call of `handOutBars` goes on, when this round of all tokens began, and what the last one reached. */
@@ -135,8 +124,8 @@ export class Market implements MarketDoor {
   #solPriceToldAtMs = 0
   /** By token: the change that last moved it out of each tab; 0: none. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #datapointTexts: DataPointTexts
-  readonly #views: Views
+  readonly #datapointTexts: DataPointCache
+  readonly #projections: Projections
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
   constructor(options: MarketOptions = {}) {
@@ -147,7 +136,7 @@ export class Market implements MarketDoor {
     this.#tokens = new TokenTable(tokensMax)
     this.#columns = this.#tokens.columns
     this.#onProfile = options.onProfile ?? (() => {})
-    this.#bars = new BarStore({
+    this.#bars = new BarCascade({
       tokensMax,
       barsPerTokenMax: options.barsPerTokenMax,
       onClosed:
@@ -164,7 +153,7 @@ export class Market implements MarketDoor {
     })
     this.#barTexts = new BarTexts(this.#bars)
     this.#windows = new Windows(this.#bars, this.#columns)
-    this.#versions = new VersionLog({
+    this.#versions = new VersionHistory({
       tokensMax,
       retentionMs: VERSION_RETENTION_MS,
       versionsMax: options.versionsMax ?? VERSIONS_MAX_DEFAULT,
@@ -181,12 +170,12 @@ export class Market implements MarketDoor {
       Tab,
       Float64Array
     >
-    this.#tape = new Tape({
-      entriesMax: options.tapeEntriesMax ?? TAPE_ENTRIES_MAX,
+    this.#changeLog = new ChangeLog({
+      entriesMax: options.changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
       departuresMax: options.departuresMax ?? DEPARTURES_MAX,
       firstSeq: options.firstSeq ?? 0,
     })
-    this.#views = new Views({
+    this.#projections = new Projections({
       tokens: this.#tokens,
       bars: this.#bars,
       windows: this.#windows,
@@ -195,11 +184,11 @@ export class Market implements MarketDoor {
       analysisCounts: this.#analysisCounts,
       solPriceUsd: () => this.#solPriceUsd,
     })
-    this.#datapointTexts = new DataPointTexts((slot, asOfMs) => this.#views.datapoint(slot, asOfMs))
+    this.#datapointTexts = new DataPointCache((slot, asOfMs) => this.#projections.datapoint(slot, asOfMs))
     this.#pages = new PageCache(this.#rankings, {
       tokensMax,
-      item: (slot) => this.#views.item(slot, this.timeMs),
-      words: (slot) => texts[slot]!,
+      item: (slot) => this.#projections.item(slot, this.timeMs),
+      metadata: (slot) => texts[slot]!,
     })
   }
 
@@ -208,15 +197,15 @@ export class Market implements MarketDoor {
   }
 
   get seq(): number {
-    return this.#tape.seq
+    return this.#changeLog.seq
   }
 
   get firstSeq(): number {
-    return this.#tape.firstSeq
+    return this.#changeLog.firstSeq
   }
 
   get oldestSince(): number {
-    return this.#tape.oldestSince
+    return this.#changeLog.oldestSince
   }
 
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
@@ -285,7 +274,7 @@ export class Market implements MarketDoor {
     const version = this.seq
     // A slot that another token has taken since was not on this list.
     const isThere = (slot: number) =>
-      this.#tokens.texts[slot] !== undefined && this.#columns.bornSeq[rowOf(slot)] <= version
+      this.#tokens.texts[slot] !== undefined && this.#columns.firstSeenSeq[rowOf(slot)] <= version
     const ranking = this.#rankings.of(tab, sort).snapshot()
     const now = () => ({ seq: this.seq, timeMs: this.timeMs })
     return frozenList(this.#pages, { tab, sort, version, ranking, isThere, now })
@@ -295,11 +284,11 @@ export class Market implements MarketDoor {
     const lastIn = (slot: number) =>
       this.#rankings.has(slot, tab) ? this.#columns.changedSeq[rowOf(slot)] : this.#leftSeq[tab][slot]
     const rows: TabRows['rows'] = (slots, seqs) => this.#pages.joinWithSeq(slots, seqs)
-    return changesSince(this.#tape, since, { tabIndex: TABS.indexOf(tab), lastIn, rows }, rowsMax)
+    return changesSince(this.#changeLog, since, { tabIndex: TABS.indexOf(tab), lastIn, rows }, rowsMax)
   }
 
   changedMints(since: number, visit: (mint: string) => void): void {
-    this.#tape.since(since, (slot, _, departed) => {
+    this.#changeLog.since(since, (slot, _, departed) => {
       const mint = departed === null ? this.#tokens.texts[slot]?.mint : departed.mint
       if (mint !== undefined) visit(mint)
       return true
@@ -317,17 +306,17 @@ export class Market implements MarketDoor {
 
   item(mint: string): MarketItem | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#views.item(slot, this.timeMs)
+    return slot === -1 ? null : this.#projections.item(slot, this.timeMs)
   }
 
   profile(mint: string): TokenProfile | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#views.profile(slot)
+    return slot === -1 ? null : this.#projections.profile(slot)
   }
 
   datapoint(mint: string): DataPoint | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#views.datapoint(slot, this.timeMs)
+    return slot === -1 ? null : this.#projections.datapoint(slot, this.timeMs)
   }
 
   datapointJson(mint: string): { json: Buffer; version: string } | null {
@@ -344,24 +333,32 @@ export class Market implements MarketDoor {
 
   snapshot(mint: string): SnapshotValues | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : toSnapshot(this.#views.compare(slot, this.timeMs), 0)
+    return slot === -1 ? null : toSnapshot(this.#projections.compare(slot, this.timeMs), 0)
   }
 
   enriched(mint: string): Enriched | null {
     const slot = this.#tokens.slotOf(mint)
-    return slot === -1 ? null : this.#views.enriched(slot)
+    return slot === -1 ? null : this.#projections.enriched(slot)
   }
 
   asOf(mint: string, timeMs: number): SnapshotValues | null {
     const slot = this.#tokens.slotOf(mint)
-    if (slot === -1 || timeMs < this.#columns.bornAt[rowOf(slot)]) return null
+    if (slot === -1 || timeMs < this.#columns.firstSeenAt[rowOf(slot)]) return null
     const atMs = Math.min(timeMs, this.timeMs)
     if (atMs >= this.#columns.versionAt[rowOf(slot)]) {
       const windowFromMs = this.#windows.windowFromMs(slot, this.timeMs)
-      return this.#views.asOfWindow(slot, this.#views.compare(slot, this.timeMs), 0, windowFromMs, atMs)
+      return this.#projections.asOfWindow(
+        slot,
+        this.#projections.compare(slot, this.timeMs),
+        0,
+        windowFromMs,
+        atMs,
+      )
     }
     const version = this.#versions.find(slot, atMs)
-    return version && this.#views.asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
+    return (
+      version && this.#projections.asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
+    )
   }
 
   bars(query: BarsQuery): Bars | null {
@@ -433,7 +430,7 @@ export class Market implements MarketDoor {
       return 'late'
     }
     if (slot === -1) slot = this.#create(trade.mint)
-    this.#supersede(slot)
+    this.#recordVersion(slot)
     this.#counters.trades++
     const watermark = Math.max(this.#watermarkOf(slot), ts - LATE_GRACE_MS)
     const isBuy = trade.side === 'buy'
@@ -460,18 +457,18 @@ export class Market implements MarketDoor {
 
   #token(event: TokenEvent): void {
     const slot = this.#obtain(event.mint)
-    const words = this.#tokens.texts[slot]!
+    const metadata = this.#tokens.texts[slot]!
     const columns = this.#columns
     const row = rowOf(slot)
-    words.name = event.name
-    words.symbol = event.symbol
-    words.description = event.description ?? words.description
-    words.imageUri = event.image_uri ?? words.imageUri
-    words.creator = event.creator ?? words.creator
-    words.website = event.website ?? words.website
-    words.twitter = event.twitter ?? words.twitter
-    words.telegram = event.telegram ?? words.telegram
-    this.#pages.wordsChanged(slot)
+    metadata.name = event.name
+    metadata.symbol = event.symbol
+    metadata.description = event.description ?? metadata.description
+    metadata.imageUri = event.image_uri ?? metadata.imageUri
+    metadata.creator = event.creator ?? metadata.creator
+    metadata.website = event.website ?? metadata.website
+    metadata.twitter = event.twitter ?? metadata.twitter
+    metadata.telegram = event.telegram ?? metadata.telegram
+    this.#pages.metadataChanged(slot)
     if (Number.isNaN(columns.createdAt[row])) this.#setCreatedAt(slot, event.ts)
     if (event.totalSupply != null && event.totalSupply !== columns.totalSupply[row]) {
       columns.totalSupply[row] = event.totalSupply
@@ -493,7 +490,7 @@ export class Market implements MarketDoor {
       setFlag: (flag, on) => this.#setFlag(slot, flag, on),
       setCreatedAt: (createdAtMs) => this.#setCreatedAt(slot, createdAtMs),
     })
-    this.#pages.wordsChanged(slot)
+    this.#pages.metadataChanged(slot)
     this.#rankings.setKey(slot, 'market_cap', this.#columns.marketCap[rowOf(slot)])
     if (changesProfile(event.fields)) this.#onProfile(event.mint)
     this.#touched(slot)
@@ -504,17 +501,18 @@ export class Market implements MarketDoor {
     this.#setFlag(slot, FLAG_COMPLETE, true)
     this.#columns.bondingProgress[rowOf(slot)] = 100
     this.#onProfile(event.mint)
-    if (event.pool != null) this.#tokens.rare[slot] = { ...this.#tokens.rare[slot]!, primaryDex: event.pool }
+    if (event.pool != null)
+      this.#tokens.sparse[slot] = { ...this.#tokens.sparse[slot]!, primaryDex: event.pool }
     this.#touched(slot)
   }
 
   #live(event: LiveEvent): void {
     const slot = this.#obtain(event.mint)
-    const rare = this.#tokens.rare[slot]!
-    const source = event.isLive ? (rare.streamSource === 'none' ? 'pumpfun' : rare.streamSource) : 'none'
-    const viewerCount = event.isLive ? (event.viewerCount ?? rare.viewerCount) : (event.viewerCount ?? null)
+    const sparse = this.#tokens.sparse[slot]!
+    const source = event.isLive ? (sparse.streamSource === 'none' ? 'pumpfun' : sparse.streamSource) : 'none'
+    const viewerCount = event.isLive ? (event.viewerCount ?? sparse.viewerCount) : (event.viewerCount ?? null)
     this.#setFlag(slot, FLAG_LIVE, event.isLive)
-    this.#tokens.rare[slot] = { ...rare, streamSource: source, viewerCount }
+    this.#tokens.sparse[slot] = { ...sparse, streamSource: source, viewerCount }
     this.#touched(slot)
   }
 
@@ -533,13 +531,13 @@ export class Market implements MarketDoor {
   #obtain(mint: string): number {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return this.#create(mint)
-    this.#supersede(slot)
+    this.#recordVersion(slot)
     return slot
   }
 
   #create(mint: string): number {
     if (this.#tokens.isFull) this.#evict(this.#tokens.coldest())
-    const words: TokenText = {
+    const metadata: TokenMetadata = {
       mint,
       name: mint,
       symbol: mint,
@@ -550,12 +548,12 @@ export class Market implements MarketDoor {
       twitter: null,
       telegram: null,
     }
-    const slot = this.#tokens.add(words)
+    const slot = this.#tokens.add(metadata)
     this.#mintOrder[slot] = orderOf(mint)
     const row = rowOf(slot)
-    this.#columns.bornAt[row] = this.timeMs
+    this.#columns.firstSeenAt[row] = this.timeMs
     this.#columns.versionAt[row] = this.timeMs
-    this.#columns.bornSeq[row] = this.seq + 1
+    this.#columns.firstSeenSeq[row] = this.seq + 1
     // A trade that came after it had gone would have brought it back: only what it was held for is missing.
     const heldToMs = this.#evicted.take(mint)
     this.#columns.barsWholeFrom[row] = heldToMs === 0 ? 0 : heldToMs + 1
@@ -567,7 +565,7 @@ export class Market implements MarketDoor {
   #evict(slot: number): void {
     const seq = this.seq + 1
     const lastIn = TABS.map((tab) => (this.#rankings.has(slot, tab) ? seq : this.#leftSeq[tab][slot]))
-    this.#tape.depart({ mint: this.#tokens.texts[slot]!.mint, lastIn })
+    this.#changeLog.depart({ mint: this.#tokens.texts[slot]!.mint, lastIn })
     this.#rankings.remove(slot)
     this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
     this.#bars.clear(slot)
@@ -587,18 +585,18 @@ export class Market implements MarketDoor {
   }
 
   #changed(slot: number): void {
-    this.#columns.changedSeq[rowOf(slot)] = this.#tape.append(slot)
+    this.#columns.changedSeq[rowOf(slot)] = this.#changeLog.append(slot)
     this.#pages.changed(slot)
     this.#onChanged?.()
   }
 
   /** Puts the present version on record, once for each millisecond: it ends now. */
-  #supersede(slot: number): void {
+  #recordVersion(slot: number): void {
     if (this.#columns.versionAt[rowOf(slot)] === this.timeMs) return
     this.#windows.moveTo(slot, this.timeMs)
     this.#versions.push(
       slot,
-      this.#views.compare(slot, this.timeMs),
+      this.#projections.compare(slot, this.timeMs),
       this.timeMs,
       this.#windows.windowFromMs(slot, this.timeMs),
     )

@@ -1,4 +1,4 @@
-// In: nothing. Out: the words of the engine's door: what may be asked of it and what it answers. Never holds state.
+// In: nothing. Out: the words of the engine's interface: what may be asked of it and what it answers. Never holds state.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
@@ -79,7 +79,7 @@ export interface TextForm {
 /** The same as JSON objects, with one separator after each, the last one too. */
 export interface BarsText {
   /** Bars that never change. A view of memory that the next call may write to: copied at once. */
-  settled: Buffer
+  closed: Buffer
   /** The bars after them. */
   open: string
   rowCount: number
@@ -116,8 +116,20 @@ export interface TokenProfile {
   graduated: boolean
 }
 
+/**
+ * `values` hold the bar at `address` (see bars/bar-ring.ts), during the call only. `watchedSinceMs`: a bar that starts before
+ * this market time may lack trades.
+ */
+export type BarListener = (
+  mint: string,
+  timeframe: number,
+  values: Float64Array,
+  address: number,
+  watchedSinceMs: number,
+) => void
+
 /** The engine. Synchronous, deterministic, single writer; no clock, no I/O. */
-export interface MarketDoor {
+export interface MarketEngine {
   /** Market time, Unix ms: the highest time of receipt or `advanceTo` so far. */
   readonly timeMs: number
   /** Tokens that the market can hold. */

@@ -1,12 +1,12 @@
 // In: what the market closes and says. Out: the store's records of it: closed bars, and versions of tokens. A part of the
-// house: it alone knows how a bar lies in the market's memory. Never makes the market wait.
+// server: it alone knows how a bar lies in the market's memory. Never makes the market wait.
 import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics.ts'
 import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../market/bars/bar-ring.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import { TIMEFRAMES } from '../schema/bar.ts'
 import type { BarSink, Store } from '../store/types.ts'
-import { createTokenRecords, type TokenRecords } from './token-profile-recorder.ts'
+import { createTokenProfileRecorder, type TokenProfileRecorder } from './token-profile-recorder.ts'
 
 /** How often silent tokens are looked at, and how many at a time: 100 000 in five seconds. */
 const SWEEP_EVERY_MS = 25
@@ -16,7 +16,7 @@ const TOKENS_EVERY_MS = 250
 /** Who waits until all tokens are recorded waits no longer than this for a store that refuses them all. */
 const RECORD_FAILING_MS_MAX = 3_000
 
-export interface Records {
+export interface MarketRecorder {
   /** What the market is to call, inside its writes. */
   listeners: Required<Pick<MarketOptions, 'onBarClosed' | 'onProfile'>>
   /** The market whose records they are; before its first event. */
@@ -29,13 +29,13 @@ export interface Records {
   recorded(): Promise<void>
   /** Once the last event has come: everything is with the store. */
   stop(): Promise<void>
-  stats(): { bars: ReturnType<BarSink['stats']>; tokens: ReturnType<TokenRecords['stats']> }
+  stats(): { bars: ReturnType<BarSink['stats']>; tokens: ReturnType<TokenProfileRecorder['stats']> }
 }
 
 /** Keeps `store` told of what the market closes and says. */
-export function createRecords(store: Pick<Store, 'bars' | 'profiles'>, log: Log): Records {
+export function createMarketRecorder(store: Pick<Store, 'bars' | 'profiles'>, log: Log): MarketRecorder {
   const { bars } = store
-  const tokens = createTokenRecords(
+  const tokens = createTokenProfileRecorder(
     (rows) => store.profiles.write(rows),
     (mint, error) =>
       log.error({ mint, error: String(error) }, 'the store refuses this token: it is not recorded'),
@@ -131,7 +131,7 @@ export function createRecords(store: Pick<Store, 'bars' | 'profiles'>, log: Log)
 }
 
 /** Figures of what is on its way. */
-export function readRecordMetrics(metrics: Metrics, records: Records): void {
+export function readRecorderMetrics(metrics: Metrics, records: MarketRecorder): void {
   const { stats } = records
   metrics.read(
     'mintlake_lake_bars_waiting',

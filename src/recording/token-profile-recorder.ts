@@ -20,7 +20,7 @@ const TIMESTAMP_MS_MAX = 8.64e15
 
 const OPTIONAL_TEXTS = ['description', 'image_uri', 'creator', 'website', 'twitter', 'telegram']
 
-export interface TokenRecords {
+export interface TokenProfileRecorder {
   /** The profile of a token may have changed. */
   note(mint: string): void
   /** Writes what has changed, at most `TOKENS_AT_ONCE` of them; false: nothing waits. */
@@ -58,10 +58,10 @@ const digestOf = (row: Row): number =>
  * Versions of profiles, on their way to the lake.
  * @param onRefused told of a token whose row the store refuses though it takes others.
  */
-export function createTokenRecords(
+export function createTokenProfileRecorder(
   send: (rows: readonly Row[]) => Promise<void>,
   onRefused: (mint: string, error: unknown) => void,
-): TokenRecords {
+): TokenProfileRecorder {
   const waiting = new Set<string>()
   const written = new Map<string, number>()
   /** Tokens whose row was in a commit that failed, and how many commits had succeeded by then. */

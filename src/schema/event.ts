@@ -87,7 +87,7 @@ export interface DisconnectEvent {
   ts: number
   feed: string
 }
-/** The house itself counted another accepted analysis of a token. */
+/** The server itself counted another accepted analysis of a token. */
 export interface AnalysisCountEvent {
   type: 'analysisCount'
   mint: string

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import { FAULT_LOG_EVERY_MS } from './limits.ts'
 import type { StoreLog } from './types.ts'
 
-export interface Faults {
+export interface FaultLog {
   /** Something went wrong. `what` names it, and is the sentence that is logged. */
   report(what: string, error: unknown): void
   /** It went right. */
@@ -20,7 +20,7 @@ interface Fault {
   error: string
 }
 
-export function openFaults(log: StoreLog, clock: Clock): Faults {
+export function openFaultLog(log: StoreLog, clock: Clock): FaultLog {
   const lasting = new Map<string, Fault>()
 
   function report(what: string, error: unknown): void {

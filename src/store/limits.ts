@@ -70,7 +70,7 @@ export const READER_THREADS = 2
 export const LAKE_REOPENINGS_MAX = 3
 
 /** Text of the place from where an export goes on. */
-export const EXPORT_PLACE_CHARACTERS_MAX = 128
+export const EXPORT_CURSOR_CHARACTERS_MAX = 128
 /** Exports under way at once, each a process with a database in memory of its own; one more is `store_unavailable`. */
 export const EXPORTS_AT_ONCE = 2
 /** Rows of one export. */
@@ -92,8 +92,8 @@ export const EXPORT_ROW_BYTES_MAX = 10_240
 export const EXPORT_WATCH_MS = 200
 /** Bytes of one piece of a Parquet file, and pieces made before the client has taken them. A piece of Arrow is one of
  *  DuckDB's chunks, 2048 rows. */
-export const EXPORT_PIECE_BYTES = 256 * 1024
-export const EXPORT_PIECES_AHEAD = 4
+export const EXPORT_CHUNK_BYTES = 256 * 1024
+export const EXPORT_CHUNKS_AHEAD = 4
 /** How often DuckDB is told again to end what was called off. */
 export const EXPORT_INTERRUPT_MS = 50
 /** One export from beginning to end, a slow client's time included; beyond it the answer is cut off. */

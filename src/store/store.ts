@@ -12,7 +12,7 @@ import { useFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
-import { type Faults, openFaults } from './fault-log.ts'
+import { type FaultLog, openFaultLog } from './fault-log.ts'
 import type { RetainedDays } from './lake/retention.ts'
 import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
@@ -23,7 +23,7 @@ import { type BarOutbox, openBarOutbox } from './market-data/bar-outbox.ts'
 import type { BarDelivery, BarReceipt } from './market-data/bars.ts'
 import { ProfileOutbox } from './market-data/profile-outbox.ts'
 import { logFolder, stateLogPath, statePath } from './paths.ts'
-import { type Repeating, repeating } from './periodic.ts'
+import { type PeriodicJob, startPeriodic } from './periodic.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { RecentRows, type SubmissionTable, UnflushedRows } from './rows/recent-rows.ts'
@@ -176,9 +176,9 @@ class DurableStore implements Store {
   readonly #space: DiskSpace
   readonly #recent = new RecentRows()
   readonly #unflushed: UnflushedRows
-  readonly #jobs: Repeating[]
+  readonly #jobs: PeriodicJob[]
   readonly #damage: LogDamage[]
-  readonly #faults: Faults
+  readonly #faults: FaultLog
   /** One at a time: each begins with what was committed before it was asked for. */
   readonly #flushes = pLimit(1)
   #lake: LakeTableStatus[] = []
@@ -194,7 +194,7 @@ class DurableStore implements Store {
     this.#space = space
     this.#unflushed = unflushed
     this.#damage = [...commits.recovered.damage]
-    this.#faults = openFaults(options.log, options.clock)
+    this.#faults = openFaultLog(options.log, options.clock)
     this.profiles = new ProfileOutbox(client)
     this.bars = openBarOutbox({
       log: options.log,
@@ -332,13 +332,13 @@ class DurableStore implements Store {
     return Math.floor(this.#options.clock.now())
   }
 
-  #startJobs(): Repeating[] {
+  #startJobs(): PeriodicJob[] {
     const { lakeFlushMs, lakeTidyMs = 0 } = this.#options
     // A failure is told of where it happens.
     const isTold = (): void => {}
     return [
-      repeating(() => this.flushLake(), lakeFlushMs, isTold),
-      repeating(async () => void (await this.compactLake()), lakeTidyMs, isTold),
+      startPeriodic(() => this.flushLake(), lakeFlushMs, isTold),
+      startPeriodic(async () => void (await this.compactLake()), lakeTidyMs, isTold),
     ]
   }
 

@@ -186,7 +186,7 @@ export interface ExportJob {
   stop(): void
 }
 
-export interface ExportDoor {
+export interface Exporter {
   /** Throws `unavailable` while too many are under way, `invalid` when `since` is no place. */
   begin(request: ExportRequest): ExportJob
 }

@@ -1,4 +1,4 @@
-// In: nothing. Out: every bound of the judge, units last, and the asserts on their relations. Never reads a setting.
+// In: nothing. Out: every bound of the submission service, units last, and the asserts on their relations. Never reads a setting.
 import { assert } from '../lib/assert.ts'
 
 export const SUBMIT_RATE_MAX = 10
@@ -38,7 +38,7 @@ export const COVERED_MINTS_MAX = 1_000_000
 /** Accepted analyses that the public board counts as its goal. */
 export const ANALYSIS_GOAL = 10_000
 /** Rows of a board; the rest is not kept in order. */
-export const BOARD_ROWS_MAX = 500
+export const LEADERBOARD_ROWS_MAX = 500
 /** Units that one award of the operator may carry. */
 export const AWARD_TIMES_MAX = 1_000_000
 

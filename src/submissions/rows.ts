@@ -11,7 +11,7 @@ import { LAKE_SCHEMA_VERSION, type Row, SNAPSHOT_COLUMNS, type Write } from '../
 import type { Outcome } from '../schema/vocabulary.ts'
 import type { Deviation } from './deviation.ts'
 
-export interface Judged {
+export interface Evaluation {
   analysisId: string
   agentId: string
   submission: Submission
@@ -49,17 +49,17 @@ function put(
 }
 
 /** A row of `training` or `rejections`; the store fills `known_at` when it becomes durable. */
-export function submissionRow(judged: Judged): Row {
-  const { submission, outcome, deviation, enriched } = judged
+export function submissionRow(evaluation: Evaluation): Row {
+  const { submission, outcome, deviation, enriched } = evaluation
   const { quant } = submission
   const row: Row = {
-    analysis_id: judged.analysisId,
-    agent_id: judged.agentId,
+    analysis_id: evaluation.analysisId,
+    agent_id: evaluation.agentId,
     mint: submission.mint,
-    submitted_at: judged.submittedAtMs,
-    snapshot_at: judged.snapshotAtMs,
-    known_at: judged.submittedAtMs,
-    received_at: judged.receivedAtMs,
+    submitted_at: evaluation.submittedAtMs,
+    snapshot_at: evaluation.snapshotAtMs,
+    known_at: evaluation.submittedAtMs,
+    received_at: evaluation.receivedAtMs,
     sentiment: submission.sentiment,
     score: submission.score,
     summary: submission.summary,
@@ -76,7 +76,7 @@ export function submissionRow(judged: Judged): Row {
     volume_profile: quant.volumeProfile,
     schema_version: LAKE_SCHEMA_VERSION,
   }
-  put(row, FEATURES, judged.compared)
+  put(row, FEATURES, evaluation.compared)
   for (const field of ENRICHED_FIELDS) if (enriched[field] !== null) row[field] = enriched[field]
   put(row, SUBMITTED, submission.snapshot ?? {})
   put(row, DEVIATIONS, deviation.deviations)
@@ -84,9 +84,9 @@ export function submissionRow(judged: Judged): Row {
 }
 
 /** A row of `training`: what becomes of the price is held against that of the submission. */
-export const trainingRow = (judged: Judged): Row => ({
-  ...submissionRow(judged),
-  price_at_submission_usd: judged.priceAtSubmissionUsd,
+export const trainingRow = (evaluation: Evaluation): Row => ({
+  ...submissionRow(evaluation),
+  price_at_submission_usd: evaluation.priceAtSubmissionUsd,
 })
 
 export function ledgerWrite(

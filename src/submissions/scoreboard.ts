@@ -12,7 +12,7 @@ export interface Coverage {
   lastScore: number
 }
 
-export interface StandingStart {
+export interface ScoreboardStart {
   xpTotals: readonly { agentId: string; xp: number; analyses: number }[]
   coverage: readonly ({ mint: string } & Coverage)[]
 }
@@ -35,7 +35,7 @@ export interface Analysis {
   score: number
 }
 
-export class Standing {
+export class Scoreboard {
   #xp = new Map<string, { xp: number; analyses: number }>()
   #coverage = new Map<string, Coverage>()
   #totalAnalyses = 0
@@ -44,7 +44,7 @@ export class Standing {
   readonly #pendingXp = new Map<string, number>()
   readonly #waiters = new Waiters()
 
-  constructor({ xpTotals, coverage }: StandingStart) {
+  constructor({ xpTotals, coverage }: ScoreboardStart) {
     for (const { agentId, xp, analyses } of xpTotals) this.#xp.set(agentId, { xp, analyses })
     for (const { mint, ...rest } of coverage) {
       this.#coverage.set(mint, rest)
@@ -126,7 +126,7 @@ export class Standing {
       .filter(([, { xp }]) => xp > 0)
       .sort(([a, { xp: aXp }], [b, { xp: bXp }]) => bXp - aXp || (a < b ? -1 : 1))
       .slice(0, limit)
-      .map(([agentId, standing]) => ({ agentId, ...standing }))
+      .map(([agentId, scoreboard]) => ({ agentId, ...scoreboard }))
   }
 
   topTokens(limit: number): ({ mint: string } & Coverage)[] {

@@ -12,7 +12,7 @@ import { type ErrorCode, type ErrorExtra, ServiceError } from '../schema/errors.
 import { isAnalysisId, type Submission } from '../schema/submission.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import { XP_KINDS, type XpKind } from '../schema/xp.ts'
-import type { AgentBook } from './accounts/agent-registry.ts'
+import type { AgentRegistry } from './accounts/agent-registry.ts'
 import { banned } from './accounts/bans.ts'
 import { type Sanction, STRIKE_RULES, type StrikeRules, sanctionFor, warningFor } from './accounts/strikes.ts'
 import { type Comparison, compareSnapshot, isEmptySnapshot, shownPercent } from './deviation.ts'
@@ -30,17 +30,24 @@ import { Idempotency, type Remembered } from './rate-limits/idempotency.ts'
 import { createRateLimiter, rateHeaders } from './rate-limits/rate-limit.ts'
 import { SlidingLog } from './rate-limits/sliding-log.ts'
 import { Waiters } from './rate-limits/waiters.ts'
-import { type Judged, ledgerWrite, publicAnalysis, submissionRow, trainingRow } from './rows.ts'
-import { Standing, type StandingStart } from './scoreboard.ts'
+import { type Evaluation, ledgerWrite, publicAnalysis, submissionRow, trainingRow } from './rows.ts'
+import { Scoreboard, type ScoreboardStart } from './scoreboard.ts'
 import { checkSnapshotAge } from './snapshot-age.ts'
-import type { Answer, Caller, Desk, Facts, Ledger, SubmitRequest } from './types.ts'
+import type {
+  Answer,
+  Caller,
+  MarketReader,
+  SubmissionService,
+  SubmissionStore,
+  SubmitRequest,
+} from './types.ts'
 import { validateSubmission } from './validate.ts'
 import { outcomeOf, xpBreakdown, xpEarned, xpPerUnit } from './xp.ts'
 
-export interface DeskOptions {
-  facts: Facts
-  ledger: Ledger
-  agents: AgentBook
+export interface SubmissionServiceOptions {
+  market: MarketReader
+  store: SubmissionStore
+  agents: AgentRegistry
   clock: Clock
   /** Of new identities; without it the machine’s own. Uniform in [0, 1). */
   random?: () => number
@@ -48,7 +55,7 @@ export interface DeskOptions {
   marketMs(): number
   /** In a replay of old data the wall clock says nothing of the market's time. */
   recordedTime?: boolean
-  recovered: StandingStart & {
+  recovered: ScoreboardStart & {
     submitAttempts: readonly Row[]
     idempotency: readonly Row[]
     /** Wall times, as the others. */
@@ -63,7 +70,7 @@ export interface DeskOptions {
 }
 
 /** A verdict on its way to the store: what to write, what to answer then, and what becomes of what it has reserved. */
-interface Verdict {
+interface Decision {
   writes: Write[]
   /** A rejection is answered as an error, once it is on record. */
   answer: Answer | ServiceError
@@ -73,21 +80,23 @@ interface Verdict {
 
 /** A submission that was judged, with its cooldown begun. */
 interface Reserved {
-  judged: Judged
+  evaluation: Evaluation
   ignored: string[]
   cancelCooldown(): void
 }
 
 /** An answer as it is remembered under an Idempotency-Key. */
-type Kept = { body: Record<string, unknown> } | { code: ErrorCode; sentence: string; extra: ErrorExtra }
+type StoredResponse =
+  | { body: Record<string, unknown> }
+  | { code: ErrorCode; sentence: string; extra: ErrorExtra }
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 const seconds = (ms: number): number => Math.ceil(ms / 1_000)
 const UNVALIDATED_WARNING =
   'The snapshot deviates from the DataPoint by more than 15%: half the XP. Above 50% a submission is rejected and may lead to a ban.'
 
-export function createDesk(options: DeskOptions): Desk {
-  const { facts, ledger, agents, clock, recovered, onAccepted } = options
+export function createSubmissionService(options: SubmissionServiceOptions): SubmissionService {
+  const { market, store, agents, clock, recovered, onAccepted } = options
   const {
     submitRateMax = SUBMIT_RATE_MAX,
     cooldownMs = MINT_COOLDOWN_MS,
@@ -96,7 +105,7 @@ export function createDesk(options: DeskOptions): Desk {
   const rate = createRateLimiter(submitRateMax, SUBMIT_RATE_WINDOW_MS)
   const cooldowns = createCooldowns(cooldownMs)
   const idempotency = new Idempotency()
-  const standing = new Standing(recovered)
+  const scoreboard = new Scoreboard(recovered)
   const strikes = new SlidingLog(strikeRules.strikeWindowMs, STRIKES_KEPT_MAX)
   /** Agents with a rejection on its way to the store: the next one waits, to know which strike it is. */
   const rejecting = new Set<string>()
@@ -167,32 +176,32 @@ export function createDesk(options: DeskOptions): Desk {
   ): Promise<Answer> {
     const { agentId } = caller.agent
     const attempt: Write = { table: 'submit_attempts', row: { agent_id: agentId, at: now.wallMs } }
-    let verdict: Verdict
+    let decision: Decision
     try {
-      verdict = await decide(caller, judge(caller, body, now), now)
+      decision = await decide(caller, evaluate(caller, body, now), now)
     } catch (error) {
       if (rate.enabled) await commit([attempt], () => rate.release(agentId, now.monotonicMs))
       throw error
     }
-    const writes = rate.enabled ? [...verdict.writes, attempt] : [...verdict.writes]
-    const kept = idempotencyKey === null ? null : keep(verdict.answer, bodyHash, now.monotonicMs)
+    const writes = rate.enabled ? [...decision.writes, attempt] : [...decision.writes]
+    const kept = idempotencyKey === null ? null : keep(decision.answer, bodyHash, now.monotonicMs)
     if (kept !== null) writes.push(rememberedWrite(agentId, idempotencyKey!, kept, now.wallMs))
     await commit(writes, () => {
-      verdict.cancel()
+      decision.cancel()
       rate.release(agentId, now.monotonicMs)
     })
-    verdict.confirm()
+    decision.confirm()
     if (kept !== null) idempotency.remember(agentId, idempotencyKey!, kept)
-    const { answer } = verdict
+    const { answer } = decision
     if (answer instanceof ServiceError) throw answer
-    onAccepted(answer.body.mint as string, standing.countOf(answer.body.mint as string))
+    onAccepted(answer.body.mint as string, scoreboard.countOf(answer.body.mint as string))
     return { ...answer, headers: { ...limitHeaders(agentId, now), ...answer.headers } }
   }
 
   /** Writes; where the store refuses, what was reserved for it is taken back. */
   async function commit(writes: readonly Write[], cancel: () => void): Promise<void> {
     try {
-      await ledger.commit(writes)
+      await store.commit(writes)
     } catch (error) {
       cancel()
       throw error
@@ -213,11 +222,11 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   /** JSON, schema, mint, cooldown, age, deviation: throws, or begins the cooldown and says how it was judged. */
-  function judge(caller: Caller, body: Buffer, now: Instant): Reserved {
+  function evaluate(caller: Caller, body: Buffer, now: Instant): Reserved {
     const { agentId } = caller.agent
     const { submission, ignored } = validateSubmission(body)
     const { mint } = submission
-    const current = facts.snapshot(mint)
+    const current = market.snapshot(mint)
     if (current === null)
       throw new ServiceError('token_not_found', `No DataPoint is known for ${mint}: it cannot be verified.`)
     const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
@@ -234,14 +243,14 @@ export function createDesk(options: DeskOptions): Desk {
     }
     const comparison = compare(submission, current)
     const submittedAtMs = Math.max(...times)
-    const judged: Judged = {
+    const evaluation: Evaluation = {
       analysisId: `an_${nextAnalysisId(submittedAtMs)}`,
       agentId,
       submission,
       outcome: outcomeOf(comparison.deviationPct),
       deviation: comparison,
       compared: comparison.compared,
-      enriched: facts.enriched(mint)!,
+      enriched: market.enriched(mint)!,
       submittedAtMs,
       receivedAtMs: now.wallMs,
       snapshotAtMs: Math.min(
@@ -250,7 +259,7 @@ export function createDesk(options: DeskOptions): Desk {
       ),
       priceAtSubmissionUsd: current.priceUsd,
     }
-    return { judged, ignored, cancelCooldown: cooldowns.start(agentId, mint, now.monotonicMs) }
+    return { evaluation, ignored, cancelCooldown: cooldowns.start(agentId, mint, now.monotonicMs) }
   }
 
   /**
@@ -262,11 +271,11 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   /** What the judgement brings: bonuses and strikes are told once nothing on its way can change them. */
-  async function decide(caller: Caller, reserved: Reserved, now: Instant): Promise<Verdict> {
-    const { judged, ignored, cancelCooldown } = reserved
-    const { agentId, outcome, submission } = judged
+  async function decide(caller: Caller, reserved: Reserved, now: Instant): Promise<Decision> {
+    const { evaluation, ignored, cancelCooldown } = reserved
+    const { agentId, outcome, submission } = evaluation
     const waitsFor = (): Promise<void> | null => {
-      if (outcome !== 'rejected') return standing.undecided(submission.mint)
+      if (outcome !== 'rejected') return scoreboard.undecided(submission.mint)
       return rejecting.has(agentId) ? rejectionEnds.next(agentId) : null
     }
     try {
@@ -279,21 +288,21 @@ export function createDesk(options: DeskOptions): Desk {
       cancelCooldown()
       throw error
     }
-    const verdict = outcome === 'rejected' ? reject(judged, now) : accept(judged, ignored, now)
+    const decision = outcome === 'rejected' ? reject(evaluation, now) : accept(evaluation, ignored, now)
     const cancel = (): void => {
       cancelCooldown()
-      verdict.cancel()
+      decision.cancel()
     }
-    return { ...verdict, cancel }
+    return { ...decision, cancel }
   }
 
   function compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
     if (!snapshot)
       return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
-    const atItsEnd = compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt), current)
+    const atItsEnd = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt), current)
     if (atItsEnd.deviationPct === 0) return atItsEnd
     // In the millisecond of a change two versions were in effect, and either may have been served.
-    const atItsStart = compareSnapshot(snapshot, facts.asOf(mint, snapshot.snapshotAt - 1), current)
+    const atItsStart = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt - 1), current)
     return atItsStart.deviationPct < atItsEnd.deviationPct ? atItsStart : atItsEnd
   }
 
@@ -306,12 +315,12 @@ export function createDesk(options: DeskOptions): Desk {
     )
   }
 
-  function accept(judged: Judged, ignored: string[], now: Instant): Verdict {
-    const { analysisId, agentId, submission, outcome, deviation } = judged
+  function accept(evaluation: Evaluation, ignored: string[], now: Instant): Decision {
+    const { analysisId, agentId, submission, outcome, deviation } = evaluation
     const { mint, sentiment, score } = submission
-    const breakdown = xpBreakdown(outcome, standing.countBefore(mint))
+    const breakdown = xpBreakdown(outcome, scoreboard.countBefore(mint))
     const xp = xpEarned(breakdown)
-    const { xpTotal, confirm, cancel } = standing.begin({ agentId, mint, xp, sentiment, score })
+    const { xpTotal, confirm, cancel } = scoreboard.begin({ agentId, mint, xp, sentiment, score })
     const { deviationPct, worstField, deviations } = deviation
     const body = {
       ok: true,
@@ -326,23 +335,23 @@ export function createDesk(options: DeskOptions): Desk {
       worstField,
       deviations,
       snapshotSource: submission.snapshot ? 'client' : 'server',
-      enriched: judged.enriched,
+      enriched: evaluation.enriched,
       ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
       ...(ignored.length > 0 && { ignored }),
-      createdAt: judged.submittedAtMs,
+      createdAt: evaluation.submittedAtMs,
       nextAllowedAt: now.wallMs + cooldownMs,
     }
     const award = ledgerWrite(
-      `xp_${nextEntryId(judged.submittedAtMs)}`,
+      `xp_${nextEntryId(evaluation.submittedAtMs)}`,
       agentId,
-      judged.submittedAtMs,
+      evaluation.submittedAtMs,
       'analysis',
       xp,
       analysisId,
       null,
     )
     return {
-      writes: [{ table: 'training', row: trainingRow(judged) }, award],
+      writes: [{ table: 'training', row: trainingRow(evaluation) }, award],
       answer: { status: 201, body, headers: locationOf(analysisId) },
       confirm,
       cancel,
@@ -350,8 +359,8 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   /** A rejection is recorded, counts as a strike, and starts the mint's cooldown: guessing on is no way out. */
-  function reject(judged: Judged, now: Instant): Verdict {
-    const { agentId } = judged
+  function reject(evaluation: Evaluation, now: Instant): Decision {
+    const { agentId } = evaluation
     const { monotonicMs, wallMs } = now
     strikes.add(agentId, monotonicMs)
     rejecting.add(agentId)
@@ -366,10 +375,10 @@ export function createDesk(options: DeskOptions): Desk {
     }
     return {
       writes: [
-        { table: 'rejections', row: { ...submissionRow(judged), strikes: count } },
+        { table: 'rejections', row: { ...submissionRow(evaluation), strikes: count } },
         ...(suspension?.writes ?? []),
       ],
-      answer: rejectionError(judged, count, sanction, wallMs),
+      answer: rejectionError(evaluation, count, sanction, wallMs),
       confirm() {
         suspension?.confirm()
         end()
@@ -383,7 +392,7 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   function rejectionError(
-    { submission, deviation }: Judged,
+    { submission, deviation }: Evaluation,
     count: number,
     sanction: Sanction,
     nowMs: number,
@@ -429,9 +438,9 @@ export function createDesk(options: DeskOptions): Desk {
     agents.suspensions(agentId)
     const xp = xpPerUnit(kind as Exclude<XpKind, 'analysis'>) * times
     const nowMs = clock.now()
-    await ledger.commit([ledgerWrite(`xp_${nextEntryId(nowMs)}`, agentId, nowMs, kind, xp, null, note)])
-    standing.award(agentId, xp, 0)
-    return { agentId, kind, xpEarned: xp, xpTotal: standing.xpOf(agentId) }
+    await store.commit([ledgerWrite(`xp_${nextEntryId(nowMs)}`, agentId, nowMs, kind, xp, null, note)])
+    scoreboard.award(agentId, xp, 0)
+    return { agentId, kind, xpEarned: xp, xpTotal: scoreboard.xpOf(agentId) }
   }
 
   return {
@@ -439,12 +448,12 @@ export function createDesk(options: DeskOptions): Desk {
     award,
     async analysis(analysisId) {
       // A text that no submission here can bear is not looked for.
-      const row = isAnalysisId(analysisId) ? await ledger.analysis(analysisId) : null
+      const row = isAnalysisId(analysisId) ? await store.analysis(analysisId) : null
       return row && publicAnalysis(row)
     },
-    board(limit) {
-      const leaderboard = standing.topTokens(limit).map(({ mint, ...coverage }) => {
-        const token = facts.datapoint(mint)
+    leaderboard(limit) {
+      const leaderboard = scoreboard.topTokens(limit).map(({ mint, ...coverage }) => {
+        const token = market.datapoint(mint)
         return {
           mint,
           name: token?.name ?? null,
@@ -453,12 +462,12 @@ export function createDesk(options: DeskOptions): Desk {
           ...coverage,
         }
       })
-      const { totalAnalyses, uniqueTokens } = standing
+      const { totalAnalyses, uniqueTokens } = scoreboard
       const progress = Math.min(100, (100 * totalAnalyses) / ANALYSIS_GOAL)
       return { ok: true, totalAnalyses, uniqueTokens, goal: ANALYSIS_GOAL, progress, leaderboard }
     },
-    agentsBoard(limit) {
-      const leaderboard = standing.topAgents(limit).map(({ agentId, xp, analyses }, index) => ({
+    agentLeaderboard(limit) {
+      const leaderboard = scoreboard.topAgents(limit).map(({ agentId, xp, analyses }, index) => ({
         rank: index + 1,
         agentId,
         name: agents.name(agentId),
@@ -480,7 +489,7 @@ const unavailable = (sentence: string): ServiceError =>
   new ServiceError('store_unavailable', sentence, {}, { 'Retry-After': '1' })
 
 function keep(answer: Answer | ServiceError, bodyHash: string, atMs: number): Remembered {
-  const kept: Kept =
+  const kept: StoredResponse =
     answer instanceof ServiceError
       ? { code: answer.code, sentence: answer.message, extra: answer.extra }
       : { body: answer.body }
@@ -501,7 +510,7 @@ const locationOf = (analysisId: string) => ({ Location: `/api/v1/analysis/${anal
 
 /** The first answer again: returned, or thrown when it was an error. */
 function replay(first: { status: number; body: string }, headers: Record<string, string>): Answer {
-  const kept = JSON.parse(first.body) as Kept
+  const kept = JSON.parse(first.body) as StoredResponse
   if ('code' in kept) throw new ServiceError(kept.code, kept.sentence, kept.extra, headers)
   return {
     status: first.status,

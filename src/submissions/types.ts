@@ -1,11 +1,11 @@
-// In: nothing. Out: the words of the judge's door, and the ports through which it learns facts and keeps records.
+// In: nothing. Out: the words of the submission service's interface, and the ports through which it learns facts and keeps records.
 // Never holds state. The ports are shaped so that the engine and the store fit them as they are.
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { Row, Write } from '../schema/tables.ts'
 import type { AgentType } from '../schema/vocabulary.ts'
 
-/** What the judge must know of the market. The engine fits. */
-export interface Facts {
+/** What the submission service must know of the market. The engine fits. */
+export interface MarketReader {
   has(mint: string): boolean
   snapshot(mint: string): SnapshotValues | null
   asOf(mint: string, timeMs: number): SnapshotValues | null
@@ -14,8 +14,8 @@ export interface Facts {
   datapoint(mint: string): DataPoint | null
 }
 
-/** Where the judge keeps its records. The store fits. */
-export interface Ledger {
+/** Where the submission service keeps its records. The store fits. */
+export interface SubmissionStore {
   commit(writes: readonly Write[]): Promise<void>
   analysis(analysisId: string): Promise<Row | null>
 }
@@ -86,12 +86,12 @@ export interface Agents {
 }
 
 /** Where analyses are judged. */
-export interface Desk {
+export interface SubmissionService {
   submit(caller: Caller, request: SubmitRequest): Promise<Answer>
   /** The public form of one analysis, or null. */
   analysis(analysisId: string): Promise<Record<string, unknown> | null>
-  board(limit: number): Record<string, unknown>
-  agentsBoard(limit: number): Record<string, unknown>
+  leaderboard(limit: number): Record<string, unknown>
+  agentLeaderboard(limit: number): Record<string, unknown>
   /** XP of other kinds than analysis, by the operator. */
   award(agentId: string, kind: string, times: number, note: string | null): Promise<Record<string, unknown>>
 }

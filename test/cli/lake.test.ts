@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { type HouseProcess, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { type ServerProcess, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const MINTLAKE = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
 const SUBMISSIONS = 2
 
 let folder: string
-let server: HouseProcess
+let server: ServerProcess
 
 beforeAll(async () => {
   folder = temporaryFolder()
-  server = await spawnHouse({}, folder, {}, [], [MINTLAKE, 'serve'])
+  server = await spawnServer({}, folder, {}, [], [MINTLAKE, 'serve'])
   const key = await server.client.register()
   for (let i = 0; i < SUBMISSIONS; i++) {
     const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openTestStore, readSql, submission, writeOf } from '../store/support.ts'
 import { runCommand } from '../support/terminal.ts'
-import { spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const ROWS = 3
 
@@ -86,7 +86,7 @@ it.each(['as it was copied', 'gone', 'spoilt'])(
 )
 
 it('lake catalog leaves a folder alone that a server has, or that has no lake', async () => {
-  const server = await spawnHouse({}, copy)
+  const server = await spawnServer({}, copy)
   try {
     const before = readFileSync(catalog())
     const refused = await mintlake('lake', 'catalog')

@@ -4,17 +4,17 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../src/cli/main.ts'
 import { type CommandResult, runCommand } from '../support/terminal.ts'
-import { ADMIN_KEY, openHouse, type TestHouse } from '../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 
 beforeAll(async () => {
-  house = await openHouse({ registration: 'closed' })
+  server = await openTestServer({ registration: 'closed' })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 const mintlake = (...args: string[]): Promise<CommandResult> =>
-  runCommand([...args, '--url', house.url], { MINTLAKE_ADMIN_KEY: ADMIN_KEY })
+  runCommand([...args, '--url', server.url], { MINTLAKE_ADMIN_KEY: ADMIN_KEY })
 
 async function makeAgent(name: string): Promise<{ agent: string; key: string }> {
   const { code, out, err } = await mintlake('keys', 'make', name, '--description', 'a test')
@@ -25,7 +25,7 @@ async function makeAgent(name: string): Promise<{ agent: string; key: string }> 
 
 /** Status of a request that needs a key. */
 const profileStatus = async (key: string): Promise<number> =>
-  (await house.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status
+  (await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status
 
 const rowsOf = async (...args: string[]): Promise<Record<string, unknown>[]> =>
   JSON.parse((await mintlake(...args, '--format', 'json')).out)
@@ -83,7 +83,7 @@ test('points are awarded, and stand on the leaderboard', async () => {
     'three swaps',
   )
   expect(award).toMatchObject({ code: 0, out: `${agent} earned 30 XP and has 30\n` })
-  const board = await house.client.get('/api/v1/agents/leaderboard')
+  const board = await server.client.get('/api/v1/agents/leaderboard')
   expect(board.body.leaderboard).toContainEqual(expect.objectContaining({ agentId: agent, xp: 30 }))
 })
 
@@ -106,9 +106,9 @@ describe('what is wrong is said in one sentence', () => {
   })
 
   test('a missing or wrong key of the operator, and a server that is not there', async () => {
-    const without = await runCommand(['agents', 'list', '--url', house.url])
+    const without = await runCommand(['agents', 'list', '--url', server.url])
     expect(without).toMatchObject({ code: 2, err: expect.stringContaining('MINTLAKE_ADMIN_KEY is not set') })
-    const wrong = await runCommand(['agents', 'list', '--url', house.url], { MINTLAKE_ADMIN_KEY: 'guess' })
+    const wrong = await runCommand(['agents', 'list', '--url', server.url], { MINTLAKE_ADMIN_KEY: 'guess' })
     expect(wrong).toMatchObject({ code: 1, err: 'mintlake: The admin key is wrong.\n' })
     const nobody = await runCommand(['agents', 'list', '--url', 'http://127.0.0.1:9'], {
       MINTLAKE_ADMIN_KEY: ADMIN_KEY,
@@ -122,7 +122,7 @@ describe('what is wrong is said in one sentence', () => {
     let seen = 0
     const other = createServer((_request, response) => {
       seen++
-      response.writeHead(302, { Location: `${house.url}/api/v1/admin/agents` }).end()
+      response.writeHead(302, { Location: `${server.url}/api/v1/admin/agents` }).end()
     })
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as AddressInfo
@@ -136,7 +136,7 @@ describe('what is wrong is said in one sentence', () => {
 })
 
 test('without --url the server is looked for where its own settings say', async () => {
-  const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_PORT: String(house.port), MINTLAKE_HOST: '0.0.0.0' }
+  const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_PORT: String(server.port), MINTLAKE_HOST: '0.0.0.0' }
   expect((await runCommand(['agents', 'list'], env)).code).toBe(0)
 })
 

@@ -6,25 +6,25 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { openHouse, type TestHouse } from '../support/test-server.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 let key: string
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'lake-grace-ms': '0' })
-  key = await house.client.register()
+  server = await openTestServer({ 'submit-rate': '0', 'lake-grace-ms': '0' })
+  key = await server.client.register()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 async function submitSome(count: number): Promise<void> {
   for (let made = 0; made < count; made++) {
-    const answer = await submit(house.client, key, submission(await seedToken(house.client, Date.now())))
+    const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
     expect(answer.status, answer.text).toBe(201)
-    await house.store.flushLake()
+    await server.store.flushLake()
   }
 }
-const snapshot = (name: string) => runCommand(['lake', 'snapshot', name, '--data-dir', house.dataDir])
-const folderOf = (name: string) => join(house.dataDir, 'snapshots', name)
+const snapshot = (name: string) => runCommand(['lake', 'snapshot', name, '--data-dir', server.dataDir])
+const folderOf = (name: string) => join(server.dataDir, 'snapshots', name)
 
 test('a snapshot stays what it was, by its catalog, its folders and its sums', async () => {
   await submitSome(9)
@@ -34,8 +34,8 @@ test('a snapshot stays what it was, by its catalog, its folders and its sums', a
     out: expect.stringMatching(/paper-1: \d+ files, \d+ rows, \d+ bytes\n$/),
   })
   await submitSome(2)
-  expect((await house.store.compactLake()).merged).toBeGreaterThan(0)
-  await house.store.compactLake()
+  expect((await server.store.compactLake()).merged).toBeGreaterThan(0)
+  await server.store.compactLake()
 
   const lake = join(folderOf('paper-1'), 'lake')
   const sums = readFileSync(join(lake, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
@@ -60,7 +60,7 @@ test('a snapshot stays what it was, by its catalog, its folders and its sums', a
   const counted = (dataDir: string) =>
     runCommand(['sql', 'SELECT count(*) AS n FROM training', '--format', 'csv', '--data-dir', dataDir])
   expect((await counted(folderOf('paper-1'))).out).toBe('n\n9\n')
-  expect((await counted(house.dataDir)).out).toBe('n\n11\n')
+  expect((await counted(server.dataDir)).out).toBe('n\n11\n')
 })
 
 test('a name that is taken or none is refused, and nothing is left of it', async () => {
@@ -76,8 +76,8 @@ test('a name that is taken or none is refused, and nothing is left of it', async
 test('a server goes on with a folder that holds snapshots, and one that was removed is gone', async () => {
   expect((await snapshot('paper-2')).code).toBe(0)
   rmSync(folderOf('paper-1'), { recursive: true })
-  house = await house.restart()
-  expect((await runCommand(['lake', 'verify', '--data-dir', house.dataDir])).out).toContain(
+  server = await server.restart()
+  expect((await runCommand(['lake', 'verify', '--data-dir', server.dataDir])).out).toContain(
     'nothing is wrong',
   )
   expect((await snapshot('paper-1')).code).toBe(0)

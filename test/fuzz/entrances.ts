@@ -14,7 +14,7 @@ import { Market } from '../../src/market/market.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import { ingestRecordSchema, type MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { createAgents } from '../../src/submissions/accounts/agent-registry.ts'
+import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { validateSubmission } from '../../src/submissions/validate.ts'
 import type { Mutator } from '../support/mutations.ts'
 import { submission, VALUES } from '../support/submission.ts'
@@ -117,9 +117,9 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
   market.advanceTo(NOW)
   const good = JSON.stringify(trade)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
-  const agents = createAgents({
+  const agents = createAgentRegistry({
     recovered: empty,
-    ledger: { commit: async () => {}, analysis: async () => null },
+    store: { commit: async () => {}, analysis: async () => null },
     clock: { now: () => NOW, monotonicMs: () => NOW },
     randomBytes: (size: number) => Buffer.alloc(size, 7),
     registrationOpen: true,

@@ -7,7 +7,7 @@ import { startSolPrice } from '../../src/ingest/birdeye/sol-price.ts'
 import type { Feed } from '../../src/ingest/types.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { openHouse } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 import {
   type Answer,
   BirdeyeServer,
@@ -129,7 +129,7 @@ test('the rate of the plan is used up and kept by all that ask, and the price of
 
 test('a server with a key asks for the price of SOL and for the tokens of its feeds, and says where the price is from', async () => {
   const portal = await PumpPortalServer.start()
-  const house = await openHouse(
+  const server = await openTestServer(
     {
       feed: 'pumpportal',
       'pumpportal-url': portal.url,
@@ -141,7 +141,7 @@ test('a server with a key asks for the price of SOL and for the tokens of its fe
     undefined,
     { MINTLAKE_BIRDEYE_KEY: 'secret-key', MINTLAKE_PUMPPORTAL_KEY: 'other-key' },
   )
-  const health = async () => (await house.client.get('/health')).body
+  const health = async () => (await server.client.get('/health')).body
   await expect
     .poll(async () => (await health()).solPrice, soon)
     .toMatchObject({ usd: 151.25, source: 'birdeye' })
@@ -152,17 +152,17 @@ test('a server with a key asks for the price of SOL and for the tokens of its fe
   const [launched, pushed] = [mintOf(1), mintOf(2)]
   portal.send(createFrame(launched, { initialBuy: 0 }))
   portal.send(tradeFrame(launched, 'a', { tokenAmount: 1_000, solAmount: 2 }))
-  await house.client.push({ type: 'token', mint: pushed, ts: Date.now(), name: 'Pushed', symbol: 'P' })
+  await server.client.push({ type: 'token', mint: pushed, ts: Date.now(), name: 'Pushed', symbol: 'P' })
   for (const mint of [launched, pushed]) {
-    const datapoint = async () => (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).body?.data
+    const datapoint = async () => (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body?.data
     await expect.poll(async () => (await datapoint())?.enriched_source, soon).toBe('birdeye')
   }
-  const { data } = (await house.client.get(`/api/v1/datapoint?mint=${launched}`)).body
+  const { data } = (await server.client.get(`/api/v1/datapoint?mint=${launched}`)).body
   expect(data.priceUsd).toBeCloseTo((151.25 * 31.78) / 1_013_000_000, 12)
   expect(JSON.stringify(await health())).not.toMatch(/secret-key|other-key/)
   expect(upstream.mintsAt(PRICE_PATH)).toContain('So11111111111111111111111111111111111111112')
-  await house.client.push({ type: 'solPrice', ts: Date.now(), usd: 160 })
+  await server.client.push({ type: 'solPrice', ts: Date.now(), usd: 160 })
   expect((await health()).solPrice).toMatchObject({ usd: 160, source: 'push' })
-  await house.remove()
+  await server.remove()
   await portal.close()
 })

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
 import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
-import { TradeKeys } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
+import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { clockOf } from '../support/clock.ts'
 import { PumpPortalServer } from '../support/upstreams/pumpportal-server.ts'
@@ -113,7 +113,7 @@ test('waits between attempts grow, are spread at random, and stay within their b
 })
 
 test('trade subscriptions are bounded: the oldest gives way', () => {
-  const keys = new TradeKeys(2)
+  const keys = new TradeSubscriptions(2)
   expect(keys.add('a')).toEqual([{ method: 'subscribeTokenTrade', keys: ['a'] }])
   expect(keys.add('a')).toEqual([])
   keys.add('b')

@@ -2,7 +2,7 @@
 // that nothing they send ends it. Never reaches the real ones.
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { openHouse, spawnHouse } from '../support/test-server.ts'
+import { openTestServer, spawnServer } from '../support/test-server.ts'
 import { createFrame, PumpPortalServer, tradeFrame } from '../support/upstreams/pumpportal-server.ts'
 
 const soon = { interval: 10, timeout: 20_000 }
@@ -10,10 +10,10 @@ const mint = mintOfSymbol('sources')
 
 test('frames made to break it do not end the server; what its sources lack and lose is told in log, /readyz and /health', async () => {
   const upstream = await PumpPortalServer.start()
-  const house = await spawnHouse({ feed: 'pumpportal', 'pumpportal-url': upstream.url })
-  const feedOf = async () => (await house.client.get('/health')).body.feeds[0]
+  const server = await spawnServer({ feed: 'pumpportal', 'pumpportal-url': upstream.url })
+  const feedOf = async () => (await server.client.get('/health')).body.feeds[0]
   try {
-    const warnings = () => house.lines.filter((line) => line.includes('"level":40')).join('\n')
+    const warnings = () => server.lines.filter((line) => line.includes('"level":40')).join('\n')
     expect(warnings()).toContain('no trades, without a key: set MINTLAKE_PUMPPORTAL_KEY')
     expect(warnings()).toContain('before there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price')
     expect(await feedOf()).toMatchObject({ state: 'running', isConnected: true, latestError: null })
@@ -23,7 +23,7 @@ test('frames made to break it do not end the server; what its sources lack and l
       '{"txType":"buy","signature":{"length":{"toString":1}}}',
     ])
       upstream.send(frame)
-    await house.client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
+    await server.client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
     upstream.send(createFrame(mint))
     upstream.send(tradeFrame(mint, 'after'))
     await expect.poll(async () => (await feedOf()).accepted, soon).toBe(3)
@@ -34,14 +34,14 @@ test('frames made to break it do not end the server; what its sources lack and l
     expect(warnings()).toContain('disconnected: data may be missing; trying again')
     expect(warnings()).toContain('not connected: trying again')
     // What is held is still served.
-    const ready = await house.client.get('/readyz')
+    const ready = await server.client.get('/readyz')
     expect(ready).toMatchObject({
       status: 200,
       body: { feeds: [{ feed: 'pumpportal', state: 'reconnecting' }] },
     })
-    expect(await house.terminate()).toBe(0)
+    expect(await server.terminate()).toBe(0)
   } finally {
-    await house.kill()
+    await server.kill()
     await upstream.close()
   }
 })
@@ -49,17 +49,21 @@ test('frames made to break it do not end the server; what its sources lack and l
 test('until its source was reached for the first time a server is not ready, says why, and serves what it is pushed', async () => {
   const upstream = await PumpPortalServer.start()
   await upstream.close()
-  const house = await openHouse({ feed: 'pumpportal', 'pumpportal-url': upstream.url, 'sol-price': '150' })
-  const refused = await house.client.get('/readyz')
+  const server = await openTestServer({
+    feed: 'pumpportal',
+    'pumpportal-url': upstream.url,
+    'sol-price': '150',
+  })
+  const refused = await server.client.get('/readyz')
   expect(refused).toMatchObject({ status: 503, body: { code: 'warming_up' } })
   expect(refused.body.detail).toMatch(/^PumpPortal has not been reached yet: .*ECONNREFUSED/)
   expect(refused.body.feeds).toMatchObject([
     { feed: 'pumpportal', state: 'reconnecting', latestError: { atMs: expect.any(Number) } },
   ])
-  await house.client.push({ type: 'token', mint, ts: Date.now(), name: 'Pushed', symbol: 'P' })
-  expect((await house.client.get('/api/v1/market')).status).toBe(200)
+  await server.client.push({ type: 'token', mint, ts: Date.now(), name: 'Pushed', symbol: 'P' })
+  expect((await server.client.get('/api/v1/market')).status).toBe(200)
   const back = await PumpPortalServer.start(upstream.port)
-  await expect.poll(async () => (await house.client.get('/readyz')).status, soon).toBe(200)
-  await house.remove()
+  await expect.poll(async () => (await server.client.get('/readyz')).status, soon).toBe(200)
+  await server.remove()
   await back.close()
 })

@@ -3,10 +3,10 @@
 import fc from 'fast-check'
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test } from 'vitest'
-import { MintTable } from '../../src/ingest/push/mint-interner.ts'
+import { MintInterner } from '../../src/ingest/push/mint-interner.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
 import { tradeOf } from '../../src/ingest/push/record.ts'
-import { recordEnd } from '../../src/ingest/push/skip-record.ts'
+import { skipRecord } from '../../src/ingest/push/skip-record.ts'
 import { TradeLineReader } from '../../src/ingest/push/trade-line.ts'
 import { TradeMapReader } from '../../src/ingest/push/trade-map.ts'
 import { AMOUNT_MAX } from '../../src/schema/bounds.ts'
@@ -195,7 +195,7 @@ test('the trades that feeds send are read from the bytes, in either form, one af
 })
 
 test('a small table of mints gives each look-up the right mint, whatever was forgotten', () => {
-  const table = new MintTable(4)
+  const table = new MintInterner(4)
   fc.assert(
     fc.property(fc.nat(MINTS.length - 1), fc.nat(3), (index, offset) => {
       const body = Buffer.from(`${'x'.repeat(offset)}${MINTS[index]}`)
@@ -217,8 +217,8 @@ test('the end of a record is found where the library ends it, and nowhere when i
   fc.assert(
     fc.property(value, fc.nat(), (record, cut) => {
       const bytes = Buffer.from(packr.pack(record))
-      expect(recordEnd(Buffer.concat([bytes, bytes]), 0)).toBe(bytes.length)
-      expect(recordEnd(bytes.subarray(0, cut % bytes.length), 0)).toBe(-1)
+      expect(skipRecord(Buffer.concat([bytes, bytes]), 0)).toBe(bytes.length)
+      expect(skipRecord(bytes.subarray(0, cut % bytes.length), 0)).toBe(-1)
     }),
   )
 })

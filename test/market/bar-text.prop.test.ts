@@ -1,7 +1,7 @@
 // Bars as text and as columns, against JSON.stringify and a naive reading of the same store.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BarStore } from '../../src/market/bars/bar-cascade.ts'
+import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { readBars, readColumns } from '../../src/market/bars/bar-query.ts'
 import { C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
 import { BarTexts } from '../../src/market/bars/bar-text.ts'
@@ -13,7 +13,7 @@ const START_MS = 1_772_000_040_000
 const TOKENS = 3
 
 /** Every bar, one by one, then filled, then cut: no bound is used while reading. */
-function naive(store: BarStore, slot: number, query: BarsQuery, watermarkMs: number): Bar[] {
+function naive(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: number): Bar[] {
   const length = TIMEFRAME_MS[query.tf]
   const bars: Bar[] = []
   store.backwards(slot, TIMEFRAMES.indexOf(query.tf), (values, at) => {
@@ -55,7 +55,7 @@ const long = ({ t, o, h, l, c, v, n, closed }: Bar) => ({
   closed,
 })
 
-const textOf = ({ settled, open }: BarsText): string => settled.toString() + open
+const textOf = ({ closed, open }: BarsText): string => closed.toString() + open
 
 function expectText(text: BarsText, bars: Bar[], { shape, separator }: TextForm, lengthMs: number): void {
   const rows = shape === 'long' ? bars.map(long) : bars
@@ -67,7 +67,7 @@ function expectText(text: BarsText, bars: Bar[], { shape, separator }: TextForm,
 
 /** Markets whose tokens trade, fall silent, and are forgotten; read in between, by readers who want all kinds of things. */
 class Run {
-  readonly store: BarStore
+  readonly store: BarCascade
   readonly texts: BarTexts
   readonly #newest = new Float64Array(TOKENS)
   readonly #watermarks = new Float64Array(TOKENS)
@@ -75,7 +75,7 @@ class Run {
   #nowMs = START_MS
 
   constructor(barsPerTokenMax: number, bytesMax: number) {
-    this.store = new BarStore({ tokensMax: TOKENS, barsPerTokenMax })
+    this.store = new BarCascade({ tokensMax: TOKENS, barsPerTokenMax })
     this.texts = new BarTexts(this.store, bytesMax)
   }
 
@@ -188,7 +188,7 @@ describe('bars', () => {
   })
 
   it('stay under their bytes: the series asked for longest ago is forgotten', () => {
-    const store = new BarStore({ tokensMax: 50 })
+    const store = new BarCascade({ tokensMax: 50 })
     const texts = new BarTexts(store, 200_000)
     for (let token = 0; token < 50; token++) {
       for (let second = 0; second < 300; second++)
@@ -201,7 +201,7 @@ describe('bars', () => {
   })
 
   it('make the text of a settled bar once', () => {
-    const store = new BarStore({ tokensMax: 1 })
+    const store = new BarCascade({ tokensMax: 1 })
     const texts = new BarTexts(store)
     const query: BarsQuery = { mint: '', tf: '1s', limit: 1_000, fromMs: null, toMs: null, fill: 'none' }
     const read = (watermarkMs: number) =>

@@ -93,11 +93,16 @@ const rowsOf = (market: Market, tab: Tab) =>
   )
 
 /** @returns how often a reader was too far behind. */
-function run(steps: object[], tabs: readonly Tab[], tapeEntriesMax: number, departuresMax: number): number {
+function run(
+  steps: object[],
+  tabs: readonly Tab[],
+  changeLogEntriesMax: number,
+  departuresMax: number,
+): number {
   const market = new Market({
     tokensMax: TOKENS_MAX,
     newWindowMs: NEW_WINDOW_MS,
-    tapeEntriesMax,
+    changeLogEntriesMax,
     departuresMax,
     firstSeq: FIRST_SEQ,
   })

@@ -73,7 +73,7 @@ function run(steps: { step: number; lateness: number; payload: object }[]): {
   market: Market
   oracle: Oracle
 } {
-  const market = new Market({ tokensMax: 8, newWindowMs: NEW_WINDOW_MS, tapeEntriesMax: 4_096 })
+  const market = new Market({ tokensMax: 8, newWindowMs: NEW_WINDOW_MS, changeLogEntriesMax: 4_096 })
   const oracle = new Oracle(NEW_WINDOW_MS)
   let atMs = START_MS
   for (const { step, lateness, payload } of steps) {

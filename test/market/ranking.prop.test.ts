@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { random as seeded } from '../../bench/datasets/random.ts'
-import { DeferredRanking } from '../../src/market/rankings/lazy-ranking.ts'
+import { LazyRanking } from '../../src/market/rankings/lazy-ranking.ts'
 import { Ranking } from '../../src/market/rankings/ranking.ts'
 
 const IDS = 3_000
@@ -80,11 +80,11 @@ describe('a deferred ranking', () => {
         fc.constantFrom(1, 50, 1e9),
         fc.constantFrom(20, 150, 4_096),
         fc.constantFrom(31, 200, 3_000),
-        (seed, distinctKeys, notedMax, readEvery) => {
+        (seed, distinctKeys, pendingMax, readEvery) => {
           const next = seeded(seed)
           const keys = new Float64Array(IDS)
           const before = (a: number, b: number) => a < b
-          const ranking = new DeferredRanking({ capacity: IDS, keys, before, notedMax, topMax: 64 })
+          const ranking = new LazyRanking({ capacity: IDS, keys, before, pendingMax, topMax: 64 })
           const standing = new Map<number, number>()
           let seen: number[] = []
           // What was at the top sinks, time and again, deeper than anything.
@@ -126,7 +126,7 @@ describe('a deferred ranking', () => {
   it('finds one who was noted far below when all above him are gone', () => {
     const keys = Float64Array.from({ length: 1_000 }, (_, id) => 1_000 - id)
     const before = (a: number, b: number) => a < b
-    const ranking = new DeferredRanking({ capacity: 1_000, keys, before, notedMax: 20, topMax: 10 })
+    const ranking = new LazyRanking({ capacity: 1_000, keys, before, pendingMax: 20, topMax: 10 })
     for (let id = 0; id < 1_000; id++) ranking.insert(id)
     ranking.slice(0, 10, true)
     keys[500] = 940.5

@@ -120,7 +120,7 @@ const READS = {
         BAR_SHAPES.map((shape) => {
           const query = { mint: of, tf, limit: 50, fromMs: null, toMs: null, fill: 'none' } as const
           const text = market.barsText(query, { shape, separator: ',' })
-          return text && [text.settled.toString() + text.open, text.rowCount, text.gaps, text.version]
+          return text && [text.closed.toString() + text.open, text.rowCount, text.gaps, text.version]
         }),
       ),
     ),
@@ -131,7 +131,7 @@ const act = fc.record({ step, payload: fc.option(payload, { freq: 8 }), reads: f
 
 function run(acts: { step: number; payload: object | null; reads: string[] }[], isRead: boolean): Market {
   // Fewer places than tokens: some give way and come back.
-  const market = new Market({ tokensMax: 4, newWindowMs: 3_600_000, tapeEntriesMax: 4_096 })
+  const market = new Market({ tokensMax: 4, newWindowMs: 3_600_000, changeLogEntriesMax: 4_096 })
   let atMs = START_MS
   for (const { step, payload, reads } of acts) {
     atMs += step

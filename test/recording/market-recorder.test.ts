@@ -4,21 +4,21 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
-import { openHouse, type TestHouse } from '../support/test-server.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
 
 const MINUTE_MS = 60_000
 const MINT = mintOfSymbol('records')
 let nowMs = Date.UTC(2025, 5, 1, 12)
-let house: TestHouse
+let server: TestServer
 
 beforeEach(async () => {
   nowMs = Date.UTC(2025, 5, 1, 12)
-  house = await openHouse({}, { clock: clockOf(() => nowMs) })
+  server = await openTestServer({}, { clock: clockOf(() => nowMs) })
 })
-afterEach(() => house.remove())
+afterEach(() => server.remove())
 
 const lake = (sql: string) =>
-  readSql(sql, `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`)
+  readSql(sql, `ATTACH '${server.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`)
 const token = (over: object = {}) => ({
   type: 'token',
   mint: MINT,
@@ -39,15 +39,15 @@ const trade = (priceUsd: number, mint = MINT) => ({
 const bySilence = mintOfSymbol('known by its trades alone')
 
 test('each version of what a token says is on record, and the latest is in force', async () => {
-  const { client } = house
+  const { client } = server
   const versions = () =>
     lake(`SELECT name, description, graduated FROM read_parquet(
-    '${house.dataDir}/lake/tokens/*/*.parquet') ORDER BY updated_at`)
+    '${server.dataDir}/lake/tokens/*/*.parquet') ORDER BY updated_at`)
   const settled = async (count: number) => {
     await expect
       .poll(
         async () => {
-          await house.store.flushLake()
+          await server.store.flushLake()
           return (await versions()).length
         },
         { timeout: 20_000 },
@@ -84,17 +84,17 @@ test('each version of what a token says is on record, and the latest is in force
 })
 
 test('closed bars are in the lake when the server has stopped, an open one is not, and a restart writes none again', async () => {
-  const { client } = house
+  const { client } = server
   const startMs = nowMs
   for (let minute = 0; minute < 6; minute++) {
     nowMs = startMs + minute * MINUTE_MS
     await client.push(trade(minute + 1))
   }
   nowMs += 30_000
-  await expect.poll(() => house.market.timeMs, { timeout: 10_000 }).toBe(nowMs)
+  await expect.poll(() => server.market.timeMs, { timeout: 10_000 }).toBe(nowMs)
   const bars = () =>
     readSql(`SELECT tf, epoch_ms(t)::DOUBLE - ${startMs} AS t, o, c, v, n::INT AS n, buys::INT AS buys,
-      epoch_ms(watched_since)::DOUBLE - ${startMs} AS since FROM ${lakeGlob(house.dataDir, 'bars')} ORDER BY ALL`)
+      epoch_ms(watched_since)::DOUBLE - ${startMs} AS since FROM ${lakeGlob(server.dataDir, 'bars')} ORDER BY ALL`)
   const minuteBar = (minute: number) => ({
     tf: '1m',
     t: minute * MINUTE_MS,
@@ -109,10 +109,10 @@ test('closed bars are in the lake when the server has stopped, an open one is no
     ...[0, 1, 2, 3, 4].map(minuteBar),
     { tf: '5m', t: 0, o: 1, c: 5, v: 60, n: 5, buys: 0, since: 0 },
   ]
-  house = await house.restart()
+  server = await server.restart()
   expect(await bars()).toEqual(expected)
   nowMs = startMs + 8 * MINUTE_MS
-  await house.client.push({ ...trade(9), ts: startMs + 4 * MINUTE_MS })
-  house = await house.restart()
+  await server.client.push({ ...trade(9), ts: startMs + 4 * MINUTE_MS })
+  server = await server.restart()
   expect(await bars()).toEqual(expected)
 })

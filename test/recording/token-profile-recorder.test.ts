@@ -2,7 +2,7 @@
 // which cannot be stored costs its own token alone, and that a store in trouble costs nobody.
 import { expect, test } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import { createTokenRecords } from '../../src/recording/token-profile-recorder.ts'
+import { createTokenProfileRecorder } from '../../src/recording/token-profile-recorder.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Row } from '../../src/schema/tables.ts'
 
@@ -20,7 +20,7 @@ function recording(bad: ReadonlySet<string>) {
     if (names.some((name) => bad.has(name))) throw new Error('a value is out of range')
     stored.push(...names)
   }
-  const records = createTokenRecords(commit, (mint) => refused.push(mint))
+  const records = createTokenProfileRecorder(commit, (mint) => refused.push(mint))
   const market = new Market({ tokensMax: 2_000, onProfile: records.note })
   const say = (name: string, mint = mintOfSymbol(name)) =>
     market.apply({ type: 'token', mint, ts: START_MS, name, symbol: 'S' }, START_MS)

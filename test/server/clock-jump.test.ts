@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { steadyClock } from '../../src/lib/steady-clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { SteppedClock } from '../support/clock.ts'
-import { openHouse } from '../support/test-server.ts'
+import { openTestServer } from '../support/test-server.ts'
 
 const START_MS = 1_900_000_000_000
 const DAY_MS = 86_400_000
@@ -13,11 +13,11 @@ test.each([
   ['back', -40 * DAY_MS],
 ])('a wall clock that is set %s for three seconds costs the market no trade', async (_, stepMs) => {
   const clock = new SteppedClock(START_MS)
-  const house = await openHouse({}, { clock })
+  const server = await openTestServer({}, { clock })
   try {
     const [active, silent] = ['active', 'silent'].map(mintOfSymbol)
     const trade = (mint: string, ts: number) =>
-      house.client.push({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 })
+      server.client.push({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 })
     await trade(silent, clock.wallMs)
     clock.step(stepMs)
     for (let second = 0; second < 3; second++) {
@@ -28,10 +28,10 @@ test.each([
     clock.pass(20_000)
     await trade(silent, clock.wallMs)
     await trade(active, clock.wallMs)
-    expect(house.market.timeMs).toBe(clock.wallMs)
-    expect(house.market.datapoint(active)).toMatchObject({ volume1m: 4, buys24h: 4 })
+    expect(server.market.timeMs).toBe(clock.wallMs)
+    expect(server.market.datapoint(active)).toMatchObject({ volume1m: 4, buys24h: 4 })
   } finally {
-    await house.remove()
+    await server.remove()
   }
 })
 

@@ -8,9 +8,9 @@ import { SteppedClock } from '../support/clock.ts'
 import { expectProblem, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import {
   ADMIN_KEY,
-  openHouse,
+  openTestServer,
   type Settings,
-  type TestHouse,
+  type TestServer,
   temporaryFolder,
 } from '../support/test-server.ts'
 
@@ -20,45 +20,45 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 let clock: SteppedClock
-let house: TestHouse
+let server: TestServer
 
 async function open(settings: Settings = {}, dataDir?: string): Promise<void> {
   clock = new SteppedClock(START_MS)
-  house = await openHouse(settings, { clock }, dataDir)
+  server = await openTestServer(settings, { clock }, dataDir)
 }
-afterEach(() => house.remove())
+afterEach(() => server.remove())
 
 function pass(ms: number): void {
   clock.pass(ms)
-  house.market.advanceTo(clock.wallMs)
+  server.market.advanceTo(clock.wallMs)
 }
 
-const token = () => seedToken(house.client, clock.wallMs)
-const send = (key: string, body: unknown) => submit(house.client, key, body)
+const token = () => seedToken(server.client, clock.wallMs)
+const send = (key: string, body: unknown) => submit(server.client, key, body)
 const fabricated = (mint: string) =>
-  submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: house.market.timeMs } })
+  submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: server.market.timeMs } })
 const agentIdOf = async (name: string): Promise<string> => {
   const headers = { Authorization: `Bearer ${ADMIN_KEY}` }
-  const { data } = (await house.client.get('/api/v1/admin/agents', headers)).body
+  const { data } = (await server.client.get('/api/v1/admin/agents', headers)).body
   return data.find((agent: { name: string }) => agent.name === name).agentId
 }
-const admin = (path: string, body: object) => house.client.post(`/api/v1/admin/${path}`, body, ADMIN_KEY)
+const admin = (path: string, body: object) => server.client.post(`/api/v1/admin/${path}`, body, ADMIN_KEY)
 
 it('a clock that is set back lengthens no limit, brings no key back and makes no honest snapshot one of the future', async () => {
   await open({ 'read-limit-anonymous': '2' })
-  const key = await house.client.register()
+  const key = await server.client.register()
   const [one, other] = [await token(), await token()]
   expect((await send(key, submission(one))).status).toBe(201)
-  const revoked = (await house.client.post('/api/v1/keys/rotate', {}, key)).body.data.key
-  await house.client.request('DELETE', '/api/v1/keys/current', undefined, {
+  const revoked = (await server.client.post('/api/v1/keys/rotate', {}, key)).body.data.key
+  await server.client.request('DELETE', '/api/v1/keys/current', undefined, {
     Authorization: `Bearer ${revoked}`,
   })
-  const read = () => house.client.get('/api/v1/market?limit=1')
+  const read = () => server.client.get('/api/v1/market?limit=1')
   for (const status of [200, 200, 429]) expect((await read()).status).toBe(status)
   clock.step(-HOUR_MS)
   expectProblem(await send(revoked, submission(other)), 'revoked_key')
   const headers = { Authorization: `Bearer ${key}` }
-  const { data } = (await house.client.get(`/api/v1/datapoint?mint=${other}`, headers)).body
+  const { data } = (await server.client.get(`/api/v1/datapoint?mint=${other}`, headers)).body
   // Whoever copies the DataPoint's time and whoever has a clock that is right are both honest.
   for (const [mint, snapshotAt] of [
     [other, data.snapshotAt],
@@ -79,7 +79,7 @@ it('a clock that is set back lengthens no limit, brings no key back and makes no
 
 it('what was last said of a ban holds after a restart, though the clock was set back between', async () => {
   await open()
-  const [banned, lifted] = [await house.client.register('banned'), await house.client.register('lifted')]
+  const [banned, lifted] = [await server.client.register('banned'), await server.client.register('lifted')]
   await admin('unban', { agentId: await agentIdOf('banned') })
   await admin('ban', { agentId: await agentIdOf('lifted') })
   clock.step(-HOUR_MS)
@@ -89,21 +89,21 @@ it('what was last said of a ban holds after a restart, though the clock was set 
   for (let run = 0; run < 2; run++) {
     expectProblem(await send(banned, submission(mint)), 'agent_banned')
     expect((await send(lifted, submission(mint))).status).toBe(run === 0 ? 201 : 429)
-    if (run === 0) house = await house.restart()
-    await house.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
+    if (run === 0) server = await server.restart()
+    await server.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
   }
 })
 
 it('a suspension and a cooldown that a clock ahead has stamped are no longer than their length after a restart', async () => {
   await open({ 'submit-cooldown-ms': `${2 * HOUR_MS}` })
-  const [suspended, other] = [await house.client.register(), await house.client.register()]
+  const [suspended, other] = [await server.client.register(), await server.client.register()]
   const [mint, ...others] = [await token(), await token(), await token(), await token()]
   clock.step(40 * DAY_MS)
   for (const each of others) await send(suspended, fabricated(each))
   expect((await send(other, submission(mint))).status).toBe(201)
   clock.step(-40 * DAY_MS)
-  house = await house.restart()
-  await house.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
+  server = await server.restart()
+  await server.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
   const refused = await send(suspended, submission(mint))
   expectProblem(refused, 'agent_banned')
   expect(refused.body.bannedUntil).toBe(clock.wallMs + DAY_MS)
@@ -116,12 +116,12 @@ it('a suspension and a cooldown that a clock ahead has stamped are no longer tha
 
 it('a cooldown of a day survives a restart for what is left of it', async () => {
   await open({ 'submit-cooldown-ms': `${DAY_MS}` })
-  const key = await house.client.register()
+  const key = await server.client.register()
   const mint = await token()
   expect((await send(key, submission(mint))).status).toBe(201)
   pass(DAY_MS - HOUR_MS)
-  house = await house.restart()
-  await house.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
+  server = await server.restart()
+  await server.client.push({ type: 'patch', mint, ts: clock.wallMs, fields: VALUES })
   const refused = await send(key, submission(mint))
   expectProblem(refused, 'mint_cooldown')
   expect(refused.body.retryAfterMs).toBe(HOUR_MS)
@@ -135,15 +135,15 @@ it('cooldowns and strikes survive a restart in a replay in recorded time', async
   const rows = Array.from({ length: 9 }, (_, i) => `${1_600_000_000_000 + i},TKN,${1 + i / 100},5`)
   writeFileSync(file, `ts,symbol,price,size\n${rows.join('\n')}\n`)
   await open({ feed: 'replay', 'replay-file': file, 'replay-speed': 'max' }, dataDir)
-  const [key, other] = [await house.client.register(), await house.client.register()]
+  const [key, other] = [await server.client.register(), await server.client.register()]
   const mint = mintOfSymbol('TKN')
-  await expect.poll(() => house.market.stats().trades).toBe(rows.length)
-  const wrong = submission(mint, { snapshot: { priceUsd: 9, snapshotAt: house.market.timeMs } })
+  await expect.poll(() => server.market.stats().trades).toBe(rows.length)
+  const wrong = submission(mint, { snapshot: { priceUsd: 9, snapshotAt: server.market.timeMs } })
   expect((await send(key, submission(mint))).status).toBe(201)
   expect((await send(other, wrong)).body.strikes).toBe(1)
   for (const agent of [key, other]) expectProblem(await send(agent, submission(mint)), 'mint_cooldown')
-  house = await house.restart()
-  await expect.poll(() => house.market.stats().trades).toBe(rows.length)
+  server = await server.restart()
+  await expect.poll(() => server.market.stats().trades).toBe(rows.length)
   for (const agent of [key, other]) expectProblem(await send(agent, submission(mint)), 'mint_cooldown')
   clock.pass(MINUTE_MS)
   expect((await send(other, wrong)).body.strikes).toBe(2)

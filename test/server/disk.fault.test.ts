@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { noSmallDisk, openSmallDisk, type SmallDisk } from '../support/disk/small-disk.ts'
 import { expectProblem, seedToken, submission, submit } from '../support/submission.ts'
-import { type Answer, type HouseProcess, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { type Answer, type ServerProcess, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const READER = `
   const [lake, duckdb] = process.argv.slice(1)
@@ -33,7 +33,7 @@ const SUBMISSIONS_MAX = 2_000
 
 let folder: string
 let disks: SmallDisk[]
-let house: HouseProcess | null
+let server: ServerProcess | null
 let mints: string[]
 let acknowledged: string[]
 let key: string
@@ -42,12 +42,12 @@ beforeEach((context) => {
   context.skip(noSmallDisk !== null, noSmallDisk ?? '')
   folder = temporaryFolder()
   disks = []
-  house = null
+  server = null
   mints = []
   acknowledged = []
 })
 afterEach(async () => {
-  await house?.kill()
+  await server?.kill()
   for (const disk of disks.reverse()) await disk.remove()
   rmSync(folder, { recursive: true, force: true })
 })
@@ -58,16 +58,16 @@ async function mountDisk(path: string, size: string): Promise<SmallDisk> {
   return disk
 }
 
-async function start(reserveMb: string): Promise<HouseProcess> {
-  house = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': reserveMb }, folder, {}, disks[0].within)
-  const { client } = house
+async function start(reserveMb: string): Promise<ServerProcess> {
+  server = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': reserveMb }, folder, {}, disks[0].within)
+  const { client } = server
   mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(client, Date.now())))
   key = await client.register()
-  return house
+  return server
 }
 
 /** Submits several at once, again and again, until one is refused or there were enough; answers the last one. */
-async function send({ client }: HouseProcess, count: number): Promise<Answer> {
+async function send({ client }: ServerProcess, count: number): Promise<Answer> {
   let last: Answer | null = null
   for (let sent = 0; sent < count && (last === null || last.status === 201); sent += TOKENS) {
     const answers = await Promise.all(mints.map((mint) => submit(client, key, submission(mint))))
@@ -77,12 +77,12 @@ async function send({ client }: HouseProcess, count: number): Promise<Answer> {
   return last!
 }
 
-const storeOf = async ({ client }: HouseProcess) => (await client.get('/health')).body.store
-const backlogOf = async (asked: HouseProcess): Promise<number> =>
+const storeOf = async ({ client }: ServerProcess) => (await client.get('/health')).body.store
+const backlogOf = async (asked: ServerProcess): Promise<number> =>
   (await storeOf(asked)).lake?.find(({ table }: { table: string }) => table === 'training').backlog ?? -1
 
 /** Whether the lake cannot be written just now, as the server says of itself. */
-const isLakeRefused = async (asked: HouseProcess): Promise<boolean> =>
+const isLakeRefused = async (asked: ServerProcess): Promise<boolean> =>
   (await storeOf(asked)).reasons.some((reason: string) => reason.startsWith('the lake could not be written'))
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
@@ -90,7 +90,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 }
 
 /** Everything that is read: the market, and submissions accepted before. */
-async function expectReading({ client }: HouseProcess): Promise<void> {
+async function expectReading({ client }: ServerProcess): Promise<void> {
   const paths = [
     '/api/v1/market?tab=live',
     `/api/v1/datapoint?mint=${mints[0]}`,
@@ -105,7 +105,7 @@ async function expectReading({ client }: HouseProcess): Promise<void> {
 }
 
 /** Stops the server, and reads the lake as a researcher does: each acknowledged submission once, and no other. */
-async function expectWhole(running: HouseProcess): Promise<void> {
+async function expectWhole(running: ServerProcess): Promise<void> {
   expect(await running.terminate()).toBe(0)
   const lake = join(folder, 'lake')
   const found = await disks[0].run(process.execPath, [
@@ -183,8 +183,8 @@ it('a server that starts on a full disk reads, refuses what writes, and takes it
   expect((await send(first, 16)).status).toBe(201)
   expect(await first.terminate()).toBe(0)
   disk.fill(0)
-  const running = await spawnHouse({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
-  house = running
+  const running = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
+  server = running
   const { client } = running
   mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(client, Date.now())))
   expect((await client.get(`/api/v1/analysis/${acknowledged[0]}`)).status).toBe(200)

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
 import { type DiskCall, isLakeFile, isState, lossesOf, SEGMENT } from '../support/disk/disk-trace.ts'
-import { until, WatchedHouse } from '../support/disk/watched-server.ts'
+import { until, WatchedServer } from '../support/disk/watched-server.ts'
 
 const ROUNDS = 2
 const BURST = 4
@@ -12,21 +12,21 @@ const BURST = 4
 const TABLES = ['training', 'xp_ledger']
 const PART = /\/part-0*(\d+)-0*(\d+)\.parquet$/
 
-let house: WatchedHouse
+let server: WatchedServer
 
 beforeEach((context) => {
   context.skip(noWatchedDisk !== null, noWatchedDisk ?? '')
-  house = new WatchedHouse({ 'lake-flush-ms': '100' })
+  server = new WatchedServer({ 'lake-flush-ms': '100' })
 })
-afterEach(() => house?.remove())
+afterEach(() => server?.remove())
 
 /** Submissions and bars by rounds, each of which goes to the lake by itself. */
 async function work(): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    const [traded, ...mints] = await house.tokens(BURST + 1)
-    await house.trade(traded)
-    for (const { answer } of await house.submitAll(mints)) expect(answer.status, answer.text).toBe(201)
-    await house.untilFlushed()
+    const [traded, ...mints] = await server.tokens(BURST + 1)
+    await server.trade(traded)
+    for (const { answer } of await server.submitAll(mints)) expect(answer.status, answer.text).toBe(201)
+    await server.untilFlushed()
   }
 }
 
@@ -89,28 +89,28 @@ function expectOrder(calls: readonly DiskCall[], gone: DiskCall): number {
 }
 
 it('nothing acknowledged hangs on what a power cut may take: not at an answer, and not when a segment goes', async () => {
-  await house.start()
+  await server.start()
   await work()
   // The next start flushes what this one leaves in the log.
-  await house.submitAll(await house.tokens(BURST))
-  await house.killAndStart()
-  await house.untilFlushed()
+  await server.submitAll(await server.tokens(BURST))
+  await server.killAndStart()
+  await server.untilFlushed()
   await work()
   // A stop in order ends DuckDB's own log: the next flush begins another.
-  await house.stop()
-  await house.start()
+  await server.stop()
+  await server.start()
   await work()
   await until('bars are in the lake', async () =>
-    (await house.health()).lake.some(
+    (await server.health()).lake.some(
       ({ table, rows }: { table: string; rows: number }) => table === 'bars' && rows > 0,
     ),
   )
-  await house.stop()
-  await house.expectLake()
+  await server.stop()
+  await server.expectLake()
 
-  const calls = house.disk.calls()
+  const calls = server.disk.calls()
   const answers = calls.filter(({ word }) => word === 'answer')
-  expect(answers.length).toBe(house.acknowledged.length + 1)
+  expect(answers.length).toBe(server.acknowledged.length + 1)
   const gone = calls.filter(({ word, path }) => word === 'unlink' && SEGMENT.test(path))
   expect(gone.length).toBeGreaterThanOrEqual(3 * ROUNDS)
   let files = 0

@@ -3,7 +3,7 @@
 // also when the power fails: bytes of which a sync failed may be readable and never come to the disk.
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
-import { type Sent, until, WatchedHouse } from '../support/disk/watched-server.ts'
+import { type Sent, until, WatchedServer } from '../support/disk/watched-server.ts'
 import { expectProblem } from '../support/submission.ts'
 
 const COMMIT_TIMEOUT_MS = 10_000
@@ -19,17 +19,17 @@ const GROUPS_MAX = 8
 /** That of `temporaryFolder`, and nothing in it. */
 const DATA_FOLDER = '*/mintlake-test-??????'
 
-const houses: WatchedHouse[] = []
+const servers: WatchedServer[] = []
 
 beforeEach((context) => context.skip(noWatchedDisk !== null, noWatchedDisk ?? ''))
 afterAll(async () => {
-  for (const house of houses) await house.remove()
+  for (const server of servers) await server.remove()
 })
 
-async function start(settings: Record<string, string> = {}): Promise<WatchedHouse> {
-  const house = new WatchedHouse(settings)
-  houses.push(house)
-  return house.start()
+async function start(settings: Record<string, string> = {}): Promise<WatchedServer> {
+  const server = new WatchedServer(settings)
+  servers.push(server)
+  return server.start()
 }
 
 /** Refused as the contract says, all of them; `mayBeStored` said by those of whom it is true. */
@@ -41,21 +41,21 @@ function expectRefused(sent: readonly Sent[], mayBeStored: boolean): void {
 }
 
 /** Submits until one is accepted. */
-async function untilAccepted(house: WatchedHouse): Promise<void> {
+async function untilAccepted(server: WatchedServer): Promise<void> {
   await until('a submission is accepted', async () => {
-    const [mint] = await house.tokens(1)
-    return (await house.submit(mint)).answer.status === 201
+    const [mint] = await server.tokens(1)
+    return (await server.submit(mint)).answer.status === 201
   })
 }
 
 /** Asks for a page and a record again and again while `lasts`; answers how long the slowest took. */
-async function slowestReadMs(house: WatchedHouse, lasts: () => boolean): Promise<number> {
-  const paths = ['/api/v1/market?tab=live', `/api/v1/analysis/${house.acknowledged[0]}`]
+async function slowestReadMs(server: WatchedServer, lasts: () => boolean): Promise<number> {
+  const paths = ['/api/v1/market?tab=live', `/api/v1/analysis/${server.acknowledged[0]}`]
   let slowestMs = 0
   while (lasts()) {
     for (const path of paths) {
       const beganMs = performance.now()
-      expect((await house.client.get(path)).status).toBe(200)
+      expect((await server.client.get(path)).status).toBe(200)
       slowestMs = Math.max(slowestMs, performance.now() - beganMs)
     }
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -64,11 +64,11 @@ async function slowestReadMs(house: WatchedHouse, lasts: () => boolean): Promise
 }
 
 /** Callers at once while the next sync fails. */
-async function refusedOnce(house: WatchedHouse, pattern: string, callers: number): Promise<void> {
-  const mints = await house.tokens(callers)
-  house.disk.disturb('fail', 'once', pattern)
-  const sent = await house.submitAll(mints)
-  expect(house.disk.isTaken).toBe(true)
+async function refusedOnce(server: WatchedServer, pattern: string, callers: number): Promise<void> {
+  const mints = await server.tokens(callers)
+  server.disk.disturb('fail', 'once', pattern)
+  const sent = await server.submitAll(mints)
+  expect(server.disk.isTaken).toBe(true)
   const refused = sent.filter(({ answer }) => answer.status !== 201)
   expect(refused.length).toBeGreaterThan(0)
   expectRefused(refused, false)
@@ -77,36 +77,36 @@ async function refusedOnce(house: WatchedHouse, pattern: string, callers: number
 describe.concurrent('a sync of the log', () => {
   // Those that wait longest begin first.
   it('that fails for longer than callers wait: they are told that nobody knows, all others that nothing is stored', async () => {
-    const house = await start()
-    const [first, doubtful, ...mints] = await house.tokens(4)
-    await house.submit(first)
-    house.disk.disturb('fail', 'always', '*/log/*')
+    const server = await start()
+    const [first, doubtful, ...mints] = await server.tokens(4)
+    await server.submit(first)
+    server.disk.disturb('fail', 'always', '*/log/*')
     const beganMs = performance.now()
-    const answered = house.submit(doubtful)
+    const answered = server.submit(doubtful)
     await until('the log says that it recovers', async () => {
-      const { reasons } = await house.health()
+      const { reasons } = await server.health()
       return reasons.some((reason: string) => reason.startsWith('a write to the log failed'))
     })
-    expectRefused(await house.submitAll(mints), false)
+    expectRefused(await server.submitAll(mints), false)
     expectRefused([await answered], true)
     expect(performance.now() - beganMs).toBeGreaterThan(COMMIT_TIMEOUT_MS - 100)
-    house.disk.calm()
-    await untilAccepted(house)
-    await house.expectWholeAfterKill()
+    server.disk.calm()
+    await untilAccepted(server)
+    await server.expectWholeAfterKill()
   })
 
   it('that hangs: callers wait 10 s and no longer, reads go on, and the log by itself once it ends', async () => {
-    const house = await start()
-    const [first, ...mints] = await house.tokens(3)
-    await house.submit(first)
-    house.disk.disturb(HANG_MS, 'once', '*/log/*')
+    const server = await start()
+    const [first, ...mints] = await server.tokens(3)
+    await server.submit(first)
+    server.disk.disturb(HANG_MS, 'once', '*/log/*')
     const beganMs = performance.now()
-    const answered = house.submitAll(mints)
+    const answered = server.submitAll(mints)
     let isAnswered = false
     void answered.finally(() => {
       isAnswered = true
     })
-    expect(await slowestReadMs(house, () => !isAnswered)).toBeLessThan(READ_MS_MAX)
+    expect(await slowestReadMs(server, () => !isAnswered)).toBeLessThan(READ_MS_MAX)
     const waitedMs = performance.now() - beganMs
     expect(waitedMs).toBeGreaterThan(COMMIT_TIMEOUT_MS - 100)
     expect(waitedMs).toBeLessThan(COMMIT_TIMEOUT_MS + READ_MS_MAX)
@@ -120,51 +120,51 @@ describe.concurrent('a sync of the log', () => {
       false,
     )
     await until('it says that the disk does not answer', async () =>
-      (await house.health()).reasons.includes('the disk does not answer'),
+      (await server.health()).reasons.includes('the disk does not answer'),
     )
-    expectRefused(await house.submitAll(await house.tokens(2)), false)
-    await untilAccepted(house)
+    expectRefused(await server.submitAll(await server.tokens(2)), false)
+    await untilAccepted(server)
     expect(performance.now() - beganMs).toBeGreaterThan(HANG_MS - 100)
-    await house.expectWholeAfterKill()
+    await server.expectWholeAfterKill()
   })
 
   it('that fails once, of a segment, a new one or their folder: its callers are refused as not stored, the next are accepted', async () => {
-    const house = await start()
+    const server = await start()
     for (const pattern of ['*.log', '*/log/next.tmp', '*/log']) {
-      await refusedOnce(house, pattern, 4)
-      const [mint] = await house.tokens(1)
-      expect((await house.submit(mint)).answer.status).toBe(201)
+      await refusedOnce(server, pattern, 4)
+      const [mint] = await server.tokens(1)
+      expect((await server.submit(mint)).answer.status).toBe(201)
       // Killed before anything else is written: whoever was told that nothing is stored was told so in time.
-      await refusedOnce(house, '*.log', 1)
-      await house.killAndStart()
+      await refusedOnce(server, '*.log', 1)
+      await server.killAndStart()
       // The next commit begins a segment.
-      await house.untilFlushed()
-      await house.expectLake()
+      await server.untilFlushed()
+      await server.expectLake()
     }
-    await house.expectWholeAfterKill()
+    await server.expectWholeAfterKill()
   })
 })
 
 describe.concurrent('a disk', () => {
   it('whose syncs take 150 ms each serves many callers at once with few of them', async () => {
-    const house = await start({ 'lake-flush-ms': '200' })
-    const mints = await house.tokens(CALLERS)
-    house.disk.disturb(SLOW_MS, 'always', '*')
-    const from = house.disk.calls().length
+    const server = await start({ 'lake-flush-ms': '200' })
+    const mints = await server.tokens(CALLERS)
+    server.disk.disturb(SLOW_MS, 'always', '*')
+    const from = server.disk.calls().length
     const beganMs = performance.now()
-    for (const { answer } of await house.submitAll(mints)) expect(answer.status, answer.text).toBe(201)
+    for (const { answer } of await server.submitAll(mints)) expect(answer.status, answer.text).toBe(201)
     const tookMs = performance.now() - beganMs
-    const syncs = house.disk
+    const syncs = server.disk
       .calls()
       .slice(from)
       .filter(({ word, path }) => word === 'sync' && path.startsWith('log/'))
     expect(syncs.length).toBeLessThanOrEqual(GROUPS_MAX)
     // One after the other they would take four times as long.
     expect(tookMs).toBeLessThan((CALLERS * SLOW_MS) / 4)
-    await house.untilFlushed()
-    expect((await house.health()).reasons).toEqual([])
-    house.disk.calm()
-    await house.expectWholeAfterKill()
+    await server.untilFlushed()
+    expect((await server.health()).reasons).toEqual([])
+    server.disk.calm()
+    await server.expectWholeAfterKill()
   })
 })
 
@@ -172,20 +172,20 @@ describe.concurrent('a sync of the lake', () => {
   const UNWRITTEN = /^the lake could not be written|^the lake process does not run/
 
   /** Whatever fails, commits go on, and the flush is tried again. */
-  async function failAndGoOn(house: WatchedHouse, pattern: string): Promise<void> {
-    house.disk.disturb('fail', 'always', pattern)
-    const mints = await house.tokens(6)
-    await house.trade(mints[0])
-    const submitted = [...(await house.submitAll(mints.slice(0, 3)))]
+  async function failAndGoOn(server: WatchedServer, pattern: string): Promise<void> {
+    server.disk.disturb('fail', 'always', pattern)
+    const mints = await server.tokens(6)
+    await server.trade(mints[0])
+    const submitted = [...(await server.submitAll(mints.slice(0, 3)))]
     await until('it says that the lake is not written', async () =>
-      (await house.health()).reasons.some((reason: string) => UNWRITTEN.test(reason)),
+      (await server.health()).reasons.some((reason: string) => UNWRITTEN.test(reason)),
     )
-    submitted.push(...(await house.submitAll(mints.slice(3))))
+    submitted.push(...(await server.submitAll(mints.slice(3))))
     for (const { answer } of submitted) expect(answer.status, answer.text).toBe(201)
-    house.disk.calm()
-    await house.untilFlushed()
-    await until('it says that all is well', async () => (await house.health()).healthy)
-    await house.expectLake()
+    server.disk.calm()
+    await server.untilFlushed()
+    await until('it says that all is well', async () => (await server.health()).healthy)
+    await server.expectLake()
   }
 
   // A folder is made by the first flush alone.
@@ -199,9 +199,9 @@ describe.concurrent('a sync of the lake', () => {
   ])(
     'that fails, of %s: the flush is tried again until it succeeds, and nothing goes with it',
     async (_, patterns) => {
-      const house = await start({ 'lake-flush-ms': '100' })
-      for (const pattern of patterns) await failAndGoOn(house, pattern)
-      await house.expectWholeAfterKill()
+      const server = await start({ 'lake-flush-ms': '100' })
+      for (const pattern of patterns) await failAndGoOn(server, pattern)
+      await server.expectWholeAfterKill()
     },
   )
 })

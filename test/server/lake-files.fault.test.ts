@@ -20,7 +20,13 @@ import { readSql } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { ADMIN_KEY, openHouse, spawnHouse, type TestHouse, temporaryFolder } from '../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  openTestServer,
+  spawnServer,
+  type TestServer,
+  temporaryFolder,
+} from '../support/test-server.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
@@ -31,26 +37,26 @@ let root: string
 let whole: string
 let folder: string
 let nowMs: number
-let house: TestHouse | null = null
+let server: TestServer | null = null
 /** The accepted submissions of each day. */
 const analyses: string[] = []
 let key: string
 
-const open = async (settings: Record<string, string> = {}): Promise<TestHouse> => {
-  house = await openHouse(
+const open = async (settings: Record<string, string> = {}): Promise<TestServer> => {
+  server = await openTestServer(
     { 'submit-cooldown-ms': '0', 'log-format': 'json', ...settings },
     { clock: clockOf(() => nowMs) },
     folder,
   )
-  return house
+  return server
 }
 const close = async (): Promise<void> => {
-  await house?.stop()
-  house = null
+  await server?.stop()
+  server = null
 }
 
 /** A token that trades for some minutes, and a submission on it. */
-async function fillDay({ client, market }: TestHouse, sol: string): Promise<void> {
+async function fillDay({ client, market }: TestServer, sol: string): Promise<void> {
   const mint = await seedToken(client, nowMs)
   for (let minute = 0; minute < 5; minute++) {
     nowMs += 60_000
@@ -149,7 +155,7 @@ const verify = () => runCommand(['lake', 'verify', '--data-dir', folder])
 const repair = () => runCommand(['lake', 'repair', '--data-dir', folder])
 
 /** Everything but the lost rows works: submissions reach the lake, look-ups, exports and queries answer. */
-async function expectService(running: TestHouse): Promise<void> {
+async function expectService(running: TestServer): Promise<void> {
   const { client, store } = running
   const answer = await submit(client, key, submission(await seedToken(client, nowMs)))
   expect(answer.status, answer.text).toBe(201)
@@ -246,22 +252,22 @@ it('a flipped byte is found by verify, and a repair beside the running server se
   freshFolder()
   const all = await bars()
   const name = damage('bars', 0, 'flipped')
-  const server = await spawnHouse({}, folder)
+  const spawned = await spawnServer({}, folder)
   try {
     const verified = await verify()
     expect(verified.code).toBe(1)
     expect(verified.out).toMatch(new RegExp(`the server runs .*\n${name}: `))
-    const words = ['lake', 'repair', '--data-dir', folder, '--url', server.client.url]
+    const words = ['lake', 'repair', '--data-dir', folder, '--url', spawned.client.url]
     expect((await runCommand(words)).err).toContain('MINTLAKE_ADMIN_KEY is not set')
     const admin = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
     const repaired = await runCommand(words, admin)
     expect(repaired.code, repaired.err).toBe(0)
     expect(repaired.out).toContain(`${name}: has other content than was written; `)
     expect(await bars()).toBeLessThan(all)
-    expect((await server.client.get('/health')).body.status).toBe('ready')
+    expect((await spawned.client.get('/health')).body.status).toBe('ready')
     expect((await verify()).code).toBe(0)
   } finally {
-    await server.kill()
+    await spawned.kill()
   }
 })
 

@@ -7,7 +7,7 @@ import { SNAPSHOT_COLUMNS } from '../../src/schema/tables.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
 import { newMint, submission, submit, VALUES } from '../support/submission.ts'
-import { openHouse, type TestHouse } from '../support/test-server.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
 
 const START_MS = 1_795_000_000_000
 const MINUTE_MS = 60_000
@@ -20,18 +20,21 @@ const ENRICHED = { has_mint_authority: false, unique_wallet_24h: 10 }
 const LATER_ENRICHED = { has_mint_authority: true, unique_wallet_24h: 99 }
 
 let nowMs = START_MS
-let house: TestHouse
+let server: TestServer
 let key: string
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' }, { clock: clockOf(() => nowMs) })
-  key = await house.client.register()
+  server = await openTestServer(
+    { 'submit-rate': '0', 'submit-cooldown-ms': '0' },
+    { clock: clockOf(() => nowMs) },
+  )
+  key = await server.client.register()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 /** Time passes, and the market learns of it. */
 function pass(ms: number): void {
   nowMs += ms
-  house.market.advanceTo(nowMs)
+  server.market.advanceTo(nowMs)
 }
 
 const patchOf = (mint: string, fields: object, ts = nowMs) => ({ type: 'patch', mint, ts, fields })
@@ -46,7 +49,7 @@ const tradeOf = (mint: string, ts: number, priceUsd = 5) => ({
 
 async function seeded(): Promise<string> {
   const mint = newMint()
-  await house.client.push(
+  await server.client.push(
     { type: 'token', mint, ts: nowMs, name: 'Seed', symbol: 'SEED' },
     patchOf(mint, { ...VALUES, ...ENRICHED }),
   )
@@ -54,7 +57,11 @@ async function seeded(): Promise<string> {
 }
 
 async function send(mint: string, snapshot?: object): Promise<string> {
-  const answer = await submit(house.client, key, submission(mint, snapshot === undefined ? {} : { snapshot }))
+  const answer = await submit(
+    server.client,
+    key,
+    submission(mint, snapshot === undefined ? {} : { snapshot }),
+  )
   expect(answer.status, answer.text).toBe(201)
   return answer.body.analysisId
 }
@@ -68,10 +75,10 @@ interface Features {
 
 /** What researchers find. */
 async function featuresOf(...ids: string[]): Promise<Features[]> {
-  await house.store.flushLake()
+  await server.store.flushLake()
   const rows = await readSql(
     `SELECT *, epoch_ms(submitted_at)::DOUBLE AS submitted_ms, epoch_ms(snapshot_at)::DOUBLE AS snapshot_ms,
-       unique_wallet_24h::INT AS wallets FROM ${lakeGlob(house.dataDir, 'training')}`,
+       unique_wallet_24h::INT AS wallets FROM ${lakeGlob(server.dataDir, 'training')}`,
   )
   return ids.map((id) => {
     const row = rows.find(({ analysis_id }) => analysis_id === id)!
@@ -97,7 +104,7 @@ test('what comes after a submission, whatever time it bears, is not in its featu
   const ids = await Promise.all(mints.map((mint) => send(mint)))
   const [young, old, ancient, patched, events] = mints
   pass(1)
-  await house.client.push(
+  await server.client.push(
     tradeOf(young, nowMs),
     tradeOf(old, atMs - 1),
     tradeOf(ancient, atMs - 10 * MINUTE_MS),
@@ -108,11 +115,11 @@ test('what comes after a submission, whatever time it bears, is not in its featu
   const before = ids.map(() => known(VALUES, ENRICHED, atMs))
   expect(await featuresOf(...ids)).toEqual(before)
   // The server did take all of it.
-  const now = await Promise.all(mints.map((mint) => house.client.get(`/api/v1/datapoint?mint=${mint}`)))
+  const now = await Promise.all(mints.map((mint) => server.client.get(`/api/v1/datapoint?mint=${mint}`)))
   expect(now.map(({ body }) => body.data.priceUsd)).toEqual([5, 5, 5, LATER.priceUsd, VALUES.priceUsd])
   expect(now[4].body.data.bondingProgress).toBe(100)
-  house = await house.restart()
-  await house.client.push(
+  server = await server.restart()
+  await server.client.push(
     patchOf(patched, { ...LATER, ...LATER_ENRICHED }, atMs - MINUTE_MS),
     tradeOf(old, atMs - 1),
   )
@@ -125,7 +132,7 @@ test('a snapshot that is said to be of later is compared with what is known now'
   const promised = { ...VALUES, priceUsd: 0.0011, marketCap: 1_100_000 }
   const id = await send(mint, { ...promised, snapshotAt: atMs + 20_000 })
   pass(20_000)
-  await house.client.push(patchOf(mint, promised))
+  await server.client.push(patchOf(mint, promised))
   expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, atMs)])
 })
 
@@ -133,7 +140,7 @@ test('a snapshot of before is compared with what was known then, not with what a
   const mint = await seeded()
   const readAtMs = nowMs
   pass(MINUTE_MS)
-  await house.client.push(patchOf(mint, LATER, readAtMs - 10_000))
+  await server.client.push(patchOf(mint, LATER, readAtMs - 10_000))
   pass(1_000)
   const id = await send(mint, { ...VALUES, snapshotAt: readAtMs })
   expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, nowMs, readAtMs)])
@@ -144,7 +151,7 @@ test('a submission that races with a change holds what was before it or after it
   const atMs = nowMs
   const ids = await Promise.all(
     Array.from({ length: 20 }, async (_, i) => {
-      if (i === 10) await house.client.push(patchOf(mint, { ...LATER, ...LATER_ENRICHED }))
+      if (i === 10) await server.client.push(patchOf(mint, { ...LATER, ...LATER_ENRICHED }))
       return send(mint)
     }),
   )
@@ -156,23 +163,23 @@ test('a submission that races with a change holds what was before it or after it
 
 test('an outcome is in the lake once its horizon is over, and not before', async () => {
   const mint = await seeded()
-  await house.client.push(tradeOf(mint, nowMs))
+  await server.client.push(tradeOf(mint, nowMs))
   const id = await send(mint)
   const atMs = nowMs
   const outcomes = async () => {
-    await house.store.bars.flush()
-    await house.store.flushLake()
-    await house.store.flushLake()
+    await server.store.bars.flush()
+    await server.store.flushLake()
+    await server.store.flushLake()
     return readSql(
       `SELECT labelled_to, epoch_ms(label_available_at)::DOUBLE AS available, epoch_ms(known_at)::DOUBLE AS known
        FROM lake.outcomes WHERE analysis_id = '${id}'`,
-      `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
+      `ATTACH '${server.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
     )
   }
   const passTo = async (ms: number) => {
     pass(atMs + ms - nowMs)
     // The market's bars of until then are complete.
-    await expect.poll(() => house.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+    await expect.poll(() => server.market.barsHandedOutToMs).toBe(nowMs - 15_000)
   }
   await passTo(5 * MINUTE_MS + 60_000)
   expect(await outcomes()).toEqual([])
@@ -184,23 +191,23 @@ test('an outcome is in the lake once its horizon is over, and not before', async
 
 test('a return holds nothing that was known when the agent submitted: it refers to the price of then', async () => {
   const mint = await seeded()
-  await house.client.push(tradeOf(mint, nowMs, 5))
-  const { priceUsd, snapshotAt } = (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
+  await server.client.push(tradeOf(mint, nowMs, 5))
+  const { priceUsd, snapshotAt } = (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
   pass(4 * MINUTE_MS)
-  await house.client.push(tradeOf(mint, nowMs, 20))
+  await server.client.push(tradeOf(mint, nowMs, 20))
   const id = await send(mint, { priceUsd, snapshotAt })
   const atMs = nowMs
   pass(2 * MINUTE_MS)
-  await house.client.push(tradeOf(mint, nowMs, 25))
+  await server.client.push(tradeOf(mint, nowMs, 25))
   pass(atMs + 6 * MINUTE_MS + 15_000 - nowMs)
-  await expect.poll(() => house.market.barsHandedOutToMs).toBe(nowMs - 15_000)
-  await house.store.bars.flush()
-  await house.store.flushLake()
-  await house.store.flushLake()
+  await expect.poll(() => server.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+  await server.store.bars.flush()
+  await server.store.flushLake()
+  await server.store.flushLake()
   const rows = await readSql(
     `SELECT price_usd, price_at_submission_usd, base_price_usd, fwd_ret_5m
      FROM lake.training JOIN lake.outcomes USING (analysis_id) WHERE analysis_id = '${id}'`,
-    `ATTACH '${house.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
+    `ATTACH '${server.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
   )
   expect(rows).toEqual([{ price_usd: 5, price_at_submission_usd: 20, base_price_usd: 20, fwd_ret_5m: 0.25 }])
 })

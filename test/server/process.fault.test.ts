@@ -5,7 +5,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newMint, seedToken, submission, submit } from '../support/submission.ts'
-import { openHouse, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname
 const folders: string[] = []
@@ -49,7 +49,7 @@ const hangingDisk = (pipe: string): string =>
 describe('a server', () => {
   it('told to end by SIGTERM finishes what it answers, says bye to streams and exits 0', async () => {
     const dataDir = folder()
-    const server = await spawnHouse({}, dataDir)
+    const server = await spawnServer({}, dataDir)
     const key = await server.client.register()
     const mint = await seedToken(server.client, Date.now())
     const stream = await fetch(`${server.client.url}/api/v1/market?format=ndjson&follow=1`)
@@ -60,14 +60,14 @@ describe('a server', () => {
     expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: 'bye', reason: 'draining' })
     expect(await ended).toBe(0)
 
-    const again = await openHouse({}, {}, dataDir)
+    const again = await openTestServer({}, {}, dataDir)
     const kept = await again.client.get(`/api/v1/analysis/${sent.body.analysisId}`)
     expect(kept.status, kept.text).toBe(200)
     await again.stop()
   })
 
   it('told to end says so by 503 before it refuses connections', async () => {
-    const server = await spawnHouse({ 'drain-notice-ms': '2000' }, folder())
+    const server = await spawnServer({ 'drain-notice-ms': '2000' }, folder())
     expect((await server.client.get('/readyz')).status).toBe(200)
     const ended = server.terminate()
     let answer = await server.client.get('/readyz')
@@ -85,7 +85,7 @@ describe('a server', () => {
 
   it('on an address of IPv6, in brackets or not, prints an address that can be asked', async () => {
     for (const host of ['::1', '[::1]']) {
-      const server = await spawnHouse({ host }, folder())
+      const server = await spawnServer({ host }, folder())
       expect(server.client.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
       expect((await server.client.get('/readyz')).status).toBe(200)
       expect(await server.terminate()).toBe(0)
@@ -93,7 +93,7 @@ describe('a server', () => {
   })
 
   it.runIf(process.platform === 'linux')('has DuckDB in its lake process alone', async () => {
-    const server = await spawnHouse({}, folder())
+    const server = await spawnServer({}, folder())
     const { pid } = server.process
     await submit(
       server.client,
@@ -107,7 +107,7 @@ describe('a server', () => {
   })
 
   it('told to end by SIGINT exits 0 too', async () => {
-    const server = await spawnHouse({}, folder())
+    const server = await spawnServer({}, folder())
     const exited = once(server.process, 'exit')
     server.process.kill('SIGINT')
     expect((await exited)[0]).toBe(0)
@@ -117,7 +117,7 @@ describe('a server', () => {
     const dataDir = folder()
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
-    const server = await spawnHouse({}, dataDir, {}, [], ['--import', hangingDisk(pipe), MAIN])
+    const server = await spawnServer({}, dataDir, {}, [], ['--import', hangingDisk(pipe), MAIN])
     const key = await server.client.register()
     const [first, second] = [
       await seedToken(server.client, Date.now()),
@@ -136,14 +136,14 @@ describe('a server', () => {
       body: { code: 'store_unavailable', mayBeStored: true },
     })
 
-    const again = await openHouse({}, {}, dataDir)
+    const again = await openTestServer({}, {}, dataDir)
     expect((await again.client.get(`/api/v1/analysis/${sent.body.analysisId}`)).status).toBe(200)
     await again.stop()
   })
 
   it('that cannot start says why in one plain sentence and exits 1', async () => {
     const dataDir = folder()
-    const first = await openHouse({}, {}, dataDir)
+    const first = await openTestServer({}, {}, dataDir)
     const samePort = await run(['--port', `${first.port}`, ...quietFlags(folder())])
     const sameFolder = await run(['--port', '0', ...quietFlags(dataDir)])
     expect((await first.client.get('/readyz')).status).toBe(200)

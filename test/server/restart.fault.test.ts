@@ -7,9 +7,9 @@ import { StreamReader } from '../support/stream-reader.ts'
 import { newMint } from '../support/submission.ts'
 import {
   type Client,
-  type HouseProcess,
-  openHouse,
-  spawnHouse,
+  openTestServer,
+  type ServerProcess,
+  spawnServer,
   temporaryFolder,
 } from '../support/test-server.ts'
 
@@ -76,11 +76,11 @@ async function expectForeign(
 
 it('a position of a run that was killed gets resync, over HTTP and the WebSocket, and its cursors 410', async () => {
   const dataDir = folder()
-  const first = await spawnHouse({}, dataDir)
+  const first = await spawnServer({}, dataDir)
   const held = await tornOff(first.client, () => first.kill())
-  let second: HouseProcess | null = null
+  let second: ServerProcess | null = null
   try {
-    second = await spawnHouse({}, dataDir)
+    second = await spawnServer({}, dataDir)
     await expectForeign(second.client, held)
   } finally {
     await second?.kill()
@@ -91,16 +91,16 @@ it('the same where the clock was set back in between, and where the reservation 
   const dataDir = folder()
   let nowMs = Date.now()
   const clock = { now: () => nowMs, monotonicMs: () => performance.now() }
-  const first = await openHouse({}, { clock }, dataDir)
+  const first = await openTestServer({}, { clock }, dataDir)
   const held = await tornOff(first.client, () => first.stop())
   nowMs -= 400 * 86_400_000
-  const second = await openHouse({}, { clock }, dataDir)
+  const second = await openTestServer({}, { clock }, dataDir)
   await expectForeign(second.client, held)
   const later = await tornOff(second.client, () => second.stop())
   expect(later.seq).toBeGreaterThan(held.seq)
   rmSync(join(dataDir, 'positions.json'))
   nowMs += 401 * 86_400_000
-  const third = await openHouse({}, { clock }, dataDir)
+  const third = await openTestServer({}, { clock }, dataDir)
   await expectForeign(third.client, later)
   await third.stop()
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, it } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
-import { spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const SUBMITTERS = 200
 const TOKENS = 20
@@ -25,10 +25,10 @@ async function rowsOf(sql: string): Promise<Record<string, unknown>[]> {
 }
 
 it('loses nothing that was acknowledged, and keeps nothing twice', async () => {
-  const house = await spawnHouse(SETTINGS, dataDir)
-  const mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(house.client, Date.now())))
+  const server = await spawnServer(SETTINGS, dataDir)
+  const mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(server.client, Date.now())))
   const keys = await Promise.all(
-    Array.from({ length: SUBMITTERS }, (_, index) => house.client.register(`agent ${index}`)),
+    Array.from({ length: SUBMITTERS }, (_, index) => server.client.register(`agent ${index}`)),
   )
   const acknowledged: string[] = []
   let reached: () => void = () => {}
@@ -38,7 +38,7 @@ it('loses nothing that was acknowledged, and keeps nothing twice', async () => {
   let killed = false
   const submitters = keys.map(async (key, index) => {
     for (let turn = 0; !killed; turn++) {
-      const answer = await submit(house.client, key, submission(mints[(index + turn) % TOKENS])).catch(
+      const answer = await submit(server.client, key, submission(mints[(index + turn) % TOKENS])).catch(
         () => null,
       )
       if (answer?.status !== 201) return
@@ -47,12 +47,12 @@ it('loses nothing that was acknowledged, and keeps nothing twice', async () => {
     }
   })
   await enough
-  await house.kill()
+  await server.kill()
   killed = true
   await Promise.all(submitters)
   expect(acknowledged.length).toBeGreaterThanOrEqual(ACKNOWLEDGED_MIN)
 
-  const again = await spawnHouse(SETTINGS, dataDir)
+  const again = await spawnServer(SETTINGS, dataDir)
   for (const id of acknowledged.slice(-50))
     expect((await again.client.get(`/api/v1/analysis/${id}`)).status).toBe(200)
   const { totalAnalyses } = (await again.client.get('/api/v1/analysis')).body

@@ -3,7 +3,7 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
-import { openHouse, spawnHouse, temporaryFolder } from '../support/test-server.ts'
+import { openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 /** What a block of a file is whose length was written and whose content was not. */
 const TORN_BYTES = 4_096
@@ -19,25 +19,25 @@ interface Killed {
 /** A folder whose server was killed right after it had acknowledged three submissions. */
 async function killedFolder(): Promise<Killed> {
   const folder = temporaryFolder()
-  const server = await spawnHouse({}, folder)
-  const key = await server.client.register()
+  const spawned = await spawnServer({}, folder)
+  const key = await spawned.client.register()
   const analysisIds: string[] = []
   for (let i = 0; i < 3; i++) {
-    const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    const answer = await submit(spawned.client, key, submission(await seedToken(spawned.client, Date.now())))
     expect(answer.status, answer.text).toBe(201)
     analysisIds.push(answer.body.analysisId)
   }
-  await server.kill()
+  await spawned.kill()
   const segments = readdirSync(join(folder, 'log')).filter((name) => name.endsWith('.log'))
   expect(segments).toHaveLength(1)
   return { folder, analysisIds, segment: join(folder, 'log', segments[0]) }
 }
 
 async function startAgain({ folder, analysisIds }: Killed) {
-  const house = await openHouse({}, {}, folder)
-  const answers = await Promise.all(analysisIds.map((id) => house.client.get(`/api/v1/analysis/${id}`)))
-  const { reasons, store } = (await house.client.get('/health')).body
-  await house.stop()
+  const server = await openTestServer({}, {}, folder)
+  const answers = await Promise.all(analysisIds.map((id) => server.client.get(`/api/v1/analysis/${id}`)))
+  const { reasons, store } = (await server.client.get('/health')).body
+  await server.stop()
   return { found: answers.map(({ status }) => status), reasons, store }
 }
 

@@ -1,6 +1,6 @@
 // In: a fault that comes again and again. Out: proof of how often it is told of.
 import { expect, test } from 'vitest'
-import { openFaults } from '../../src/store/fault-log.ts'
+import { openFaultLog } from '../../src/store/fault-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 test('a fault is logged when it begins, once a minute while it lasts, and when it is over', () => {
@@ -8,7 +8,7 @@ test('a fault is logged when it begins, once a minute while it lasts, and when i
   const line = (fields: Record<string, unknown>, message: string) =>
     void lines.push(`${message} ${JSON.stringify(fields)}`)
   let ms = 0
-  const faults = openFaults(
+  const faults = openFaultLog(
     { info: line, warn: line, error: line },
     clockOf(() => ms),
   )

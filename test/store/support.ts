@@ -50,7 +50,7 @@ export const writeOf = (table: TableName, over: Row = {}): Write => ({ table, ro
 /** The identity of a submission of that moment; the same each time. */
 export const analysisIdAt = (timeMs: number): string => `an_${ulid(timeMs, () => 0.5)}`
 
-/** An accepted submission as the judge commits it: example, award and attempt. */
+/** An accepted submission as the submission service commits it: example, award and attempt. */
 export function submission(id: string, over: Row = {}): Write[] {
   const at = (over.submitted_at as number | undefined) ?? NOON_MS
   const agent = (over.agent_id as string | undefined) ?? 'agent-1'

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
-import { codeOf, type MemoryDesk, openMemoryDesk } from '../support/memory-submissions.ts'
+import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
@@ -110,9 +110,9 @@ class Oracle {
 async function run(plan: readonly Step[]): Promise<void> {
   const clock = new SteppedClock(START_MS)
   const oracle = new Oracle(clock)
-  const open = (before?: MemoryDesk) =>
-    openMemoryDesk(clock, {
-      rows: before?.ledger.rows,
+  const open = (before?: MemorySubmissions) =>
+    openMemorySubmissions(clock, {
+      rows: before?.store.rows,
       submitRateMax: RATE_MAX,
       cooldownMs: COOLDOWN_MS,
     })

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ServiceError } from '../../src/schema/errors.ts'
 import { SteppedClock } from '../support/clock.ts'
-import { codeOf, type MemoryDesk, openMemoryDesk } from '../support/memory-submissions.ts'
+import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
@@ -11,27 +11,27 @@ const DAY_MS = 86_400_000
 const COOLDOWN_MS = 1_000
 
 let clock: SteppedClock
-let service: MemoryDesk
-const restarted = () => openMemoryDesk(clock, { cooldownMs: COOLDOWN_MS, rows: service.ledger.rows })
+let service: MemorySubmissions
+const restarted = () => openMemorySubmissions(clock, { cooldownMs: COOLDOWN_MS, rows: service.store.rows })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const fabricated = (mint: string) =>
   submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: clock.wallMs } })
 
 beforeEach(() => {
   clock = new SteppedClock(START_MS)
-  service = openMemoryDesk(clock, { cooldownMs: COOLDOWN_MS })
+  service = openMemorySubmissions(clock, { cooldownMs: COOLDOWN_MS })
 })
 
 /** From here on commits wait. */
 function hold(): void {
-  service.ledger.isReady = false
+  service.store.isReady = false
 }
 
 /** The oldest commits become durable or are refused, in this order, and whoever waited for them goes on. */
 async function decide(...fates: boolean[]): Promise<void> {
   await settled()
   for (const isDurable of fates) {
-    service.ledger.decide(isDurable)
+    service.store.decide(isDurable)
     await settled()
   }
 }
@@ -61,7 +61,7 @@ describe('a refused submission', () => {
     const refused = service.send(other, submission(mint, { sentiment: 'neutral', score: 50 }))
     await decide(true, false)
     await Promise.all([accepted, refused])
-    expect(service.desk.board(1).leaderboard).toMatchObject([
+    expect(service.submissions.leaderboard(1).leaderboard).toMatchObject([
       { mint, count: 2, lastSentiment: 'bearish', lastScore: 10 },
     ])
   })
@@ -148,7 +148,7 @@ it.each(['first', 'last'])(
 )
 
 describe('rotations that race', () => {
-  const rotate = (caller: Parameters<MemoryDesk['agents']['rotate']>[0]) =>
+  const rotate = (caller: Parameters<MemorySubmissions['agents']['rotate']>[0]) =>
     service.agents.rotate(caller).then(
       ({ status }) => status,
       (error: ServiceError) => error.code,

@@ -1,12 +1,12 @@
-// The desk against a store that the test holds: what is reserved before the wait is taken back when the store refuses.
+// The submission service against a store that the test holds: what is reserved before the wait is taken back when the store refuses.
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { Write } from '../../src/schema/tables.ts'
-import { createAgents } from '../../src/submissions/accounts/agent-registry.ts'
-import { createDesk } from '../../src/submissions/submission-service.ts'
-import type { Answer, Caller, Desk } from '../../src/submissions/types.ts'
+import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { createSubmissionService } from '../../src/submissions/submission-service.ts'
+import type { Answer, Caller, SubmissionService } from '../../src/submissions/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
@@ -14,16 +14,18 @@ const START_MS = 1_795_000_000_000
 let nowMs: number
 let committed: Write[]
 /** What the store does with the next commits. */
-let store: (writes: readonly Write[]) => Promise<void>
+let commit: (writes: readonly Write[]) => Promise<void>
 let values: Map<string, SnapshotValues>
-let desk: Desk
+let submissions: SubmissionService
 let caller: Caller
 let accepted: [string, number][]
 
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
 const unavailable = () => Promise.reject(new ServiceError('store_unavailable', 'the disk is full'))
 const send = (body: unknown, idempotencyKey: string | null = null): Promise<Answer | ServiceError> =>
-  desk.submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey }).catch((error) => error)
+  submissions
+    .submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey })
+    .catch((error) => error)
 const codeOf = (answer: Answer | ServiceError) =>
   answer instanceof ServiceError ? answer.code : answer.status
 
@@ -32,23 +34,23 @@ beforeEach(async () => {
   committed = []
   accepted = []
   values = new Map()
-  store = async (writes) => {
+  commit = async (writes) => {
     committed.push(...writes)
   }
-  const ledger = { commit: (writes: readonly Write[]) => store(writes), analysis: async () => null }
+  const store = { commit: (writes: readonly Write[]) => commit(writes), analysis: async () => null }
   const clock = clockOf(() => nowMs)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
-  const agents = createAgents({ recovered: empty, ledger, clock, randomBytes, registrationOpen: true })
+  const agents = createAgentRegistry({ recovered: empty, store, clock, randomBytes, registrationOpen: true })
   const snapshot = (mint: string) => values.get(mint) ?? null
-  desk = createDesk({
-    facts: {
+  submissions = createSubmissionService({
+    market: {
       has: (mint) => values.has(mint),
       snapshot,
       asOf: snapshot,
       enriched: () => NOTHING_ENRICHED,
       datapoint: () => null,
     },
-    ledger,
+    store,
     agents,
     clock,
     marketMs: () => nowMs,
@@ -79,12 +81,12 @@ const fabricated = (mint: string) =>
 describe('when the store refuses', () => {
   it('an acceptance leaves no trace: rate, cooldown, XP, coverage and first bonus are as before', async () => {
     const mint = token()
-    store = unavailable
+    commit = unavailable
     for (let count = 0; count < 12; count++)
       expect(codeOf(await send(submission(mint)))).toBe('store_unavailable')
-    expect(desk.board(10)).toMatchObject({ totalAnalyses: 0, uniqueTokens: 0 })
+    expect(submissions.leaderboard(10)).toMatchObject({ totalAnalyses: 0, uniqueTokens: 0 })
     expect(accepted).toEqual([])
-    store = async (writes) => {
+    commit = async (writes) => {
       committed.push(...writes)
     }
     const answer = (await send(submission(mint))) as Answer
@@ -97,11 +99,11 @@ describe('when the store refuses', () => {
   it('a rejection leaves no strike, and no suspension', async () => {
     for (let count = 0; count < 2; count++)
       expect(codeOf(await send(fabricated(token())))).toBe('snapshot_rejected')
-    const working = store
-    store = unavailable
+    const working = commit
+    commit = unavailable
     for (let count = 0; count < 3; count++)
       expect(codeOf(await send(fabricated(token())))).toBe('store_unavailable')
-    store = working
+    commit = working
     expect(codeOf(await send(submission(token())))).toBe(201)
     expect(codeOf(await send(fabricated(token())))).toBe('agent_banned')
     expect(codeOf(await send(submission(token())))).toBe('agent_banned')
@@ -109,10 +111,10 @@ describe('when the store refuses', () => {
 
   it('an Idempotency-Key is free again', async () => {
     const mint = token()
-    const working = store
-    store = unavailable
+    const working = commit
+    commit = unavailable
     expect(codeOf(await send(submission(mint), 'key'))).toBe('store_unavailable')
-    store = working
+    commit = working
     expect(codeOf(await send(submission(mint), 'key'))).toBe(201)
   })
 })
@@ -121,7 +123,7 @@ describe('while the store is writing', () => {
   it('nothing is answered, and what is reserved holds', async () => {
     const mint = token()
     let finish = () => {}
-    store = () =>
+    commit = () =>
       new Promise((resolve) => {
         finish = resolve
       })
@@ -129,7 +131,7 @@ describe('while the store is writing', () => {
     const racing = await Promise.race([first, Promise.resolve('nothing yet')])
     expect(racing).toBe('nothing yet')
     expect(codeOf(await send(submission(mint), 'key'))).toBe('idempotency_in_flight')
-    store = async () => {}
+    commit = async () => {}
     expect(codeOf(await send(submission(mint)))).toBe('mint_cooldown')
     expect(accepted).toEqual([])
     finish()

@@ -7,7 +7,7 @@ import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { xpBreakdown, xpEarned } from '../../src/submissions/xp.ts'
 import { SteppedClock } from '../support/clock.ts'
-import { type MemoryDesk, openMemoryDesk } from '../support/memory-submissions.ts'
+import { type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
@@ -45,10 +45,10 @@ const actions: fc.Arbitrary<Action> = fc.oneof(
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** What anybody can see of the service. */
-function seen({ desk, agents }: MemoryDesk, callers: readonly Caller[]) {
+function seen({ submissions, agents }: MemorySubmissions, callers: readonly Caller[]) {
   return {
-    board: desk.board(10),
-    agentsBoard: desk.agentsBoard(10),
+    leaderboard: submissions.leaderboard(10),
+    agentLeaderboard: submissions.agentLeaderboard(10),
     agents: agents.list(),
     profiles: callers.map((caller) => agents.profile(caller)),
     suspensions: callers.map(({ agent: { agentId } }) => agents.suspensions(agentId).length),
@@ -77,11 +77,11 @@ function expectEarned(rowsOf: (table: TableName) => Row[]): void {
 async function run(plan: readonly Action[]): Promise<void> {
   const clock = new SteppedClock(START_MS)
   const settings = { submitRateMax: 0, cooldownMs: 20_000 }
-  const service = openMemoryDesk(clock, settings)
+  const service = openMemorySubmissions(clock, settings)
   const callers: Caller[] = []
   for (let count = 0; count < AGENTS; count++) callers.push(await service.register(`agent ${count}`))
-  const { agents, ledger } = service
-  ledger.isReady = false
+  const { agents, store } = service
+  store.isReady = false
   const underWay: Promise<unknown>[] = []
   const act = (action: Exclude<Action, { do: 'decide' | 'pass' }>): Promise<unknown> => {
     const caller = callers[action.agent]
@@ -97,18 +97,18 @@ async function run(plan: readonly Action[]): Promise<void> {
   }
   for (const action of plan) {
     if (action.do === 'pass') clock.pass(action.ms)
-    else if (action.do === 'decide') ledger.decide(action.isDurable)
+    else if (action.do === 'decide') store.decide(action.isDurable)
     else underWay.push(act(action).catch(() => {}))
     await settled()
   }
-  while (ledger.waiting > 0) {
-    ledger.decide(true)
+  while (store.waiting > 0) {
+    store.decide(true)
     await settled()
   }
   await Promise.all(underWay)
-  const again = openMemoryDesk(clock, { ...settings, rows: ledger.rows })
+  const again = openMemorySubmissions(clock, { ...settings, rows: store.rows })
   expect(seen(service, callers)).toEqual(seen(again, callers))
-  expectEarned((table) => ledger.rows.filter((write) => write.table === table).map(({ row }) => row))
+  expectEarned((table) => store.rows.filter((write) => write.table === table).map(({ row }) => row))
 }
 
 it('a refused commit takes back what it reserved and nothing that others did', async () => {

@@ -1,20 +1,23 @@
-// In: a clock and rows that were committed. Out: the desk and its agents over a store in memory that writes in order, at
+// In: a clock and rows that were committed. Out: the submission service and its agents over a store in memory that writes in order, at
 // once or when the test says so; and what a restart would hand over. Never filters what it hands over by age.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import type { Row, TableName, Write } from '../../src/schema/tables.ts'
-import { type AgentBook, createAgents } from '../../src/submissions/accounts/agent-registry.ts'
-import { createDesk, type DeskOptions } from '../../src/submissions/submission-service.ts'
-import type { Answer, Caller, Desk } from '../../src/submissions/types.ts'
+import { type AgentRegistry, createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import {
+  createSubmissionService,
+  type SubmissionServiceOptions,
+} from '../../src/submissions/submission-service.ts'
+import type { Answer, Caller, SubmissionService } from '../../src/submissions/types.ts'
 import { VALUES } from './submission.ts'
 
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
 const unavailable = () => new ServiceError('store_unavailable', 'the disk is full')
 
 /** Commits wait in order until the test decides; or, with `isReady`, are durable at once. */
-export class MemoryLedger {
+export class MemorySubmissionStore {
   readonly rows: Write[] = []
   isReady = true
   readonly #waiting: { writes: readonly Write[]; resolve(): void; reject(error: Error): void }[] = []
@@ -92,37 +95,39 @@ export function recoveredFrom(writes: readonly Write[]) {
   }
 }
 
-export interface MemoryDesk {
-  desk: Desk
-  agents: AgentBook
-  ledger: MemoryLedger
+export interface MemorySubmissions {
+  submissions: SubmissionService
+  agents: AgentRegistry
+  store: MemorySubmissionStore
   /** Registers an agent. */
   register(name?: string): Promise<Caller>
   /** The answer, or the error that would be answered. */
   send(caller: Caller, body: unknown, idempotencyKey?: string | null): Promise<Answer | ServiceError>
 }
 
-type Settings = Partial<Pick<DeskOptions, 'submitRateMax' | 'cooldownMs' | 'strikeRules' | 'onAccepted'>>
+type Settings = Partial<
+  Pick<SubmissionServiceOptions, 'submitRateMax' | 'cooldownMs' | 'strikeRules' | 'onAccepted'>
+>
 
 /** `values`: what is known of each mint; by default every mint has `VALUES`. */
-export function openMemoryDesk(
+export function openMemorySubmissions(
   clock: Clock,
   settings: Settings & { rows?: readonly Write[]; values?: (mint: string) => SnapshotValues | null } = {},
-): MemoryDesk {
+): MemorySubmissions {
   const { rows = [], values = () => VALUES, ...rest } = settings
-  const ledger = new MemoryLedger(rows)
+  const store = new MemorySubmissionStore(rows)
   const recovered = recoveredFrom(rows)
-  const agents = createAgents({ recovered, ledger, clock, randomBytes, registrationOpen: true })
+  const agents = createAgentRegistry({ recovered, store, clock, randomBytes, registrationOpen: true })
   let marketMs = 0
-  const desk = createDesk({
-    facts: {
+  const submissions = createSubmissionService({
+    market: {
       has: (mint) => values(mint) !== null,
       snapshot: values,
       asOf: values,
       enriched: () => NOTHING_ENRICHED,
       datapoint: () => null,
     },
-    ledger,
+    store,
     agents,
     clock,
     marketMs: () => {
@@ -134,15 +139,15 @@ export function openMemoryDesk(
     ...rest,
   })
   return {
-    desk,
+    submissions,
     agents,
-    ledger,
+    store,
     async register(name = 'agent') {
       const { data } = (await agents.register({ name })).body as { data: { key: string } }
       return agents.authenticate(data.key)
     },
     send: (caller, body, idempotencyKey = null) =>
-      desk
+      submissions
         .submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey })
         .catch((error) => error),
   }

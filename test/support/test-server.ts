@@ -1,4 +1,4 @@
-// In: settings that a test wants otherwise. Out: the real house on a free port, with a folder of its own, in this
+// In: settings that a test wants otherwise. Out: the real server on a free port, with a folder of its own, in this
 // process or in one that may be killed. Feeds nothing by itself: tests push what they need.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type House, type HouseOptions, startHouse } from '../../src/app.ts'
+import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
@@ -19,7 +19,7 @@ export interface Settings {
 }
 
 /** Limits that only some tests are about are off unless asked for, and no answer is given again: tests read what they have
- *  just pushed. Memory for a whole market would cost each house a third of its start. */
+ *  just pushed. Memory for a whole market would cost each server a third of its start. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -106,42 +106,42 @@ export class Client {
   }
 }
 
-export interface TestHouse extends House {
+export interface TestServer extends App {
   client: Client
   dataDir: string
-  /** Stops the house, keeps the folder, and starts another on it. */
-  restart(settings?: Settings): Promise<TestHouse>
-  /** Stops the house and removes its folder. */
+  /** Stops the server, keeps the folder, and starts another on it. */
+  restart(settings?: Settings): Promise<TestServer>
+  /** Stops the server and removes its folder. */
   remove(): Promise<void>
 }
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'mintlake-test-'))
 
-/** The real house in this process. */
-export async function openHouse(
+/** The real server in this process. */
+export async function openTestServer(
   settings: Settings = {},
-  options: HouseOptions = {},
+  options: AppOptions = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
-): Promise<TestHouse> {
-  const house = await startHouse(readConfig(flagsOf(settings, dataDir), { ...secrets, ...env }), options)
-  await house.ready
+): Promise<TestServer> {
+  const server = await startApp(readConfig(flagsOf(settings, dataDir), { ...secrets, ...env }), options)
+  await server.ready
   return {
-    ...house,
+    ...server,
     dataDir,
-    client: new Client(house.url),
+    client: new Client(server.url),
     restart: async (changed = {}) => {
-      await house.stop()
-      return openHouse({ ...settings, ...changed }, options, dataDir, env)
+      await server.stop()
+      return openTestServer({ ...settings, ...changed }, options, dataDir, env)
     },
     remove: async () => {
-      await house.stop()
+      await server.stop()
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }
 
-export interface HouseProcess {
+export interface ServerProcess {
   process: ChildProcess
   client: Client
   dataDir: string
@@ -157,13 +157,13 @@ export interface HouseProcess {
  * The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it, `program`: the words
  * that Node is started with.
  */
-export async function spawnHouse(
+export async function spawnServer(
   settings: Settings = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
   within: readonly string[] = [],
   program: readonly string[] = [MAIN],
-): Promise<HouseProcess> {
+): Promise<ServerProcess> {
   const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
   const child = spawn(command, words, {
     env: { ...process.env, ...secrets, ...env },

@@ -15,10 +15,10 @@ import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import {
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
-  BOARD_LIMIT_DEFAULT,
-  BOARD_LIMIT_MAX,
   EXPORT_LIMIT_DEFAULT,
   EXPORT_LIMIT_MAX,
+  LEADERBOARD_LIMIT_DEFAULT,
+  LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
 } from '../limits.ts'
@@ -76,8 +76,8 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
     parameter('format', oneOf(FORMATS, 'json')),
   ],
   '/api/v1/datapoint': [mint],
-  '/api/v1/analysis': [limit(BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX)],
-  '/api/v1/agents/leaderboard': [limit(BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX)],
+  '/api/v1/analysis': [limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX)],
+  '/api/v1/agents/leaderboard': [limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX)],
   '/api/v1/analysis/submit': [
     {
       name: 'Idempotency-Key',

@@ -28,7 +28,7 @@ export class Exchange {
     if (this.#isOpen) return
     this.#isOpen = true
     this.#all.open++
-    this.reply.outlive(() => {
+    this.reply.detach(() => {
       this.#close()
       // A handler that runs still reads it.
       if (!this.#isRunning) this.#body?.release()

@@ -7,7 +7,7 @@ import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 
 /**
- * The headers that the hall reads. Taken in one pass over those that were sent: asking the engine for each by name costs
+ * The headers that the HTTP layer reads. Taken in one pass over those that were sent: asking the engine for each by name costs
  * a call into it every time, sent or not. One object serves all requests: what is kept must be copied.
  */
 export class RequestHead {
@@ -188,7 +188,7 @@ function kept({ method, access }: Route, ip: () => string): () => string {
  * What an answer that was made a moment ago must have been asked to be given again; null where none will do: a
  * conditional request, or one whose client insists on an answer of its own.
  */
-export function questionOf(
+export function cacheKeyOf(
   { ifNoneMatch, cacheControl, accept, acceptEncoding }: RequestHead,
   query: string,
 ): string | null {

@@ -3,11 +3,11 @@
 // that have changed since. Never joins a page: where others have it joined, that is what is sent.
 import { assert } from '../../lib/assert.ts'
 import type { Page } from '../../market/types.ts'
-import { LINES_PART_BYTES } from '../limits.ts'
+import { BODY_CHUNK_BYTES } from '../limits.ts'
 
-const part = Buffer.allocUnsafeSlow(LINES_PART_BYTES)
+const part = Buffer.allocUnsafeSlow(BODY_CHUNK_BYTES)
 
-export class Lines {
+export class ChunkedBody {
   readonly #page: Page
   /** The line at which the last part began, and its offset. */
   #line = 0
@@ -28,12 +28,12 @@ export class Lines {
     if (joined !== null) return joined.subarray(offset)
     while (this.#lineAt + lines[this.#line].length <= offset) this.#lineAt += lines[this.#line++].length
     const rest = lines[this.#line].subarray(offset - this.#lineAt)
-    if (rest.length >= LINES_PART_BYTES) return rest
+    if (rest.length >= BODY_CHUNK_BYTES) return rest
     part.set(rest)
     let length = rest.length
     for (let at = this.#line + 1; at < lines.length; at++) {
       const line = lines[at]
-      if (length + line.length > LINES_PART_BYTES) break
+      if (length + line.length > BODY_CHUNK_BYTES) break
       part.set(line, length)
       length += line.length
     }
@@ -41,8 +41,8 @@ export class Lines {
   }
 
   /** The same page for another reader. */
-  again(): Lines {
-    return new Lines(this.#page)
+  again(): ChunkedBody {
+    return new ChunkedBody(this.#page)
   }
 
   /** All of it, for whoever must have it in one piece. */

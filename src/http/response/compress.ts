@@ -15,7 +15,7 @@ import {
   COMPRESSIONS_WAITING_MAX,
 } from '../limits.ts'
 import { qualityOf } from '../request/negotiate.ts'
-import { Lines } from './chunked-body.ts'
+import { ChunkedBody } from './chunked-body.ts'
 
 /** Below this, headers outweigh what is saved. */
 const COMPRESSED_BYTES_MIN = 1_024
@@ -38,7 +38,7 @@ export const CODINGS: Readonly<Record<Coding, Compress>> = {
 }
 
 /** The same of a large body, a part at a time: what it holds is two parts and the compressed bytes. */
-async function compressParts(coding: Coding, body: Lines): Promise<Buffer> {
+async function compressParts(coding: Coding, body: ChunkedBody): Promise<Buffer> {
   const chunkSize = COMPRESSED_PART_BYTES
   const compressor =
     coding === 'br'
@@ -116,20 +116,20 @@ export class CompressedForms {
   encoded(
     answer: HttpAnswer,
     coding: Coding | null,
-    question: string | null,
+    cacheKey: string | null,
   ): HttpAnswer | Promise<HttpAnswer> {
     if (answer.status !== 200 && answer.status !== 304) return answer
     // Short and unchanged answers too: a shared cache must not hand one form to a client that asked for another.
     answer.headers = { ...answer.headers, Vary: 'Accept, Accept-Encoding' }
     if (answer.status === 304 || coding === null) return answer
-    const body = answer.body instanceof Lines ? answer.body : bytesOf(answer.body)
-    const bytes = body instanceof Lines ? body.bytes : body.length
+    const body = answer.body instanceof ChunkedBody ? answer.body : bytesOf(answer.body)
+    const bytes = body instanceof ChunkedBody ? body.bytes : body.length
     const plain = { ...answer, body }
     if (bytes < COMPRESSED_BYTES_MIN || bytes > COMPRESSED_BYTES_MAX) return plain
     const compressed =
-      body instanceof Lines || bytes > COMPRESSED_KEPT_BYTES_MAX
-        ? this.#largeForm(coding, question, answer.headers.ETag, body)
-        : this.#smallForm(coding, question, body)
+      body instanceof ChunkedBody || bytes > COMPRESSED_KEPT_BYTES_MAX
+        ? this.#largeForm(coding, cacheKey, answer.headers.ETag, body)
+        : this.#smallForm(coding, cacheKey, body)
     if (compressed === null) return plain
     return compressed.then((form) =>
       form.length < bytes
@@ -139,13 +139,13 @@ export class CompressedForms {
   }
 
   /** Null when too many wait to be compressed. Comparing two bodies costs a thousandth of compressing one. */
-  #smallForm(coding: Coding, question: string | null, body: Buffer): Promise<Buffer> | null {
-    const key = `${coding} ${question}`
-    const kept = question === null ? undefined : this.#forms.get(key)
+  #smallForm(coding: Coding, cacheKey: string | null, body: Buffer): Promise<Buffer> | null {
+    const key = `${coding} ${cacheKey}`
+    const kept = cacheKey === null ? undefined : this.#forms.get(key)
     const isSame = kept?.body.equals(body) === true
     if (!isSame && this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
     const form = isSame ? kept! : { body, compressed: this.#queue(() => this.#codings[coding](body)) }
-    if (question === null) return form.compressed
+    if (cacheKey === null) return form.compressed
     if (kept !== undefined) this.#forget(key, kept)
     this.#forms.set(key, form)
     this.#bytes += key.length + body.length
@@ -166,15 +166,15 @@ export class CompressedForms {
   /** Null while another one is made. */
   #largeForm(
     coding: Coding,
-    question: string | null,
+    cacheKey: string | null,
     version: string | undefined,
-    body: Buffer | Lines,
+    body: Buffer | ChunkedBody,
   ): Promise<Buffer> | null {
-    const key = question === null || version === undefined ? '' : `${coding} ${question} ${version}`
+    const key = cacheKey === null || version === undefined ? '' : `${coding} ${cacheKey} ${version}`
     if (key !== '' && this.#large?.key === key) return this.#large.compressed
     if (this.#large?.isUnderWay) return null
     const compressed =
-      body instanceof Lines ? compressParts(coding, body.again()) : this.#codings[coding](body)
+      body instanceof ChunkedBody ? compressParts(coding, body.again()) : this.#codings[coding](body)
     const form: LargeForm = { key, compressed, isUnderWay: true }
     this.#large = form
     const forget = () => {

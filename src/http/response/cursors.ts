@@ -2,13 +2,13 @@
 // behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when very many
 // are kept, first pages share the last of their tab and sort instead of freezing another. Never keeps more than
 // LISTS_KEPT_MAX and one for each tab and sort.
-import type { FrozenList, MarketDoor } from '../../market/types.ts'
+import type { FrozenList, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
 import { CURSOR_KEPT_MS, LISTS_FRESH_MAX, LISTS_KEPT_MAX, LISTS_SHARED_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 
-interface Kept {
+interface CachedList {
   id: number
   /** Tab and sort. */
   of: string
@@ -19,29 +19,29 @@ interface Kept {
 }
 
 /** A list that pages are read from. */
-export interface Held {
+export interface ListPages {
   list: FrozenList
   /** A cursor for what follows `offset`, or null when nothing does. */
   next(order: Order, offset: number): string | null
 }
 
-export interface Place extends Held {
+export interface ListPosition extends ListPages {
   order: Order
   offset: number
 }
 
 export class Cursors {
-  #market: MarketDoor
+  #market: MarketEngine
   #now: () => number
   /** By id, the one whose cursor is oldest first. */
-  #lists = new Map<number, Kept>()
+  #lists = new Map<number, CachedList>()
   /** The youngest of each tab and sort. */
-  #latest = new Map<string, Kept>()
+  #latest = new Map<string, CachedList>()
   #nextId = 1
   /** A cursor of another run of the server has expired too: a position tells them apart, as no two runs share one. */
   readonly #run: string
 
-  constructor(market: MarketDoor, now: () => number = () => performance.now()) {
+  constructor(market: MarketEngine, now: () => number = () => performance.now()) {
     this.#market = market
     this.#now = now
     this.#run = market.seq.toString(36)
@@ -53,7 +53,7 @@ export class Cursors {
   }
 
   /** The list that a first page is to be read from if cursors shall follow it: as it is now, or a shared one. */
-  begin(tab: Tab, sort: Sort): Held {
+  begin(tab: Tab, sort: Sort): ListPages {
     this.#forget()
     const of = `${tab} ${sort}`
     const latest = this.#latest.get(of)
@@ -67,7 +67,7 @@ export class Cursors {
   }
 
   /** Where a cursor stands. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
-  at(cursor: string): Place {
+  at(cursor: string): ListPosition {
     const match = /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
       Buffer.from(cursor, 'base64url').toString('latin1'),
     )
@@ -84,16 +84,16 @@ export class Cursors {
     return { ...this.#held(kept), order: ORDERS[Number(order)], offset: Number(offset) }
   }
 
-  #isShared({ list, frozenAtMs }: Kept): boolean {
+  #isShared({ list, frozenAtMs }: CachedList): boolean {
     if (list.version === this.#market.seq || this.size >= LISTS_KEPT_MAX) return true
     return this.size >= LISTS_FRESH_MAX && this.#now() - frozenAtMs < LISTS_SHARED_MS
   }
 
-  #held(kept: Kept): Held {
+  #held(kept: CachedList): ListPages {
     return { list: kept.list, next: (order, offset) => this.#cursor(kept, order, offset) }
   }
 
-  #cursor(kept: Kept, order: Order, offset: number): string | null {
+  #cursor(kept: CachedList, order: Order, offset: number): string | null {
     if (offset >= kept.list.size) return null
     kept.handedAtMs = this.#now()
     this.#lists.delete(kept.id)

@@ -6,9 +6,9 @@ import { type BodyWriter, bytesOf, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } fr
 import { STREAMED_BYTES_MIN } from '../limits.ts'
 import { NO_LIMITS } from '../request/read-limits.ts'
 import type { RequestIds } from '../request/request-ids.ts'
-import { Lines } from './chunked-body.ts'
+import { ChunkedBody } from './chunked-body.ts'
 import { knownError } from './known-error.ts'
-import type { PreparedAnswer } from './response-cache.ts'
+import type { CachedResponse } from './response-cache.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -89,7 +89,7 @@ export class Reply {
   }
 
   /** Must be called where the engine's handler ends before the answer is whole: from then on the client may go first. */
-  outlive(onGone: () => void = () => {}): void {
+  detach(onGone: () => void = () => {}): void {
     if (!this.isCorked) return
     this.isCorked = false
     this.res.onAborted(() => {
@@ -148,9 +148,9 @@ export function headsOf(answer: HttpAnswer, ids: RequestIds): { head: Buffer; he
 /** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. A reader who
  *  is slow to take a large body holds the bytes that all share, no copy.
  *  @returns what still sends, or null where all is sent. */
-export function give(
+export function sendCached(
   res: HttpResponse,
-  { head, headWithoutId, body }: PreparedAnswer,
+  { head, headWithoutId, body }: CachedResponse,
   ids: RequestIds,
   sentId: string,
   limits: Record<string, string>,
@@ -181,22 +181,22 @@ function limitsOf(limits: Record<string, string>): string {
 
 /** Sends an answer, unless the client has gone. */
 export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, string> = {}): void {
-  if (reply.aborted || reply.headOnly) answer.unsent?.()
+  if (reply.aborted || reply.headOnly) answer.onDiscard?.()
   if (reply.aborted) return void reply.onSent()
   const { res } = reply
   reply.resume()
   const bodiless = answer.status === 304 || answer.status === 204
   const { body: made } = answer
-  const body = bodiless ? null : made instanceof Lines ? made : bytesOf(made)
+  const body = bodiless ? null : made instanceof ChunkedBody ? made : bytesOf(made)
   const write = () => {
     res.writeStatus(commonHead(answer.status))
     res.writeHeader('X-Request-Id', reply.requestId + headersOf(answer, body !== null) + limitsOf(limits))
     if (body !== null && reply.headOnly) {
       // Not endWithoutBody(bytes): after that the engine waits for the bytes, and ends the connection at its next request.
-      res.writeHeader('Content-Length', `${body instanceof Lines ? body.bytes : body.length}`)
+      res.writeHeader('Content-Length', `${body instanceof ChunkedBody ? body.bytes : body.length}`)
     }
     if (body === null || reply.headOnly) res.endWithoutBody()
-    else if (body instanceof Lines) return stream(reply, body.bytes, (at) => body.partAt(at))
+    else if (body instanceof ChunkedBody) return stream(reply, body.bytes, (at) => body.partAt(at))
     else if (answer.stream !== undefined) follow(reply, body, answer.stream)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body, reply.closes)
     else return stream(reply, body.length, (at) => body.subarray(at))
@@ -223,7 +223,7 @@ function stream(reply: Reply, bytes: number, partAt: (offset: number) => Buffer)
     }
   }
   if (push(0) && reply.aborted) return
-  reply.outlive(() => reply.onSent())
+  reply.detach(() => reply.onSent())
   res.onWritable(push)
 }
 
@@ -231,7 +231,7 @@ function stream(reply: Reply, bytes: number, partAt: (offset: number) => Buffer)
  *  look whole. */
 function follow(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => void): void {
   const { res } = reply
-  reply.outlive()
+  reply.detach()
   let resume: () => void = () => {}
   let bytes = first
   let room = true

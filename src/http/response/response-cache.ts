@@ -3,10 +3,10 @@
 // so that whoever was told of a write reads it. Never asks what an answer means. At its maximum everything is forgotten:
 // that costs one making.
 import type { HttpAnswer } from '../context.ts'
-import { PREPARED_ANSWER_BYTES_MAX, PREPARED_ANSWERS_MAX, PREPARED_BYTES_MAX } from '../limits.ts'
+import { CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSES_MAX, RESPONSE_CACHE_BYTES_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 
-export interface PreparedAnswer {
+export interface CachedResponse {
   route: Route
   /** Status line and headers, as the engine's writeStatus takes them. Ends with a request id, to be renewed. */
   head: Buffer
@@ -17,16 +17,16 @@ export interface PreparedAnswer {
   rows: number
 }
 
-interface Kept extends PreparedAnswer {
+interface CacheEntry extends CachedResponse {
   /** Reuse ends here, ms of the monotonic clock. */
   untilMs: number
   /** Writes answered when its making began. */
   writes: number
 }
 
-export class PreparedAnswers {
+export class ResponseCache {
   readonly #reuseMs: number
-  readonly #byPath = new Map<string, Map<string, Kept>>()
+  readonly #byPath = new Map<string, Map<string, CacheEntry>>()
   #count = 0
   #bytes = 0
   #writes = 0
@@ -45,12 +45,12 @@ export class PreparedAnswers {
   }
 
   /** The answer to `question` at `path` that may be given again at `nowMs`. */
-  find(path: string, question: string, nowMs: number): PreparedAnswer | undefined {
-    const found = this.#byPath.get(path)?.get(question)
+  find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
+    const found = this.#byPath.get(path)?.get(cacheKey)
     return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found) ? found : undefined
   }
 
-  #isStale(path: string, { writes }: Kept): boolean {
+  #isStale(path: string, { writes }: CacheEntry): boolean {
     return writes < this.#lastWrite || writes < (this.#lastWriteOf.get(path) ?? 0)
   }
 
@@ -60,19 +60,20 @@ export class PreparedAnswers {
   }
 
   /** Keeps what was just made: begun at `startedAtMs`, when `writes` had been answered. */
-  keep(path: string, question: string, answer: PreparedAnswer, startedAtMs: number, writes: number): void {
+  keep(path: string, cacheKey: string, answer: CachedResponse, startedAtMs: number, writes: number): void {
     const { body } = answer
-    if (this.#count >= PREPARED_ANSWERS_MAX || this.#bytes + body.length > PREPARED_BYTES_MAX) this.#clear()
-    let questions = this.#byPath.get(path)
-    if (questions === undefined) {
-      questions = new Map()
-      this.#byPath.set(path, questions)
+    if (this.#count >= CACHED_RESPONSES_MAX || this.#bytes + body.length > RESPONSE_CACHE_BYTES_MAX)
+      this.#clear()
+    let entries = this.#byPath.get(path)
+    if (entries === undefined) {
+      entries = new Map()
+      this.#byPath.set(path, entries)
     }
-    const replaced = questions.get(question)
+    const replaced = entries.get(cacheKey)
     if (replaced === undefined) this.#count++
     else this.#bytes -= replaced.body.length
     this.#bytes += body.length
-    questions.set(question, { ...answer, untilMs: startedAtMs + this.#reuseMs, writes })
+    entries.set(cacheKey, { ...answer, untilMs: startedAtMs + this.#reuseMs, writes })
   }
 
   /** A write is about to be answered that changes what `paths` answer; null: any path. */
@@ -94,4 +95,4 @@ export const isReusable = (answer: HttpAnswer): answer is HttpAnswer & { body: B
   answer.reusable === true &&
   answer.status === 200 &&
   Buffer.isBuffer(answer.body) &&
-  answer.body.length <= PREPARED_ANSWER_BYTES_MAX
+  answer.body.length <= CACHED_RESPONSE_BYTES_MAX

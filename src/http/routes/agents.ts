@@ -1,27 +1,30 @@
-// In: submissions, registrations and what agents ask of themselves. Out: the judge's answers. Never judges.
+// In: submissions, registrations and what agents ask of themselves. Out: the submission service's answers. Never judges.
 
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
-import type { Agents, Desk } from '../../submissions/types.ts'
+import type { Agents, SubmissionService } from '../../submissions/types.ts'
 import type { Context, HttpAnswer } from '../context.ts'
-import { BOARD_LIMIT_DEFAULT, BOARD_LIMIT_MAX } from '../limits.ts'
+import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 import { MARKET_PATH } from './market.ts'
 
-export interface AgentPorts {
+export interface AgentDeps {
   agents: Agents
-  desk: Desk
+  submissions: SubmissionService
   /** Counts a registration from an address, or throws 429. */
   countRegistration(ip: string): Record<string, string>
 }
 
 /** A board of as many rows as are asked for; says so where there are fewer. */
-function boardOf({ query }: Context, board: (limit: number) => Record<string, unknown>): HttpAnswer {
-  const bounds = { min: 1, max: BOARD_LIMIT_MAX, otherwise: BOARD_LIMIT_DEFAULT }
+function leaderboardOf(
+  { query }: Context,
+  leaderboard: (limit: number) => Record<string, unknown>,
+): HttpAnswer {
+  const bounds = { min: 1, max: LEADERBOARD_LIMIT_MAX, otherwise: LEADERBOARD_LIMIT_DEFAULT }
   const { value, clamped } = wholeNumber(query, 'limit', bounds)
-  const meta = clamped && { meta: { clamped: { limit: BOARD_LIMIT_MAX } } }
-  return { status: 200, body: { ...board(value), ...meta } }
+  const meta = clamped && { meta: { clamped: { limit: LEADERBOARD_LIMIT_MAX } } }
+  return { status: 200, body: { ...leaderboard(value), ...meta } }
 }
 
 /** A small JSON object from a body, or `invalid_json`. */
@@ -41,7 +44,7 @@ export function jsonObject({ body }: Context): Record<string, unknown> {
 
 const ok = (body: Record<string, unknown>): HttpAnswer => ({ status: 200, body: { ok: true, ...body } })
 
-export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Route[] {
+export function agentRoutes({ agents, submissions, countRegistration }: AgentDeps): Route[] {
   return [
     {
       method: 'POST',
@@ -50,14 +53,14 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       summary: 'Submit an analysis and earn XP',
       changes: [MARKET_PATH, '/api/v1/analysis', '/api/v1/agents/leaderboard'],
       handle: ({ caller, body, headers }) =>
-        desk.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
+        submissions.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
     },
     {
       method: 'GET',
       path: '/api/v1/analysis',
       access: 'read',
       summary: 'Coverage: the most analysed tokens',
-      handle: (context) => boardOf(context, desk.board),
+      handle: (context) => leaderboardOf(context, submissions.leaderboard),
     },
     {
       method: 'GET',
@@ -65,7 +68,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       access: 'read',
       summary: 'One analysis',
       handle: async ({ id }) => {
-        const data = await desk.analysis(id)
+        const data = await submissions.analysis(id)
         if (data === null) throw new ServiceError('not_found', `There is no analysis ${id.slice(0, 64)}.`)
         return ok({ data })
       },
@@ -75,7 +78,7 @@ export function agentRoutes({ agents, desk, countRegistration }: AgentPorts): Ro
       path: '/api/v1/agents/leaderboard',
       access: 'read',
       summary: 'Agents by XP',
-      handle: (context) => boardOf(context, desk.agentsBoard),
+      handle: (context) => leaderboardOf(context, submissions.agentLeaderboard),
     },
     {
       method: 'GET',

@@ -1,6 +1,6 @@
 // In: reads of a token's bars. Out: their bytes, made from the engine's text or columns: a row of the JSON answer is the
 // same text as a line of the NDJSON answer. Never makes an object of a bar where the format does without.
-import type { BarColumns, BarsQuery, BarsText, MarketDoor, TextForm } from '../../market/types.ts'
+import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
@@ -15,7 +15,7 @@ import { CACHE_ONE_SECOND, unknownToken } from './market.ts'
 
 const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
-export const barRoute = (market: MarketDoor): Route => ({
+export const barRoute = (market: MarketEngine): Route => ({
   method: 'GET',
   path: '/api/v1/ohlc',
   access: 'read',
@@ -49,7 +49,7 @@ function askedIn(context: Context): Asked {
   }
 }
 
-function bars(market: MarketDoor, context: Context): HttpAnswer {
+function bars(market: MarketEngine, context: Context): HttpAnswer {
   const asked = askedIn(context)
   const { format } = asked
   return format === 'json' || format === 'ndjson'
@@ -57,7 +57,7 @@ function bars(market: MarketDoor, context: Context): HttpAnswer {
     : columnsAnswer(market, context, asked)
 }
 
-function textAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAnswer {
+function textAnswer(market: MarketEngine, context: Context, asked: Asked): HttpAnswer {
   const { format, query, shape } = asked
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const text = market.barsText(query, form)
@@ -72,7 +72,7 @@ function textAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAns
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-function columnsAnswer(market: MarketDoor, context: Context, asked: Asked): HttpAnswer {
+function columnsAnswer(market: MarketEngine, context: Context, asked: Asked): HttpAnswer {
   const { format, query, shape } = asked
   const columns = market.barColumns(query)
   if (columns === null) throw unknownToken(query.mint)
@@ -117,12 +117,12 @@ function barsJson(text: BarsText, meta: object): Buffer {
 }
 
 /** Texts and rows in one buffer, without the last `cut` bytes of the rows. All of it is ASCII. */
-function joined(before: string, { settled, open }: BarsText, after: string, cut: number): Buffer {
-  const rowsEnd = before.length + settled.length + open.length - cut
+function joined(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {
+  const rowsEnd = before.length + closed.length + open.length - cut
   const body = Buffer.allocUnsafe(rowsEnd + after.length + cut)
   body.write(before, 'latin1')
-  settled.copy(body, before.length)
-  body.write(open, before.length + settled.length, 'latin1')
+  closed.copy(body, before.length)
+  body.write(open, before.length + closed.length, 'latin1')
   body.write(after, rowsEnd, 'latin1')
   return body.subarray(0, rowsEnd + after.length)
 }

@@ -1,6 +1,6 @@
 // In: which rows of the training set a researcher wants. Out: them as Parquet or Arrow, as fast as the client takes them,
 // and in headers where the next request goes on. Never reads a row: a thread of the store's does.
-import type { ExportDoor, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
+import type { Exporter, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
 import type { BodyWriter, Context } from '../context.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
@@ -8,8 +8,8 @@ import { negotiated } from '../request/negotiate.ts'
 import { time, wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
-export interface ExportPorts {
-  exports: ExportDoor
+export interface ExportDeps {
+  exports: Exporter
 }
 
 export const EXPORT_PATH = '/api/v1/training/export'
@@ -51,8 +51,8 @@ async function pour(job: ExportJob, writer: BodyWriter): Promise<void> {
     resume()
   })
   try {
-    for (let piece = await job.next(); piece !== null; piece = await job.next()) {
-      if (isGone || writer.write(piece) || isGone) continue
+    for (let chunk = await job.next(); chunk !== null; chunk = await job.next()) {
+      if (isGone || writer.write(chunk) || isGone) continue
       await new Promise<void>((resolve) => {
         resume = resolve
       })
@@ -64,7 +64,7 @@ async function pour(job: ExportJob, writer: BodyWriter): Promise<void> {
   }
 }
 
-export function exportRoutes({ exports }: ExportPorts): Route[] {
+export function exportRoutes({ exports }: ExportDeps): Route[] {
   return [
     {
       method: 'GET',
@@ -88,7 +88,7 @@ export function exportRoutes({ exports }: ExportPorts): Route[] {
             'X-More': `${more}`,
           },
           stream: (writer) => void pour(job, writer),
-          unsent: () => job.stop(),
+          onDiscard: () => job.stop(),
         }
       },
     },

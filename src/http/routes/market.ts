@@ -1,6 +1,6 @@
 // In: reads of the market list and of a token's DataPoint. Out: their bytes, as the engine made them:
 // a row of the JSON answer is the same text as a line of the NDJSON answer. Never stringifies a row.
-import type { MarketDoor, Page } from '../../market/types.ts'
+import type { MarketEngine, Page } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
@@ -8,20 +8,20 @@ import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } fro
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import {
   BATCH_MINTS_MAX,
+  CACHED_RESPONSE_BYTES_MAX,
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
-  PREPARED_ANSWER_BYTES_MAX,
   ROWS_PER_TURN,
 } from '../limits.ts'
 import { type Format, formatOf } from '../request/negotiate.ts'
 import { checkedMint, invalidParameter, mintOf, oneOf, wholeNumber } from '../request/parameters.ts'
-import { Lines } from '../response/chunked-body.ts'
+import { ChunkedBody } from '../response/chunked-body.ts'
 import type { Cursors } from '../response/cursors.ts'
 import { isFresh, notModified, versionEtag } from '../response/etag.ts'
 import { LargePages } from '../response/large-pages.ts'
 import type { Route } from '../route.ts'
-import type { FollowHub } from '../stream/broadcaster.ts'
-import { MarketChannel, openingRows } from '../stream/channel.ts'
+import type { Broadcaster } from '../stream/broadcaster.ts'
+import { MarketChannel, snapshotRows } from '../stream/channel.ts'
 import { marketRequest } from '../stream/stream-request.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
 
@@ -35,14 +35,14 @@ const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
 
 /** What the routes of the market need. */
-export interface MarketRooms {
-  market: MarketDoor
-  hub: FollowHub
+export interface MarketDeps {
+  market: MarketEngine
+  broadcaster: Broadcaster
   cursors: Cursors
 }
 
-export function marketRoutes(rooms: MarketRooms): Route[] {
-  const { market } = rooms
+export function marketRoutes(deps: MarketDeps): Route[] {
+  const { market } = deps
   const largePages = new LargePages()
   return [
     {
@@ -50,7 +50,7 @@ export function marketRoutes(rooms: MarketRooms): Route[] {
       path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
-      handle: (context) => list(rooms, largePages, context),
+      handle: (context) => list(deps, largePages, context),
     },
     {
       method: 'GET',
@@ -90,12 +90,8 @@ interface ListPage {
   nextCursor: string | null
 }
 
-function list(
-  rooms: MarketRooms,
-  largePages: LargePages,
-  context: Context,
-): HttpAnswer | Promise<HttpAnswer> {
-  const { market, hub } = rooms
+function list(deps: MarketDeps, largePages: LargePages, context: Context): HttpAnswer | Promise<HttpAnswer> {
+  const { market, broadcaster } = deps
   const { query } = context
   const format = formatOf(context, LIST_FORMATS)
   // Lines go out as they are; the other formats are made of a page, while everybody waits.
@@ -104,9 +100,9 @@ function list(
   const isFollowed = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
   if (isFollowed === '1' || isFollowed === 'true') {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
-    return follow(market, hub, query)
+    return follow(market, broadcaster, query)
   }
-  const source = sourceOf(rooms, query, format, limit.value)
+  const source = sourceOf(deps, query, format, limit.value)
   const answer = () => listAnswer(context, format, source, limit)
   if (limit.value <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
   context.ip()
@@ -165,14 +161,14 @@ function listAnswer(
 }
 
 /** A large page goes out line by line. */
-const linesOf = (page: Page): Buffer | Lines =>
-  page.bytes <= PREPARED_ANSWER_BYTES_MAX ? page.ndjson : new Lines(page)
+const linesOf = (page: Page): Buffer | ChunkedBody =>
+  page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
 
 const itemsOf = ({ ndjson }: Page): MarketItem[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)
 
 /** Where a page is to be taken from. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
-function sourceOf({ market, cursors }: MarketRooms, query: Query, format: Format, limit: number): Source {
+function sourceOf({ market, cursors }: MarketDeps, query: Query, format: Format, limit: number): Source {
   const cursor = query.get('cursor')
   if (cursor) {
     const { list, order, offset, next } = cursors.at(cursor)
@@ -212,12 +208,12 @@ function sourceOf({ market, cursors }: MarketRooms, query: Query, format: Format
 }
 
 /** First the rows, then whatever changes in the tab; or, with `since`, only what changed after it. */
-function follow(market: MarketDoor, hub: FollowHub, query: Query): HttpAnswer {
+function follow(market: MarketEngine, broadcaster: Broadcaster, query: Query): HttpAnswer {
   const request = marketRequest(query, market.tokensMax)
   const channel = new MarketChannel(market, request.tab)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
-  hub.admit()
+  broadcaster.admit()
   return {
     status: 200,
     body: Buffer.alloc(0),
@@ -227,12 +223,12 @@ function follow(market: MarketDoor, hub: FollowHub, query: Query): HttpAnswer {
       'X-List-Version': `${resumedFrom ?? market.seq}`,
       'X-Accel-Buffering': 'no',
     },
-    rows: openingRows(market, request),
+    rows: snapshotRows(market, request),
     stream: (writer) => {
-      const follower = hub.connect(writer, 'ndjson')
+      const follower = broadcaster.connect(writer, 'ndjson')
       // The line that says where a resumed stream goes on; one that is lost is told so instead.
-      if (resumedFrom !== null) hub.heartbeat(follower, resumedFrom)
-      hub.subscribe(follower, channel, since ?? channel.open(request))
+      if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
+      broadcaster.subscribe(follower, channel, since ?? channel.open(request))
     },
   }
 }
@@ -260,7 +256,7 @@ function jsonOf({ ndjson }: Page, meta: object): Buffer {
 export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
-function datapoint(market: MarketDoor, context: Context): HttpAnswer {
+function datapoint(market: MarketEngine, context: Context): HttpAnswer {
   formatOf(context, ['json'])
   const mint = mintOf(context.query)
   const found = market.datapointJson(mint)
@@ -277,7 +273,7 @@ function datapoint(market: MarketDoor, context: Context): HttpAnswer {
   }
 }
 
-function batch(market: MarketDoor, { body }: Context): HttpAnswer {
+function batch(market: MarketEngine, { body }: Context): HttpAnswer {
   let parsed: unknown
   try {
     parsed = JSON.parse(body.toString('utf8'))

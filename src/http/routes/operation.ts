@@ -4,15 +4,15 @@
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import type { LakeRepair } from '../../store/types.ts'
-import type { Agents, Desk } from '../../submissions/types.ts'
+import type { Agents, SubmissionService } from '../../submissions/types.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { jsonObject } from './agents.ts'
 
-export interface OperationPorts {
+export interface OperationDeps {
   agents: Agents
-  desk: Desk
+  submissions: SubmissionService
   /** For /health: everything there is to say. */
   health(): Promise<Record<string, unknown>>
   /** Null when ready, else why not, in a sentence too. */
@@ -32,8 +32,8 @@ export interface OperationPorts {
 const NOW = { 'Cache-Control': 'no-store' }
 const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
 
-export function operationRoutes(ports: OperationPorts): Route[] {
-  const { agents, desk } = ports
+export function operationRoutes(deps: OperationDeps): Route[] {
+  const { agents, submissions } = deps
   const admin = (method: Route['method'], path: string, summary: string, handle: Route['handle']): Route => ({
     method,
     path,
@@ -53,7 +53,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],
       handle: async ({ body, headers }) => ({
         status: 200,
-        body: { ok: true, ...(await ports.ingest(body, headers.contentType)) },
+        body: { ok: true, ...(await deps.ingest(body, headers.contentType)) },
       }),
     },
     {
@@ -61,7 +61,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       path: '/health',
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
-      handle: async () => ({ status: 200, headers: NOW, body: { ok: true, ...(await ports.health()) } }),
+      handle: async () => ({ status: 200, headers: NOW, body: { ok: true, ...(await deps.health()) } }),
     },
     {
       method: 'GET',
@@ -69,7 +69,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       access: 'open',
       summary: 'Whether the server is ready to serve',
       handle: () => {
-        const [why, feeds] = [ports.notReady(), ports.feedStates()]
+        const [why, feeds] = [deps.notReady(), deps.feedStates()]
         if (why !== null) throw new ServiceError(why.code, why.sentence, { feeds }, { 'Retry-After': '1' })
         return { status: 200, headers: NOW, body: { ok: true, ready: true, feeds } }
       },
@@ -80,7 +80,7 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       access: 'open',
       summary: 'Metrics as Prometheus text',
       handle: async () => {
-        const { text, contentType } = await ports.metrics()
+        const { text, contentType } = await deps.metrics()
         return { status: 200, headers: NOW, body: Buffer.from(text), contentType }
       },
     },
@@ -121,19 +121,19 @@ export function operationRoutes(ports: OperationPorts): Route[] {
       async (context) => {
         const { dataDir } = jsonObject(context)
         const isSaid = dataDir !== undefined && dataDir !== null
-        return ok(await ports.repairLake(isSaid ? text(dataDir, 'dataDir') : null))
+        return ok(await deps.repairLake(isSaid ? text(dataDir, 'dataDir') : null))
       },
     ),
     admin(
       'POST',
       '/api/v1/admin/lake/retire',
       'The clock is right: dates that are over their time leave the lake',
-      async () => ok(await ports.retireLake()),
+      async () => ok(await deps.retireLake()),
     ),
     admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', async (context) => {
       const { agentId, kind, times, note } = jsonObject(context)
       return ok(
-        await desk.award(
+        await submissions.award(
           text(agentId, 'agentId'),
           text(kind, 'kind'),
           typeof times === 'number' ? times : 1,

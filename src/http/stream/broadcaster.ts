@@ -3,7 +3,7 @@
 // Writes from a timer, or to a follower in its own handler; never to others from inside a handler, where the HTTP engine
 // would not batch the writes.
 import { assert } from '../../lib/assert.ts'
-import type { MarketDoor } from '../../market/types.ts'
+import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import {
@@ -14,7 +14,7 @@ import {
   FOLLOW_WRITES_MAX,
   FOLLOWERS_MAX,
 } from '../limits.ts'
-import type { Channel, Cursor, Opening, Piece } from './channel.ts'
+import type { Channel, Chunk, StreamPosition, StreamSnapshot } from './channel.ts'
 
 export interface FollowOptions {
   /** How long a change may wait for others to be sent with it, counted from the last flush: one that comes later than that
@@ -33,19 +33,19 @@ export interface StreamWriter {
   /** False when the socket is full: what was written is kept, and `onWritable` is called once there is room. */
   write(bytes: Buffer): boolean
   /** Ends an answer that is whole. */
-  end(bytes: Buffer, reason: ByeReason): void
+  end(bytes: Buffer, reason: DisconnectReason): void
   onWritable(resume: () => void): void
   onClosed(forget: () => void): void
 }
 
-export type ByeReason = 'draining' | 'slow_consumer' | 'max_age'
+export type DisconnectReason = 'draining' | 'slow_consumer' | 'max_age'
 
 /** What one follower follows of one channel. */
 interface Subscription {
   channel: Channel
-  cursor: Cursor
+  position: StreamPosition
   /** Rows that still come before any change. */
-  opening: Opening | null
+  snapshot: StreamSnapshot | null
   /** True from a resync on until it has seen everything once: one who is lost again by then is too slow. */
   resyncing: boolean
 }
@@ -86,8 +86,8 @@ function workedMs(): number {
   return (user + system) / 1_000
 }
 
-export class FollowHub {
-  readonly #market: MarketDoor
+export class Broadcaster {
+  readonly #market: MarketEngine
   readonly #options: FollowOptions
   readonly #followers = new Set<Follower>()
   /** Those with a subscription to a tab, and those with a changed token: who is served in a flush. */
@@ -98,14 +98,14 @@ export class FollowHub {
   /** Changes up to here have made their tokens' subscribers due. */
   #markedSeq = 0
   /** The step from one cursor to the newest change, which nearly all followers of a tab take together. */
-  #step: { from: Cursor; piece: Piece } | null = null
+  #step: { from: StreamPosition; chunk: Chunk } | null = null
   #isScheduled = false
   /** Not before this is there another flush. */
   #nextFlushAtMs = 0
   #sweeper: NodeJS.Timeout | null = null
-  readonly byes: Record<ByeReason, number> = { draining: 0, slow_consumer: 0, max_age: 0 }
+  readonly disconnects: Record<DisconnectReason, number> = { draining: 0, slow_consumer: 0, max_age: 0 }
 
-  constructor(market: MarketDoor, options: Partial<FollowOptions> = {}) {
+  constructor(market: MarketEngine, options: Partial<FollowOptions> = {}) {
     this.#market = market
     this.#options = {
       flushMs: FOLLOW_FLUSH_MS_DEFAULT,
@@ -156,13 +156,13 @@ export class FollowHub {
    * Subscribes a follower to a channel: after the opening rows or, without them, from `since` on. Called in the
    * follower's own handler: what is there already is sent at once.
    */
-  subscribe(follower: Follower, channel: Channel, start: Opening | number): void {
+  subscribe(follower: Follower, channel: Channel, start: StreamSnapshot | number): void {
     this.unsubscribe(follower, channel.name)
     const seq = typeof start === 'number' ? start : this.#market.seq
     const subscription: Subscription = {
       channel: this.#shared(channel),
-      cursor: { seq, barMs: 0, state: '' },
-      opening: typeof start === 'number' ? null : start,
+      position: { seq, barMs: 0, state: '' },
+      snapshot: typeof start === 'number' ? null : start,
       resyncing: false,
     }
     follower.subscriptions.set(channel.name, subscription)
@@ -206,8 +206,8 @@ export class FollowHub {
   }
 
   /** Says goodbye to everybody. */
-  close(reason: ByeReason): void {
-    for (const follower of this.#followers) this.#bye(follower, reason)
+  close(reason: DisconnectReason): void {
+    for (const follower of this.#followers) this.#disconnect(follower, reason)
   }
 
   /** The channel that other followers of the same name have, so that what is made for one serves all. */
@@ -297,8 +297,9 @@ export class FollowHub {
     const { stalledMsMax, ageMsMax, heartbeatMs } = this.#options
     for (const follower of this.#followers) {
       const { stalledAtMs } = follower
-      if (stalledAtMs !== null && nowMs - stalledAtMs > stalledMsMax) this.#bye(follower, 'slow_consumer')
-      else if (nowMs - follower.startedAtMs > ageMsMax) this.#bye(follower, 'max_age')
+      if (stalledAtMs !== null && nowMs - stalledAtMs > stalledMsMax)
+        this.#disconnect(follower, 'slow_consumer')
+      else if (nowMs - follower.startedAtMs > ageMsMax) this.#disconnect(follower, 'max_age')
       else if (stalledAtMs === null && nowMs - follower.heartbeatAtMs >= heartbeatMs) {
         follower.heartbeatAtMs = nowMs
         this.heartbeat(follower, this.seqOf(follower))
@@ -316,9 +317,9 @@ export class FollowHub {
     // Of a token that is not due nothing has changed up to where all were last looked at.
     let seq = subscriptions.size === tabs.length ? this.#market.seq : this.#markedSeq
     for (const subscription of subscriptions.values()) {
-      if (subscription.opening !== null) return undefined
+      if (subscription.snapshot !== null) return undefined
       if (subscription.channel.mint === null || due.has(subscription))
-        seq = Math.min(seq, subscription.cursor.seq)
+        seq = Math.min(seq, subscription.position.seq)
     }
     return seq
   }
@@ -332,9 +333,9 @@ export class FollowHub {
   /** Sends what a subscription has not seen, as far as the socket takes it. */
   #serve(follower: Follower, subscription: Subscription): void {
     const step = this.#step
-    if (step !== null && step.from === subscription.cursor && subscription.opening === null) {
+    if (step !== null && step.from === subscription.position && subscription.snapshot === null) {
       subscription.resyncing = false
-      if (this.#isReady(follower)) this.#send(follower, subscription, step.piece)
+      if (this.#isReady(follower)) this.#send(follower, subscription, step.chunk)
       return
     }
     for (let writes = 0; writes < FOLLOW_WRITES_MAX; writes++) {
@@ -349,51 +350,51 @@ export class FollowHub {
 
   /** Sends one piece; false when there is none. */
   #advance(follower: Follower, subscription: Subscription): boolean {
-    const { channel, opening } = subscription
-    if (opening !== null) {
-      const { piece, isLast } = opening.next()
-      this.#send(follower, subscription, piece)
+    const { channel, snapshot } = subscription
+    if (snapshot !== null) {
+      const { chunk, isLast } = snapshot.next()
+      this.#send(follower, subscription, chunk)
       if (!isLast) return true
-      subscription.opening = null
+      subscription.snapshot = null
       // Over a WebSocket the last snapshot says that it is the last; lines of NDJSON have no head to say so.
-      if (follower.format === 'ndjson') this.heartbeat(follower, piece.next.seq)
+      if (follower.format === 'ndjson') this.heartbeat(follower, chunk.next.seq)
       return true
     }
-    if (channel.isLost(subscription.cursor)) {
+    if (channel.isLost(subscription.position)) {
       this.#resync(follower, subscription)
       return true
     }
-    const piece = channel.changes(subscription.cursor)
-    if (piece === null) {
+    const chunk = channel.changes(subscription.position)
+    if (chunk === null) {
       subscription.resyncing = false
       return false
     }
-    const isNewest = channel.mint === null && piece.next.seq === this.#market.seq
-    this.#step = isNewest ? { from: subscription.cursor, piece } : null
-    this.#send(follower, subscription, piece)
+    const isNewest = channel.mint === null && chunk.next.seq === this.#market.seq
+    this.#step = isNewest ? { from: subscription.position, chunk } : null
+    this.#send(follower, subscription, chunk)
     return true
   }
 
   /** Sends a piece; of one in several messages as many as the socket takes, and its reader stands after those. */
-  #send(follower: Follower, subscription: Subscription, piece: Piece): void {
-    const frames = piece.frames(follower.format)
+  #send(follower: Follower, subscription: Subscription, chunk: Chunk): void {
+    const frames = chunk.frames(follower.format)
     for (const [index, { bytes, next }] of frames.entries()) {
       this.#write(follower, bytes)
       if (this.#isReady(follower) || index === frames.length - 1) continue
-      subscription.cursor = next
+      subscription.position = next
       return
     }
-    subscription.cursor = piece.next
+    subscription.position = chunk.next
   }
 
   /** Tells the follower that it missed changes, and sends every row anew. */
   #resync(follower: Follower, subscription: Subscription): void {
     if (subscription.resyncing) {
-      this.#bye(follower, 'slow_consumer')
+      this.#disconnect(follower, 'slow_consumer')
       return
     }
     subscription.resyncing = true
-    subscription.opening = subscription.channel.reopen()
+    subscription.snapshot = subscription.channel.reopen()
     const channel = follower.format === 'ndjson' ? undefined : subscription.channel.name
     // No position: who is cut off before the last of the rows that follow could not go on from it.
     this.tell(follower, { event: 'resync', channel })
@@ -403,10 +404,10 @@ export class FollowHub {
     if (!follower.writer.write(bytes)) follower.stalledAtMs ??= this.#options.now()
   }
 
-  #bye(follower: Follower, reason: ByeReason): void {
+  #disconnect(follower: Follower, reason: DisconnectReason): void {
     const fields = { event: 'bye', reason, seq: this.seqOf(follower) }
     this.#remove(follower)
-    this.byes[reason]++
+    this.disconnects[reason]++
     follower.writer.end(controlFrame(follower.format, fields), reason)
   }
 

@@ -1,14 +1,14 @@
 // In: the market, and where a subscriber stands. Out: the rows that it has not seen: of a tab, of one token, or of one
 // token's bars. What subscribers at the same place are sent is made once, and encoded once for each format. Never keeps
 // a row, nor knows a subscriber.
-import type { ChangePart, MarketDoor } from '../../market/types.ts'
+import type { ChangePart, MarketEngine } from '../../market/types.ts'
 import { TIMEFRAME_MS, type Timeframe } from '../../schema/bar.ts'
 import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import { controlFrame, rowsFrame, type StreamFormat } from '../encode/stream-frame.ts'
-import { BARS_LIMIT_MAX, FOLLOW_PIECES_MAX, FOLLOW_ROWS_MAX } from '../limits.ts'
+import { BARS_LIMIT_MAX, FOLLOW_CHUNKS_MAX, FOLLOW_ROWS_MAX } from '../limits.ts'
 
 /** Where a subscriber stands. */
-export interface Cursor {
+export interface StreamPosition {
   /** The market's number up to which it has been sent everything. */
   seq: number
   /** Of bars: start of the first one that may still change, Unix ms. */
@@ -22,22 +22,22 @@ interface Message {
   head: object
   rows: Buffer | null
   /** Where a subscriber stands who has been sent it. */
-  next: Cursor
+  next: StreamPosition
 }
 
 /** Bytes that are sent at once, and where their reader stands then. */
 export interface Frame {
   bytes: Buffer
-  next: Cursor
+  next: StreamPosition
 }
 
 /** Messages that lead from one cursor to the next, and their bytes in the formats asked for so far. */
-export class Piece {
-  readonly next: Cursor
+export class Chunk {
+  readonly next: StreamPosition
   readonly #messages: readonly Message[]
   readonly #frames = new Map<StreamFormat, readonly Frame[]>()
 
-  constructor(messages: readonly Message[], next: Cursor) {
+  constructor(messages: readonly Message[], next: StreamPosition) {
     this.#messages = messages
     this.next = next
   }
@@ -68,9 +68,9 @@ const framed = ({ head, rows, next }: Message, format: StreamFormat): Frame => (
 })
 
 /** The rows that come before any change, a piece at a time: as the reader takes them. */
-export interface Opening {
+export interface StreamSnapshot {
   /** The next piece; its `isLast` ends the opening. */
-  next(): { piece: Piece; isLast: boolean }
+  next(): { chunk: Chunk; isLast: boolean }
 }
 
 export interface Channel {
@@ -78,11 +78,11 @@ export interface Channel {
   /** The token whose changes alone concern it; null for a tab. */
   readonly mint: string | null
   /** True when changes after the cursor are not known: it is of an earlier run, too old, or of no run at all. */
-  isLost(cursor: Pick<Cursor, 'seq'>): boolean
+  isLost(position: Pick<StreamPosition, 'seq'>): boolean
   /** What changed after the cursor, or a first part of it; null when nothing did. */
-  changes(cursor: Cursor): Piece | null
+  changes(position: StreamPosition): Chunk | null
   /** Every row, anew. */
-  reopen(): Opening
+  reopen(): StreamSnapshot
   /** True when time alone has changed it: then its subscribers are to be served. */
   hasMoved(): boolean
 }
@@ -95,32 +95,35 @@ export interface MarketRequest {
   limit: number
 }
 
-const opening = (...pieces: Piece[]): Opening => ({
-  next: () => ({ piece: pieces.shift()!, isLast: pieces.length === 0 }),
+const snapshot = (...chunks: Chunk[]): StreamSnapshot => ({
+  next: () => ({ chunk: chunks.shift()!, isLast: chunks.length === 0 }),
 })
 
 /** What was made for followers at the same place, while nothing changes. */
-class Pieces {
-  #bySeq = new Map<number, Piece>()
+class ChunkCache {
+  #bySeq = new Map<number, Chunk>()
   #state: number | string = -1
 
   /** The piece of that place, made when it is not there. `state` tells when all are out of date. */
-  at(state: number | string, place: number, make: () => Piece): Piece {
-    if (state !== this.#state || this.#bySeq.size >= FOLLOW_PIECES_MAX) this.#bySeq.clear()
+  at(state: number | string, place: number, make: () => Chunk): Chunk {
+    if (state !== this.#state || this.#bySeq.size >= FOLLOW_CHUNKS_MAX) this.#bySeq.clear()
     this.#state = state
-    let piece = this.#bySeq.get(place)
-    if (piece === undefined) {
-      piece = make()
-      this.#bySeq.set(place, piece)
+    let chunk = this.#bySeq.get(place)
+    if (chunk === undefined) {
+      chunk = make()
+      this.#bySeq.set(place, chunk)
     }
-    return piece
+    return chunk
   }
 }
 
-const atSeq = (seq: number): Cursor => ({ seq, barMs: 0, state: '' })
+const atSeq = (seq: number): StreamPosition => ({ seq, barMs: 0, state: '' })
 
 /** Rows that a stream opens with: none where it goes on from a number, and all of its tab where that is lost. */
-export function openingRows(market: MarketDoor, request: MarketRequest & { since: number | null }): number {
+export function snapshotRows(
+  market: MarketEngine,
+  request: MarketRequest & { since: number | null },
+): number {
   const { tab, limit, offset, since } = request
   const { total } = market.page({ ...request, limit: 1 })
   if (since === null) return Math.max(0, Math.min(limit, total - offset))
@@ -132,25 +135,25 @@ export function openingRows(market: MarketDoor, request: MarketRequest & { since
 export class MarketChannel implements Channel {
   readonly name: string
   readonly mint = null
-  readonly #market: MarketDoor
+  readonly #market: MarketEngine
   readonly #tab: Tab
-  readonly #pieces = new Pieces()
+  readonly #chunks = new ChunkCache()
 
-  constructor(market: MarketDoor, tab: Tab) {
+  constructor(market: MarketEngine, tab: Tab) {
     this.name = `market:${tab}`
     this.#market = market
     this.#tab = tab
   }
 
-  isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
+  isLost({ seq }: Pick<StreamPosition, 'seq'>): boolean {
     return seq < this.#market.oldestSince || seq > this.#market.seq
   }
 
-  changes({ seq }: Cursor): Piece | null {
+  changes({ seq }: StreamPosition): Chunk | null {
     if (seq === this.#market.seq) return null
-    return this.#pieces.at(this.#market.seq, seq, () => {
+    return this.#chunks.at(this.#market.seq, seq, () => {
       const { parts, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX)
-      return new Piece(
+      return new Chunk(
         parts.map((part) => this.#change(part)),
         atSeq(nextSeq),
       )
@@ -165,11 +168,11 @@ export class MarketChannel implements Channel {
   }
 
   /** The rows of a page, which may be the whole list: its order is frozen, its rows are the newest when they are sent. */
-  open({ tab, sort, order, offset, limit }: MarketRequest): Opening {
+  open({ tab, sort, order, offset, limit }: MarketRequest): StreamSnapshot {
     const { seq } = this.#market
     if (limit <= FOLLOW_ROWS_MAX) {
       const page = this.#market.page({ tab, sort, order, offset, limit })
-      return opening(this.#snapshot(page.ndjson, seq, true))
+      return snapshot(this.#snapshot(page.ndjson, seq, true))
     }
     const list = this.#market.freeze(tab, sort)
     const end = Math.min(list.size, offset + limit)
@@ -178,12 +181,12 @@ export class MarketChannel implements Channel {
       next: () => {
         const { ndjson } = list.page(order, at, Math.max(0, Math.min(FOLLOW_ROWS_MAX, end - at)))
         at += FOLLOW_ROWS_MAX
-        return { piece: this.#snapshot(ndjson, seq, at >= end), isLast: at >= end }
+        return { chunk: this.#snapshot(ndjson, seq, at >= end), isLast: at >= end }
       },
     }
   }
 
-  reopen(): Opening {
+  reopen(): StreamSnapshot {
     const limit = Math.max(1, this.#market.stats().tokens)
     return this.open({ tab: this.#tab, sort: 'hot', order: 'desc', offset: 0, limit })
   }
@@ -193,9 +196,9 @@ export class MarketChannel implements Channel {
   }
 
   /** Who has not been sent the last rows has no position to go on from. */
-  #snapshot(rows: Buffer, seq: number, isLast: boolean): Piece {
+  #snapshot(rows: Buffer, seq: number, isLast: boolean): Chunk {
     const head = { event: 'snapshot', channel: this.name, ...(isLast && { seq }), last: isLast }
-    return new Piece([{ head, rows, next: atSeq(seq) }], atSeq(seq))
+    return new Chunk([{ head, rows, next: atSeq(seq) }], atSeq(seq))
   }
 }
 
@@ -204,9 +207,9 @@ const leftHead = (channel: string, mint: string, seq: number) => ({ event: 'left
 /** State of a cursor whose owner has been told that. */
 const LEFT = 'left'
 
-function leftPiece(channel: string, mint: string, { barMs }: Cursor, seq: number): Piece {
+function leftChunk(channel: string, mint: string, { barMs }: StreamPosition, seq: number): Chunk {
   const next = { seq, barMs, state: LEFT }
-  return new Piece([{ head: leftHead(channel, mint, seq), rows: null, next }], next)
+  return new Chunk([{ head: leftHead(channel, mint, seq), rows: null, next }], next)
 }
 
 const NEWLINE = Buffer.from('\n')
@@ -215,44 +218,44 @@ const NEWLINE = Buffer.from('\n')
 export class TokenChannel implements Channel {
   readonly name: string
   readonly mint: string
-  readonly #market: MarketDoor
-  readonly #pieces = new Pieces()
+  readonly #market: MarketEngine
+  readonly #chunks = new ChunkCache()
 
-  constructor(market: MarketDoor, mint: string) {
+  constructor(market: MarketEngine, mint: string) {
     this.name = `token:${mint}`
     this.mint = mint
     this.#market = market
   }
 
   /** Only the newest DataPoint counts, so within a run no gap is too wide. */
-  isLost({ seq }: Pick<Cursor, 'seq'>): boolean {
+  isLost({ seq }: Pick<StreamPosition, 'seq'>): boolean {
     return seq < this.#market.firstSeq || seq > this.#market.seq
   }
 
-  changes(cursor: Cursor): Piece | null {
+  changes(position: StreamPosition): Chunk | null {
     if (!this.#market.has(this.mint)) {
-      if (cursor.state === LEFT) return null
-      return leftPiece(this.name, this.mint, cursor, this.#market.seq)
+      if (position.state === LEFT) return null
+      return leftChunk(this.name, this.mint, position, this.#market.seq)
     }
     const changedSeq = this.#market.changedSeq(this.mint)
-    if (changedSeq <= cursor.seq) return null
-    return this.#pieces.at(changedSeq, 0, () => this.#piece('changes'))
+    if (changedSeq <= position.seq) return null
+    return this.#chunks.at(changedSeq, 0, () => this.#chunk('changes'))
   }
 
-  reopen(): Opening {
-    return opening(this.#piece('snapshot', true))
+  reopen(): StreamSnapshot {
+    return snapshot(this.#chunk('snapshot', true))
   }
 
   hasMoved(): boolean {
     return false
   }
 
-  #piece(event: string, isLast?: boolean): Piece {
+  #chunk(event: string, isLast?: boolean): Chunk {
     const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
     const rows = found === null ? Buffer.alloc(0) : Buffer.concat([found.json, NEWLINE])
     const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
-    return new Piece([{ head, rows, next: atSeq(seq) }], atSeq(seq))
+    return new Chunk([{ head, rows, next: atSeq(seq) }], atSeq(seq))
   }
 }
 
@@ -264,14 +267,14 @@ const FORMING_BARS = 16
 export class BarsChannel implements Channel {
   readonly name: string
   readonly mint: string
-  readonly #market: MarketDoor
+  readonly #market: MarketEngine
   readonly #tf: Timeframe
-  readonly #pieces = new Pieces()
+  readonly #chunks = new ChunkCache()
   /** When the first bar that was sent unclosed ends: from then on time alone may close it. */
   #endMs = Number.POSITIVE_INFINITY
   #seen = { seq: -1, timeMs: -1, state: '' }
 
-  constructor(market: MarketDoor, mint: string, tf: Timeframe) {
+  constructor(market: MarketEngine, mint: string, tf: Timeframe) {
     this.name = `ohlc:${mint}:${tf}`
     this.mint = mint
     this.#market = market
@@ -283,23 +286,23 @@ export class BarsChannel implements Channel {
     return false
   }
 
-  changes(cursor: Cursor): Piece | null {
-    const { barMs, state } = cursor
+  changes(position: StreamPosition): Chunk | null {
+    const { barMs, state } = position
     if (!this.#market.has(this.mint)) {
       this.#endMs = Number.POSITIVE_INFINITY
-      return state === LEFT ? null : leftPiece(this.name, this.mint, cursor, this.#market.seq)
+      return state === LEFT ? null : leftChunk(this.name, this.mint, position, this.#market.seq)
     }
     const now = this.#state()
     if (state === now) return null
-    return this.#pieces.at(now, barMs, () => this.#piece('changes', now, barMs, BARS_LIMIT_MAX))
+    return this.#chunks.at(now, barMs, () => this.#chunk('changes', now, barMs, BARS_LIMIT_MAX))
   }
 
   /** The newest bars, from `fromMs` on when that is not null. */
-  open(limit: number, fromMs: number | null): Opening {
-    return opening(this.#piece('snapshot', this.#state(), fromMs, limit, true))
+  open(limit: number, fromMs: number | null): StreamSnapshot {
+    return snapshot(this.#chunk('snapshot', this.#state(), fromMs, limit, true))
   }
 
-  reopen(): Opening {
+  reopen(): StreamSnapshot {
     return this.open(BARS_LIMIT_MAX, null)
   }
 
@@ -321,7 +324,7 @@ export class BarsChannel implements Channel {
     return this.#market.bars({ mint: this.mint, tf: this.#tf, limit, fromMs, toMs: null, fill: 'none' })
   }
 
-  #piece(event: string, state: string, fromMs: number | null, limit: number, isLast?: boolean): Piece {
+  #chunk(event: string, state: string, fromMs: number | null, limit: number, isLast?: boolean): Chunk {
     const { seq } = this.#market
     const bars = this.#bars(limit, fromMs)?.bars ?? []
     const newest = bars[bars.length - 1]
@@ -331,6 +334,6 @@ export class BarsChannel implements Channel {
     const rows = Buffer.from(bars.map((bar) => `${JSON.stringify(bar)}\n`).join(''))
     const head = { event, channel: this.name, seq, ...(isLast !== undefined && { last: isLast }) }
     const next = { seq, barMs, state }
-    return new Piece(rows.length > 0 || isLast ? [{ head, rows, next }] : [], next)
+    return new Chunk(rows.length > 0 || isLast ? [{ head, rows, next }] : [], next)
   }
 }

@@ -9,7 +9,7 @@ import { problem, Reply, send } from '../response/reply.ts'
 
 export const INGEST_PATH = '/api/v1/ingest'
 
-export interface IngestSocketPorts {
+export interface IngestSocketDeps {
   /** Throws 401 unless the feed's key is right. */
   checkKey(authorization: string): void
   /** Throws while the server may not take events. */
@@ -22,7 +22,7 @@ export interface IngestSocketPorts {
 const CLOSE_GOING_AWAY = 1001
 
 /** Takes upgrades at the path of the push; plain requests go on to the ordinary routes. @returns what ends them all. */
-export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): () => void {
+export function takeIngestSockets(app: TemplatedApp, deps: IngestSocketDeps): () => void {
   const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     maxPayloadLength: FRAME_BYTES_MAX,
@@ -31,9 +31,9 @@ export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): 
     idleTimeout: SOCKET_IDLE_SECONDS_MAX,
     upgrade(res, req, context) {
       try {
-        ports.admit()
+        deps.admit()
         const apiKey = req.getHeader('x-api-key')
-        ports.checkKey(req.getHeader('authorization') || (apiKey && `Bearer ${apiKey}`))
+        deps.checkKey(req.getHeader('authorization') || (apiKey && `Bearer ${apiKey}`))
       } catch (error) {
         const reply = new Reply(res, 'upgrade')
         send(reply, problem(error, INGEST_PATH, reply.requestId))
@@ -51,25 +51,20 @@ export function takeIngestSockets(app: TemplatedApp, ports: IngestSocketPorts): 
     close: (ws) => {
       sockets.delete(ws)
     },
-    message: (ws, message, isBinary) => answer(ws, new Uint8Array(message), isBinary, ports),
+    message: (ws, message, isBinary) => answer(ws, new Uint8Array(message), isBinary, deps),
   })
   return () => {
     for (const ws of [...sockets]) ws.end(CLOSE_GOING_AWAY, 'draining')
   }
 }
 
-function answer(
-  ws: WebSocket<unknown>,
-  frame: Uint8Array,
-  isBinary: boolean,
-  ports: IngestSocketPorts,
-): void {
+function answer(ws: WebSocket<unknown>, frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): void {
   let result: Record<string, unknown>
   try {
-    ports.admit()
-    result = { ok: true, ...ports.ingestFrame(frame, isBinary) }
+    deps.admit()
+    result = { ok: true, ...deps.ingestFrame(frame, isBinary) }
   } catch (error) {
-    if (!(error instanceof ServiceError)) ports.onFault(error)
+    if (!(error instanceof ServiceError)) deps.onFault(error)
     result = problem(error, INGEST_PATH, 'frame').body as Record<string, unknown>
   }
   ws.send(isBinary ? toMsgpack(result) : JSON.stringify(result), isBinary)

@@ -2,7 +2,7 @@
 // same channels as the streams over HTTP, behind the same doors. A message that is wrong is answered with the error that
 // a request would get, and the socket stays open. Never writes to a socket but its own.
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
-import type { MarketDoor } from '../../market/types.ts'
+import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import {
@@ -11,20 +11,20 @@ import {
   STREAM_MESSAGE_BYTES_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits.ts'
-import type { PipelinePorts } from '../pipeline.ts'
+import type { PipelineDeps } from '../pipeline.ts'
 import { clientAddress } from '../request/addresses.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { keyOf, RequestHead } from '../request/request-head.ts'
 import { knownError } from '../response/known-error.ts'
 import { problem, Reply, send } from '../response/reply.ts'
 import type { Route } from '../route.ts'
-import type { ByeReason, Follower, FollowHub } from './broadcaster.ts'
+import type { Broadcaster, DisconnectReason, Follower } from './broadcaster.ts'
 import {
   BarsChannel,
   type Channel,
   MarketChannel,
-  type Opening,
-  openingRows,
+  type StreamSnapshot,
+  snapshotRows,
   TokenChannel,
 } from './channel.ts'
 import { OPERATIONS, readMessage, required, type Topic, topicOf } from './stream-request.ts'
@@ -36,19 +36,19 @@ export const STREAM_PROTOCOLS = { 'mintlake.json': 'json', 'mintlake.msgpack': '
 type Protocol = keyof typeof STREAM_PROTOCOLS
 
 /** RFC 6455, section 7.4.1, and the registry it points to. */
-const CLOSE_CODES: Readonly<Record<ByeReason, number>> = {
+const CLOSE_CODES: Readonly<Record<DisconnectReason, number>> = {
   draining: 1001,
   slow_consumer: 1008,
   max_age: 1000,
 }
 
-export interface StreamRooms {
-  market: MarketDoor
-  hub: FollowHub
+export interface StreamSources {
+  market: MarketEngine
+  broadcaster: Broadcaster
 }
 
-type StreamPorts = Pick<
-  PipelinePorts,
+type StreamDeps = Pick<
+  PipelineDeps,
   'admit' | 'authenticate' | 'countRead' | 'countRows' | 'trustedProxies' | 'onFault'
 >
 
@@ -82,8 +82,8 @@ export const streamRoute: Route = {
 }
 
 /** Takes upgrades at the path of the stream; plain requests go on to the ordinary routes. */
-export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: StreamPorts): void {
-  const { hub } = rooms
+export function takeStreamSockets(app: TemplatedApp, sources: StreamSources, deps: StreamDeps): void {
+  const { broadcaster } = sources
   app.ws<Reader>(STREAM_PATH, {
     maxPayloadLength: STREAM_MESSAGE_BYTES_MAX,
     maxBackpressure: SOCKET_BACKPRESSURE_BYTES_MAX,
@@ -97,16 +97,16 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
       ].map((name) => req.getHeader(name))
       try {
         const { credentials, forwardedFor } = new RequestHead().read(req)
-        const ip = clientAddress(res, forwardedFor, ports.trustedProxies)
+        const ip = clientAddress(res, forwardedFor, deps.trustedProxies)
         const admit = (isFree: boolean, rows: number) => {
-          ports.admit(streamRoute)
+          deps.admit(streamRoute)
           const apiKey = keyOf(credentials)
-          const caller: Caller | null = apiKey === '' ? null : ports.authenticate(apiKey)
-          if (isFree) ports.countRows(caller, () => ip, rows)
-          else ports.countRead(caller, () => ip, rows)
+          const caller: Caller | null = apiKey === '' ? null : deps.authenticate(apiKey)
+          if (isFree) deps.countRows(caller, () => ip, rows)
+          else deps.countRead(caller, () => ip, rows)
         }
         admit(false, 0)
-        hub.admit()
+        broadcaster.admit()
         const protocol = protocolOf(protocols)
         const reader: Reader = {
           format: STREAM_PROTOCOLS[protocol ?? 'mintlake.json'],
@@ -119,18 +119,18 @@ export function takeStreamSockets(app: TemplatedApp, rooms: StreamRooms, ports: 
         res.upgrade(reader, key, protocol ?? '', extensions, context)
       } catch (error) {
         const reply = new Reply(res, 'upgrade')
-        if (knownError(error) === null) ports.onFault(error, reply.requestId)
+        if (knownError(error) === null) deps.onFault(error, reply.requestId)
         send(reply, problem(error, STREAM_PATH, reply.requestId))
       }
     },
     open(ws) {
       const reader = ws.getUserData()
-      reader.follower = hub.connect(writerOf(ws, reader), reader.format)
+      reader.follower = broadcaster.connect(writerOf(ws, reader), reader.format)
     },
     message(ws, message, isBinary) {
       const reader = ws.getUserData()
       if (reader.follower !== null)
-        answer(reader, reader.follower, new Uint8Array(message), isBinary, rooms, ports)
+        answer(reader, reader.follower, new Uint8Array(message), isBinary, sources, deps)
     },
     drain(ws) {
       if (ws.getBufferedAmount() === 0) ws.getUserData().resume()
@@ -161,7 +161,7 @@ function writerOf(ws: WebSocket<Reader>, reader: Reader) {
   return {
     // 0: kept, but the socket is full. 2: over the bound; the engine closes the socket.
     write: (bytes: Buffer) => ws.send(bytes, isBinary) === 1,
-    end(bytes: Buffer, reason: ByeReason) {
+    end(bytes: Buffer, reason: DisconnectReason) {
       ws.send(bytes, isBinary)
       // Sending may have closed it, which empties the reader.
       if (reader.follower !== null) ws.end(CLOSE_CODES[reason], reason)
@@ -181,18 +181,18 @@ function answer(
   follower: Follower,
   frame: Uint8Array,
   isBinary: boolean,
-  rooms: StreamRooms,
-  ports: StreamPorts,
+  sources: StreamSources,
+  deps: StreamDeps,
 ): void {
   let id: string | null = null
   try {
     const message = readMessage(frame, isBinary)
     id = message.get('id')
-    perform(message, id, reader, follower, rooms)
+    perform(message, id, reader, follower, sources)
   } catch (error) {
-    if (knownError(error) === null) ports.onFault(error, 'message')
+    if (knownError(error) === null) deps.onFault(error, 'message')
     const { body } = problem(error, STREAM_PATH, id ?? 'message')
-    rooms.hub.tell(follower, { event: 'error', ...(id !== null && { id }), ...body })
+    sources.broadcaster.tell(follower, { event: 'error', ...(id !== null && { id }), ...body })
   }
 }
 
@@ -201,25 +201,30 @@ function perform(
   id: string | null,
   reader: Reader,
   follower: Follower,
-  { market, hub }: StreamRooms,
+  { market, broadcaster }: StreamSources,
 ): void {
   const operation = required(message, 'op', OPERATIONS)
   const echo = id === null ? {} : { id }
   if (operation === 'ping') {
-    hub.tell(follower, { event: 'pong', ...echo, seq: hub.seqOf(follower), ts: market.timeMs })
+    broadcaster.tell(follower, {
+      event: 'pong',
+      ...echo,
+      seq: broadcaster.seqOf(follower),
+      ts: market.timeMs,
+    })
     return
   }
   const topic = topicOf(message, market.tokensMax)
   const { channel, open } = channelOf(topic, market)
   if (operation === 'unsubscribe') {
-    if (!hub.unsubscribe(follower, channel.name))
+    if (!broadcaster.unsubscribe(follower, channel.name))
       throw invalidParameter('topic', `${channel.name} is not subscribed to`)
-    hub.tell(follower, { event: 'unsubscribed', ...echo, channel: channel.name })
+    broadcaster.tell(follower, { event: 'unsubscribed', ...echo, channel: channel.name })
     return
   }
   // Each subscription sends opening rows: the first of a channel belongs to the stream, another is one more read.
   const isFree = !reader.free.has(channel.name) && reader.free.size < SUBSCRIPTIONS_MAX
-  reader.admit(isFree, topic.topic === 'market' ? openingRows(market, topic) : 0)
+  reader.admit(isFree, topic.topic === 'market' ? snapshotRows(market, topic) : 0)
   if (isFree) reader.free.add(channel.name)
   if ('mint' in topic && !market.has(topic.mint))
     throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
@@ -228,12 +233,12 @@ function perform(
   const since = 'since' in topic ? topic.since : null
   // Where it goes on; who begins has a position once all opening rows were sent.
   const seq = since === null || channel.isLost({ seq: since }) ? undefined : since
-  hub.tell(follower, { event: 'subscribed', ...echo, channel: channel.name, seq })
-  hub.subscribe(follower, channel, since ?? open())
+  broadcaster.tell(follower, { event: 'subscribed', ...echo, channel: channel.name, seq })
+  broadcaster.subscribe(follower, channel, since ?? open())
 }
 
 /** The channel of a topic, and what a new subscriber of it is sent first. */
-function channelOf(topic: Topic, market: MarketDoor): { channel: Channel; open: () => Opening } {
+function channelOf(topic: Topic, market: MarketEngine): { channel: Channel; open: () => StreamSnapshot } {
   if (topic.topic === 'market') {
     const channel = new MarketChannel(market, topic.tab)
     return { channel, open: () => channel.open(topic) }

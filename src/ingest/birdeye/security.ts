@@ -7,14 +7,14 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { amount, count } from '../../schema/bounds.ts'
 import type { Enriched } from '../../schema/datapoint.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { Tally } from '../event-counters.ts'
+import { EventCounters } from '../event-counters.ts'
 import {
   PROVIDER_FRESH_MAX,
   PROVIDER_LOG_EVERY_MS,
   PROVIDER_TTL_MS_MIN,
   PROVIDER_WAITING_MAX,
 } from '../limits.ts'
-import { Seldom } from '../log-throttle.ts'
+import { LogThrottle } from '../log-throttle.ts'
 import { RecencyQueue } from '../recency-queue.ts'
 import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
@@ -110,13 +110,13 @@ class Security implements SecurityFeed {
   private latestAnswerAtMs: number | null = null
   private latestError: { message: string; atMs: number } | null = null
   private readonly lines = {
-    fault: new Seldom(PROVIDER_LOG_EVERY_MS),
-    displaced: new Seldom(PROVIDER_LOG_EVERY_MS),
+    fault: new LogThrottle(PROVIDER_LOG_EVERY_MS),
+    displaced: new LogThrottle(PROVIDER_LOG_EVERY_MS),
   }
   private readonly ttlMs: number
   private readonly asksMax: number
   private readonly birdeye: Birdeye
-  private readonly tally: Tally
+  private readonly counters: EventCounters
   private readonly clock: Clock
   private readonly log: FeedLog
   private readonly stopping = new AbortController()
@@ -128,7 +128,7 @@ class Security implements SecurityFeed {
     this.birdeye = birdeye
     this.asksMax = asksMaxOf(birdeye.requestsPerSecond)
     this.waiting = new RecencyQueue(waitingMax)
-    this.tally = new Tally(sink)
+    this.counters = new EventCounters(sink)
     this.clock = clock
     this.log = log
   }
@@ -220,7 +220,7 @@ class Security implements SecurityFeed {
       enriched_at: nowMs,
       enriched_source: SOURCE,
     }
-    this.tally.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
+    this.counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
   }
 
   private count({ fault }: BirdeyeAnswer): void {
@@ -262,8 +262,8 @@ class Security implements SecurityFeed {
       latestError: this.latestError,
       faults: { ...this.faults },
       top10Outside: this.top10Outside,
-      accepted: this.tally.accepted,
-      rejected: { ...this.tally.rejected },
+      accepted: this.counters.accepted,
+      rejected: { ...this.counters.rejected },
     }
   }
 }

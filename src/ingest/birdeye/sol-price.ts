@@ -5,9 +5,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { price } from '../../schema/bounds.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { Tally } from '../event-counters.ts'
+import { EventCounters } from '../event-counters.ts'
 import { PROVIDER_LOG_EVERY_MS } from '../limits.ts'
-import { Seldom } from '../log-throttle.ts'
+import { LogThrottle } from '../log-throttle.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { Birdeye } from './birdeye.ts'
@@ -29,10 +29,10 @@ class SolPrice implements Feed {
   readonly ready: Promise<void>
   private latestPrice: { usd: number; atMs: number } | null = null
   private latestError: { message: string; atMs: number } | null = null
-  private readonly line = new Seldom(PROVIDER_LOG_EVERY_MS)
+  private readonly line = new LogThrottle(PROVIDER_LOG_EVERY_MS)
   private readonly everyMs: number
   private readonly birdeye: Birdeye
-  private readonly tally: Tally
+  private readonly counters: EventCounters
   private readonly clock: Clock
   private readonly log: FeedLog
   private readonly stopping = new AbortController()
@@ -44,7 +44,7 @@ class SolPrice implements Feed {
     assert(everyMs > 0, 'the price is asked for at an interval')
     this.birdeye = birdeye
     this.everyMs = everyMs
-    this.tally = new Tally(sink)
+    this.counters = new EventCounters(sink)
     this.clock = clock
     this.log = log
     this.ready = this.settled.promise
@@ -72,11 +72,11 @@ class SolPrice implements Feed {
     const nowMs = this.clock.now()
     if (usd !== undefined) {
       this.latestPrice = { usd, atMs: nowMs }
-      this.tally.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
+      this.counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
       return
     }
     const message = fault ?? 'malformed'
-    this.tally.refuse(message)
+    this.counters.refuse(message)
     this.latestError = { message, atMs: nowMs }
     const unsaid = this.line.due(this.clock.monotonicMs())
     if (unsaid !== null)
@@ -99,8 +99,8 @@ class SolPrice implements Feed {
       source: 'birdeye',
       latestPrice: this.latestPrice,
       latestError: this.latestError,
-      accepted: this.tally.accepted,
-      rejected: { ...this.tally.rejected },
+      accepted: this.counters.accepted,
+      rejected: { ...this.counters.rejected },
     }
   }
 }

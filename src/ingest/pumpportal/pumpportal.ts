@@ -2,7 +2,7 @@
 // subscribe again, and say that data may be missing. One connection at a time. Never logs the address: it may hold a key.
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { Tally } from '../event-counters.ts'
+import { EventCounters } from '../event-counters.ts'
 import {
   RECONNECT_MS_MAX,
   RECONNECT_MS_MIN,
@@ -11,12 +11,12 @@ import {
   UPSTREAM_STEADY_MS,
   UPSTREAM_TRADE_KEYS_MAX,
 } from '../limits.ts'
-import { Seldom } from '../log-throttle.ts'
+import { LogThrottle } from '../log-throttle.ts'
 import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import { type FrameReading, readFrame } from './pumpportal-frame.ts'
-import { TradeKeys } from './trade-subscriptions.ts'
+import { TradeSubscriptions } from './trade-subscriptions.ts'
 import { UPSTREAM_TIMING, UpstreamSocket, type UpstreamTiming } from './upstream-socket.ts'
 
 export interface PumpPortalOptions extends Partial<UpstreamTiming> {
@@ -73,16 +73,16 @@ class PumpPortal implements Feed {
   private openedAtMs: number | null = null
   private readonly seen = new RecentMap<true>(UPSTREAM_SIGNATURES_MAX)
   private readonly lines = {
-    lost: new Seldom(UPSTREAM_LOG_EVERY_MS),
-    unreached: new Seldom(UPSTREAM_LOG_EVERY_MS),
-    reported: new Seldom(UPSTREAM_LOG_EVERY_MS),
-    fault: new Seldom(UPSTREAM_LOG_EVERY_MS),
+    lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    reported: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    fault: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
   }
-  private readonly tradeKeys: TradeKeys
+  private readonly tradeKeys: TradeSubscriptions
   private readonly options: PumpPortalOptions
   private readonly timing: UpstreamTiming
   private readonly address: string
-  private readonly tally: Tally
+  private readonly counters: EventCounters
   private readonly clock: Clock
   private readonly log: FeedLog
   private readonly stopping = new AbortController()
@@ -93,11 +93,11 @@ class PumpPortal implements Feed {
     this.options = options
     const { connectMsMax, pingMs, silenceMsMax } = { ...UPSTREAM_TIMING, ...options }
     this.timing = { connectMsMax, pingMs, silenceMsMax }
-    this.tradeKeys = new TradeKeys(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
+    this.tradeKeys = new TradeSubscriptions(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
     const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
     this.address = address.href
-    this.tally = new Tally(sink)
+    this.counters = new EventCounters(sink)
     this.clock = clock
     this.log = log
     this.stateSinceMs = clock.now()
@@ -174,7 +174,7 @@ class PumpPortal implements Feed {
     }
     if (monotonicMs - openedAtMs >= (this.options.steadyMs ?? UPSTREAM_STEADY_MS)) this.attempt = 0
     this.disconnects++
-    this.tally.apply({ type: 'disconnect', ts: nowMs, feed: 'pumpportal' }, nowMs)
+    this.counters.apply({ type: 'disconnect', ts: nowMs, feed: 'pumpportal' }, nowMs)
     const unsaid = this.lines.lost.due(monotonicMs)
     if (unsaid !== null)
       this.log.warn(
@@ -195,7 +195,7 @@ class PumpPortal implements Feed {
   }
 
   private failed(error: unknown): void {
-    this.tally.refuse('fault')
+    this.counters.refuse('fault')
     const unsaid = this.lines.fault.due(this.clock.monotonicMs())
     if (unsaid !== null)
       this.log.error({ feed: 'pumpportal', err: error, unsaid }, 'a frame could not be taken')
@@ -207,7 +207,7 @@ class PumpPortal implements Feed {
     const reading = readFrame(parse(text), nowMs)
     switch (reading.kind) {
       case 'unknown':
-        this.tally.refuse('unknown_frame')
+        this.counters.refuse('unknown_frame')
         break
       case 'error':
         this.reported(reading.message, nowMs)
@@ -219,7 +219,7 @@ class PumpPortal implements Feed {
   }
 
   private reported(message: string, nowMs: number): void {
-    this.tally.refuse('upstream_error')
+    this.counters.refuse('upstream_error')
     this.latestError = { message: this.shown(message), atMs: nowMs }
     const unsaid = this.lines.reported.due(this.clock.monotonicMs())
     if (unsaid !== null)
@@ -239,7 +239,7 @@ class PumpPortal implements Feed {
       return
     }
     this.seen.set(reading.key, true)
-    for (const event of reading.events) this.tally.apply(event, nowMs)
+    for (const event of reading.events) this.counters.apply(event, nowMs)
     if (!reading.isLaunch || !this.options.apiKey) return
     for (const message of this.tradeKeys.add(reading.mint)) this.send(socket, message)
   }
@@ -263,8 +263,8 @@ class PumpPortal implements Feed {
       disconnects: this.disconnects,
       duplicates: this.duplicates,
       latestFrameAtMs: this.latestFrameAtMs,
-      accepted: this.tally.accepted,
-      rejected: { ...this.tally.rejected },
+      accepted: this.counters.accepted,
+      rejected: { ...this.counters.rejected },
     }
   }
 

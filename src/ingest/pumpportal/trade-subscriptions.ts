@@ -7,7 +7,7 @@ export interface SubscriptionMessage {
   keys: string[]
 }
 
-export class TradeKeys {
+export class TradeSubscriptions {
   /** In order of wanting, the oldest first. */
   private readonly mints = new Set<string>()
   private readonly keysMax: number

@@ -11,7 +11,7 @@ const WORD_BYTES = 4
 const ENTRY_WORDS = 1 + CHARACTERS_MAX / WORD_BYTES
 const HASH_FACTOR = 0x9e3779b1
 
-export class MintTable {
+export class MintInterner {
   readonly #mask: number
   readonly #words: Uint32Array
   readonly #mints: (string | undefined)[]

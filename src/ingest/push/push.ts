@@ -1,5 +1,5 @@
 // In: a body or frame of records (NDJSON or msgpack), and the time. Out: events in the sink, and what became of each
-// record. A bad record never spoils its neighbours. Never waits, never answers HTTP: the hall does.
+// record. A bad record never spoils its neighbours. Never waits, never answers HTTP: the HTTP layer does.
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { C1, Unpackr } from 'msgpackr'
@@ -17,7 +17,7 @@ import {
   INGEST_SLICE_RECORDS,
 } from '../limits.ts'
 import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
-import { recordEnd } from './skip-record.ts'
+import { skipRecord } from './skip-record.ts'
 import { TradeLineReader } from './trade-line.ts'
 import { TradeMapReader } from './trade-map.ts'
 
@@ -43,7 +43,7 @@ const REJECTION_MESSAGES = {
 } as const satisfies Record<EventRejection, string>
 
 /** Takes records one by one and keeps the account of them. */
-class Intake implements IngestResult {
+class IngestBatch implements IngestResult {
   accepted = 0
   rejected = 0
   readonly errors: IngestError[] = []
@@ -108,11 +108,11 @@ function parseLine(line: string): unknown {
   }
 }
 
-function takeLine(line: string, intake: Intake): void {
-  const isHopeless = intake.full && line.length < INGEST_LINE_CHARS_MIN
+function takeLine(line: string, batch: IngestBatch): void {
+  const isHopeless = batch.full && line.length < INGEST_LINE_CHARS_MIN
   const record = isHopeless ? undefined : parseLine(line)
-  if (record === undefined) intake.refuse('invalid_json', 'not valid JSON')
-  else intake.take(record)
+  if (record === undefined) batch.refuse('invalid_json', 'not valid JSON')
+  else batch.take(record)
 }
 
 const NEWLINE = 0x0a
@@ -122,26 +122,26 @@ const OPEN_BRACE = 0x7b
 const isBlank = (line: string): boolean => line.charCodeAt(0) !== OPEN_BRACE && line.trim() === ''
 
 /** Of a body that is not UTF-8 as a whole only the lines that are not are lost. */
-function ndjsonReader(body: Buffer, intake: Intake): Reader {
+function ndjsonReader(body: Buffer, batch: IngestBatch): Reader {
   const trades = new TradeLineReader(body)
   const isText = isUtf8(body)
   let position = body.toString('utf8', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   /** Takes the line up to `end` as text. */
   const takeText = (end: number) => {
     if (end - position > INGEST_RECORD_BYTES_MAX) {
-      intake.refuseAsTooLarge()
+      batch.refuseAsTooLarge()
       return
     }
     const line = isText || isUtf8(body.subarray(position, end)) ? body.toString('utf8', position, end) : null
-    if (line === null) intake.refuse('invalid_json', 'not valid UTF-8')
-    else if (!isBlank(line)) takeLine(line, intake)
+    if (line === null) batch.refuse('invalid_json', 'not valid UTF-8')
+    else if (!isBlank(line)) takeLine(line, batch)
   }
   return (recordsMax) => {
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
       const trade = trades.read(position)
       if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
         position = trades.end
-        intake.takeTrade(trade)
+        batch.takeTrade(trade)
         continue
       }
       const newline = body.indexOf(NEWLINE, position)
@@ -169,16 +169,16 @@ const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsTyp
  */
 class MsgpackRecords {
   private readonly body: Buffer
-  private readonly intake: Intake
+  private readonly batch: IngestBatch
   private readonly trades: TradeMapReader
   private readonly isArray: boolean
   private position: number
   private left: number
 
-  constructor(body: Buffer, intake: Intake) {
+  constructor(body: Buffer, batch: IngestBatch) {
     const head = arrayHead(body)
     this.body = body
-    this.intake = intake
+    this.batch = batch
     this.trades = new TradeMapReader(body)
     this.isArray = head !== null
     this.position = head?.bytes ?? 0
@@ -196,7 +196,7 @@ class MsgpackRecords {
       this.position = this.trades.end
       this.left--
       taken++
-      this.intake.takeTrade(trade)
+      this.batch.takeTrade(trade)
     }
     if (this.hasNext()) return true
     this.finish()
@@ -208,7 +208,7 @@ class MsgpackRecords {
     const base = this.position
     const { count, end } = this.run(recordsMax)
     if (count === 0) {
-      this.intake.refuseAsTooLarge()
+      this.batch.refuseAsTooLarge()
       this.position = end
       this.left--
       return 1
@@ -229,9 +229,9 @@ class MsgpackRecords {
       isBroken = true
     }
     this.left -= records.length
-    for (const record of records) this.intake.take(record)
+    for (const record of records) this.batch.take(record)
     if (isBroken) {
-      this.intake.refuse('invalid_msgpack', 'not valid msgpack; nothing after it was read')
+      this.batch.refuse('invalid_msgpack', 'not valid msgpack; nothing after it was read')
       this.left = 0
       this.position = this.body.length
     }
@@ -248,7 +248,7 @@ class MsgpackRecords {
     let end = this.position
     let count = 0
     do {
-      const next = recordEnd(this.body, end)
+      const next = skipRecord(this.body, end)
       const isTooLarge = next - end > INGEST_RECORD_BYTES_MAX
       if (count > 0 && (next === -1 || isTooLarge)) break
       if (next === -1) return { count: 1, end: Math.min(this.body.length, end + INGEST_RECORD_BYTES_MAX) }
@@ -266,27 +266,27 @@ class MsgpackRecords {
   /** An array must end where its head said. */
   private finish(): void {
     if (this.position < this.body.length) {
-      this.intake.refuse('invalid_msgpack', 'bytes after the end of the array; they were not read')
+      this.batch.refuse('invalid_msgpack', 'bytes after the end of the array; they were not read')
     } else if (this.left > 0 && this.isArray) {
-      this.intake.refuse('invalid_msgpack', `the array ends ${this.left} records early`)
+      this.batch.refuse('invalid_msgpack', `the array ends ${this.left} records early`)
     }
   }
 }
 
-function msgpackReader(body: Buffer, intake: Intake): Reader {
-  const records = new MsgpackRecords(body, intake)
+function msgpackReader(body: Buffer, batch: IngestBatch): Reader {
+  const records = new MsgpackRecords(body, batch)
   return (recordsMax) => records.take(recordsMax)
 }
 
 const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-function bodyReader(body: Uint8Array, contentType: string | null, intake: Intake): Reader {
+function bodyReader(body: Uint8Array, contentType: string | null, batch: IngestBatch): Reader {
   if (body.byteLength > INGEST_BODY_BYTES_MAX) {
     throw new ServiceError('payload_too_large', `The body may hold at most ${INGEST_BODY_BYTES_MAX} bytes.`)
   }
   const mediaType = (contentType ?? '').split(';', 1)[0].trim().toLowerCase()
-  if (NDJSON_MEDIA_TYPES.includes(mediaType)) return ndjsonReader(bufferOf(body), intake)
-  if (MSGPACK_MEDIA_TYPES.includes(mediaType)) return msgpackReader(bufferOf(body), intake)
+  if (NDJSON_MEDIA_TYPES.includes(mediaType)) return ndjsonReader(bufferOf(body), batch)
+  if (MSGPACK_MEDIA_TYPES.includes(mediaType)) return msgpackReader(bufferOf(body), batch)
   throw new ServiceError(
     'unsupported_media_type',
     'Send application/x-ndjson (a record a line) or application/msgpack.',
@@ -304,9 +304,9 @@ export function ingest(
   sink: EventSink,
   receivedAtMs: number,
 ): IngestResult {
-  const intake = new Intake(sink, receivedAtMs)
-  bodyReader(body, contentType, intake)(Number.POSITIVE_INFINITY)
-  return intake.result()
+  const batch = new IngestBatch(sink, receivedAtMs)
+  bodyReader(body, contentType, batch)(Number.POSITIVE_INFINITY)
+  return batch.result()
 }
 
 /** A market that tells its time. */
@@ -326,13 +326,13 @@ export async function ingestInSlices(
   market: TimedSink,
   clock: Pick<Clock, 'now'>,
 ): Promise<IngestResult> {
-  const intake = new Intake(market, clock.now())
-  const read = bodyReader(body, contentType, intake)
+  const batch = new IngestBatch(market, clock.now())
+  const read = bodyReader(body, contentType, batch)
   while (read(INGEST_SLICE_RECORDS)) {
     await nextTurn()
-    intake.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
+    batch.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
   }
-  return intake.result()
+  return batch.result()
 }
 
 /** A JSON array of records, or null where the text is none (one record, or a record a line). */
@@ -359,10 +359,10 @@ export function ingestFrame(
   if (frame.byteLength > INGEST_FRAME_BYTES_MAX) {
     throw new ServiceError('payload_too_large', `A frame may hold at most ${INGEST_FRAME_BYTES_MAX} bytes.`)
   }
-  const intake = new Intake(sink, receivedAtMs)
+  const batch = new IngestBatch(sink, receivedAtMs)
   const bytes = bufferOf(frame)
   const records = isBinary || !isUtf8(bytes) ? null : jsonArray(bytes.toString('utf8'))
-  if (records !== null) for (const record of records) intake.take(record)
-  else (isBinary ? msgpackReader : ndjsonReader)(bytes, intake)(Number.POSITIVE_INFINITY)
-  return intake.result()
+  if (records !== null) for (const record of records) batch.take(record)
+  else (isBinary ? msgpackReader : ndjsonReader)(bytes, batch)(Number.POSITIVE_INFINITY)
+  return batch.result()
 }

@@ -28,7 +28,7 @@ const own = (text: string | null | undefined): string | null | undefined =>
   text == null ? text : ownText(text, WORD_CHARS_MAX)
 
 /** What a trade must keep besides its mint. */
-export function isSound(trade: Partial<TradeEvent>): boolean {
+export function isValidTrade(trade: Partial<TradeEvent>): boolean {
   const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } = trade
   if (side !== 'buy' && side !== 'sell') return false
   if (!isTime(ts) || !isAmount(tokenAmount)) return false
@@ -43,7 +43,7 @@ export function isSound(trade: Partial<TradeEvent>): boolean {
  * the engine's code sees one shape.
  */
 export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
-  if (!isSound(record) || !isMint(record.mint)) return null
+  if (!isValidTrade(record) || !isMint(record.mint)) return null
   const { mint, ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
   return {
     type: 'trade',
@@ -92,7 +92,8 @@ export function readRecord(record: unknown, receivedAtMs: number): IngestRecord 
     return { code: 'invalid_type', message: 'a record must be an object' }
   }
   const type = (record as { type?: unknown }).type
-  const event = (type === 'trade' ? tradeOf(record as Record<string, unknown>) : null) ?? slowly(record, type)
+  const event =
+    (type === 'trade' ? tradeOf(record as Record<string, unknown>) : null) ?? parseWithSchema(record, type)
   if (isFault(event)) return event
   return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
 }
@@ -104,7 +105,7 @@ function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault |
   return { code: 'created_in_future', message: 'fields.createdAt: more than 60 s ahead of its receipt' }
 }
 
-function slowly(record: object, type: unknown): IngestRecord | RecordFault {
+function parseWithSchema(record: object, type: unknown): IngestRecord | RecordFault {
   if (RECORD_TYPES.has(type)) return bySchema(record)
   return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
 }

@@ -34,7 +34,7 @@ const isLeft = (marker: number): boolean =>
   marker === 0xc1 || (marker >= 0xc7 && marker <= 0xc9) || (marker >= 0xd4 && marker <= 0xd8)
 
 /** Where the record at `from` ends; -1 where it does not end in this body, or the library must say. */
-export function recordEnd(body: Buffer, from: number): number {
+export function skipRecord(body: Buffer, from: number): number {
   let at = from
   for (let left = 1; left > 0; left--) {
     const marker = body[at++]

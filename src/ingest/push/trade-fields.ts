@@ -5,8 +5,8 @@ import { assert } from '../../lib/assert.ts'
 import { WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { MINT_CACHE_ENTRIES_MAX } from '../limits.ts'
-import { MintTable } from './mint-interner.ts'
-import { isSound } from './record.ts'
+import { MintInterner } from './mint-interner.ts'
+import { isValidTrade } from './record.ts'
 
 /** Numbers first, then texts. */
 const NAMES = [
@@ -48,7 +48,7 @@ const [TRAD, BUY, SELL] = ['trad', 'buy\0', 'sell'].map(word)
 const LAST_OF_TRADE = 'e'.charCodeAt(0)
 const THREE_BYTES = 0xffffff
 
-const mints = new MintTable(MINT_CACHE_ENTRIES_MAX)
+const mints = new MintInterner(MINT_CACHE_ENTRIES_MAX)
 const known = (value: number): number | undefined => (Number.isNaN(value) ? undefined : value)
 
 /** The fields of one record; one object serves all records of a body. Of a name that stands twice the last counts. */
@@ -112,7 +112,7 @@ export class TradeFields {
       wallet: this.#text(WALLET),
       tx: this.#text(TX),
     }
-    return isSound(trade) ? trade : null
+    return isValidTrade(trade) ? trade : null
   }
 
   #isTrade(from: number, length: number): boolean {

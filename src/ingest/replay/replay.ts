@@ -1,12 +1,12 @@
 // In: recorded trades in batches, in the order of their file; a speed; a clock. Out: the same trades as events, at recorded
-// speed, n times it, or flat out with pauses in which the house stays alive. The same file gives the same events.
+// speed, n times it, or flat out with pauses in which the server stays alive. The same file gives the same events.
 // Never reads a file: the store does.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../../lib/clock.ts'
 import { messageOf } from '../../lib/messages.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { Tally } from '../event-counters.ts'
+import { EventCounters } from '../event-counters.ts'
 import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
@@ -82,7 +82,7 @@ class Replay implements ReplayFeed {
   private settleReady: { resolve: () => void; reject: (error: unknown) => void }
   private readonly options: ReplayOptions
   private readonly speed: ReplaySpeed
-  private readonly tally: Tally
+  private readonly counters: EventCounters
   private readonly translator = new TradeTranslator()
   private readonly clock: Clock
   private readonly log: FeedLog
@@ -91,7 +91,7 @@ class Replay implements ReplayFeed {
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     this.options = options
     this.speed = options.speed ?? REPLAY_DEFAULTS.speed
-    this.tally = new Tally(sink)
+    this.counters = new EventCounters(sink)
     this.clock = clock
     this.log = log
     this.startedAtMs = this.reportedAtMs = clock.now()
@@ -133,7 +133,7 @@ class Replay implements ReplayFeed {
     this.log.error({ error: this.error, rows: this.rows, label: this.options.label }, 'the replay failed')
     this.settleReady.reject(error)
     const atMs = this.rows === 0 ? this.clock.now() : this.latestMs
-    this.tally.apply({ type: 'disconnect', ts: atMs, feed: 'replay' }, atMs)
+    this.counters.apply({ type: 'disconnect', ts: atMs, feed: 'replay' }, atMs)
   }
 
   private end(): void {
@@ -188,12 +188,12 @@ class Replay implements ReplayFeed {
     this.rows++
     const { token, trade, fault } = this.translator.translate(batch, row, this.shiftMs)
     if (trade === null) {
-      this.tally.refuse(fault)
+      this.counters.refuse(fault)
       return
     }
     if (trade.ts > this.latestMs) this.latestMs = trade.ts
-    if (token !== null) this.tally.apply(token, this.latestMs)
-    this.tally.apply(trade, this.latestMs)
+    if (token !== null) this.counters.apply(token, this.latestMs)
+    this.counters.apply(trade, this.latestMs)
   }
 
   private report(): void {
@@ -233,8 +233,8 @@ class Replay implements ReplayFeed {
       time: this.options.time ?? REPLAY_DEFAULTS.time,
       symbols: this.translator.symbols,
       ...this.progress(),
-      accepted: this.tally.accepted,
-      rejected: { ...this.tally.rejected },
+      accepted: this.counters.accepted,
+      rejected: { ...this.counters.rejected },
       error: this.error,
     }
   }

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { Tally } from '../event-counters.ts'
+import { EventCounters } from '../event-counters.ts'
 import {
   SIMULATOR_LAG_MS_MAX,
   SIMULATOR_RATE_MAX,
@@ -54,7 +54,7 @@ class SimulatorFeed implements Feed {
   private skippedMs = 0
   private readonly options: Required<SimulatorOptions>
   private readonly simulation: Simulation
-  private readonly tally: Tally
+  private readonly counters: EventCounters
   private readonly clock: Clock
   private readonly log: FeedLog
   private readonly stopping = new AbortController()
@@ -64,7 +64,7 @@ class SimulatorFeed implements Feed {
     const startMs = clock.now()
     this.options = options
     this.simulation = createSimulator({ ...options, startMs })
-    this.tally = new Tally(sink)
+    this.counters = new EventCounters(sink)
     this.clock = clock
     this.log = log
     this.ready = this.tellHistory(startMs)
@@ -74,7 +74,7 @@ class SimulatorFeed implements Feed {
   private async tellHistory(startMs: number): Promise<void> {
     await nextTurn()
     while (!this.stopping.signal.aborted) {
-      if (this.simulation.advance(startMs, this.tally, SIMULATOR_SLICE_EVENTS)) break
+      if (this.simulation.advance(startMs, this.counters, SIMULATOR_SLICE_EVENTS)) break
       await nextTurn()
     }
     this.state = 'running'
@@ -86,7 +86,7 @@ class SimulatorFeed implements Feed {
     for (let caughtUpMs = startMs; !signal.aborted; ) {
       const nowMs = this.clock.now()
       if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.skip(caughtUpMs, nowMs)
-      const isCaughtUp = this.simulation.advance(nowMs, this.tally, SIMULATOR_SLICE_EVENTS)
+      const isCaughtUp = this.simulation.advance(nowMs, this.counters, SIMULATOR_SLICE_EVENTS)
       if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
       await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
     }
@@ -97,7 +97,7 @@ class SimulatorFeed implements Feed {
   private skip(fromMs: number, nowMs: number): void {
     this.skippedMs += nowMs - fromMs
     this.simulation.skipTo(nowMs)
-    this.tally.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
+    this.counters.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
     this.log.warn({ fromMs, nowMs }, 'the simulator was held up: it leaves a gap')
   }
 
@@ -114,8 +114,8 @@ class SimulatorFeed implements Feed {
       ...this.options,
       tokensLaunched: this.simulation.tokensLaunched,
       skippedMs: this.skippedMs,
-      accepted: this.tally.accepted,
-      rejected: { ...this.tally.rejected },
+      accepted: this.counters.accepted,
+      rejected: { ...this.counters.rejected },
     }
   }
 }

@@ -36,11 +36,11 @@ const TOKEN_BLOCK = PENDING_AT + PENDING_BLOCK
 /** No bar starts at or before zero: a bar's start of zero marks an empty place. */
 const EMPTY = 0
 
-export interface BarsOptions {
+export interface BarCascadeOptions {
   tokensMax: number
   barsPerTokenMax?: number
   /** Called once with every closed bar of `closedFrom` or coarser: where the lake gets them. The array is reused. */
-  onClosed?: (token: number, timeframe: number, values: Float64Array, address: number) => void
+  onClosed?: (slot: number, timeframe: number, values: Float64Array, address: number) => void
   /** Index of the finest timeframe that `onClosed` hears of. */
   closedFrom?: number
 }
@@ -51,7 +51,7 @@ export interface WindowSum {
   buyVolume: number
 }
 
-export class BarStore {
+export class BarCascade {
   readonly barsPerTokenMax: number
   #rings: BarRing[]
   /** Token after token; the next four are parts of it. */
@@ -62,7 +62,7 @@ export class BarStore {
   #tail: Float64Array
   #open: Float64Array
   #pending: Float64Array
-  #onClosed: NonNullable<BarsOptions['onClosed']>
+  #onClosed: NonNullable<BarCascadeOptions['onClosed']>
   #closedFrom: number
   /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
   #handedOutTo: Float64Array
@@ -72,7 +72,7 @@ export class BarStore {
   readonly scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
   #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
-  constructor(options: BarsOptions) {
+  constructor(options: BarCascadeOptions) {
     const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed, closedFrom = 0 } = options
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
@@ -104,19 +104,19 @@ export class BarStore {
   }
 
   /** Start of the newest second with a trade, or 0. */
-  newestSecond(token: number): number {
-    return this.#head[token * TOKEN_BLOCK]
+  newestSecond(slot: number): number {
+    return this.#head[slot * TOKEN_BLOCK]
   }
 
   /**
    * Adds a trade. The caller has made sure that `tsMs` is not older than `watermarkMs`, and that the watermark never
    * goes back: seconds that ended at or before it are closed.
    */
-  add(token: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
+  add(slot: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
     const second = intervalStart(tsMs, SECOND_MS)
-    const block = token * TOKEN_BLOCK
+    const block = slot * TOKEN_BLOCK
     if (second > this.#head[block]) {
-      if (this.#head[block] !== EMPTY) this.#close(token, watermarkMs)
+      if (this.#head[block] !== EMPTY) this.#close(slot, watermarkMs)
       else this.#tail[block] = second
       this.#head[block] = second
     } else if (second < this.#tail[block]) {
@@ -168,14 +168,14 @@ export class BarStore {
   }
 
   /** Folds every pending second that ended at or before the watermark, oldest first. */
-  #close(token: number, watermarkMs: number): void {
-    const block = token * TOKEN_BLOCK
+  #close(slot: number, watermarkMs: number): void {
+    const block = slot * TOKEN_BLOCK
     const head = this.#head[block]
     let second = this.#tail[block]
     for (; second <= head && second + SECOND_MS <= watermarkMs; second += SECOND_MS) {
       const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
       if (this.#pending[at + T] === second) {
-        this.#fold(token, 0, this.#pending, at)
+        this.#fold(slot, 0, this.#pending, at)
         this.#pending[at + T] = EMPTY
       }
     }
@@ -183,48 +183,48 @@ export class BarStore {
     this.#tail[block] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
-  #handOut(token: number, timeframe: number, values: Float64Array, at: number): void {
-    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#handedOutTo[token])
-      this.#onClosed(token, timeframe, values, at)
+  #handOut(slot: number, timeframe: number, values: Float64Array, at: number): void {
+    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#handedOutTo[slot])
+      this.#onClosed(slot, timeframe, values, at)
   }
 
   /**
    * Hands out bars that ended at or before the watermark, though no later trade has folded them yet: a token that
    * fell silent has its last bars known too. Changes nothing that readers see.
    */
-  handOutEnded(token: number, watermarkMs: number): void {
-    if (this.#head[token * TOKEN_BLOCK] === EMPTY) return
-    const fromMs = this.#handedOutTo[token]
+  handOutEnded(slot: number, watermarkMs: number): void {
+    if (this.#head[slot * TOKEN_BLOCK] === EMPTY) return
+    const fromMs = this.#handedOutTo[slot]
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const length = TIMEFRAME_LENGTHS_MS[timeframe]
       // No interval ended since the last time, or the newest trade was handed out with an earlier one.
       if (intervalStart(watermarkMs, length) <= fromMs) continue
-      if (intervalStart(this.#head[token * TOKEN_BLOCK], length) + length <= fromMs) continue
-      const made = this.foldOpen(token, timeframe)
+      if (intervalStart(this.#head[slot * TOKEN_BLOCK], length) + length <= fromMs) continue
+      const made = this.foldOpen(slot, timeframe)
       for (let index = 0; index < made; index++) {
         const at = index * BAR_STRIDE
-        if (this.scratch[at + T] + length <= watermarkMs) this.#handOut(token, timeframe, this.scratch, at)
+        if (this.scratch[at + T] + length <= watermarkMs) this.#handOut(slot, timeframe, this.scratch, at)
       }
     }
-    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#handedOutTo[token] = watermarkMs
+    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#handedOutTo[slot] = watermarkMs
   }
 
   /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
-  #fold(token: number, timeframe: number, source: Float64Array, at: number): void {
+  #fold(slot: number, timeframe: number, source: Float64Array, at: number): void {
     const ring = this.#rings[timeframe]
-    const address = ring.push(token)
+    const address = ring.push(slot)
     const values = ring.values
     copyBar(values, address, source, at)
-    if (timeframe >= this.#closedFrom) this.#handOut(token, timeframe, values, address)
+    if (timeframe >= this.#closedFrom) this.#handOut(slot, timeframe, values, address)
     if (timeframe + 1 === TIMEFRAME_COUNT) return
-    const open = token * TOKEN_BLOCK + timeframe * BAR_STRIDE
+    const open = slot * TOKEN_BLOCK + timeframe * BAR_STRIDE
     const start = values[address + T]
     const bucket = intervalStart(start, TIMEFRAME_LENGTHS_MS[timeframe + 1])
     if (this.#open[open + T] === bucket) {
       merge(this.#open, open, values, address)
       return
     }
-    if (this.#open[open + T] !== EMPTY) this.#fold(token, timeframe + 1, this.#open, open)
+    if (this.#open[open + T] !== EMPTY) this.#fold(slot, timeframe + 1, this.#open, open)
     copyBar(this.#open, open, values, address)
     this.#open[open + T] = bucket
   }
@@ -235,8 +235,8 @@ export class BarStore {
   }
 
   /** Another number after every `clear` of the token. */
-  generation(token: number): number {
-    return this.#generations[token]
+  generation(slot: number): number {
+    return this.#generations[slot]
   }
 
   /**
@@ -244,7 +244,7 @@ export class BarStore {
    * ring, and are valid until the next call.
    * @returns how many bars it made; read them in `scratch`.
    */
-  foldOpen(token: number, timeframe: number): number {
+  foldOpen(slot: number, timeframe: number): number {
     const length = TIMEFRAME_LENGTHS_MS[timeframe]
     let made = 0
     const put = (source: Float64Array, at: number) => {
@@ -258,7 +258,7 @@ export class BarStore {
       copyBar(this.scratch, next, source, at)
       this.scratch[next + T] = bucket
     }
-    const block = token * TOKEN_BLOCK
+    const block = slot * TOKEN_BLOCK
     for (let level = timeframe - 1; level >= 0; level--) {
       const open = block + level * BAR_STRIDE
       if (this.#open[open + T] !== EMPTY) put(this.#open, open)
@@ -280,21 +280,21 @@ export class BarStore {
    * Visits a token's bars of one timeframe, newest first, until `visit` returns false.
    * The values are valid during the call only.
    */
-  backwards(token: number, timeframe: number, visit: (values: Float64Array, at: number) => boolean): void {
-    for (let index = this.foldOpen(token, timeframe) - 1; index >= 0; index--) {
+  backwards(slot: number, timeframe: number, visit: (values: Float64Array, at: number) => boolean): void {
+    for (let index = this.foldOpen(slot, timeframe) - 1; index >= 0; index--) {
       if (!visit(this.scratch, index * BAR_STRIDE)) return
     }
     const ring = this.#rings[timeframe]
-    ring.backwards(token, (address) => visit(ring.values, address))
+    ring.backwards(slot, (address) => visit(ring.values, address))
   }
 
   /** Sums the bars of `timeframe` that start at or after `fromMs` and before `beforeMs`. The result is reused. */
-  sum(token: number, timeframe: number, fromMs: number, beforeMs = Number.POSITIVE_INFINITY): WindowSum {
+  sum(slot: number, timeframe: number, fromMs: number, beforeMs = Number.POSITIVE_INFINITY): WindowSum {
     const sum = this.#sum
     sum.volume = 0
     sum.counts = 0
     sum.buyVolume = 0
-    this.backwards(token, timeframe, (values, at) => {
+    this.backwards(slot, timeframe, (values, at) => {
       if (values[at + T] < fromMs) return false
       if (values[at + T] < beforeMs) {
         sum.volume += values[at + V]
@@ -307,9 +307,9 @@ export class BarStore {
   }
 
   /** Close of the newest bar that starts before `beforeMs`, or null. */
-  closeBefore(token: number, timeframe: number, beforeMs: number): number | null {
+  closeBefore(slot: number, timeframe: number, beforeMs: number): number | null {
     let close: number | null = null
-    this.backwards(token, timeframe, (values, at) => {
+    this.backwards(slot, timeframe, (values, at) => {
       if (values[at + T] >= beforeMs) return true
       close = values[at + C]
       return false
@@ -318,11 +318,11 @@ export class BarStore {
   }
 
   /** Forgets a token's bars. */
-  clear(token: number): void {
-    for (const ring of this.#rings) ring.clear(token)
-    this.#unsettled.fill(EMPTY, token * TOKEN_BLOCK, (token + 1) * TOKEN_BLOCK)
-    if (this.#handedOutTo.length > 0) this.#handedOutTo[token] = 0
-    this.#generations[token]++
+  clear(slot: number): void {
+    for (const ring of this.#rings) ring.clear(slot)
+    this.#unsettled.fill(EMPTY, slot * TOKEN_BLOCK, (slot + 1) * TOKEN_BLOCK)
+    if (this.#handedOutTo.length > 0) this.#handedOutTo[slot] = 0
+    this.#generations[slot]++
   }
 }
 

@@ -4,14 +4,14 @@ import { assert } from '../../lib/assert.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../schema/bar.ts'
 import { BARS_ANSWERED_MAX, intervalStart, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
 import type { BarColumns, Bars, BarsQuery } from '../types.ts'
-import type { BarStore } from './bar-cascade.ts'
+import type { BarCascade } from './bar-cascade.ts'
 import * as layout from './bar-ring.ts'
 
 /** As constants of this module: imported ones are looked up each time, which is a quarter of what reading a bar costs. */
 const { BAR_STRIDE, C, H, L, N, O, T, tradesOf, V } = layout
 
 /** The most recent bars that qualify, as objects. `watermarkMs`: a bar that ended by then is closed. */
-export function readBars(store: BarStore, slot: number, query: BarsQuery, watermarkMs: number): Bars {
+export function readBars(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: number): Bars {
   const columns = readColumns(store, slot, query, watermarkMs)
   const bars = Array.from({ length: columns.rowCount }, (_, row) => barAt(columns, row))
   return { bars, gaps: columns.gaps, version: columns.version }
@@ -33,7 +33,7 @@ export function barAt({ t, o, h, l, c, v, n, closed }: BarColumns, row: number):
 
 /** The same as columns, of `space` where it is large enough: then they are valid until it is used again. */
 export function readColumns(
-  store: BarStore,
+  store: BarCascade,
   slot: number,
   query: BarsQuery,
   watermarkMs: number,
@@ -59,7 +59,13 @@ export function readColumns(
 }
 
 /** No more rows than this can qualify: intervals between the first bar and the last, or the bounds. */
-function intervalsOf(store: BarStore, slot: number, timeframe: number, fromMs: number, toMs: number): number {
+function intervalsOf(
+  store: BarCascade,
+  slot: number,
+  timeframe: number,
+  fromMs: number,
+  toMs: number,
+): number {
   const newestMs = store.newestSecond(slot)
   if (newestMs === 0) return 0
   const ring = store.ring(timeframe)
@@ -87,7 +93,7 @@ export const rangeOf = ({ fromMs, toMs, fill }: BarsQuery): BarRange => ({
  * trade raises the count, and the passing of time the number of closed ones.
  */
 export function versionOf(
-  store: BarStore,
+  store: BarCascade,
   slot: number,
   timeframe: number,
   watermarkMs: number,
@@ -97,9 +103,9 @@ export function versionOf(
 ): string {
   const ring = store.ring(timeframe)
   const newest = ring.newest(slot)
-  const settledT = newest === -1 ? 0 : ring.values[newest + T]
+  const closedT = newest === -1 ? 0 : ring.values[newest + T]
   const extent = `${slot}.${store.generation(slot)}.${firstT}.${rowCount}`
-  if (rowCount > 0 && lastT <= settledT) return `${extent}.${lastT}`
+  if (rowCount > 0 && lastT <= closedT) return `${extent}.${lastT}`
   let trades = 0
   let closed = 0
   const length = TIMEFRAME_MS[TIMEFRAMES[timeframe]]
@@ -108,7 +114,7 @@ export function versionOf(
     trades += tradesOf(store.scratch[row * BAR_STRIDE + N])
     if (store.scratch[row * BAR_STRIDE + T] + length <= watermarkMs) closed++
   }
-  return `${extent}.${settledT}-${trades}-${closed}`
+  return `${extent}.${closedT}-${trades}-${closed}`
 }
 
 /** Memory for the columns of an answer. Making it anew costs as much as reading the bars. */

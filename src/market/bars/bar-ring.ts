@@ -85,18 +85,18 @@ export class BarRing {
   }
 
   /** Room for one more bar of `token`: the address to write it to. */
-  push(token: number): number {
-    let end = this.#end[token]
+  push(slot: number): number {
+    let end = this.#end[slot]
     // A multiple of the chunk's size: the newest chunk is full, or there is none.
-    if ((end & this.#chunkMask) === 0) end = this.#grow(token) << this.#chunkBits
-    this.#end[token] = end + 1
+    if ((end & this.#chunkMask) === 0) end = this.#grow(slot) << this.#chunkBits
+    this.#end[slot] = end + 1
     this.#held++
     return end * BAR_STRIDE
   }
 
   /** Calls `visit` with the address of each bar, newest first, until it returns false. */
-  backwards(token: number, visit: (address: number) => boolean): void {
-    let end = this.#end[token]
+  backwards(slot: number, visit: (address: number) => boolean): void {
+    let end = this.#end[slot]
     while (end !== 0) {
       const chunk = this.#chunkOf(end)
       const first = (chunk << this.#chunkBits) * BAR_STRIDE
@@ -108,8 +108,8 @@ export class BarRing {
   }
 
   /** Calls `visit` with where bars lie side by side, `first` to before `end`: newest run first, until it returns false. */
-  runs(token: number, visit: (first: number, end: number) => boolean): void {
-    let end = this.#end[token]
+  runs(slot: number, visit: (first: number, end: number) => boolean): void {
+    let end = this.#end[slot]
     while (end !== 0) {
       const chunk = this.#chunkOf(end)
       if (!visit((chunk << this.#chunkBits) * BAR_STRIDE, end * BAR_STRIDE)) return
@@ -118,31 +118,31 @@ export class BarRing {
   }
 
   /** Address of the newest bar, or -1. */
-  newest(token: number): number {
-    return this.#end[token] === 0 ? -1 : (this.#end[token] - 1) * BAR_STRIDE
+  newest(slot: number): number {
+    return this.#end[slot] === 0 ? -1 : (this.#end[slot] - 1) * BAR_STRIDE
   }
 
   /** Address of the oldest bar, or -1. */
-  oldest(token: number): number {
-    const chunk = this.#oldest[token]
+  oldest(slot: number): number {
+    const chunk = this.#oldest[slot]
     return chunk === NONE ? -1 : (chunk << this.#chunkBits) * BAR_STRIDE
   }
 
   /** Gives all chunks of a token back. */
-  clear(token: number): void {
-    while (this.#oldest[token] !== NONE) this.#release(this.#oldest[token])
+  clear(slot: number): void {
+    while (this.#oldest[slot] !== NONE) this.#release(this.#oldest[slot])
   }
 
-  #grow(token: number): number {
-    if (this.#chunks[token] >= this.#chunksPerTokenMax) this.#release(this.#oldest[token])
+  #grow(slot: number): number {
+    if (this.#chunks[slot] >= this.#chunksPerTokenMax) this.#release(this.#oldest[slot])
     const chunk = this.#take()
-    const previous = this.#end[token] === 0 ? NONE : this.#chunkOf(this.#end[token])
-    this.#owner[chunk] = token
+    const previous = this.#end[slot] === 0 ? NONE : this.#chunkOf(this.#end[slot])
+    this.#owner[chunk] = slot
     this.#older[chunk] = previous
     this.#newer[chunk] = NONE
-    if (previous === NONE) this.#oldest[token] = chunk
+    if (previous === NONE) this.#oldest[slot] = chunk
     else this.#newer[previous] = chunk
-    this.#chunks[token]++
+    this.#chunks[slot]++
     return chunk
   }
 
@@ -164,13 +164,13 @@ export class BarRing {
 
   /** Chunks are taken in order of time, so the market's oldest chunk is also its owner's oldest. */
   #release(chunk: number): void {
-    const token = this.#owner[chunk]
+    const slot = this.#owner[chunk]
     const next = this.#newer[chunk]
     this.#held -= this.#usedOf(chunk)
-    this.#oldest[token] = next
-    if (next === NONE) this.#end[token] = 0
+    this.#oldest[slot] = next
+    if (next === NONE) this.#end[slot] = 0
     else this.#older[next] = NONE
-    this.#chunks[token]--
+    this.#chunks[slot]--
     const before = this.#takenBefore[chunk]
     const after = this.#takenAfter[chunk]
     if (before === NONE) this.#takenHead = after

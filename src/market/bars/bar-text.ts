@@ -4,7 +4,7 @@
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
-import type { BarStore } from './bar-cascade.ts'
+import type { BarCascade } from './bar-cascade.ts'
 import { emptyColumns, gapsOf, rangeOf, readColumns, versionOf } from './bar-query.ts'
 import { T } from './bar-ring.ts'
 import { BarRows, type RowSpan, rowsText } from './bar-rows.ts'
@@ -14,13 +14,13 @@ const NO_TEXT = Buffer.alloc(0)
 const NO_COLUMNS: BarColumns = emptyColumns()
 
 export class BarTexts {
-  readonly #store: BarStore
+  readonly #store: BarCascade
   readonly #bytesMax: number
   /** By token, timeframe, fill, shape and separator; the one asked for longest ago first. */
   readonly #series = new Map<number, BarRows>()
   #bytes = 0
 
-  constructor(store: BarStore, bytesMax = BAR_TEXT_BYTES_MAX) {
+  constructor(store: BarCascade, bytesMax = BAR_TEXT_BYTES_MAX) {
     this.#store = store
     this.#bytesMax = bytesMax
   }
@@ -35,17 +35,17 @@ export class BarTexts {
     const ring = this.#store.ring(TIMEFRAMES.indexOf(query.tf))
     const newest = ring.newest(slot)
     if (newest === -1) return this.#readAll(slot, query, watermarkMs, form)
-    const settledMs = ring.values[newest + T]
+    const closedMs = ring.values[newest + T]
     const { fromMs, toMs } = rangeOf(query)
-    const after = { ...query, fromMs: Math.max(fromMs, settledMs + 1) }
-    const open = toMs > settledMs ? readColumns(this.#store, slot, after, watermarkMs) : NO_COLUMNS
+    const after = { ...query, fromMs: Math.max(fromMs, closedMs + 1) }
+    const open = toMs > closedMs ? readColumns(this.#store, slot, after, watermarkMs) : NO_COLUMNS
     const limit = query.limit - open.rowCount
-    if (limit === 0 || fromMs > settledMs) return textOf(open, form)
+    if (limit === 0 || fromMs > closedMs) return textOf(open, form)
     const wanted = {
       fromMs: Math.max(fromMs, ring.values[ring.oldest(slot) + T]),
-      toMs: Math.min(toMs, settledMs),
+      toMs: Math.min(toMs, closedMs),
       limit,
-      settledMs,
+      closedMs,
     }
     const rows = this.#covering(slot, query, watermarkMs, form, wanted)
     if (rows === null) return this.#readAll(slot, query, watermarkMs, form)
@@ -74,7 +74,7 @@ export class BarTexts {
     const traded = rows.tradedIn(span) + tradedOf(open)
     const timeframe = TIMEFRAMES.indexOf(tf)
     return {
-      settled: rows.text(span),
+      closed: rows.text(span),
       open: rowsText(open, form),
       rowCount,
       gaps: gapsOf(firstMs, lastMs, TIMEFRAME_MS[tf], rowCount, traded),
@@ -96,20 +96,20 @@ export class BarTexts {
     let rows = this.#series.get(key)
     if (rows !== undefined) this.#forget(key, rows)
     if (rows?.generation !== generation) rows = new BarRows(generation, rowsMin, form)
-    this.#extend(rows, slot, query, watermarkMs, wanted.settledMs)
+    this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     if (!covers(rows, query.tf, wanted) && rows.rowsMin < rowsMin) {
       rows = new BarRows(generation, rowsMin, form)
-      this.#extend(rows, slot, query, watermarkMs, wanted.settledMs)
+      this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     }
     this.#keep(key, rows)
     return covers(rows, query.tf, wanted) ? rows : null
   }
 
   /** Appends the bars that have settled since. */
-  #extend(rows: BarRows, slot: number, query: BarsQuery, watermarkMs: number, settledMs: number): void {
+  #extend(rows: BarRows, slot: number, query: BarsQuery, watermarkMs: number, closedMs: number): void {
     const lastMs = rows.count === 0 ? 0 : rows.timeOf(rows.count - 1)
-    if (lastMs === settledMs) return
-    const since = { ...query, limit: rows.rowsMin, fromMs: lastMs + 1, toMs: settledMs }
+    if (lastMs === closedMs) return
+    const since = { ...query, limit: rows.rowsMin, fromMs: lastMs + 1, toMs: closedMs }
     const columns = readColumns(this.#store, slot, since, watermarkMs)
     // As many as fit: there may be more between them and those held.
     if (columns.rowCount === rows.rowsMin) rows.clear()
@@ -117,9 +117,9 @@ export class BarTexts {
   }
 
   /** How many rows a series should hold to answer this: few, as most readers want few. */
-  #rowsFor(tf: Timeframe, { toMs, limit, settledMs }: Wanted): number {
+  #rowsFor(tf: Timeframe, { toMs, limit, closedMs }: Wanted): number {
     const max = this.#store.barsPerTokenMax + 2 * CHUNK_BARS[tf]
-    const needed = toMs === settledMs ? limit : max
+    const needed = toMs === closedMs ? limit : max
     return Math.min(max, 2 ** Math.ceil(Math.log2(Math.max(needed, BAR_TEXT_ROWS_MIN))))
   }
 
@@ -144,7 +144,7 @@ interface Wanted {
   toMs: number
   limit: number
   /** Start of the newest settled bar. */
-  settledMs: number
+  closedMs: number
 }
 
 /** A whole number for each series, so that looking it up makes no text. */
@@ -169,5 +169,5 @@ const tradedOf = ({ n, rowCount }: BarColumns): number => {
 
 function textOf(columns: BarColumns, form: TextForm): BarsText {
   const { rowCount, gaps, version } = columns
-  return { settled: NO_TEXT, open: rowsText(columns, form), rowCount, gaps, version }
+  return { closed: NO_TEXT, open: rowsText(columns, form), rowCount, gaps, version }
 }

@@ -9,7 +9,7 @@ import { bounded } from '../../schema/bounds.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOWS, type WindowName } from '../limits.ts'
 import { type Columns, rowOf } from '../tokens/token-table.ts'
-import type { BarStore } from './bar-cascade.ts'
+import type { BarCascade } from './bar-cascade.ts'
 import { buysOf, COUNT_UNIT, tradesOf } from './bar-ring.ts'
 
 export type WindowField =
@@ -74,7 +74,7 @@ const passesAt = (
 export const dayFrom = (nowMs: number): number => windowFrom(DAY, nowMs)
 
 export class Windows {
-  #bars: BarStore
+  #bars: BarCascade
   /** Columns of the tokens: see token-table.ts. */
   readonly #dayFrom: Float64Array
   readonly #dayVolume: Float64Array
@@ -84,7 +84,7 @@ export class Windows {
   #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
   readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
 
-  constructor(bars: BarStore, columns: Columns) {
+  constructor(bars: BarCascade, columns: Columns) {
     this.#bars = bars
     this.#dayFrom = columns.dayFrom
     this.#dayVolume = columns.dayVolume

@@ -12,7 +12,7 @@ export interface Departure {
 /** Marks an entry that names a departure, not a slot. */
 const DEPARTED = 2 ** 31
 
-export interface TapeOptions {
+export interface ChangeLogOptions {
   /** Entries held: a power of two. */
   entriesMax: number
   /** Departures held: a power of two; at the maximum the oldest is forgotten, and positions before it with it. */
@@ -21,8 +21,8 @@ export interface TapeOptions {
   firstSeq: number
 }
 
-export class Tape {
-  /** The position at which this tape began: what a position below it stood for is not known here. */
+export class ChangeLog {
+  /** The position at which this change log began: what a position below it stood for is not known here. */
   readonly firstSeq: number
   #entries: Uint32Array
   #mask: number
@@ -34,7 +34,7 @@ export class Tape {
   /** Positions below this are before a departure that was forgotten. */
   #forgottenSeq = 0
 
-  constructor({ entriesMax, departuresMax, firstSeq }: TapeOptions) {
+  constructor({ entriesMax, departuresMax, firstSeq }: ChangeLogOptions) {
     for (const length of [entriesMax, departuresMax])
       if ((length & (length - 1)) !== 0)
         throw new Error('assertion failed: the rings of the tape are a power of two long')

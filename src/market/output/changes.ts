@@ -1,9 +1,9 @@
-// In: the tape, and a position on it. Out: what changed in one tab since, by ascending position, each row once at its newest
+// In: the change log, and a position on it. Out: what changed in one tab since, by ascending position, each row once at its newest
 // entry. So whoever goes on from any of those positions has missed nothing. Never looks at more than a fixed number of
 // entries at a time.
 import { CHANGES_LOOKED_AT_MAX } from '../limits.ts'
 import type { ChangePart, Changes } from '../types.ts'
-import type { Tape } from './change-log.ts'
+import type { ChangeLog } from './change-log.ts'
 
 /** What is known of a tab's rows. */
 export interface TabRows {
@@ -15,7 +15,7 @@ export interface TabRows {
   rows(slots: readonly number[], seqs: readonly number[]): Buffer
 }
 
-export function changesSince(tape: Tape, since: number, tab: TabRows, rowsMax: number): Changes {
+export function changesSince(changeLog: ChangeLog, since: number, tab: TabRows, rowsMax: number): Changes {
   const parts: ChangePart[] = []
   let slots: number[] = []
   let seqs: number[] = []
@@ -24,9 +24,9 @@ export function changesSince(tape: Tape, since: number, tab: TabRows, rowsMax: n
     slots = []
     seqs = []
   }
-  let nextSeq = tape.seq
+  let nextSeq = changeLog.seq
   let [count, lookedAt] = [0, 0]
-  tape.since(since, (slot, seq, departed) => {
+  changeLog.since(since, (slot, seq, departed) => {
     if (count === rowsMax || lookedAt++ === CHANGES_LOOKED_AT_MAX) {
       nextSeq = seq - 1
       return false

@@ -4,7 +4,7 @@
 import type { MarketItem } from '../../schema/market-item.ts'
 import { dayFrom } from '../bars/windows.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import type { TokenText } from '../tokens/token-table.ts'
+import type { TokenMetadata } from '../tokens/token-table.ts'
 import type { Page, PageQuery } from '../types.ts'
 import { type RowText, renderOpenItem, rowText } from './json-row.ts'
 
@@ -17,7 +17,7 @@ const SMALL_ROWS_MAX = 1_000
 export interface RowSource {
   readonly tokensMax: number
   item(slot: number): MarketItem
-  words(slot: number): TokenText
+  metadata(slot: number): TokenMetadata
 }
 
 class RowPage implements Page {
@@ -68,27 +68,27 @@ class RowPage implements Page {
   }
 }
 
-interface KeptPage {
+interface CachedPage {
   page: RowPage
   seq: number
   dayFromMs: number
 }
 
-interface LargePage extends KeptPage {
+interface LargePage extends CachedPage {
   key: string
 }
 
 export class PageCache {
   #rankings: Rankings
   #source: RowSource
-  #pages = new Map<string, KeptPage>()
+  #pages = new Map<string, CachedPage>()
   #pagesBytes = 0
   #large: LargePage | null = null
   #lines: (Buffer | undefined)[] = []
   /** By slot: 1 while its line says what the row is. One byte, so that a writer's note of it stays in the cache. */
   readonly #isCurrent: Uint8Array
   #linesDayFromMs = 0
-  #words: (RowText | undefined)[] = []
+  #metadata: (RowText | undefined)[] = []
 
   constructor(rankings: Rankings, source: RowSource) {
     this.#rankings = rankings
@@ -99,7 +99,7 @@ export class PageCache {
   page(query: PageQuery, seq: number, timeMs: number): Page {
     const key = `${query.tab} ${query.sort} ${query.order} ${query.offset} ${query.limit}`
     const dayFromMs = dayFrom(timeMs)
-    const isKept = (kept: KeptPage) => kept.seq === seq && kept.dayFromMs === dayFromMs
+    const isKept = (kept: CachedPage) => kept.seq === seq && kept.dayFromMs === dayFromMs
     const small = this.#pages.get(key)
     if (small !== undefined && isKept(small)) return small.page
     const large = this.#large
@@ -119,7 +119,7 @@ export class PageCache {
     return page
   }
 
-  #keep(key: string, kept: KeptPage, replaced: KeptPage | undefined): void {
+  #keep(key: string, kept: CachedPage, replaced: CachedPage | undefined): void {
     if (this.#pages.size >= PAGES_MAX || this.#pagesBytes + kept.page.bytes > PAGES_BYTES_MAX) {
       this.#pages.clear()
       this.#pagesBytes = 0
@@ -162,14 +162,14 @@ export class PageCache {
     this.#isCurrent[slot] = 0
   }
 
-  wordsChanged(slot: number): void {
-    this.#words[slot] = undefined
+  metadataChanged(slot: number): void {
+    this.#metadata[slot] = undefined
     this.changed(slot)
   }
 
   forget(slot: number): void {
     this.#lines[slot] = undefined
-    this.#words[slot] = undefined
+    this.#metadata[slot] = undefined
     this.changed(slot)
   }
 
@@ -211,8 +211,8 @@ export class PageCache {
 
   /** A row without its closing brace. */
   #row(slot: number): string {
-    this.#words[slot] ??= rowText(this.#source.words(slot))
-    return renderOpenItem(this.#source.item(slot), this.#words[slot])
+    this.#metadata[slot] ??= rowText(this.#source.metadata(slot))
+    return renderOpenItem(this.#source.item(slot), this.#metadata[slot])
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type SnapshotValues,
 } from '../../schema/datapoint.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
-import type { BarStore } from '../bars/bar-cascade.ts'
+import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
 import { dayFrom, type Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
@@ -31,9 +31,9 @@ const known = (value: number): number | null => {
 }
 
 /** Where the views look. */
-export interface ViewSources {
+export interface ProjectionSources {
   tokens: TokenTable
-  bars: BarStore
+  bars: BarCascade
   windows: Windows
   rankings: Rankings
   recentTrades: RecentTrades
@@ -42,11 +42,11 @@ export interface ViewSources {
   solPriceUsd(): number
 }
 
-export class Views {
-  #sources: ViewSources
+export class Projections {
+  #sources: ProjectionSources
   readonly #compared = new Float64Array(VERSION_VALUES)
 
-  constructor(sources: ViewSources) {
+  constructor(sources: ProjectionSources) {
     this.#sources = sources
   }
 
@@ -96,21 +96,21 @@ export class Views {
   item(slot: number, nowMs: number): MarketItem {
     const columns = this.#sources.tokens.columns
     const row = rowOf(slot)
-    const words = this.#sources.tokens.texts[slot]!
+    const metadata = this.#sources.tokens.texts[slot]!
     const flags = this.#sources.tokens.flags[slot]
     return {
-      mint: words.mint,
-      name: words.name,
-      symbol: words.symbol,
-      description: words.description,
-      image_uri: words.imageUri,
+      mint: metadata.mint,
+      name: metadata.name,
+      symbol: metadata.symbol,
+      description: metadata.description,
+      image_uri: metadata.imageUri,
       usd_market_cap: known(columns.marketCap[row]),
       market_cap: known(columns.marketCapSol[row]),
       created_timestamp: known(columns.createdAt[row]),
       is_currently_live: (flags & FLAG_LIVE) !== 0,
       complete: (flags & FLAG_COMPLETE) !== 0,
       priceUsd: known(columns.priceUsd[row]),
-      creator: words.creator,
+      creator: metadata.creator,
       virtual_sol_reserves: known(columns.virtualSolReserves[row]),
       virtual_token_reserves: known(columns.virtualTokenReserves[row]),
       bonding_progress: known(columns.bondingProgress[row]),
@@ -118,10 +118,10 @@ export class Views {
       liquidity_usd: known(columns.liquidity[row]),
       holder_count: known(columns.holderCount[row]),
       last_trade_timestamp: known(columns.lastTradeAt[row]),
-      website: words.website,
-      twitter: words.twitter,
-      telegram: words.telegram,
-      analysis_count: this.#sources.analysisCounts.get(words.mint),
+      website: metadata.website,
+      twitter: metadata.twitter,
+      telegram: metadata.telegram,
+      analysis_count: this.#sources.analysisCounts.get(metadata.mint),
       hot_score: this.#sources.rankings.key(slot, 'hot'),
     }
   }
@@ -130,9 +130,9 @@ export class Views {
   profile(slot: number): TokenProfile {
     const { columns, flags, texts } = this.#sources.tokens
     const row = rowOf(slot)
-    const { mint: _, ...words } = texts[slot]!
+    const { mint: _, ...metadata } = texts[slot]!
     return {
-      ...words,
+      ...metadata,
       totalSupply: known(columns.totalSupply[row]),
       createdAtMs: known(columns.createdAt[row]),
       graduated: (flags[slot] & FLAG_COMPLETE) !== 0,
@@ -141,17 +141,17 @@ export class Views {
 
   /** What the server resolves and no client sends. */
   enriched(slot: number): Enriched {
-    const rare = this.#sources.tokens.rare[slot]!
+    const sparse = this.#sources.tokens.sparse[slot]!
     return {
-      has_freeze_authority: rare.has_freeze_authority,
-      has_mint_authority: rare.has_mint_authority,
-      transfer_fee_enabled: rare.transfer_fee_enabled,
-      is_mutable_metadata: rare.is_mutable_metadata,
-      top10_holder_pct_onchain: rare.top10_holder_pct_onchain,
-      unique_wallet_24h: rare.unique_wallet_24h,
-      unique_wallet_1h: rare.unique_wallet_1h,
-      buy_volume_24h_usd: rare.buy_volume_24h_usd,
-      sell_volume_24h_usd: rare.sell_volume_24h_usd,
+      has_freeze_authority: sparse.has_freeze_authority,
+      has_mint_authority: sparse.has_mint_authority,
+      transfer_fee_enabled: sparse.transfer_fee_enabled,
+      is_mutable_metadata: sparse.is_mutable_metadata,
+      top10_holder_pct_onchain: sparse.top10_holder_pct_onchain,
+      unique_wallet_24h: sparse.unique_wallet_24h,
+      unique_wallet_1h: sparse.unique_wallet_1h,
+      buy_volume_24h_usd: sparse.buy_volume_24h_usd,
+      sell_volume_24h_usd: sparse.sell_volume_24h_usd,
     }
   }
 
@@ -159,20 +159,20 @@ export class Views {
   datapoint(slot: number, nowMs: number): DataPoint {
     const columns = this.#sources.tokens.columns
     const row = rowOf(slot)
-    const words = this.#sources.tokens.texts[slot]!
+    const metadata = this.#sources.tokens.texts[slot]!
     const flags = this.#sources.tokens.flags[slot]
-    const rare = this.#sources.tokens.rare[slot]!
+    const sparse = this.#sources.tokens.sparse[slot]!
     const price = columns.priceUsd[row]
     const top10 = known(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0
     return {
-      mint: words.mint,
-      name: words.name,
-      symbol: words.symbol,
-      description: words.description,
-      imageUrl: words.imageUri,
-      imageUri: words.imageUri,
-      creator: words.creator,
+      mint: metadata.mint,
+      name: metadata.name,
+      symbol: metadata.symbol,
+      description: metadata.description,
+      imageUrl: metadata.imageUri,
+      imageUri: metadata.imageUri,
+      creator: metadata.creator,
       priceUsd: known(price),
       priceSol: known(columns.priceSol[row]),
       solPriceUsd: known(this.#sources.solPriceUsd()),
@@ -186,13 +186,13 @@ export class Views {
       bondingProgress: known(columns.bondingProgress[row]),
       isLive,
       isCurrentlyLive: isLive,
-      website: words.website,
-      twitter: words.twitter,
-      telegram: words.telegram,
+      website: metadata.website,
+      twitter: metadata.twitter,
+      telegram: metadata.telegram,
       top10Holding: top10,
       top10HolderPct: top10,
-      ...rare,
-      fdv: rare.fdv ?? known(price * columns.totalSupply[row]),
+      ...sparse,
+      fdv: sparse.fdv ?? known(price * columns.totalSupply[row]),
       recentTrades: this.#sources.recentTrades.of(slot),
       snapshotAt: nowMs,
       ttl: DATAPOINT_TTL_SECONDS,
@@ -203,8 +203,8 @@ export class Views {
       sparkline: this.#sparkline(slot),
       skills: [
         { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
-        { id: 'read_datapoint', method: 'GET', path: `/api/v1/datapoint?mint=${words.mint}` },
-        { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${words.mint}&tf=1m` },
+        { id: 'read_datapoint', method: 'GET', path: `/api/v1/datapoint?mint=${metadata.mint}` },
+        { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${metadata.mint}&tf=1m` },
       ],
     }
   }

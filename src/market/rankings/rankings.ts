@@ -1,23 +1,23 @@
 // In: tokens, their keys and the tabs they belong to. Out: any page of any tab in any order. One ranking for each
 // (tab, sort), kept in order as keys change. Never computes a key.
 import { SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
-import { DeferredRanking, NOTED_MAX } from './lazy-ranking.ts'
+import { LazyRanking, PENDING_MAX } from './lazy-ranking.ts'
 
 /** Ranks behind every known key. */
 export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
 
 /** Each ranking takes so many notes fewer than the one before: they do not all come due with the same change. */
-const NOTED_STEP = 256
+const PENDING_STEP = 256
 
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
 export class Rankings {
   #keys: Record<Sort, Float64Array>
   #tabs: Uint8Array
-  #rankings: Record<Tab, Record<Sort, DeferredRanking>>
+  #rankings: Record<Tab, Record<Sort, LazyRanking>>
 
   /** The same, by a tab's place in TABS. */
-  #byIndex: Record<Sort, DeferredRanking[]>
+  #byIndex: Record<Sort, LazyRanking[]>
 
   /** @param before the tie-breaker: true when token `a` comes before `b` at equal keys. */
   constructor(tokensMax: number, before: (a: number, b: number) => boolean) {
@@ -25,19 +25,19 @@ export class Rankings {
       Object.fromEntries(SORTS.map((sort) => [sort, make(sort)])) as Record<Sort, Value>
     this.#keys = bySort(() => new Float64Array(tokensMax))
     this.#tabs = new Uint8Array(tokensMax)
-    let notedMax = NOTED_MAX
+    let pendingMax = PENDING_MAX
     const ranking = (sort: Sort) => {
-      notedMax -= NOTED_STEP
-      return new DeferredRanking({ capacity: tokensMax, keys: this.#keys[sort], before, notedMax })
+      pendingMax -= PENDING_STEP
+      return new LazyRanking({ capacity: tokensMax, keys: this.#keys[sort], before, pendingMax })
     }
     this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(ranking)])) as Record<
       Tab,
-      Record<Sort, DeferredRanking>
+      Record<Sort, LazyRanking>
     >
     this.#byIndex = bySort((sort) => TABS.map((tab) => this.#rankings[tab][sort]))
   }
 
-  of(tab: Tab, sort: Sort): DeferredRanking {
+  of(tab: Tab, sort: Sort): LazyRanking {
     return this.#rankings[tab][sort]
   }
 

@@ -8,8 +8,8 @@ import {
   FLAG_COMPLETE,
   FLAG_LIQUIDITY_PATCHED,
   FLAG_LIVE,
-  RARE_FIELDS_UNKNOWN,
   rowOf,
+  SPARSE_FIELDS_UNKNOWN,
   type TokenTable,
 } from './token-table.ts'
 
@@ -145,10 +145,13 @@ export function applyPatch(fields: PatchFields, target: PatchTarget): void {
     const value = (fields as Record<string, unknown>)[field]
     if (value !== undefined) (SETTERS as Record<string, Setter>)[field](target, value as never)
   }
-  const rare = Object.entries(fields).filter(
-    ([field, value]) => value !== undefined && field in RARE_FIELDS_UNKNOWN,
+  const sparse = Object.entries(fields).filter(
+    ([field, value]) => value !== undefined && field in SPARSE_FIELDS_UNKNOWN,
   )
-  if (rare.length > 0) {
-    target.tokens.rare[target.slot] = { ...target.tokens.rare[target.slot]!, ...Object.fromEntries(rare) }
+  if (sparse.length > 0) {
+    target.tokens.sparse[target.slot] = {
+      ...target.tokens.sparse[target.slot]!,
+      ...Object.fromEntries(sparse),
+    }
   }
 }

@@ -4,7 +4,7 @@ import { assert } from '../../lib/assert.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 
 /** What is known of a token in words. */
-export interface TokenText {
+export interface TokenMetadata {
   mint: string
   name: string
   symbol: string
@@ -17,7 +17,7 @@ export interface TokenText {
 }
 
 /** DataPoint fields that only patches set, with what they are until then. Most tokens share this one record. */
-export const RARE_FIELDS_UNKNOWN = Object.freeze({
+export const SPARSE_FIELDS_UNKNOWN = Object.freeze({
   streamSource: 'none',
   viewerCount: null,
   dexPaid: false,
@@ -42,8 +42,8 @@ export const RARE_FIELDS_UNKNOWN = Object.freeze({
   sell_volume_24h_usd: null,
   enriched_at: null,
   enriched_source: null,
-} satisfies Partial<DataPoint>) as RareFields
-export type RareField =
+} satisfies Partial<DataPoint>) as SparseFields
+export type SparseField =
   | 'streamSource'
   | 'viewerCount'
   | 'dexPaid'
@@ -68,7 +68,7 @@ export type RareField =
   | 'sell_volume_24h_usd'
   | 'enriched_at'
   | 'enriched_source'
-export type RareFields = Pick<DataPoint, RareField>
+export type SparseFields = Pick<DataPoint, SparseField>
 
 /** Numbers of a token. A token's lie side by side, those that a trade touches first: each line of memory that has to be
  *  fetched for a trade costs as much as a hundred additions. */
@@ -85,7 +85,7 @@ const FIGURES = [
   'bondingProgress',
   'lastTradeAt',
 ] as const
-const BOOKS = [
+const COUNTERS = [
   'tradeCount',
   /** No trade older than this is taken; never goes back. */
   'watermark',
@@ -102,15 +102,15 @@ const BOOKS = [
   /** When an event last concerned it, in touches of all tokens. */
   'touched',
   /** Market time of the first sight, and the change that created it. */
-  'bornAt',
-  'bornSeq',
+  'firstSeenAt',
+  'firstSeenSeq',
   /** Bars that start before this market time are not whole: the token was held then, gave way, and came back. */
   'barsWholeFrom',
 ] as const
 const RARELY_CHANGED = ['totalSupply', 'createdAt', 'virtualSolReserves', 'virtualTokenReserves'] as const
 /** NaN stands for unknown in these; the others begin at zero. */
 const UNKNOWN_AT_FIRST = [...FIGURES, ...RARELY_CHANGED] as const
-const COLUMNS = [...FIGURES, ...BOOKS, ...RARELY_CHANGED] as const
+const COLUMNS = [...FIGURES, ...COUNTERS, ...RARELY_CHANGED] as const
 export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
 
 /** By name; a token's value stands at `rowOf(slot)`. */
@@ -146,8 +146,8 @@ interface Cold {
 export class TokenTable {
   readonly columns: Columns
   readonly flags: Uint8Array
-  readonly texts: (TokenText | undefined)[]
-  readonly rare: (RareFields | undefined)[]
+  readonly texts: (TokenMetadata | undefined)[]
+  readonly sparse: (SparseFields | undefined)[]
   readonly capacity: number
   #slots = new Map<string, number>()
   #free: number[] = []
@@ -161,7 +161,7 @@ export class TokenTable {
     this.columns = interleaved(capacity)
     this.flags = new Uint8Array(capacity)
     this.texts = []
-    this.rare = []
+    this.sparse = []
   }
 
   get size(): number {
@@ -189,15 +189,15 @@ export class TokenTable {
   }
 
   /** A slot for a new mint, every number unknown. The caller has made room. */
-  add(text: TokenText): number {
+  add(text: TokenMetadata): number {
     const slot = this.#free.pop() ?? this.#untouched++
     this.#slots.set(text.mint, slot)
     const row = rowOf(slot)
     for (const name of UNKNOWN_AT_FIRST) this.columns[name][row] = Number.NaN
-    for (const name of BOOKS) this.columns[name][row] = 0
+    for (const name of COUNTERS) this.columns[name][row] = 0
     this.flags[slot] = 0
     this.texts[slot] = text
-    this.rare[slot] = RARE_FIELDS_UNKNOWN
+    this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
     this.touch(slot)
     return slot
   }
@@ -205,7 +205,7 @@ export class TokenTable {
   remove(slot: number): void {
     this.#slots.delete(this.texts[slot]!.mint)
     this.texts[slot] = undefined
-    this.rare[slot] = undefined
+    this.sparse[slot] = undefined
     this.#free.push(slot)
   }
 

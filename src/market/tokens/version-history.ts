@@ -20,7 +20,7 @@ interface Segment {
   previous: Float64Array
 }
 
-export interface VersionLogOptions {
+export interface VersionHistoryOptions {
   tokensMax: number
   retentionMs: number
   versionsMax: number
@@ -33,7 +33,7 @@ export interface VersionRecord {
   windowFromMs: number
 }
 
-export class VersionLog {
+export class VersionHistory {
   droppedEarly = 0
   #retentionMs: number
   #segmentsMax: number
@@ -44,7 +44,7 @@ export class VersionLog {
   #nextNumber = 0
   #latest: Float64Array
 
-  constructor({ tokensMax, retentionMs, versionsMax }: VersionLogOptions) {
+  constructor({ tokensMax, retentionMs, versionsMax }: VersionHistoryOptions) {
     this.#retentionMs = retentionMs
     this.#segmentsMax = Math.max(2, Math.ceil(versionsMax / SEGMENT_RECORDS))
     this.#latest = new Float64Array(tokensMax).fill(NONE)

@@ -15,9 +15,9 @@ import {
   forgetParts,
   type ListedPart,
   liveParts,
+  recoverParts,
   replacedParts,
   setAsideParts,
-  settleParts,
 } from '../lake/manifest.ts'
 import { overdueParts, type RetainedDays, retireParts } from '../lake/retention.ts'
 import { SET_ASIDE_FOLDER } from '../lake/set-aside.ts'
@@ -37,7 +37,7 @@ export interface CompactorOptions {
   retainDays: RetainedDays
   /** Nothing is merged while less of the lake's disk is free, MB. */
   diskReserveMb: number
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
   log(line: LogLine): void
 }
 
@@ -118,21 +118,21 @@ export class Compactor {
 
   /** Merges one group of files: written away from the database, exchanged on the list in one step. */
   async #mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
-    const { dataDir, diskReserveMb, reach, log } = this.#options
+    const { dataDir, diskReserveMb, failpoint, log } = this.#options
     const { database, lakeDir, links } = this.#lake
-    reach('merge:planned')
+    failpoint('merge:planned')
     requireSpace(lakeDir, diskReserveMb, MERGE_ROOM * parts.reduce((sum, { bytes }) => sum + bytes, 0))
     const started = performance.now()
     const merged = await mergeParts(table, parts, {
-      ...{ pathOf: links.pathOf, merger: this.#merger, reach },
+      ...{ pathOf: links.pathOf, merger: this.#merger, failpoint },
       spillDir: join(spillFolder(dataDir), 'merge'),
     })
     await database.maintenance.run(async (connection) => {
       await exchangeParts(connection, parts, [merged], nowMs)
       this.#lake.listChanged()
-      reach('merge:listed')
+      failpoint('merge:listed')
       await this.#lake.followList(connection, [merged], parts)
-      reach('merge:linked')
+      failpoint('merge:linked')
       await this.#lake.refreshCatalog(connection, nowMs)
     })
     const { rows, bytes, peakBytes } = merged
@@ -143,16 +143,16 @@ export class Compactor {
 
   /** Removes files that were replaced before the grace: whoever began with them has ended. */
   #removeReplaced(nowMs: number): Promise<number> {
-    const { lakeGraceMs, reach } = this.#options
+    const { lakeGraceMs, failpoint } = this.#options
     const { database, lakeDir, links } = this.#lake
     return database.maintenance.run(async (connection) => {
       const gone = await replacedParts(connection, nowMs - lakeGraceMs)
       await links.remove(gone)
       for (const part of gone) await removeFile(links.pathOf(part))
       for (const part of gone) await removeFile(join(lakeDir, SET_ASIDE_FOLDER, partPath(part)))
-      reach('expire:removed')
+      failpoint('expire:removed')
       await forgetParts(connection, gone)
-      reach('expire:forgotten')
+      failpoint('expire:forgotten')
       return gone.length
     })
   }
@@ -163,7 +163,7 @@ export class Compactor {
    */
   #retireDates(now: Instant, isClockRight: boolean): Promise<number> {
     const nowMs = now.wallMs
-    const { retainDays, reach, log } = this.#options
+    const { retainDays, failpoint, log } = this.#options
     const { database } = this.#lake
     return database.maintenance.run(async (connection) => {
       if (isClockRight) await this.#clock.believe(connection, now)
@@ -173,9 +173,9 @@ export class Compactor {
       if (parts.length === 0 || doubt !== null) return 0
       await retireParts(connection, parts, nowMs)
       this.#lake.listChanged()
-      reach('retain:listed')
+      failpoint('retain:listed')
       await this.#lake.followList(connection, [], parts)
-      reach('retain:unlinked')
+      failpoint('retain:unlinked')
       await this.#lake.refreshCatalog(connection, nowMs)
       log({ level: 'info', message: 'old dates left the lake', fields: { files: parts.length } })
       return parts.length
@@ -199,7 +199,7 @@ export class Compactor {
       const takenBack = (await lake.files.takeBack(connection, nowMs)).map(partPath)
       const open = (await setAsideParts(connection)).filter(({ settledAtMs }) => settledAtMs === null)
       if (settles) {
-        await settleParts(connection, open, nowMs)
+        await recoverParts(connection, open, nowMs)
         await noteStateRebuilt(connection, null)
         lake.tell({ stateRebuiltAtMs: null })
       }

@@ -7,12 +7,12 @@ import { messageOf } from '../../lib/messages.ts'
 import { lakeTableOf } from '../duckdb/sql.ts'
 import { contentHash } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
-import type { MergeAnswer, MergeAsk } from './merger.ts'
+import type { MergeRequest, MergeResponse } from './merger.ts'
 import { copySorted } from './sorted-copy.ts'
 
 const KIBIBYTE = 1_024
 
-async function answer({ table: name, ...work }: MergeAsk): Promise<MergeAnswer> {
+async function answer({ table: name, ...work }: MergeRequest): Promise<MergeResponse> {
   try {
     const table = lakeTableOf(name)
     assert(table !== undefined, 'the table of a merge is one of the lake')
@@ -33,7 +33,7 @@ async function answer({ table: name, ...work }: MergeAsk): Promise<MergeAnswer> 
 setPriority(MERGE_NICENESS)
 // The server is gone: nobody wants the file. DuckDB is at work in a thread, so nothing gentler is sure to end this.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-process.on('message', async (ask: MergeAsk) => {
+process.on('message', async (ask: MergeRequest) => {
   const reply = await answer(ask)
   if (process.connected) process.send?.(reply)
 })

@@ -8,7 +8,7 @@ import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
 import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
 
-export interface MergeAsk {
+export interface MergeRequest {
   table: string
   /** With the hash of each, where it was noted. */
   files: readonly (ReadableFile & { sha256?: string | null })[]
@@ -19,7 +19,7 @@ export interface MergeAsk {
 }
 
 /** `peakBytes`: the most memory that the process has taken so far. */
-export type MergeAnswer = ({ ok: true } & Copied) | { ok: false; message: string }
+export type MergeResponse = ({ ok: true } & Copied) | { ok: false; message: string }
 
 export interface Copied {
   rows: number
@@ -30,7 +30,7 @@ export interface Copied {
 
 export interface Merger {
   /** Rejects with `store_unavailable`. */
-  copy(ask: MergeAsk): Promise<Copied>
+  copy(ask: MergeRequest): Promise<Copied>
   /** Ends the process, whatever it is doing; the next copy starts another. Resolves once it is gone. */
   rest(): Promise<void>
   /** Ends it for good: copies are refused from here on. */
@@ -65,8 +65,8 @@ export function openMerger(): Merger {
     await ended
   }
 
-  function ask(of: ChildProcess, question: MergeAsk): Promise<MergeAnswer> {
-    const { promise, resolve, reject } = Promise.withResolvers<MergeAnswer>()
+  function ask(of: ChildProcess, question: MergeRequest): Promise<MergeResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<MergeResponse>()
     const fail = (reason: string): void => reject(unavailable(`merging files of ${question.table} ${reason}`))
     const onExit = (code: number | null, signal: string | null): void =>
       fail(`was cut off: its process ended with ${signal ?? code}`)
@@ -80,7 +80,7 @@ export function openMerger(): Merger {
     })
   }
 
-  async function copy(question: MergeAsk): Promise<Copied> {
+  async function copy(question: MergeRequest): Promise<Copied> {
     if (isClosed) throw unavailable('the store is closing')
     assert(!isBusy, 'one copy is made at a time')
     isBusy = true

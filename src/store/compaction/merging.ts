@@ -22,14 +22,14 @@ export interface MergeOptions {
   merger: Merger
   /** A folder of the merger's own. */
   spillDir: string
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
 }
 
 /** Merges `parts` into one published file. */
 export async function mergeParts(
   table: LakeTable,
   parts: readonly ListedPart[],
-  { pathOf, merger, spillDir, reach }: MergeOptions,
+  { pathOf, merger, spillDir, failpoint }: MergeOptions,
 ): Promise<Merged> {
   assert(parts.length > 0, 'there is something to merge')
   const merged: Part = {
@@ -53,9 +53,9 @@ export async function mergeParts(
     await removeFile(target)
     throw new Error(`merging ${parts.length} files of ${table.name} made ${rows} rows of ${expected}`)
   }
-  reach('merge:copied')
+  failpoint('merge:copied')
   await syncPath(target)
   await publish(path)
-  reach('merge:published')
+  failpoint('merge:published')
   return { ...merged, rows, bytes: await fileBytes(path), sha256, peakBytes }
 }

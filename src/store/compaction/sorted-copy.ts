@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { messageOf } from '../../lib/messages.ts'
 import { query } from '../duckdb/query.ts'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, lakeKey, lakeOrder, literal, mayBeReplaced } from '../duckdb/sql.ts'
 import { copyToParquet, newestOnly, type ReadableFile, selectEveryRow } from '../lake/parquet-sql.ts'
 import {
@@ -113,7 +113,7 @@ export function copySorted(work: SortedCopy): Promise<number> {
     memory_limit: work.memoryLimit ?? MERGE_MEMORY_LIMIT,
     temp_directory: work.spillDir,
   }
-  return inOwnDatabase(':memory:', settings, async (connection) => {
+  return inScratchDatabase(':memory:', settings, async (connection) => {
     for (let sliceRows = work.sliceRows ?? MERGE_SLICE_ROWS; ; sliceRows /= 2) {
       const count = Math.ceil(work.rows / sliceRows)
       const rowGroupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)

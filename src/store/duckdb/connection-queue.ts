@@ -4,13 +4,13 @@
 
 import { unavailable } from '../errors.ts'
 
-export interface Serial {
+export interface TaskQueue {
   run<T>(task: () => Promise<T>): Promise<T>
   /** Refuses every further task, and resolves when those taken so far have ended, well or badly. */
   close(): Promise<void>
 }
 
-export function serial(name: string, waitingMax: number): Serial {
+export function taskQueue(name: string, waitingMax: number): TaskQueue {
   let last: Promise<unknown> = Promise.resolve()
   let waiting = 0
   let isClosed = false

@@ -16,7 +16,7 @@ import {
 } from '../limits.ts'
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
-import { type Serial, serial } from './connection-queue.ts'
+import { type TaskQueue, taskQueue } from './connection-queue.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from './duckdb.ts'
 import { query } from './query.ts'
 import {
@@ -76,7 +76,7 @@ export const isReadOnlyError = (error: unknown): boolean =>
 /** True when the disk or DuckDB itself failed, rather than the row. */
 export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(error)) || isFatalError(error)
 
-function connectionQueue(connection: DuckDBConnection, queue: Serial): ConnectionQueue {
+function connectionQueue(connection: DuckDBConnection, queue: TaskQueue): ConnectionQueue {
   return {
     run: (task) => queue.run(() => task(connection)),
     close: () => {
@@ -225,9 +225,9 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   })
   await defineMarketData(connections[0])
   const queues = [
-    connectionQueue(connections[0], serial('maintenance tasks', TASKS_WAITING_MAX)),
-    connectionQueue(connections[1], serial('look-ups in the lake', LOOKUPS_WAITING_MAX)),
-    connectionQueue(connections[2], serial('counts of rows', TASKS_WAITING_MAX)),
+    connectionQueue(connections[0], taskQueue('maintenance tasks', TASKS_WAITING_MAX)),
+    connectionQueue(connections[1], taskQueue('look-ups in the lake', LOOKUPS_WAITING_MAX)),
+    connectionQueue(connections[2], taskQueue('counts of rows', TASKS_WAITING_MAX)),
   ] as const
 
   async function close(): Promise<void> {

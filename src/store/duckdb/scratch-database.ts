@@ -15,7 +15,7 @@ const INTERRUPT_EVERY_MS = 20
  * Interrupts what is under way, refuses more, and resolves when nothing is left: the process is to end, and what is under
  * way may be long.
  */
-export async function endOwnDatabases(): Promise<void> {
+export async function endScratchDatabases(): Promise<void> {
   isEnding = true
   // Between two statements there is nothing to interrupt: so again.
   const timer = setInterval(() => {
@@ -26,7 +26,7 @@ export async function endOwnDatabases(): Promise<void> {
 }
 
 /** Runs `work` in a database at `path` (`:memory:`: in memory). What fails rejects with `unavailable`. */
-export async function inOwnDatabase<Value>(
+export async function inScratchDatabase<Value>(
   path: string,
   settings: Record<string, string>,
   work: (connection: DuckDBConnection) => Promise<Value>,

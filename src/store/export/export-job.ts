@@ -45,10 +45,10 @@ export class Job implements ExportJob {
   readonly #process: ChildProcess
   readonly #options: JobOptions
   readonly #limit: NodeJS.Timeout
-  readonly #pieces: Buffer[] = []
+  readonly #chunks: Buffer[] = []
   #giveHead: (head: ExportHead) => void = () => {}
   #refuse: (error: Error) => void = () => {}
-  #waiting: { resolve(piece: Buffer | null): void; reject(error: Error): void } | null = null
+  #waiting: { resolve(chunk: Buffer | null): void; reject(error: Error): void } | null = null
   /** The last piece has come from the process. */
   #isWhole = false
   #isTaken = false
@@ -77,14 +77,14 @@ export class Job implements ExportJob {
 
   /** Pieces that came from the process and were not taken yet. */
   get held(): readonly Buffer[] {
-    return this.#pieces
+    return this.#chunks
   }
 
   next(): Promise<Buffer | null> {
-    const piece = this.#pieces.shift()
-    if (piece !== undefined) {
+    const chunk = this.#chunks.shift()
+    if (chunk !== undefined) {
       this.#tell('more')
-      return Promise.resolve(piece)
+      return Promise.resolve(chunk)
     }
     if (this.#failure !== null) return Promise.reject(this.#failure)
     if (this.#isWhole) {
@@ -108,7 +108,7 @@ export class Job implements ExportJob {
   #take = (message: FromExport): void => {
     if ('head' in message) this.#giveHead(message.head)
     else if ('end' in message) this.#hear(message.end)
-    else this.#give(Buffer.from(message.piece.buffer, message.piece.byteOffset, message.piece.byteLength))
+    else this.#give(Buffer.from(message.chunk.buffer, message.chunk.byteOffset, message.chunk.byteLength))
   }
 
   #crash = (error: Error): void => {
@@ -117,13 +117,13 @@ export class Job implements ExportJob {
 
   #exit = (): void => this.#end(false)
 
-  #give(piece: Buffer): void {
+  #give(chunk: Buffer): void {
     if (this.#failure !== null) return
     if (this.#waiting === null) {
-      this.#pieces.push(piece)
+      this.#chunks.push(chunk)
       return
     }
-    this.#waiting.resolve(piece)
+    this.#waiting.resolve(chunk)
     this.#waiting = null
     this.#tell('more')
   }
@@ -154,7 +154,7 @@ export class Job implements ExportJob {
   #fail(error: Error): void {
     if (this.#isTaken) return
     this.#failure = error
-    this.#pieces.length = 0
+    this.#chunks.length = 0
     this.#settle()
     this.#refuse(error)
     this.#waiting?.reject(error)

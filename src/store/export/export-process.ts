@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
+  EXPORT_CHUNK_BYTES,
+  EXPORT_CHUNKS_AHEAD,
   EXPORT_FILE_BYTES_MAX,
   EXPORT_INTERRUPT_MS,
   EXPORT_MEMORY_LIMIT,
   EXPORT_NICENESS,
-  EXPORT_PIECE_BYTES,
-  EXPORT_PIECES_AHEAD,
   EXPORT_ROW_BYTES_MAX,
   EXPORT_SPILL_MAX,
   EXPORT_THREADS,
@@ -22,7 +22,7 @@ import {
 import { isInterrupted, isOutdated, type LakeReader, withLake } from '../query/lake-reader.ts'
 import { arrowExtract, parquetExtract } from './formats.ts'
 import type { ExportWork, FromExport, ToExport } from './messages.ts'
-import { type Page, placeText, planPage, type Selection } from './selection.ts'
+import { cursorText, type ExportPage, planPage, type Selection } from './selection.ts'
 
 /** The export was called off: nobody waits for a word. */
 class CalledOff extends Error {}
@@ -30,7 +30,7 @@ class CalledOff extends Error {}
 /** What is known of the export at hand while it lasts. */
 class Task {
   readonly work: ExportWork
-  room = EXPORT_PIECES_AHEAD
+  room = EXPORT_CHUNKS_AHEAD
   isStopped = false
   /** Called when there is room, or no need of it. */
   onRoom: () => void = () => {}
@@ -82,16 +82,17 @@ function post(message: FromExport): void {
 async function send(task: Task, bytes: Uint8Array): Promise<void> {
   await task.waitForRoom()
   task.room--
-  post({ piece: bytes })
+  post({ chunk: bytes })
 }
 
-const postHead = ({ rows, more, next }: Page): void => post({ head: { rows, more, next: placeText(next) } })
+const postHead = ({ rows, more, next }: ExportPage): void =>
+  post({ head: { rows, more, next: cursorText(next) } })
 
 /** Runs `act` over a reader of the lake, with what to select. Until it has sent a byte it may be run again. */
 function overLake<T>(
   task: Task,
   target: string | undefined,
-  act: (reader: LakeReader, selection: Selection, page: Page) => Promise<T>,
+  act: (reader: LakeReader, selection: Selection, page: ExportPage) => Promise<T>,
 ): Promise<T> {
   const { work } = task
   const options = {
@@ -158,7 +159,7 @@ async function sendParquet(task: Task): Promise<void> {
   const file = await open(path, 'r')
   try {
     postHead(page)
-    const buffer = Buffer.allocUnsafe(EXPORT_PIECE_BYTES)
+    const buffer = Buffer.allocUnsafe(EXPORT_CHUNK_BYTES)
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length)
       if (bytesRead === 0) return

@@ -14,20 +14,20 @@ import {
   EXPORTS_AT_ONCE,
 } from '../limits.ts'
 import { exportFolder } from '../paths.ts'
-import type { ExportDoor, ExportJob, ExportRequest, StoreLog } from '../types.ts'
+import type { Exporter, ExportJob, ExportRequest, StoreLog } from '../types.ts'
 import { Job, startProcess } from './export-job.ts'
-import { placeOf, type Selection } from './selection.ts'
+import { cursorOf, type Selection } from './selection.ts'
 
-export interface Exporter extends ExportDoor {
+export interface ExportService extends Exporter {
   /** Exports under way. */
   readonly running: number
   /** What came from their processes and was not taken yet. */
-  readonly held: { pieces: number; bytes: number }
+  readonly held: { chunks: number; bytes: number }
   /** Takes no more; gives those under way a moment, then ends them. */
   close(): Promise<void>
 }
 
-export interface ExporterOptions {
+export interface ExportServiceOptions {
   dataDir: string
   log: StoreLog
   /** Space of the disk that exports leave to the store. */
@@ -87,7 +87,7 @@ class Processes {
 }
 
 function selectionOf({ fromMs, toMs, since }: ExportRequest): Selection {
-  const after = since === null ? null : placeOf(since)
+  const after = since === null ? null : cursorOf(since)
   if (since === null || after !== null) return { table: 'training', fromMs, toMs, after }
   const sentence = 'since is neither X-Next-Since of an earlier answer nor a time in Unix milliseconds'
   throw new StoreError('invalid', sentence, { field: 'since' })
@@ -99,7 +99,7 @@ const busy = () =>
   })
 
 /** Opens the exporter. The data folder is this server's alone: what a crash left of exports is removed. */
-export function openExporter(options: ExporterOptions): Exporter {
+export function openExportService(options: ExportServiceOptions): ExportService {
   const {
     dataDir,
     log,
@@ -162,8 +162,8 @@ export function openExporter(options: ExporterOptions): Exporter {
       return jobs.size
     },
     get held() {
-      const pieces = [...jobs].flatMap((job) => job.held)
-      return { pieces: pieces.length, bytes: pieces.reduce((sum, { length }) => sum + length, 0) }
+      const chunks = [...jobs].flatMap((job) => job.held)
+      return { chunks: chunks.length, bytes: chunks.reduce((sum, { length }) => sum + length, 0) }
     },
   }
 }

@@ -30,5 +30,5 @@ export interface ExportFailure {
 /** First the head, then pieces. The last word is that it is whole, or failed, or was called off: the process is free. */
 export type FromExport =
   | { head: ExportHead }
-  | { piece: Uint8Array }
+  | { chunk: Uint8Array }
   | { end: 'whole' | 'calledOff' | ExportFailure }

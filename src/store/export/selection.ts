@@ -7,10 +7,10 @@ import { TABLES, type TableName } from '../../schema/tables.ts'
 import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
-import { EXPORT_PLACE_CHARACTERS_MAX } from '../limits.ts'
+import { EXPORT_CURSOR_CHARACTERS_MAX } from '../limits.ts'
 
 /** A row's place in the order in which rows became known. */
-export interface Place {
+export interface ExportCursor {
   knownAtMs: number
   /** Identity of the last row known at that moment that is before the place; empty: none is. */
   id: string
@@ -21,30 +21,30 @@ export interface Selection {
   /** Of the table's date column, Unix ms: inclusive and exclusive; null: open. */
   fromMs: number | null
   toMs: number | null
-  after?: Place | null
-  upTo?: Place | null
+  after?: ExportCursor | null
+  upTo?: ExportCursor | null
 }
 
 /** A page: its rows are those of the selection up to `next`. */
-export interface Page {
+export interface ExportPage {
   rows: number
   /** Whether the lake has more rows after it now. */
   more: boolean
-  next: Place
+  next: ExportCursor
 }
 
 export const LAKE_TABLE_NAMES = LAKE_TABLES.map(({ name }) => name) as TableName[]
 
 const PLACE = /^(\d{1,15})(?:\.([\w-]{1,64}))?$/
-export const START: Place = { knownAtMs: 0, id: '' }
+export const START: ExportCursor = { knownAtMs: 0, id: '' }
 
 /** A place as clients send it back. */
-export const placeText = ({ knownAtMs, id }: Place): string =>
+export const cursorText = ({ knownAtMs, id }: ExportCursor): string =>
   id === '' ? `${knownAtMs}` : `${knownAtMs}.${id}`
 
 /** The place that a client sent: where an earlier answer ended, or a moment in Unix ms: from then on. Null: neither. */
-export function placeOf(sent: string): Place | null {
-  const match = sent.length > EXPORT_PLACE_CHARACTERS_MAX ? null : PLACE.exec(sent)
+export function cursorOf(sent: string): ExportCursor | null {
+  const match = sent.length > EXPORT_CURSOR_CHARACTERS_MAX ? null : PLACE.exec(sent)
   return match === null ? null : { knownAtMs: Number(match[1]), id: match[2] ?? '' }
 }
 
@@ -56,7 +56,7 @@ const lakeTable = (name: TableName): LakeTable => {
 const identityOf = (name: TableName): string => identifier(TABLES[name].columns[0].name)
 
 /** After the place, or up to it. The plain bound on `known_at` stands alone, so that it reaches the Parquet. */
-function bound(table: TableName, { knownAtMs, id }: Place, isAfter: boolean): string[] {
+function bound(table: TableName, { knownAtMs, id }: ExportCursor, isAfter: boolean): string[] {
   const moment = `epoch_ms(${knownAtMs})`
   const identity = identityOf(table)
   return isAfter
@@ -90,7 +90,7 @@ export async function planPage(
   connection: DuckDBConnection,
   selection: Selection,
   rowsMax: number,
-): Promise<Page> {
+): Promise<ExportPage> {
   const identity = identityOf(selection.table)
   const [found] = await query<{ rows: number; ms: number | null; id: string | null }>(
     connection,

@@ -32,7 +32,7 @@ export interface FlushOptions extends StateOptions {
   bars: Bars
   tokens: ProfileBuffer
   outcomes: Outcomes
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
   log(line: LogLine): void
 }
 
@@ -57,7 +57,7 @@ export class Flusher {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
       this.#splitProfiles(splitter, profiles, ask.nowMs)
-      this.#options.reach('flush:read')
+      this.#options.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Nothing else tells that they are in files: a flush that is tried again would write them twice.
       const onListed = () => tokens.release(profiles)
@@ -129,7 +129,7 @@ export class Flusher {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
       await connection.run(openOutcomesOf(selectStaged(TABLES.training, rows)))
     await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
-    this.#options.reach('flush:recorded')
+    this.#options.failpoint('flush:recorded')
   }
 
   /** What has become of submissions goes to the lake with the next flush. A failure is no reason to fail this one. */

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
 import { moveFile, partPath, wholeOrGone } from './lake-files.ts'
 import type { ListedPart, SetAsidePart } from './manifest.ts'
@@ -30,7 +30,7 @@ export interface CatalogOptions {
   lakeDir: string
   pathOf(part: ListedPart): string
   /** Called between writing and renaming, and after it. */
-  reach(point: 'catalog:written' | 'catalog:swapped'): void
+  failpoint(point: 'catalog:written' | 'catalog:swapped'): void
 }
 
 const FILES = `CREATE TABLE lake_files (table_name VARCHAR, path VARCHAR, dt DATE, rows BIGINT, bytes BIGINT,
@@ -100,7 +100,7 @@ export async function fillCatalog(
   await rm(path, { recursive: true, force: true })
   await rm(`${path}.wal`, { force: true })
   await wholeOrGone(path, () =>
-    inOwnDatabase(path, { threads: '1' }, async (connection) => {
+    inScratchDatabase(path, { threads: '1' }, async (connection) => {
       await fill(connection, content, nowMs, options)
       await connection.run('CHECKPOINT')
     }),
@@ -117,10 +117,10 @@ export async function writeCatalog(
   const temporary = `${path}.tmp`
   await fillCatalog(content, nowMs, temporary, options)
   await syncPath(temporary)
-  options.reach('catalog:written')
+  options.failpoint('catalog:written')
   // A folder in its place would keep every catalog from being put there.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
   await rename(temporary, path)
   await syncPath(dirname(path))
-  options.reach('catalog:swapped')
+  options.failpoint('catalog:swapped')
 }

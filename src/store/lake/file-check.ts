@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf, systemCode } from '../../lib/messages.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query } from '../duckdb/query.ts'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import { contentHash } from './lake-files.ts'
@@ -85,7 +85,7 @@ export async function schemaVersionIn(connection: DuckDBConnection, path: string
 }
 
 /** A failure that says nothing of the file that is looked at. */
-export const isOfTheLooker = (error: unknown): boolean =>
+export const isVerifierError = (error: unknown): boolean =>
   /^(INTERRUPT|Out of Memory) Error|Too many open files|EMFILE|ENFILE/i.test(firstLineOf(error))
 
 async function footerFault(
@@ -117,7 +117,7 @@ async function asFault(check: () => Promise<string | null>): Promise<string | nu
   try {
     return await check()
   } catch (error) {
-    if (isOfTheLooker(error)) throw error
+    if (isVerifierError(error)) throw error
     return `cannot be read: ${firstLineOf(error)}`
   }
 }
@@ -137,7 +137,7 @@ export async function findFaults(
   }
   if (depth === 'size' || sound.length === 0) return faulty
   const settings = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
-  await inOwnDatabase(':memory:', settings, async (connection) => {
+  await inScratchDatabase(':memory:', settings, async (connection) => {
     for (const part of sound) {
       const fault = await asFault(() => innerFault(connection, part, pathOf(part), depth))
       if (fault !== null) faulty.push({ part, fault })

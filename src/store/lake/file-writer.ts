@@ -19,7 +19,7 @@ import { copyToParquet } from './parquet-sql.ts'
 
 export interface FileWriterOptions {
   pathOf(part: Part): string
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
 }
 
 export interface DateRows {
@@ -56,16 +56,16 @@ export async function writeFile(
   connection: DuckDBConnection,
   part: Part,
   { rows, select }: { rows: number; select: string },
-  { pathOf, reach }: FileWriterOptions,
+  { pathOf, failpoint }: FileWriterOptions,
 ): Promise<NewPart> {
   const path = pathOf(part)
   const temporary = temporaryPath(path)
   await makeFolder(dirname(path))
   await wholeOrGone(temporary, async () => void (await connection.run(copyToParquet(select, temporary))))
-  reach('flush:copied')
+  failpoint('flush:copied')
   await syncPath(temporary)
-  reach('flush:synced')
+  failpoint('flush:synced')
   await publish(path)
-  reach('flush:published')
+  failpoint('flush:published')
   return measured(part, rows, path)
 }

@@ -41,7 +41,7 @@ import {
   setAsideParts,
 } from './manifest.ts'
 import { openSetAside, type SetAside } from './set-aside.ts'
-import { settleUnlisted } from './unlisted-files.ts'
+import { recoverUnlisted } from './unlisted-files.ts'
 
 export interface Flushed {
   files: number
@@ -63,7 +63,7 @@ export interface FlushBatch {
 export interface LakeOptions {
   dataDir: string
   /** Called at each named point, so that a test can cut the work off there. */
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
   log(line: LogLine): void
   /** Called when something else is wrong with the lake than before. */
   onTrouble(trouble: LakeTrouble): void
@@ -152,15 +152,15 @@ export class Lake {
   async refreshCatalog(
     connection: DuckDBConnection,
     nowMs: number,
-    reach = this.#options.reach,
+    failpoint = this.#options.failpoint,
   ): Promise<void> {
     if (!this.#isCatalogStale) return
     try {
-      await this.#putCatalog(connection, nowMs, reach)
+      await this.#putCatalog(connection, nowMs, failpoint)
     } catch (error) {
       const parts = isFullError(error) ? [] : await allLiveParts(connection)
       if ((await this.files.check(connection, parts, 'end', nowMs)) === 0) throw error
-      await this.#putCatalog(connection, nowMs, reach)
+      await this.#putCatalog(connection, nowMs, failpoint)
     }
   }
 
@@ -176,7 +176,7 @@ export class Lake {
 
   /** Writes what waits, lists it, and does what the batch records with it: all of it or nothing. */
   async flush(batch: FlushBatch, nowMs: number): Promise<Flushed> {
-    const { reach } = this.#options
+    const { failpoint } = this.#options
     return this.database.maintenance.run(async (connection) => {
       await this.#settle(connection, nowMs)
       const pending = [...(await this.#waitingInTables(connection)), ...stagedFiles(batch)]
@@ -187,9 +187,9 @@ export class Lake {
       })
       batch.onListed()
       if (written.length > 0) this.listChanged()
-      reach('flush:listed')
+      failpoint('flush:listed')
       await this.followList(connection, written, [])
-      reach('flush:linked')
+      failpoint('flush:linked')
       await this.refreshCatalog(connection, nowMs)
       return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }
     })
@@ -258,13 +258,17 @@ export class Lake {
     this.#unsettled = null
   }
 
-  async #putCatalog(connection: DuckDBConnection, nowMs: number, reach: LakeOptions['reach']): Promise<void> {
+  async #putCatalog(
+    connection: DuckDBConnection,
+    nowMs: number,
+    failpoint: LakeOptions['failpoint'],
+  ): Promise<void> {
     const parts = await allLiveParts(connection)
     const setAside = await setAsideParts(connection)
     await writeCatalog({ tables: byTable(parts), setAside }, nowMs, {
       lakeDir: this.lakeDir,
       pathOf: this.pathOf,
-      reach,
+      failpoint,
     })
     this.#isCatalogStale = false
     await this.files.moveAway()
@@ -282,7 +286,7 @@ export class Lake {
     await this.files.check(connection, await liveParts(connection, table.name), 'end', nowMs)
     const known = await knownPaths(connection, table.name)
     const unlisted = held.parts.filter((part) => !known.has(partPath(part)))
-    const kept = await settleUnlisted(unlisted, {
+    const kept = await recoverUnlisted(unlisted, {
       ...{ connection, table, lakeDir, links, log, isListLost },
       // Beyond it the log has the rows still; and market data of a flush that was cut off is lost as it is with the process.
       flushedSeq: table.origin === undefined ? flushedLsn : (await nextSeq(connection, table.name)) - 1,
@@ -317,7 +321,7 @@ export class Lake {
   /** What one of them fails to write is no reason to leave the others lying: nothing lists them. */
   async #writeFiles(connection: DuckDBConnection, pending: readonly PendingFile[]): Promise<NewPart[]> {
     const written: NewPart[] = []
-    const options = { pathOf: this.pathOf, reach: this.#options.reach }
+    const options = { pathOf: this.pathOf, failpoint: this.#options.failpoint }
     try {
       for (const { part, rows, table, select } of pending) {
         const sorted = `${select} ORDER BY ${lakeOrder(table)}`

@@ -174,7 +174,7 @@ export const setPresent = (
   })
 
 /** Notes that the loss of files that were set aside is known and accepted. */
-export async function settleParts(
+export async function recoverParts(
   connection: DuckDBConnection,
   parts: readonly Part[],
   nowMs: number,

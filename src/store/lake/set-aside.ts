@@ -9,7 +9,7 @@ import { type Database, isFatalError, isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { READ_ATTEMPTS } from '../limits.ts'
 import type { LogLine } from '../process/protocol.ts'
-import { type CheckDepth, type FaultyPart, findFaults, isOfTheLooker } from './file-check.ts'
+import { type CheckDepth, type FaultyPart, findFaults, isVerifierError } from './file-check.ts'
 import { contains, linkFile, moveFile, overlaps, type Part, partPath } from './lake-files.ts'
 import type { Links } from './links.ts'
 import {
@@ -65,7 +65,7 @@ export interface SetAsideOptions {
 
 /** A failure that may be a file's. */
 const mayBeOfFile = (error: unknown): boolean =>
-  !isFatalError(error) && !isFullError(error) && !isOfTheLooker(error)
+  !isFatalError(error) && !isFullError(error) && !isVerifierError(error)
 
 export function openSetAside(options: SetAsideOptions): SetAside {
   const { database, lakeDir, links, log, onChange } = options

@@ -12,7 +12,7 @@ import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { type CataloguedPart, cataloguedLosses, cataloguedParts } from './catalog-list.ts'
-import { isOfTheLooker, rowsByFooter, schemaVersionIn } from './file-check.ts'
+import { isVerifierError, rowsByFooter, schemaVersionIn } from './file-check.ts'
 import { lookAtTable, type Part, partPath } from './lake-files.ts'
 import { type LinksView, viewLinks } from './links.ts'
 import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
@@ -30,7 +30,7 @@ export interface StandingFiles {
 async function placeOf(links: LinksView, part: ListedPart): Promise<string | null> {
   for (const path of [links.pathOf(part), links.linkedAt(part)]) {
     const found = await stat(path).catch((error: unknown) => {
-      if (isOfTheLooker(error)) throw error
+      if (isVerifierError(error)) throw error
       return null
     })
     if (found?.isFile() && found.size === part.bytes) return path
@@ -94,7 +94,7 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
     return { ...part, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
   } catch (error) {
     // What keeps us from looking says nothing of the file: its rows must not be left out for that.
-    if (isOfTheLooker(error)) throw error
+    if (isVerifierError(error)) throw error
     return null
   }
 }

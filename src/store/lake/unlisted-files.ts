@@ -2,7 +2,7 @@
 // removed where their rows are elsewhere, else kept beside the lake. Never deletes a row that is nowhere else.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import type { LogLine } from '../process/protocol.ts'
@@ -29,7 +29,7 @@ const FILE_CHECK = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
 
 /** Rows of a file; null when it is no whole Parquet file. */
 const rowsIn = (path: string): Promise<number | null> =>
-  inOwnDatabase(':memory:', FILE_CHECK, (connection) => rowsByFooter(connection, path)).catch(() => null)
+  inScratchDatabase(':memory:', FILE_CHECK, (connection) => rowsByFooter(connection, path)).catch(() => null)
 
 /**
  * Where the rows of a file are besides: `wholly` in live files (it was merged, or is what they were merged into), or where
@@ -59,7 +59,7 @@ async function whole(part: Part, links: Links): Promise<NewPart | null> {
   const listed: ListedPart = { ...found, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
   if ((await findFaults([listed], links.pathOf, 'content')).length > 0) return null
   const schemaVersion =
-    (await inOwnDatabase(':memory:', FILE_CHECK, (connection) => schemaVersionIn(connection, path))) ?? 1
+    (await inScratchDatabase(':memory:', FILE_CHECK, (connection) => schemaVersionIn(connection, path))) ?? 1
   // Files written before a version was released may lack what came to it until then: they are read as those of an older one.
   const asSaid = await findFaults([{ ...listed, schemaVersion }], links.pathOf, 'end')
   return { ...found, schemaVersion: asSaid.length === 0 ? schemaVersion : 1 }
@@ -80,7 +80,7 @@ async function keepBeside(part: Part, { lakeDir, links, log }: UnlistedOptions):
 }
 
 /** Settles files of one table. @returns those to put on the list. */
-export async function settleUnlisted(parts: readonly Part[], options: UnlistedOptions): Promise<NewPart[]> {
+export async function recoverUnlisted(parts: readonly Part[], options: UnlistedOptions): Promise<NewPart[]> {
   const kept: NewPart[] = []
   // The widest first: what it was merged from is in it.
   for (const part of [...parts].sort((a, b) => b.last - b.first - (a.last - a.first))) {

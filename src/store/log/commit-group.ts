@@ -4,7 +4,7 @@ import { commitText, type LineBuffer } from './segments/format.ts'
 import type { Appended } from './types.ts'
 import type { WaitingCommit } from './waiting-commits.ts'
 
-export interface GroupStart {
+export interface CommitGroupStart {
   firstLsn: number
   /** The last commit that is durable now. */
   afterLsn: number
@@ -16,7 +16,7 @@ export interface GroupStart {
   offset: number
 }
 
-export class Group {
+export class CommitGroup {
   readonly firstLsn: number
   readonly lastLsn: number
   readonly knownAtMs: number
@@ -27,7 +27,7 @@ export class Group {
   #isAnswered = false
 
   /** Numbers the commits and adds their lines to `lines`. */
-  constructor(commits: readonly WaitingCommit[], start: GroupStart, lines: LineBuffer) {
+  constructor(commits: readonly WaitingCommit[], start: CommitGroupStart, lines: LineBuffer) {
     const { firstLsn, afterLsn, knownAtMs, segment } = start
     this.#commits = commits
     this.firstLsn = firstLsn

@@ -2,7 +2,7 @@
 // a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../../lib/messages.ts'
-import { Group } from './commit-group.ts'
+import { CommitGroup } from './commit-group.ts'
 import { type Disk, nodeDisk } from './disk.ts'
 import { codeOfFailure, LogError } from './errors.ts'
 import { DURATIONS_KEPT, LINE_EVERY_MS, OPERATION_TIMEOUT_MS, SEGMENT_BYTES } from './limits.ts'
@@ -31,7 +31,7 @@ export class LogWriter {
   #broken: SegmentInfo[] = []
   #current: SegmentFile | null = null
   /** Groups of which nobody can tell yet whether they are stored. */
-  #doubtful: Group[] = []
+  #doubtful: CommitGroup[] = []
   /** What must succeed before anything is acknowledged again; null: nothing is in doubt. */
   #settlement: ((check: Checkpoint) => Promise<void>) | null = null
   /** The segment that a start has to write anew. */
@@ -100,7 +100,7 @@ export class LogWriter {
     const segment = this.#current
     this.#lines.clear()
     if (segment === null) this.#addHeader()
-    const group = new Group(commits, this.#groupStart(segment), this.#lines)
+    const group = new CommitGroup(commits, this.#groupStart(segment), this.#lines)
     const { bytes } = this.#lines
     try {
       await this.#operations.run(
@@ -213,7 +213,7 @@ export class LogWriter {
     return SegmentFile.begin(this.#disk, this.#options.folder, this.#nextLsn, bytes, check)
   }
 
-  #stored(group: Group, bytes: number): void {
+  #stored(group: CommitGroup, bytes: number): void {
     const { totals } = this
     totals.groups++
     totals.commits += group.size
@@ -227,7 +227,7 @@ export class LogWriter {
     group.acknowledge()
   }
 
-  async #groupFailed(group: Group, bytes: number, failure: WriteFailure): Promise<void> {
+  async #groupFailed(group: CommitGroup, bytes: number, failure: WriteFailure): Promise<void> {
     const segment = this.#current
     this.#current = null
     this.#failed(failure, 'commits could not be written')
@@ -247,7 +247,7 @@ export class LogWriter {
   }
 
   /** The next segment's header says that the group does not count. Until that is durable nobody can tell. */
-  #doubt(group: Group): void {
+  #doubt(group: CommitGroup): void {
     this.#doubtful.push(group)
     setTimeout(
       () => group.refuse(inDoubt('the disk failed')),
@@ -267,7 +267,7 @@ export class LogWriter {
     )
   }
 
-  #overdue(group?: Group): void {
+  #overdue(group?: CommitGroup): void {
     this.totals.overdue++
     this.#options.log.error({ timeoutMs: this.#timeoutMs }, 'the disk hangs; the log takes no commits')
     group?.refuse(inDoubt('the disk hangs'))

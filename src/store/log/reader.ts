@@ -9,7 +9,7 @@ import { BEGINNING_BYTES, SCAN_CHUNK_BYTES } from './limits.ts'
 import { type PlannedSegment, planReading, removedMeanwhile } from './plan.ts'
 import { type CommitHead, rowsOf } from './segments/format.ts'
 import { type Scanned, scan } from './segments/scan.ts'
-import { SegmentReading } from './segments/segment-reading.ts'
+import { SegmentReader } from './segments/segment-reader.ts'
 import type { CommitRecord, Position, ReadOptions, ReadReport } from './types.ts'
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
@@ -102,7 +102,7 @@ async function readSegment(
   const isLast = cutoffLsn === Infinity
   const provenLsn = isLast ? Math.max(throughLsn, await provenIn(disk, segment)) : cutoffLsn
   const damageBefore = report.damageCount
-  const reading = new SegmentReading(segment, provenLsn, report)
+  const reading = new SegmentReader(segment, provenLsn, report)
   for await (const piece of scanSegment(disk, segment)) {
     if (!reading.take(piece)) continue
     const record = new VisitedCommit(firstLsn, piece.head as CommitHead, piece)

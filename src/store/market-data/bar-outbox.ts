@@ -2,7 +2,7 @@
 // adds a bar never waits: what the process cannot take stays here up to a bound, then bars are dropped, counted and told of.
 
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
-import { repeating } from '../periodic.ts'
+import { startPeriodic } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
 import { BarBuffer, type ClosedBar } from './bar-batch.ts'
 import type { BarDelivery, BarReceipt } from './bars.ts'
@@ -97,7 +97,7 @@ export function openBarOutbox({ send, starts, log }: BarOutboxOptions): BarOutbo
     isFailing = true
   }
 
-  const chore = repeating(flush, BARS_SEND_EVERY_MS, complain)
+  const job = startPeriodic(flush, BARS_SEND_EVERY_MS, complain)
 
   return {
     add: (bar: ClosedBar) => buffer.add(bar),
@@ -107,7 +107,7 @@ export function openBarOutbox({ send, starts, log }: BarOutboxOptions): BarOutbo
     flush,
     stats: () => ({ waiting: buffer.waiting, dropped: buffer.dropped }),
     async close() {
-      chore.stop()
+      job.stop()
       // One turn may be under way that does not know the last bars.
       for (let turn = 0; turn < 2; turn++) {
         await flush().catch(complain)

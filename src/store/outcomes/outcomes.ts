@@ -6,7 +6,7 @@ import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../../schema/tabl
 import { appending, type Database, transaction } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { query } from '../duckdb/query.ts'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { nextSeq, setAsideParts } from '../lake/manifest.ts'
@@ -49,7 +49,7 @@ export interface OutcomesOptions {
   files: Pick<SetAside, 'read'>
   /** Where a step spills to when it needs more memory than it has. */
   spillDir: string
-  reach(point: CrashPoint): void
+  failpoint(point: CrashPoint): void
 }
 
 /** Writes rows of a few thousand cells at most, column by column. */
@@ -72,7 +72,7 @@ function compute(horizon: Horizon, due: readonly Due[], bars: string, spillDir: 
     memory_limit: OUTCOMES_MEMORY_LIMIT,
     temp_directory: spillDir,
   }
-  return inOwnDatabase(':memory:', settings, async (connection) => {
+  return inScratchDatabase(':memory:', settings, async (connection) => {
     await connection.run(CREATE_DUE)
     const times = due.map(({ atMs }) => atMs)
     const columns = [
@@ -103,7 +103,7 @@ const unknownLabel = ({ seq, base }: Due): Label => ({
 })
 
 /** The outcomes of what `database` holds. */
-export function openOutcomes(database: Database, { files, spillDir, reach }: OutcomesOptions): Outcomes {
+export function openOutcomes(database: Database, { files, spillDir, failpoint }: OutcomesOptions): Outcomes {
   /** Dates of which bars were lost: what became of a price then is unknown, not unchanged. */
   async function lostDates(connection: DuckDBConnection): Promise<string[]> {
     const lost = (await setAsideParts(connection)).filter(({ rowsLost }) => rowsLost > 0)
@@ -154,9 +154,9 @@ export function openOutcomes(database: Database, { files, spillDir, reach }: Out
     const last = await lastSeq(connection)
     await transaction(connection, async () => {
       for (const statement of recordLabels(horizon, last, nowMs)) await connection.run(statement)
-      reach('outcomes:recorded')
+      failpoint('outcomes:recorded')
     })
-    reach('outcomes:committed')
+    failpoint('outcomes:committed')
   }
 
   /** @returns how many submissions it labelled. */
@@ -164,7 +164,7 @@ export function openOutcomes(database: Database, { files, spillDir, reach }: Out
     const due = await query<Due>(connection, selectDue(horizon, knownToMs, OUTCOMES_STEP_ROWS))
     if (due.length === 0) return 0
     const labels = await labelsOf(connection, horizon, due, nowMs)
-    reach('outcomes:computed')
+    failpoint('outcomes:computed')
     await record(connection, horizon, labels, nowMs)
     return labels.length
   }

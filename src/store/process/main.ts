@@ -18,7 +18,7 @@ import {
   openDatabase,
   transaction,
 } from '../duckdb/database.ts'
-import { endOwnDatabases } from '../duckdb/scratch-database.ts'
+import { endScratchDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
@@ -82,7 +82,7 @@ function post(message: FromLakeProcess): void {
 
 const log = (line: LogLine): void => post({ log: line })
 
-function reach(point: CrashPoint): void {
+function failpoint(point: CrashPoint): void {
   if (point !== options.crash?.at) return
   if (options.crash.withServer) process.kill(process.ppid, 'SIGKILL')
   process.kill(process.pid, 'SIGKILL')
@@ -100,7 +100,12 @@ const handlers: Handlers = {
     mkdirSync(lakeFolder(dataDir), { recursive: true })
     const database = await openDatabase(dataDir)
     const isNew = !(await isReady(database))
-    const lake = await openLake(database, { dataDir, reach, log, onTrouble: (trouble) => post({ trouble }) })
+    const lake = await openLake(database, {
+      dataDir,
+      failpoint,
+      log,
+      onTrouble: (trouble) => post({ trouble }),
+    })
     const { lsn } = await database.maintenance.run(loadPosition)
     // A lake whose list is gone is listed again.
     await lake.settle(lsn, isNew, nowMs).catch((error: unknown) => {
@@ -122,11 +127,11 @@ const handlers: Handlers = {
     const bars = await openBars(database, lake.files, provenance, nowMs)
     const tokens = new ProfileBuffer()
     const spillDir = join(spillFolder(dataDir), 'outcomes')
-    const outcomes = openOutcomes(database, { files: lake.files, spillDir, reach })
+    const outcomes = openOutcomes(database, { files: lake.files, spillDir, failpoint })
     store = {
       lookup: openLakeLookup(database.lookups, lake.files),
-      compactor: new Compactor(lake, { ...options, reach, log }),
-      flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, reach, log }),
+      compactor: new Compactor(lake, { ...options, failpoint, log }),
+      flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
       ...{ bars, database, lake, tokens },
     }
     // The server waits for what was done so far, and is not to wait for the lake from here on.
@@ -160,7 +165,7 @@ const handlers: Handlers = {
     const { compactor, database } = opened()
     await compactor.close()
     await Promise.allSettled(underWay)
-    await endOwnDatabases()
+    await endScratchDatabases()
     await database.maintenance.run(async (connection) => void (await connection.run('CHECKPOINT')))
     await database.close()
     store = null
@@ -176,7 +181,7 @@ async function fail(error: unknown): Promise<void> {
   log({ level: 'error', message: 'the lake process failed and ends', fields: { error: messageOf(error) } })
   try {
     await store?.compactor.close()
-    await endOwnDatabases()
+    await endScratchDatabases()
     await store?.database.close()
   } finally {
     process.exit(EXIT_FAILED)

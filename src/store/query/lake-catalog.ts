@@ -3,7 +3,7 @@
 
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
 import { lakeFilesOf, type StandingFiles, storeHolder } from '../lake/standing-catalog.ts'
@@ -23,13 +23,13 @@ export async function rewriteCatalog(asked: string, nowMs: number): Promise<Writ
     throw new StoreError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
   const dataDir = realpathSync(asked)
   const lakeDir = lakeFolder(dataDir)
-  const files = await inOwnDatabase(':memory:', { threads: '1' }, async (connection) => {
+  const files = await inScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     const holder = await storeHolder(connection, dataDir)
     if (holder !== null)
       throw new StoreError('unavailable', `the server runs${holder} and keeps the catalog itself`)
     return lakeFilesOf(connection, lakeDir)
   })
-  await writeCatalog(files.content, nowMs, { lakeDir, pathOf: files.pathOf, reach: () => {} })
+  await writeCatalog(files.content, nowMs, { lakeDir, pathOf: files.pathOf, failpoint: () => {} })
   const parts = files.content.tables.flatMap((table) => table.parts)
   return {
     path: join(lakeDir, CATALOG_FILE),

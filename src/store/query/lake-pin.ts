@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { messageOf } from '../../lib/messages.ts'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
-import { inOwnDatabase } from '../duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { writeCatalog } from '../lake/catalog.ts'
@@ -31,7 +31,7 @@ export const SUMS_FILE = 'SHA256SUMS'
 
 /** The files of the catalog, as they lie. Rejects with `unavailable` where one of them is missing. */
 async function filesOf(dataDir: string): Promise<StandingFiles> {
-  return inOwnDatabase(':memory:', { threads: '1' }, async (connection) => {
+  return inScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     await connection.run(`ATTACH ${literal(catalogPath(dataDir))} AS lake (READ_ONLY)`)
     return standingFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
   })
@@ -85,7 +85,7 @@ export async function pinLake(asked: string, name: string, nowMs: number): Promi
       await writeCatalog(files.content, nowMs, {
         lakeDir: lakeFolder(path),
         pathOf: (part: Part) => join(lakeFolder(path), partPath(part)),
-        reach: () => {},
+        failpoint: () => {},
       })
       const parts = partsOf(files)
       return { path, files: parts.length, rows: parts.reduce((sum, { rows }) => sum + rows, 0), bytes }

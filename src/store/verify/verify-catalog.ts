@@ -6,7 +6,7 @@ import { type LakeTable, literal } from '../duckdb/sql.ts'
 import { type CataloguedPart, cataloguedParts } from '../lake/catalog-list.ts'
 import { type Part, partPath } from '../lake/lake-files.ts'
 import { byTable, type ListedPart } from '../lake/manifest.ts'
-import type { ListedTable, Look } from './verify-files.ts'
+import type { ListedTable, VerifyContext } from './verify-files.ts'
 
 /** The name under which the catalog is attached. */
 export const CATALOG = 'lake'
@@ -20,8 +20,12 @@ export async function cataloguedTables(connection: DuckDBConnection): Promise<Li
 /** Paths that a view reads, as they stand in its text. */
 const pathsIn = (sql: string): Set<string> => new Set(sql.match(/'(?:[^']|'')*\.parquet'/g))
 
-async function checkView(look: Look, table: LakeTable, parts: readonly CataloguedPart[]): Promise<void> {
-  const { connection, findings } = look
+async function checkView(
+  context: VerifyContext,
+  table: LakeTable,
+  parts: readonly CataloguedPart[],
+): Promise<void> {
+  const { connection, findings } = context
   const [view] = await query<{ sql: string }>(
     connection,
     `SELECT sql FROM duckdb_views() WHERE database_name = '${CATALOG}' AND view_name = $table`,
@@ -39,8 +43,8 @@ async function checkView(look: Look, table: LakeTable, parts: readonly Catalogue
 
 const FIGURES = ['rows', 'bytes', 'first', 'last', 'schemaVersion'] as const
 
-function checkPart(look: Look, live: ListedPart, listed: CataloguedPart): void {
-  const { findings, links } = look
+function checkPart(context: VerifyContext, live: ListedPart, listed: CataloguedPart): void {
+  const { findings, links } = context
   const wrong = FIGURES.find((name) => live[name] !== listed[name])
   if (wrong !== undefined)
     findings.add(
@@ -57,18 +61,18 @@ function checkPart(look: Look, live: ListedPart, listed: CataloguedPart): void {
 }
 
 /** Checks the catalog's views against its list, and its list against `live`. */
-export async function verifyCatalog(look: Look, live: readonly ListedTable[]): Promise<void> {
-  const { connection, findings } = look
+export async function verifyCatalog(context: VerifyContext, live: readonly ListedTable[]): Promise<void> {
+  const { connection, findings } = context
   const nameOf = (part: Part): string => partPath(part)
   const all = await cataloguedParts(connection, CATALOG)
   for (const { table, parts } of live) {
     const catalogued = all.filter((part) => part.table === table.name)
-    await checkView(look, table, catalogued)
+    await checkView(context, table, catalogued)
     const listed = new Map(catalogued.map((part) => [nameOf(part), part]))
     for (const part of parts) {
       const found = listed.get(nameOf(part))
       if (found === undefined) findings.add(table.name, nameOf(part), 'is live and not in the catalog')
-      else checkPart(look, part, found)
+      else checkPart(context, part, found)
       listed.delete(nameOf(part))
     }
     for (const path of listed.keys())

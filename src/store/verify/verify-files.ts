@@ -7,7 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { firstLineOf } from '../../lib/messages.ts'
 import { query } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
-import { hashFault, isOfTheLooker, scanOf, schemaFault, sizeFault } from '../lake/file-check.ts'
+import { hashFault, isVerifierError, scanOf, schemaFault, sizeFault } from '../lake/file-check.ts'
 import { dateOf } from '../lake/file-writer.ts'
 import { contentHash, lookAtTable, type Part, partPath } from '../lake/lake-files.ts'
 import type { LinksView } from '../lake/links.ts'
@@ -15,7 +15,7 @@ import type { ListedPart } from '../lake/manifest.ts'
 import type { Findings } from './findings.ts'
 
 /** One look at the lake. */
-export interface Look {
+export interface VerifyContext {
   /** A database of its own, with the catalog and perhaps the store attached; see verify.ts. */
   connection: DuckDBConnection
   lakeDir: string
@@ -71,7 +71,7 @@ async function fileFault(
       (await hashFault(part, path))
     )
   } catch (error) {
-    if (isOfTheLooker(error)) throw error
+    if (isVerifierError(error)) throw error
     return `cannot be read: ${firstLineOf(error)}`
   }
 }
@@ -101,14 +101,17 @@ function checkOverlaps({ table, parts }: ListedTable, findings: Findings): void 
 }
 
 /** A file that is gone again, or younger than the catalog. */
-async function isOnItsWay({ links, catalogWrittenMs }: Look, part: Part): Promise<boolean> {
+async function isOnItsWay({ links, catalogWrittenMs }: VerifyContext, part: Part): Promise<boolean> {
   const found = await statOf(links.linkedAt(part))
   return found === null || found.mtimeMs >= catalogWrittenMs
 }
 
 /** What lies in the folders that is on no list. */
-async function checkStrangers(look: Look, { table, parts, replaced }: ListedTable): Promise<void> {
-  const { lakeDir, links, findings, isStill } = look
+async function checkStrangers(
+  context: VerifyContext,
+  { table, parts, replaced }: ListedTable,
+): Promise<void> {
+  const { lakeDir, links, findings, isStill } = context
   const shown = await lookAtTable(lakeDir, table.name)
   const listed = new Set(parts.map(partPath))
   // Without hard links replaced files stay in sight until they are removed.
@@ -116,7 +119,7 @@ async function checkStrangers(look: Look, { table, parts, replaced }: ListedTabl
     listed.has(path) || (!links.hasLinks && (replaced === null || replaced.has(path)))
   for (const part of shown.parts) {
     const path = partPath(part)
-    if (isKnown(path) || (!isStill && (await isOnItsWay(look, part)))) continue
+    if (isKnown(path) || (!isStill && (await isOnItsWay(context, part)))) continue
     findings.add(table.name, path, 'is shown in its table’s folder and is not on the list of live files')
   }
   for (const path of shown.foreign)
@@ -132,12 +135,12 @@ async function checkStrangers(look: Look, { table, parts, replaced }: ListedTabl
 }
 
 /** Checks the files of one table. @returns those that are whole. */
-export async function verifyFiles(look: Look, listed: ListedTable): Promise<ListedPart[]> {
-  const { connection, links, findings } = look
+export async function verifyFiles(context: VerifyContext, listed: ListedTable): Promise<ListedPart[]> {
+  const { connection, links, findings } = context
   const { table, parts } = listed
   const whole: ListedPart[] = []
   for (const [index, part] of parts.entries()) {
-    look.enter(`files of ${table.name}, ${index + 1} of ${parts.length}`)
+    context.enter(`files of ${table.name}, ${index + 1} of ${parts.length}`)
     const fault = await fileFault(connection, table, part, links.pathOf(part))
     if (fault === null) whole.push(part)
     else findings.add(table.name, partPath(part), fault)
@@ -145,6 +148,6 @@ export async function verifyFiles(look: Look, listed: ListedTable): Promise<List
     if (misnamed !== null) findings.add(table.name, partPath(part), misnamed)
   }
   checkOverlaps(listed, findings)
-  await checkStrangers(look, listed)
+  await checkStrangers(context, listed)
   return whole
 }

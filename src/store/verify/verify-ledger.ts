@@ -4,7 +4,7 @@ import { query } from '../duckdb/query.ts'
 import { isRetained, removedOf } from '../lake/retention.ts'
 import { FINDING_EXAMPLES } from '../limits.ts'
 import { counted } from './findings.ts'
-import type { Look } from './verify-files.ts'
+import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 import { everyRow, type ReadableTable } from './verify-rows.ts'
 
@@ -27,7 +27,7 @@ const twice = (awards: string): string => `SELECT count(*)::DOUBLE AS count, ${E
     (SELECT key FROM (SELECT hash(analysis_id) AS key FROM ${awards}) GROUP BY key HAVING count(*) > 1)
   GROUP BY analysis_id HAVING count(*) > 1)`
 
-async function checkPairs(look: Look, examples: string, ledger: string): Promise<void> {
+async function checkPairs(context: VerifyContext, examples: string, ledger: string): Promise<void> {
   const awards = `(SELECT * FROM ${ledger} WHERE kind = 'analysis')`
   // An award is of the moment of its submission, and stays when that leaves the lake for its age.
   const paired = `(SELECT * FROM ${awards} WHERE ${isRetained('training', 'awarded_at')})`
@@ -47,15 +47,21 @@ async function checkPairs(look: Look, examples: string, ledger: string): Promise
     { table: 'xp_ledger', sql: twice(awards), noun: 'submission', fault: 'with more than one award' },
   ]
   for (const { table, sql, noun, fault } of checks) {
-    const [{ count, examples: among }] = await query<Count>(look.connection, sql)
-    if (count > 0) look.findings.add(table, null, `${counted(count, noun)} ${fault}, among them ${among}`)
+    const [{ count, examples: among }] = await query<Count>(context.connection, sql)
+    if (count > 0) context.findings.add(table, null, `${counted(count, noun)} ${fault}, among them ${among}`)
   }
 }
 
 /** What two countings of the same say, by agent or mint. */
 type Sums = ReadonlyMap<string, number>
 
-function checkSums({ findings }: Look, table: string, ofRows: Sums, afterRestart: Sums, what: string): void {
+function checkSums(
+  { findings }: VerifyContext,
+  table: string,
+  ofRows: Sums,
+  afterRestart: Sums,
+  what: string,
+): void {
   for (const name of new Set([...ofRows.keys(), ...afterRestart.keys()])) {
     const [held, known] = [ofRows.get(name) ?? 0, afterRestart.get(name) ?? 0]
     if (held !== known)
@@ -63,42 +69,42 @@ function checkSums({ findings }: Look, table: string, ofRows: Sums, afterRestart
   }
 }
 
-const sumsBy = async (look: Look, sql: string): Promise<Sums> =>
+const sumsBy = async (context: VerifyContext, sql: string): Promise<Sums> =>
   new Map(
-    (await query<{ name: string; sum: number }>(look.connection, sql)).map(({ name, sum }) => [name, sum]),
+    (await query<{ name: string; sum: number }>(context.connection, sql)).map(({ name, sum }) => [name, sum]),
   )
 
 /** Checks that examples and awards belong together, and that their sums are those that a start gets. */
 export async function verifyLedger(
-  look: Look,
+  context: VerifyContext,
   training: ReadableTable,
   xpLedger: ReadableTable,
   tail: LogTail,
 ): Promise<void> {
   if (!training.isWhole || !xpLedger.isWhole) {
-    look.findings.notes.push('the XP ledger was not added up, since not every file can be read')
+    context.findings.notes.push('the XP ledger was not added up, since not every file can be read')
     return
   }
-  const examples = await everyRow(look, training, tail)
-  const ledger = await everyRow(look, xpLedger, tail)
-  await checkPairs(look, examples, ledger)
+  const examples = await everyRow(context, training, tail)
+  const ledger = await everyRow(context, xpLedger, tail)
+  await checkPairs(context, examples, ledger)
   const { agentTotals, mintTotals } = tail.state
-  const points = await sumsBy(look, `SELECT agent_id AS name, sum(xp) AS sum FROM ${ledger} GROUP BY 1`)
+  const points = await sumsBy(context, `SELECT agent_id AS name, sum(xp) AS sum FROM ${ledger} GROUP BY 1`)
   const xpByAgent = new Map(Array.from(agentTotals.entries(), ([agentId, { xp }]) => [agentId, xp]))
-  checkSums(look, 'xp_ledger', points, xpByAgent, 'XP')
+  checkSums(context, 'xp_ledger', points, xpByAgent, 'XP')
   const counts = await sumsBy(
-    look,
+    context,
     `SELECT mint AS name, count(*)::DOUBLE AS sum FROM ${examples} GROUP BY 1`,
   )
   const known = new Map(Array.from(mintTotals.entries(), ([mint, { count }]) => [mint, count]))
-  const removed = await removedOf(look.connection, 'training')
+  const removed = await removedOf(context.connection, 'training')
   const what = 'accepted submissions'
-  if (removed.rows === 0) return checkSums(look, 'training', counts, known, what)
+  if (removed.rows === 0) return checkSums(context, 'training', counts, known, what)
   // Of what left for its age the number is known, not the tokens.
   const all = (sums: Sums): number => [...sums.values()].reduce((sum, each) => sum + each, 0)
   const [ever, held] = [
     new Map([['the lake', all(known)]]),
     new Map([['the lake', all(counts) + removed.rows]]),
   ]
-  checkSums(look, 'training', held, ever, what)
+  checkSums(context, 'training', held, ever, what)
 }

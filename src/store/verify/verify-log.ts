@@ -12,7 +12,7 @@ import type { LogDamage } from '../log/types.ts'
 import { deadLetterFolder, logFolder } from '../paths.ts'
 import type { StoreState } from '../state/state.ts'
 import { loadState, stateFrom } from '../state/state-database.ts'
-import type { Look } from './verify-files.ts'
+import type { VerifyContext } from './verify-files.ts'
 
 /** What the log has that the lake does not. */
 export class LogTail {
@@ -47,22 +47,22 @@ export class LogTail {
 }
 
 /** Reads the log beyond the state of the attached store. `spillDir`: a folder of the caller's for its rows. */
-export async function readTail(look: Look, dataDir: string, spillDir: string): Promise<LogTail> {
-  const state = stateFrom(await loadState(look.connection), { cooldownKeptMs: Number.POSITIVE_INFINITY })
+export async function readTail(context: VerifyContext, dataDir: string, spillDir: string): Promise<LogTail> {
+  const state = stateFrom(await loadState(context.connection), { cooldownKeptMs: Number.POSITIVE_INFINITY })
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)
   if (info !== null && existsSync(folder)) {
     const report = await splitCommits({ folder, logId: info.logId }, state, splitter)
-    for (const damage of report.damage) look.findings.add(null, damage.file, sentenceOf(damage))
+    for (const damage of report.damage) context.findings.add(null, damage.file, sentenceOf(damage))
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
-      look.findings.add(
+      context.findings.add(
         null,
         join('log', name),
         'is a part of the log that was damaged; its whole records are in the lake',
       )
   }
-  return new LogTail(state, splitter.finish(), deadRows(look, dataDir))
+  return new LogTail(state, splitter.finish(), deadRows(context, dataDir))
 }
 
 function sentenceOf({ kind, fromByte, toByte, missing }: LogDamage): string {
@@ -72,7 +72,7 @@ function sentenceOf({ kind, fromByte, toByte, missing }: LogDamage): string {
 }
 
 /** Rows that no table took, by table: a fault of the server. */
-function deadRows({ findings }: Look, dataDir: string): ReadonlyMap<string, number> {
+function deadRows({ findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   const folder = deadLetterFolder(dataDir)
   if (!existsSync(folder)) return counts

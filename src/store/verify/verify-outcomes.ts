@@ -6,7 +6,7 @@ import { literal } from '../duckdb/sql.ts'
 import { isRetained } from '../lake/retention.ts'
 import { FINDING_EXAMPLES } from '../limits.ts'
 import { counted } from './findings.ts'
-import type { Look } from './verify-files.ts'
+import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 import { everyRow, lakeRows, type ReadableTable } from './verify-rows.ts'
 
@@ -37,25 +37,27 @@ const ofNothing = (
 
 /** Checks that each submission of the store's tables and of the lake has its outcomes so far, and no other has. */
 export async function verifyOutcomes(
-  look: Look,
+  context: VerifyContext,
   training: ReadableTable,
   outcomes: ReadableTable,
   tail: LogTail,
 ): Promise<void> {
   if (!training.isWhole || !outcomes.isWhole) {
-    look.findings.notes.push('outcomes were not held against submissions, since not every file can be read')
+    context.findings.notes.push(
+      'outcomes were not held against submissions, since not every file can be read',
+    )
     return
   }
   // Outcomes are opened by the flush that brings the submission to the lake.
-  const [submissions, labels] = [lakeRows(look, training), await everyRow(look, outcomes, tail)]
-  const [late] = await query<Count>(look.connection, strayed(submissions, labels))
+  const [submissions, labels] = [lakeRows(context, training), await everyRow(context, outcomes, tail)]
+  const [late] = await query<Count>(context.connection, strayed(submissions, labels))
   if (late.count > 0) {
     const what = `${counted(late.count, 'submission')} with other outcomes than the store says`
-    look.findings.add('outcomes', null, `${what}, among them ${late.examples}`)
+    context.findings.add('outcomes', null, `${what}, among them ${late.examples}`)
   }
-  const [lone] = await query<Count>(look.connection, ofNothing(submissions, labels))
+  const [lone] = await query<Count>(context.connection, ofNothing(submissions, labels))
   if (lone.count > 0) {
     const what = `${counted(lone.count, 'row')} of no accepted submission`
-    look.findings.add('outcomes', null, `${what}, among them ${lone.examples}`)
+    context.findings.add('outcomes', null, `${what}, among them ${lone.examples}`)
   }
 }

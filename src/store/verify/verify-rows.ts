@@ -9,7 +9,7 @@ import { readableFiles, selectEveryRow } from '../lake/parquet-sql.ts'
 import { type Removed, removedOf } from '../lake/retention.ts'
 import { FINDING_EXAMPLES } from '../limits.ts'
 import { counted } from './findings.ts'
-import type { Look } from './verify-files.ts'
+import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 
 /** A table and those of its files that can be read. */
@@ -38,26 +38,30 @@ const identityOf = ({ name, columns }: LakeTable): string =>
 const named = (identity: string): string => `concat_ws(' ', ${identity})`
 
 /** SQL of every row that the lake's files have of a table. */
-export function lakeRows({ links }: Look, { table, parts }: ReadableTable): string {
+export function lakeRows({ links }: VerifyContext, { table, parts }: ReadableTable): string {
   const files = readableFiles(parts, links.pathOf)
   return `(${selectEveryRow(table, files)})`
 }
 
 /** SQL of every row of a table: those of the lake, those that the log has beyond it, and outcomes that wait for a flush. */
-export async function everyRow(look: Look, readable: ReadableTable, tail: LogTail): Promise<string> {
+export async function everyRow(
+  context: VerifyContext,
+  readable: ReadableTable,
+  tail: LogTail,
+): Promise<string> {
   const { table } = readable
-  const parts = [lakeRows(look, readable), ...tail.selects(table)]
+  const parts = [lakeRows(context, readable), ...tail.selects(table)]
   if (table.origin === 'store') {
-    const first = await nextSeq(look.connection, table.name)
+    const first = await nextSeq(context.connection, table.name)
     parts.push(`(SELECT ${lakeColumns(table)} FROM ${identifier(table.name)} WHERE ${ROW_SEQ} >= ${first})`)
   }
   return `(${parts.map((part) => `FROM ${part}`).join(' UNION ALL ')})`
 }
 
 /** Rows that stand twice in the lake. */
-export async function checkTwice(look: Look, readable: ReadableTable): Promise<void> {
-  const { connection, findings } = look
-  const rows = lakeRows(look, readable)
+export async function checkTwice(context: VerifyContext, readable: ReadableTable): Promise<void> {
+  const { connection, findings } = context
+  const rows = lakeRows(context, readable)
   const identity = identityOf(readable.table)
   // Narrow hashes are counted first: only rows that may be twice are looked at by name.
   const [{ count, examples }] = await query<{ count: number; examples: string | null }>(
@@ -73,12 +77,12 @@ export async function checkTwice(look: Look, readable: ReadableTable): Promise<v
 
 /** Row numbers that no live file covers, of a table whose rows are numbered one by one. */
 function checkGaps(
-  look: Look,
+  context: VerifyContext,
   { table, listed, losses }: ReadableTable,
   removed: Removed,
   flushedSeq: number,
 ): void {
-  const { findings } = look
+  const { findings } = context
   // What left for its age leaves gaps: which ones is known of its end alone.
   let covered = removed.lastSeq
   const known = [...listed, ...losses.filter((part) => part.table === table.name)]
@@ -92,7 +96,7 @@ function checkGaps(
 }
 
 /** Rows of a table that were committed: each must be in a file, in the log, gone for its age, or known to be lost. */
-function checkTotal(look: Look, readable: ReadableTable, removed: Removed, tail: LogTail): void {
+function checkTotal(context: VerifyContext, readable: ReadableTable, removed: Removed, tail: LogTail): void {
   const { table, listed, losses } = readable
   const committed = tail.state.rowTotals.get(table.name) ?? 0
   const lost = losses
@@ -101,7 +105,7 @@ function checkTotal(look: Look, readable: ReadableTable, removed: Removed, tail:
   const inFiles = listed.reduce((sum, { rows }) => sum + rows, 0)
   const found = inFiles + removed.rows + lost + tail.rows(table) + tail.deadRows(table)
   if (found !== committed)
-    look.findings.add(
+    context.findings.add(
       table.name,
       null,
       `${counted(committed, 'row')} committed, and ${found} found: ${inFiles} in files, ${tail.rows(table)} in the log`,
@@ -109,18 +113,22 @@ function checkTotal(look: Look, readable: ReadableTable, removed: Removed, tail:
 }
 
 /** Checks that the lake has every row of a table that it should have. */
-export async function verifyRows(look: Look, readable: ReadableTable, tail: LogTail): Promise<void> {
+export async function verifyRows(
+  context: VerifyContext,
+  readable: ReadableTable,
+  tail: LogTail,
+): Promise<void> {
   const { table } = readable
-  const removed = await removedOf(look.connection, table.name)
+  const removed = await removedOf(context.connection, table.name)
   if (table.origin !== undefined) {
-    const flushedSeq = (await nextSeq(look.connection, table.name)) - 1
-    return checkGaps(look, readable, removed, flushedSeq)
+    const flushedSeq = (await nextSeq(context.connection, table.name)) - 1
+    return checkGaps(context, readable, removed, flushedSeq)
   }
-  checkTotal(look, readable, removed, tail)
+  checkTotal(context, readable, removed, tail)
   const backlog = tail.rows(table)
   const them = backlog === 1 ? 'it' : 'them'
   if (backlog > 0)
-    look.findings.notes.push(
+    context.findings.notes.push(
       `${table.name}: ${counted(backlog, 'row')} not in the lake yet; the next start writes ${them}`,
     )
 }

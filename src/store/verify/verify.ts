@@ -14,7 +14,7 @@ import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
 import { type CataloguedLoss, cataloguedLosses } from '../lake/catalog-list.ts'
-import { isOfTheLooker } from '../lake/file-check.ts'
+import { isVerifierError } from '../lake/file-check.ts'
 import { partPath } from '../lake/lake-files.ts'
 import { viewLinks } from '../lake/links.ts'
 import { knownPaths, liveParts, type SetAsidePart, setAsideParts } from '../lake/manifest.ts'
@@ -23,7 +23,7 @@ import { lakeFolder, statePath } from '../paths.ts'
 import { isOutdated } from '../query/lake-reader.ts'
 import { counted, type Finding, Findings } from './findings.ts'
 import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
-import { type ListedTable, type Look, verifyFiles } from './verify-files.ts'
+import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
 import { readTail } from './verify-log.ts'
 import { verifyOutcomes } from './verify-outcomes.ts'
@@ -122,19 +122,19 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
   }
 }
 
-async function attachCatalog({ connection, lakeDir, findings }: Look): Promise<boolean> {
+async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): Promise<boolean> {
   try {
     await attach(connection, join(lakeDir, CATALOG_FILE), CATALOG)
     return true
   } catch (error) {
-    if (isOfTheLooker(error)) throw error
+    if (isVerifierError(error)) throw error
     findings.add(null, CATALOG_FILE, `cannot be opened: ${firstLineOf(error)}`)
     return false
   }
 }
 
 /** Files that are gone or damaged and known to be: a finding until `lake repair` settles it, a note from then on. */
-function tellLosses({ findings }: Look, losses: readonly CataloguedLoss[]): void {
+function tellLosses({ findings }: VerifyContext, losses: readonly CataloguedLoss[]): void {
   for (const { table, path, reason, rowsLost, setAsideAtMs, settledAtMs } of losses) {
     const since = new Date(setAsideAtMs).toISOString()
     const what = `${reason}; set aside since ${since}, ${counted(rowsLost, 'row')} missing`
@@ -156,13 +156,13 @@ async function liveTables(connection: DuckDBConnection): Promise<ListedTable[]> 
 }
 
 async function readableTables(
-  look: Look,
+  context: VerifyContext,
   listed: readonly ListedTable[],
   losses: readonly SetAsidePart[],
 ): Promise<ReadableTable[]> {
   const readable: ReadableTable[] = []
   for (const each of listed) {
-    const parts = await verifyFiles(look, each)
+    const parts = await verifyFiles(context, each)
     readable.push({
       table: each.table,
       parts,
@@ -172,13 +172,13 @@ async function readableTables(
     })
   }
   for (const each of readable) {
-    look.enter(`rows of ${each.table.name}, each once`)
+    context.enter(`rows of ${each.table.name}, each once`)
     try {
-      await checkTwice(look, each)
+      await checkTwice(context, each)
     } catch (error) {
-      if (look.isStill || !isOutdated(error)) throw error
+      if (context.isStill || !isOutdated(error)) throw error
       const why = 'files were replaced meanwhile, and gone after --lake-grace-ms of the server'
-      look.findings.notes.push(`${each.table.name}: not looked through for rows that are twice: ${why}`)
+      context.findings.notes.push(`${each.table.name}: not looked through for rows that are twice: ${why}`)
     }
   }
   return readable
@@ -194,36 +194,39 @@ function olderStore(error: unknown): never {
 }
 
 async function checkAgainstStore(
-  look: Look,
+  context: VerifyContext,
   readable: readonly ReadableTable[],
   dataDir: string,
   spillDir: string,
 ) {
   const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
   try {
-    look.enter('the log')
-    const tail = await readTail(look, dataDir, spillDir)
+    context.enter('the log')
+    const tail = await readTail(context, dataDir, spillDir)
     for (const each of readable) {
-      look.enter(`rows of ${each.table.name}, as they were committed`)
-      await verifyRows(look, each, tail)
+      context.enter(`rows of ${each.table.name}, as they were committed`)
+      await verifyRows(context, each, tail)
     }
-    look.enter('the XP ledger')
-    await verifyLedger(look, tableOf('training'), tableOf('xp_ledger'), tail)
-    look.enter('outcomes')
-    await verifyOutcomes(look, tableOf('training'), tableOf('outcomes'), tail)
+    context.enter('the XP ledger')
+    await verifyLedger(context, tableOf('training'), tableOf('xp_ledger'), tail)
+    context.enter('outcomes')
+    await verifyOutcomes(context, tableOf('training'), tableOf('outcomes'), tail)
   } catch (error) {
     olderStore(error)
   }
 }
 
 /** What is to be checked: the live files by the store, or by the catalog where the store cannot be had. */
-async function listedTables({ connection, isStill }: Look, hasCatalog: boolean): Promise<ListedTable[]> {
+async function listedTables(
+  { connection, isStill }: VerifyContext,
+  hasCatalog: boolean,
+): Promise<ListedTable[]> {
   if (isStill) return liveTables(connection).catch(olderStore)
   return hasCatalog ? cataloguedTables(connection) : []
 }
 
 /** One look at everything. */
-async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
+async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
   const findings = new Findings()
   const enter = (stage: string): void => {
     options.signal?.throwIfAborted()
@@ -235,15 +238,15 @@ async function lookOnce(options: VerifyOptions, lakeDir: string): Promise<Verifi
     const links = await viewLinks(lakeDir)
     // Asked before it is attached: one that is put in its place between is younger than is said here.
     const catalogWrittenMs = statSync(join(lakeDir, CATALOG_FILE), { throwIfNoEntry: false })?.mtimeMs ?? 0
-    const look: Look = { connection, lakeDir, links, findings, isStill, catalogWrittenMs, enter }
-    const hasCatalog = await attachCatalog(look)
-    const listed = await listedTables(look, hasCatalog)
-    if (hasCatalog) await verifyCatalog(look, listed)
+    const context: VerifyContext = { connection, lakeDir, links, findings, isStill, catalogWrittenMs, enter }
+    const hasCatalog = await attachCatalog(context)
+    const listed = await listedTables(context, hasCatalog)
+    if (hasCatalog) await verifyCatalog(context, listed)
     const losses = isStill ? await setAsideParts(connection) : []
-    if (isStill) tellLosses(look, await ofStore(connection))
-    else if (hasCatalog) tellLosses(look, await cataloguedLosses(connection, CATALOG))
-    const readable = await readableTables(look, listed, losses)
-    if (isStill) await checkAgainstStore(look, readable, options.dataDir, spillDir)
+    if (isStill) tellLosses(context, await ofStore(connection))
+    else if (hasCatalog) tellLosses(context, await cataloguedLosses(connection, CATALOG))
+    const readable = await readableTables(context, listed, losses)
+    if (isStill) await checkAgainstStore(context, readable, options.dataDir, spillDir)
     const parts = listed.flatMap((each) => each.parts)
     return {
       scope: isStill ? 'whole' : 'files',
@@ -270,11 +273,11 @@ export async function verifyLake(options: VerifyOptions): Promise<Verified> {
     throw new StoreError('not_found', `there is no lake in ${options.dataDir}: ${folder} is missing`)
   // As the store names it: paths of the catalog begin so.
   const lakeDir = lakeFolder(realpathSync(options.dataDir))
-  const first = await lookOnce(options, lakeDir)
+  const first = await verifyOnce(options, lakeDir)
   if (first.scope === 'whole' || first.findings.length === 0) return first
   // The server writes, merges and replaces meanwhile: what is no fault is gone at the next look.
   await after(options.standsMs ?? FINDING_STANDS_MS, undefined, { signal: options.signal })
   const before = new Set(first.findings.map(nameOf))
-  const second = await lookOnce(options, lakeDir)
+  const second = await verifyOnce(options, lakeDir)
   return { ...second, findings: second.findings.filter((finding) => before.has(nameOf(finding))) }
 }

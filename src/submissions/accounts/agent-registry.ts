@@ -16,7 +16,7 @@ import {
   SUBMIT_RATE_MAX,
 } from '../limits.ts'
 import { createRateLimiter } from '../rate-limits/rate-limit.ts'
-import type { Agent, AgentStatus, Agents, Answer, Caller, Ledger, Profile } from '../types.ts'
+import type { Agent, AgentStatus, Agents, Answer, Caller, Profile, SubmissionStore } from '../types.ts'
 import { fieldError } from '../validate.ts'
 import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './api-keys.ts'
 import { Bans, banned, type PendingSuspension } from './bans.ts'
@@ -53,8 +53,8 @@ interface AgentRecord {
   profileChange: Promise<unknown>
 }
 
-/** What the judge keeps of an agent besides its keys. */
-export interface AgentBook extends Agents {
+/** What the submission service keeps of an agent besides its keys. */
+export interface AgentRegistry extends Agents {
   /** Throws `agent_banned` while the agent may not submit. */
   checkBan(caller: Caller): void
   /** Times of earlier suspensions on the monotonic clock, for the strike rules. */
@@ -64,9 +64,9 @@ export interface AgentBook extends Agents {
   name(agentId: string): string
 }
 
-export interface AgentOptions {
+export interface AgentRegistryOptions {
   recovered: { agents: Row[]; agentKeys: Row[]; agentEvents: Row[] }
-  ledger: Ledger
+  store: SubmissionStore
   clock: Clock
   randomBytes: RandomBytes
   /** Submissions a minute that a key is told of; 0: no limit. */
@@ -79,15 +79,15 @@ export interface AgentOptions {
 const unauthorized = (code: 'missing_key' | 'invalid_key' | 'revoked_key', sentence: string) =>
   new ServiceError(code, sentence, {}, { 'WWW-Authenticate': 'Bearer' })
 
-export function createAgents({
+export function createAgentRegistry({
   recovered,
-  ledger,
+  store,
   clock,
   randomBytes,
   submitRateMax = SUBMIT_RATE_MAX,
   random,
   registrationOpen,
-}: AgentOptions): AgentBook {
+}: AgentRegistryOptions): AgentRegistry {
   const records = new Map<string, AgentRecord>()
   const keys = new Map<string, { key: Key; record: AgentRecord }>()
   const rotations = createRateLimiter(ROTATIONS_PER_DAY_MAX, DAY_MS)
@@ -168,9 +168,13 @@ export function createAgents({
     row: { agent_id: agentId, at: atMs, kind, data: JSON.stringify(data) },
   })
 
-  async function happen(record: AgentRecord, kind: string, data: Record<string, unknown>): Promise<void> {
+  async function appendEvent(
+    record: AgentRecord,
+    kind: string,
+    data: Record<string, unknown>,
+  ): Promise<void> {
     const now = readClock(clock)
-    await ledger.commit([eventRow(record.agent.agentId, kind, now.wallMs, data)])
+    await store.commit([eventRow(record.agent.agentId, kind, now.wallMs, data)])
     applyEvent(record, kind, now.wallMs, data, now)
   }
 
@@ -218,7 +222,7 @@ export function createAgents({
     const record = newRecord(agent)
     const { text, key, write } = newKey(record, nowMs)
     const row = { agent_id: agent.agentId, name, description, type, created_at: nowMs }
-    await ledger.commit([{ table: 'agents', row }, write])
+    await store.commit([{ table: 'agents', row }, write])
     records.set(agent.agentId, record)
     addKey(record, key)
     return keyAnswer(text, type, { agentId: agent.agentId })
@@ -230,7 +234,7 @@ export function createAgents({
     const expiry = { keyHash, atMs: now.wallMs + ROTATED_KEY_LIFE_MS }
     addKey(record, key)
     try {
-      await ledger.commit([write, eventRow(agentId, 'key_expires', now.wallMs, expiry)])
+      await store.commit([write, eventRow(agentId, 'key_expires', now.wallMs, expiry)])
     } catch (error) {
       dropKey(record, key)
       throw error
@@ -256,7 +260,7 @@ export function createAgents({
       createdAt: before?.createdAt ?? nowMs,
       updatedAt: nowMs,
     }
-    await happen(record, 'profile', { ...profile })
+    await appendEvent(record, 'profile', { ...profile })
     return profile
   }
 
@@ -306,7 +310,7 @@ export function createAgents({
     },
 
     async revoke({ agent, keyHash }) {
-      await happen(recordOf(agent.agentId), 'key_expires', { keyHash, atMs: clock.now() })
+      await appendEvent(recordOf(agent.agentId), 'key_expires', { keyHash, atMs: clock.now() })
       return { status: 200, body: { ok: true, data: { revoked: true } } }
     },
 
@@ -332,13 +336,13 @@ export function createAgents({
       const expiries = record.keys
         .filter((key) => key.deadlineMs > monotonicMs && (prefix === null || key.prefix === prefix))
         .map(({ hash }) => ({ keyHash: hash, atMs }))
-      await ledger.commit(expiries.map((expiry) => eventRow(agentId, 'key_expires', atMs, expiry)))
+      await store.commit(expiries.map((expiry) => eventRow(agentId, 'key_expires', atMs, expiry)))
       for (const expiry of expiries) applyEvent(record, 'key_expires', atMs, expiry, now)
       return expiries.length
     },
 
-    ban: (agentId, untilMs, reason) => happen(recordOf(agentId), 'banned', { untilMs, reason }),
-    unban: (agentId) => happen(recordOf(agentId), 'unbanned', {}),
+    ban: (agentId, untilMs, reason) => appendEvent(recordOf(agentId), 'banned', { untilMs, reason }),
+    unban: (agentId) => appendEvent(recordOf(agentId), 'unbanned', {}),
 
     checkBan({ agent }) {
       const now = readClock(clock)

@@ -5,17 +5,17 @@ import fc from 'fast-check'
 import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newMint, submission, submit, VALUES } from '../../support/submission.ts'
-import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
 
-let house: TestHouse
+let server: TestServer
 let key: string
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0', strikes: '0' })
-  key = await house.client.register()
+  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0', strikes: '0' })
+  key = await server.client.register()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 const number = fc.oneof(
   fc.constantFrom(0, 1, 1e9, 1e30, 1e-30, 1e300, 1e-300, 5e-324, 1.7976931348623157e308, -1, -9e15, 8.64e15),
@@ -89,12 +89,12 @@ function expectFinite(value: unknown, path = ''): void {
 
 /** What the tokens say of themselves is with the store. */
 async function expectRecorded(): Promise<void> {
-  await house.recorded()
-  expect((await house.client.get('/metrics')).text).toMatch(/^mintlake_lake_tokens_waiting 0$/m)
+  await server.recorded()
+  expect((await server.client.get('/metrics')).text).toMatch(/^mintlake_lake_tokens_waiting 0$/m)
 }
 
 async function read(path: string): Promise<Buffer> {
-  const response = await fetch(house.url + path)
+  const response = await fetch(server.url + path)
   const body = Buffer.from(await response.arrayBuffer())
   expect(response.status, `${path}: ${body.subarray(0, 300)}`).toBe(200)
   return body
@@ -119,7 +119,7 @@ test('whatever is taken is read finite in every format, and its tokens are submi
         { type: 'patch', fields: VALUES },
         ...records,
       ].map((each) => JSON.stringify({ ...each, mint, ts: Date.now() }))
-      const pushed = await house.client.request('POST', '/api/v1/ingest', lines.join('\n'), {
+      const pushed = await server.client.request('POST', '/api/v1/ingest', lines.join('\n'), {
         'Content-Type': 'application/x-ndjson',
         Authorization: `Bearer ${FEED_KEY}`,
       })
@@ -136,7 +136,7 @@ test('whatever is taken is read finite in every format, and its tokens are submi
         { priceUsd: 1e30, snapshotAt: Date.now() },
       ]
       for (const snapshot of snapshots) {
-        const answer = await submit(house.client, key, submission(mint, { snapshot }))
+        const answer = await submit(server.client, key, submission(mint, { snapshot }))
         expect([201, 422], answer.text).toContain(answer.status)
         expectFinite(answer.body)
       }
@@ -147,7 +147,7 @@ test('whatever is taken is read finite in every format, and its tokens are submi
 }, 120_000)
 
 test('a record of one token that no row can hold does not keep its neighbours from being recorded', async () => {
-  const { client } = house
+  const { client } = server
   const mints = [newMint(), newMint(), newMint()]
   const patch = (mint: string, fields: object) =>
     JSON.stringify({ type: 'patch', mint, ts: Date.now(), fields })

@@ -2,7 +2,7 @@
 // here, whatever the schema says of itself.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newMint } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const ITEM = `mint name symbol description image_uri usd_market_cap market_cap created_timestamp is_currently_live complete
   priceUsd creator virtual_sol_reserves virtual_token_reserves bonding_progress volume_24h_usd liquidity_usd holder_count
@@ -19,13 +19,13 @@ const NEVER_NULL = `mint name symbol bondingComplete isLive isCurrentlyLive stre
   recentTrades snapshotAt ttl version sparkline skills`
 const words = (text: string) => text.split(/\s+/).toSorted()
 
-let house: TestHouse
+let server: TestServer
 const bare = newMint()
 const patched = newMint()
 beforeAll(async () => {
-  house = await openHouse()
+  server = await openTestServer()
   const ts = Date.now()
-  await house.client.push(
+  await server.client.push(
     { type: 'patch', mint: bare, ts, fields: { website: 'https://example.org' } },
     {
       type: 'patch',
@@ -35,18 +35,19 @@ beforeAll(async () => {
     },
   )
 })
-afterAll(() => house.remove())
-const datapoint = async (mint: string) => (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
+afterAll(() => server.remove())
+const datapoint = async (mint: string) =>
+  (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
 
 it('a row of the list has exactly the fields of the contract', async () => {
-  const { data } = (await house.client.get('/api/v1/market')).body
+  const { data } = (await server.client.get('/api/v1/market')).body
   expect(data).toHaveLength(2)
   for (const row of data) expect(Object.keys(row).toSorted()).toEqual(words(ITEM))
 })
 
 it('a DataPoint has exactly the fields of the contract, alone and in a batch, null where nothing is known', async () => {
   const alone = await datapoint(bare)
-  const batch = await house.client.post('/api/v1/datapoint/batch', { mints: [bare] })
+  const batch = await server.client.post('/api/v1/datapoint/batch', { mints: [bare] })
   for (const found of [alone, batch.body.data[0]]) {
     expect(Object.keys(found).toSorted()).toEqual(words(DATAPOINT))
     for (const field of words(NEVER_NULL)) expect(found[field], field).not.toBeNull()
@@ -70,7 +71,7 @@ it('known and zero is 0, and anonymous readers see the holders', async () => {
 
 it('the next steps of an agent name paths that answer', async () => {
   for (const { method, path } of (await datapoint(bare)).skills) {
-    const answer = await house.client.request('OPTIONS', path.split('?')[0])
+    const answer = await server.client.request('OPTIONS', path.split('?')[0])
     expect(answer.headers.get('allow'), path).toContain(method)
   }
 })

@@ -1,7 +1,7 @@
 // What a request may cost before it is known who asks: headers decide, bodies are bounded in memory and in time.
 import { rmSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startHouse } from '../../../src/app.ts'
+import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import {
   BODIES_BYTES_MAX,
@@ -13,21 +13,27 @@ import {
 } from '../../../src/http/limits.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { newMint, seedToken, submission } from '../../support/submission.ts'
-import { ADMIN_KEY, FEED_KEY, openHouse, type TestHouse, temporaryFolder } from '../../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  FEED_KEY,
+  openTestServer,
+  type TestServer,
+  temporaryFolder,
+} from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 const sockets: RawSocket[] = []
 beforeAll(async () => {
-  house = await openHouse({ 'trusted-proxies': '127.0.0.1' })
+  server = await openTestServer({ 'trusted-proxies': '127.0.0.1' })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.close()
   await untilHeld(0)
 })
 
 function open(): RawSocket {
-  const socket = new RawSocket(house.url)
+  const socket = new RawSocket(server.url)
   sockets.push(socket)
   return socket
 }
@@ -45,8 +51,8 @@ const from = (address: string) => ({ 'X-Forwarded-For': address })
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
-const untilHeld = (bytes: number) => until(() => house.server.bodyBytes() === bytes)
-const untilFull = (bytes: number) => until(() => house.server.bodyBytes() > bytes - BODY_BYTES_CHARGED_MIN)
+const untilHeld = (bytes: number) => until(() => server.http.bodyBytes() === bytes)
+const untilFull = (bytes: number) => until(() => server.http.bodyBytes() > bytes - BODY_BYTES_CHARGED_MIN)
 
 describe('headers alone', () => {
   it.each([
@@ -62,7 +68,7 @@ describe('headers alone', () => {
       const socket = open()
       await socket.write(headOf(path, { ...headers, 'Content-Length': 50_000 }))
       expect(await socket.answers(1)).toEqual([status])
-      expect(house.server.bodyBytes()).toBe(0)
+      expect(server.http.bodyBytes()).toBe(0)
       await socket.write('x'.repeat(50_000) + headOf('/api/v1/xp', {}, 'GET'))
       expect(await socket.answers(2)).toEqual([status, 200])
     },
@@ -80,7 +86,7 @@ describe('headers alone', () => {
   it('refuse a push where ingest is off', async () => {
     const dataDir = temporaryFolder()
     const words = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--drain-notice-ms', '0']
-    const closed = await startHouse(readConfig([...words, '--data-dir', dataDir], {}))
+    const closed = await startApp(readConfig([...words, '--data-dir', dataDir], {}))
     const socket = new RawSocket(closed.url)
     await socket.write(headOf('/api/v1/ingest', { ...NDJSON_BODY, ...CHUNKED }))
     expect(await socket.answers(1)).toEqual([404])
@@ -90,16 +96,16 @@ describe('headers alone', () => {
   })
 
   it('count a registration, and a read, before the body', async () => {
-    const limited = await openHouse({ 'register-limit': '1', 'read-limit-anonymous': '1' })
+    const limited = await openTestServer({ 'register-limit': '1', 'read-limit-anonymous': '1' })
     for (const path of ['/api/v1/keys/register', '/api/v1/datapoint/batch']) {
       const [first, second] = [new RawSocket(limited.url), new RawSocket(limited.url)]
       await first.write(headOf(path, { ...JSON_BODY, 'Content-Length': 10 }))
-      await until(() => limited.server.bodyBytes() > 0)
+      await until(() => limited.http.bodyBytes() > 0)
       await second.write(headOf(path, { ...JSON_BODY, 'Content-Length': 10 }))
       expect(await second.answers(1)).toEqual([429])
       first.close()
       second.close()
-      await until(() => limited.server.bodyBytes() === 0)
+      await until(() => limited.http.bodyBytes() === 0)
     }
     await limited.remove()
   })
@@ -109,7 +115,7 @@ describe('headers alone', () => {
       const socket = open()
       await socket.write(headOf('/api/v1/analysis/submit', { ...JSON_BODY, ...framing, Connection: 'close' }))
       await socket.write('Content-Length' in framing ? '{"a":' : '5\r\n{"a":\r\n')
-      await house.client.get('/readyz')
+      await server.client.get('/readyz')
       expect(socket.text).toBe('')
       await socket.write('Content-Length' in framing ? '123}' : '4\r\n123}\r\n0\r\n\r\n')
       await socket.until(() => false)
@@ -124,8 +130,8 @@ describe('a body', () => {
     const bytes = 40_000
     await socket.write(headOf('/api/v1/datapoint/batch', { ...JSON_BODY, ...CHUNKED }))
     await socket.write('1\r\n \r\n'.repeat(bytes))
-    await until(() => house.server.bodyBytes() >= bytes)
-    expect(house.server.bodyBytes()).toBeLessThanOrEqual(2 * bytes)
+    await until(() => server.http.bodyBytes() >= bytes)
+    expect(server.http.bodyBytes()).toBeLessThanOrEqual(2 * bytes)
     const text = JSON.stringify({ mints: [newMint()] })
     await socket.write(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`)
     expect(await socket.answers(1)).toEqual([200])
@@ -133,10 +139,10 @@ describe('a body', () => {
   })
 
   it('is the same however it is cut', async () => {
-    const mint = await seedToken(house.client, Date.now())
+    const mint = await seedToken(server.client, Date.now())
     const body = Buffer.from(JSON.stringify(submission(mint, { pad: 'é'.repeat(9_000) })))
     for (const pieceBytes of [1_000, 4_096, 5_000, body.length]) {
-      const key = await house.client.register()
+      const key = await server.client.register()
       const socket = open()
       const framing = pieceBytes === 5_000 ? CHUNKED : { 'Content-Length': body.length }
       await socket.write(headOf('/api/v1/analysis/submit', { ...JSON_BODY, ...bearer(key), ...framing }))
@@ -152,13 +158,13 @@ describe('a body', () => {
   })
 
   it('that does not go on is told so in time, and its memory is given back', async () => {
-    const hasty = await openHouse({}, { bodyMsMax: 300 })
+    const hasty = await openTestServer({}, { bodyMsMax: 300 })
     for (const sent of ['', 'x'.repeat(20_000)]) {
       const socket = new RawSocket(hasty.url)
       await socket.write(headOf('/api/v1/keys/register', { ...JSON_BODY, 'Content-Length': 50_000 }) + sent)
       await socket.until(() => socket.text.includes('"code":"body_timeout"'))
       expect(socket.statuses).toEqual([408])
-      expect(hasty.server.bodyBytes()).toBe(0)
+      expect(hasty.http.bodyBytes()).toBe(0)
       socket.close()
     }
     await hasty.remove()
@@ -197,7 +203,7 @@ describe('bodies under way', () => {
     expect(await more.answers(1)).toEqual([503])
     expect(more.text).toContain('"code":"overloaded"')
     expect(more.text).toContain('Retry-After: 1')
-    expect((await house.client.post('/api/v1/keys/register', { name: 'other' })).status).toBe(201)
+    expect((await server.client.post('/api/v1/keys/register', { name: 'other' })).status).toBe(201)
     expect(held.every(({ text }) => text === '')).toBe(true)
   })
 
@@ -208,10 +214,10 @@ describe('bodies under way', () => {
       await hold(CLIENT_BODIES_BYTES_MAX / FULL, '/api/v1/keys/register', headers, FULL)
     }
     await untilFull(BODIES_BYTES_MAX)
-    const refused = await house.client.post('/api/v1/datapoint/batch', { mints: [newMint()] })
+    const refused = await server.client.post('/api/v1/datapoint/batch', { mints: [newMint()] })
     expect([refused.status, refused.body.code]).toEqual([503, 'overloaded'])
-    await house.client.push({ type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' })
-    expect((await house.client.post('/api/v1/admin/keys', { name: 'n' }, ADMIN_KEY)).status).toBe(201)
+    await server.client.push({ type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' })
+    expect((await server.client.post('/api/v1/admin/keys', { name: 'n' }, ADMIN_KEY)).status).toBe(201)
   })
 
   it('of feeds are bounded, and leave room for clients', async () => {
@@ -226,6 +232,6 @@ describe('bodies under way', () => {
     const more = open()
     await more.write(headOf('/api/v1/ingest', { ...headers, 'Content-Length': 9 }))
     expect(await more.answers(1)).toEqual([503])
-    expect((await house.client.post('/api/v1/keys/register', { name: 'other' })).status).toBe(201)
+    expect((await server.client.post('/api/v1/keys/register', { name: 'other' })).status).toBe(201)
   })
 })

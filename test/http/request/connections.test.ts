@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { newMint, seedToken, submission } from '../../support/submission.ts'
-import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const requestOf = (method: string, path: string, headers: Record<string, string>, body = ''): string => {
   const lines = Object.entries({ Host: 'x', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -26,23 +26,23 @@ function post(path: string, body: string, key = '', headers: Record<string, stri
 }
 
 describe('on a connection', () => {
-  let house: TestHouse
+  let server: TestServer
   let key: string
   beforeAll(async () => {
-    house = await openHouse()
-    key = await house.client.register()
+    server = await openTestServer()
+    key = await server.client.register()
   })
-  afterAll(() => house.remove())
+  afterAll(() => server.remove())
 
   /** All that a connection says to these packets, one after another; to be called where it is known how it ends. */
   async function say(...packets: string[]): Promise<RawSocket> {
-    const socket = new RawSocket(house.url)
+    const socket = new RawSocket(server.url)
     for (const packet of packets) await socket.write(packet)
     return socket
   }
   const analysesOf = async (mint: string): Promise<number> =>
-    (await house.client.get(`/api/v1/datapoint?mint=${mint}`)).status === 200
-      ? ((house.market.item(mint)?.analysis_count as number) ?? 0)
+    (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).status === 200
+      ? ((server.market.item(mint)?.analysis_count as number) ?? 0)
       : Number.NaN
 
   it('requests that are answered at once may follow one another in one packet', async () => {
@@ -52,11 +52,11 @@ describe('on a connection', () => {
   })
 
   it('a request that comes while a submission waits for its answer waits too, and is answered after it', async () => {
-    const mint = await seedToken(house.client, Date.now())
+    const mint = await seedToken(server.client, Date.now())
     const body = JSON.stringify(submission(mint))
     const socket = await say(post('/api/v1/analysis/submit', body, key))
     // The server has read the first one: what comes from here on is another packet.
-    while (house.server.inFlight() === 0) await new Promise((resolve) => setImmediate(resolve))
+    while (server.http.inFlight() === 0) await new Promise((resolve) => setImmediate(resolve))
     await socket.write(get('/api/v1/xp'))
     await socket.write(post('/api/v1/analysis/submit', body, key))
     expect(await socket.answers(3)).toEqual([201, 200, 429])
@@ -68,22 +68,22 @@ describe('on a connection', () => {
     ['another submission', (body: string) => post('/api/v1/analysis/submit', body, key)],
     ['a read', () => get('/api/v1/xp')],
   ])('a submission in one packet with %s is not carried out: the connection ends', async (_, second) => {
-    const mint = await seedToken(house.client, Date.now())
+    const mint = await seedToken(server.client, Date.now())
     const body = JSON.stringify(submission(mint))
     const socket = await say(post('/api/v1/analysis/submit', body, key) + second(body))
     await socket.until(() => false)
     expect(socket.statuses).toEqual([])
     expect(await analysesOf(mint)).toBe(0)
-    expect((await house.client.post('/api/v1/analysis/submit', body, key)).status).toBe(201)
+    expect((await server.client.post('/api/v1/analysis/submit', body, key)).status).toBe(201)
   })
 
   it('a submission in one packet with the beginning of a request is answered, and the rest of it may follow', async () => {
-    const mint = await seedToken(house.client, Date.now())
+    const mint = await seedToken(server.client, Date.now())
     const second = get('/api/v1/xp')
     const first = post(
       '/api/v1/analysis/submit',
       JSON.stringify(submission(mint)),
-      await house.client.register(),
+      await server.client.register(),
     )
     const socket = await say(first + second.slice(0, 30))
     expect(await socket.answers(1)).toEqual([201])
@@ -93,12 +93,12 @@ describe('on a connection', () => {
   })
 
   it('deleting a key in one packet with another request does not delete it', async () => {
-    const own = await house.client.register()
+    const own = await server.client.register()
     const headers = { Authorization: `Bearer ${own}` }
     const socket = await say(requestOf('DELETE', '/api/v1/keys/current', headers) + get('/api/v1/xp'))
     await socket.until(() => false)
     expect(socket.statuses).toEqual([])
-    expect((await house.client.get('/api/v1/agent/profile', headers)).status).toBe(200)
+    expect((await server.client.get('/api/v1/agent/profile', headers)).status).toBe(200)
   })
 
   const smuggled = () => requestOf('DELETE', '/api/v1/keys/current', { Authorization: `Bearer ${key}` })
@@ -130,7 +130,7 @@ describe('on a connection', () => {
       await later.until(() => false)
       expect([[], [400]]).toContainEqual(later.statuses)
       expect(
-        (await house.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status,
+        (await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status,
       ).toBe(200)
     },
   )
@@ -172,7 +172,7 @@ describe('on a connection', () => {
 
 describe('a server that is told to end', () => {
   it('says on every answer that the connection ends, so that no client that goes by it loses a request', async () => {
-    const house = await openHouse({ 'drain-notice-ms': '150' })
+    const server = await openTestServer({ 'drain-notice-ms': '150' })
     let answered = 0
     /** Sends the next request as soon as the last one is answered, until it is told to leave. */
     const loop = async (socket: RawSocket): Promise<number> => {
@@ -183,26 +183,26 @@ describe('a server that is told to end', () => {
         if (socket.text.includes('Connection: close')) return sent
       }
     }
-    const sockets = Array.from({ length: 8 }, () => new RawSocket(house.url))
+    const sockets = Array.from({ length: 8 }, () => new RawSocket(server.url))
     const loops = sockets.map(loop)
     while (answered < 100) await new Promise((resolve) => setTimeout(resolve, 5))
-    const stopped = house.stop()
+    const stopped = server.stop()
     const sent = await Promise.all(loops)
     expect(sockets.map(({ statuses }) => statuses.length)).toEqual(sent)
     expect(sockets.every(({ statuses }) => statuses.at(-1) === 503)).toBe(true)
     for (const socket of sockets) socket.close()
     await stopped
-    await house.remove()
+    await server.remove()
   })
 
   it('answers who speaks late on an idle connection, and closes the silent ones without a reset', async () => {
-    const house = await openHouse({ 'drain-notice-ms': '100' })
-    const [silent, late] = [new RawSocket(house.url), new RawSocket(house.url)]
+    const server = await openTestServer({ 'drain-notice-ms': '100' })
+    const [silent, late] = [new RawSocket(server.url), new RawSocket(server.url)]
     for (const socket of [silent, late]) {
       await socket.write(get('/api/v1/xp'))
       await socket.answers(1)
     }
-    const stopped = house.stop()
+    const stopped = server.stop()
     await new Promise((resolve) => setTimeout(resolve, 120))
     await late.write(get('/api/v1/xp'))
     expect(await late.answers(2)).toEqual([200, 503])
@@ -210,11 +210,11 @@ describe('a server that is told to end', () => {
     await Promise.all([silent, late].map((socket) => socket.until(() => false)))
     expect([silent.ended, late.ended]).toEqual(['end', 'end'])
     await stopped
-    await house.remove()
+    await server.remove()
   })
 
   it('sends a page to its end to a reader who is slow', async () => {
-    const house = await openHouse()
+    const server = await openTestServer()
     const slow: RawSocket[] = []
     const mints = Array.from({ length: 5_000 }, newMint)
     const text = { name: 'N', symbol: 'S' }
@@ -223,16 +223,16 @@ describe('a server that is told to end', () => {
       const tokens = mints
         .slice(at, at + 500)
         .map((mint) => ({ type: 'token', mint, ts: Date.now(), ...text, description: description() }))
-      await house.client.push(...tokens)
+      await server.client.push(...tokens)
     }
     for (const coding of ['identity', 'gzip']) {
-      const socket = new RawSocket(house.url)
+      const socket = new RawSocket(server.url)
       socket.socket.pause()
       await socket.write(get('/api/v1/market?format=ndjson&limit=5000', { 'Accept-Encoding': coding }))
       slow.push(socket)
     }
-    while (house.server.inFlight() < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-    const stopped = house.stop()
+    while (server.http.inFlight() < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+    const stopped = server.stop()
     await new Promise((resolve) => setTimeout(resolve, 50))
     const missing = (socket: RawSocket): number => {
       const [head] = socket.text.split('\r\n\r\n', 1)
@@ -244,19 +244,19 @@ describe('a server that is told to end', () => {
     expect(slow.map(missing)).toEqual([0, 0])
     for (const socket of slow) socket.close()
     await stopped
-    await house.remove()
+    await server.remove()
   })
 
   it('says goodbye to feeds that hold a connection', async () => {
-    const house = await openHouse()
+    const server = await openTestServer()
     const Socket = WebSocket as unknown as new (url: string, options: object) => WebSocket
-    const socket = new Socket(`${house.url.replace('http', 'ws')}/api/v1/ingest`, {
+    const socket = new Socket(`${server.url.replace('http', 'ws')}/api/v1/ingest`, {
       headers: { Authorization: `Bearer ${FEED_KEY}` },
     })
     await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))
     const closed = new Promise<Event>((resolve) => socket.addEventListener('close', resolve, { once: true }))
-    await house.stop()
+    await server.stop()
     expect(await closed).toMatchObject({ code: 1001, reason: 'draining' })
-    await house.remove()
+    await server.remove()
   })
 })

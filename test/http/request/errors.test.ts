@@ -4,21 +4,27 @@ import { connect } from 'node:net'
 import { Packr } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectProblem, newMint, submission } from '../../support/submission.ts'
-import { ADMIN_KEY, type Answer, FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  type Answer,
+  FEED_KEY,
+  openTestServer,
+  type TestServer,
+} from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 let key: string
 let mint: string
 
 beforeAll(async () => {
-  house = await openHouse()
-  key = await house.client.register()
+  server = await openTestServer()
+  key = await server.client.register()
   mint = newMint()
-  await house.client.push({ type: 'token', mint, ts: Date.now(), name: 'Common', symbol: 'COM' })
+  await server.client.push({ type: 'token', mint, ts: Date.now(), name: 'Common', symbol: 'COM' })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
-const get = (path: string, headers?: Record<string, string>) => house.client.get(path, headers)
+const get = (path: string, headers?: Record<string, string>) => server.client.get(path, headers)
 const bearer = (value: string) => ({ Authorization: `Bearer ${value}` })
 const READS = () => [
   '/api/v1/market',
@@ -50,14 +56,14 @@ describe('paths and methods', () => {
     ['DELETE', '/api/v1/agent/profile', 'GET, HEAD, POST, OPTIONS'],
     ['GET', '/api/v1/ingest', 'POST, OPTIONS'],
   ])('%s %s is 405 and names what is allowed', async (method, path, allow) => {
-    const answer = await house.client.request(method, path)
+    const answer = await server.client.request(method, path)
     expectProblem(answer, 'method_not_allowed')
     expect(answer.headers.get('allow')).toBe(allow)
     expect(answer.body.allowed).toEqual(allow.split(', '))
   })
 
   it('a preflight allows any origin, the methods of the path and the headers of agents', async () => {
-    const answer = await house.client.request('OPTIONS', '/api/v1/analysis/submit', undefined, {
+    const answer = await server.client.request('OPTIONS', '/api/v1/analysis/submit', undefined, {
       Origin: 'https://example.org',
       'Access-Control-Request-Method': 'POST',
       'Access-Control-Request-Headers': 'authorization, content-type',
@@ -73,18 +79,18 @@ describe('paths and methods', () => {
 
   it('HEAD answers as GET does, without the body', async () => {
     for (const path of READS()) {
-      const [head, whole] = [await house.client.request('HEAD', path), await get(path)]
+      const [head, whole] = [await server.client.request('HEAD', path), await get(path)]
       expect(head.status, path).toBe(200)
       expect(head.text).toBe('')
       expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'))
       expect(head.headers.get('etag')).toBe(whole.headers.get('etag'))
     }
-    const missing = await house.client.request('HEAD', '/api/v1/nothing')
+    const missing = await server.client.request('HEAD', '/api/v1/nothing')
     expect([missing.status, missing.text]).toEqual([404, ''])
   })
 
   it('HEAD tells the length of the body, and leaves the connection to the next request', async () => {
-    const { hostname, port } = new URL(house.url)
+    const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     const ask = async (method: string) => {
       socket.write(`${method} /api/v1/xp HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -150,9 +156,9 @@ describe('every answer', () => {
 })
 
 describe('an answer that is given again', () => {
-  let reusing: TestHouse
+  let reusing: TestServer
   beforeAll(async () => {
-    reusing = await openHouse({ 'page-age-ms': '1000', 'read-limit-keyed': '300' })
+    reusing = await openTestServer({ 'page-age-ms': '1000', 'read-limit-keyed': '300' })
   })
   afterAll(() => reusing.remove())
 
@@ -191,7 +197,7 @@ const pushTypesOf = ({ body }: Answer): object => body.paths['/api/v1/ingest'].p
 
 describe('bodies', () => {
   const post = (path: string, body: string, headers: Record<string, string>) =>
-    house.client.request('POST', path, body, { ...bearer(key), ...headers })
+    server.client.request('POST', path, body, { ...bearer(key), ...headers })
 
   it.each([
     '/api/v1/analysis/submit',
@@ -218,7 +224,7 @@ describe('bodies', () => {
   it('a push is NDJSON or msgpack, and no other type reaches it', async () => {
     const record = { type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' }
     const push = (type: string, body: string | Uint8Array) =>
-      house.client.request('POST', '/api/v1/ingest', body, { ...bearer(FEED_KEY), 'Content-Type': type })
+      server.client.request('POST', '/api/v1/ingest', body, { ...bearer(FEED_KEY), 'Content-Type': type })
     for (const type of ['application/x-ndjson', 'application/ndjson', 'application/jsonl'])
       expect((await push(type, JSON.stringify(record))).body).toMatchObject({ accepted: 1 })
     for (const type of ['application/msgpack', 'application/x-msgpack', 'application/vnd.msgpack'])
@@ -231,7 +237,7 @@ describe('bodies', () => {
   })
 
   it('that is too large is refused though no length was announced', async () => {
-    const { hostname, port } = new URL(house.url)
+    const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     const chunk = 'x'.repeat(16 * 1024)
@@ -247,8 +253,8 @@ describe('bodies', () => {
   it('checks type and size before the key, and the key before the JSON', async () => {
     const submitPath = '/api/v1/analysis/submit'
     const plain = { 'Content-Type': 'text/plain' }
-    expectProblem(await house.client.request('POST', submitPath, '{', plain), 'unsupported_media_type')
-    expectProblem(await house.client.request('POST', submitPath, '{'), 'missing_key')
+    expectProblem(await server.client.request('POST', submitPath, '{', plain), 'unsupported_media_type')
+    expectProblem(await server.client.request('POST', submitPath, '{'), 'missing_key')
   })
 })
 
@@ -326,7 +332,7 @@ describe('keys', () => {
       expectProblem(await get(path, { 'X-API-Key': 'x' }), 'invalid_key')
       for (const good of [key, FEED_KEY, ADMIN_KEY]) expect((await get(path, bearer(good))).status).toBe(200)
     }
-    const register = (value: string) => house.client.post('/api/v1/keys/register', { name: 'again' }, value)
+    const register = (value: string) => server.client.post('/api/v1/keys/register', { name: 'again' }, value)
     expectProblem(await register('ps_x'), 'invalid_key')
     expect((await register(key)).status).toBe(201)
   })
@@ -345,7 +351,7 @@ describe('keys', () => {
       ['DELETE', '/api/v1/keys/current'],
     ]
     for (const [method, path, body] of acts) {
-      const answer = await house.client.request(method, path, body)
+      const answer = await server.client.request(method, path, body)
       expectProblem(answer, 'missing_key')
       expect(answer.headers.get('www-authenticate')).toContain('Bearer')
     }
@@ -355,7 +361,7 @@ describe('keys', () => {
     const ndjson = { 'Content-Type': 'application/x-ndjson' }
     for (const value of [key, ADMIN_KEY])
       expectProblem(
-        await house.client.request('POST', '/api/v1/ingest', '', { ...ndjson, ...bearer(value) }),
+        await server.client.request('POST', '/api/v1/ingest', '', { ...ndjson, ...bearer(value) }),
         'invalid_key',
       )
     for (const value of [key, FEED_KEY])

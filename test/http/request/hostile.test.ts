@@ -3,28 +3,28 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FRAMES, PROFILES, RECORDS, SUBMISSIONS } from '../../fuzz/entrances.ts'
 import { Mutator } from '../../support/mutations.ts'
 import { expectProblem, newMint, submission, submit } from '../../support/submission.ts'
-import { ADMIN_KEY, FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { ADMIN_KEY, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const TRICK = { length: { toString: 1 } }
 const CASES_EACH = 40
-let house: TestHouse
+let server: TestServer
 let key: string
 
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0' })
-  key = await house.client.register()
+  server = await openTestServer({ 'submit-rate': '0' })
+  key = await server.client.register()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 const push = (lines: string) =>
-  house.client.request('POST', '/api/v1/ingest', lines, {
+  server.client.request('POST', '/api/v1/ingest', lines, {
     'Content-Type': 'application/x-ndjson',
     Authorization: `Bearer ${FEED_KEY}`,
   })
 
 it('a name that is an object with a length is refused at its place when an agent registers', async () => {
   expectProblem(
-    await house.client.post('/api/v1/keys/register', { name: TRICK }),
+    await server.client.post('/api/v1/keys/register', { name: TRICK }),
     'validation_failed',
     '/name',
   )
@@ -32,14 +32,14 @@ it('a name that is an object with a length is refused at its place when an agent
 
 it('a profile text that is an object with a length is refused at its place', async () => {
   for (const field of ['name', 'description', 'avatarUrl', 'twitterHandle', 'website']) {
-    const answer = await house.client.post('/api/v1/agent/profile', { [field]: TRICK }, key)
+    const answer = await server.client.post('/api/v1/agent/profile', { [field]: TRICK }, key)
     expectProblem(answer, 'validation_failed', `/${field}`)
   }
 })
 
 it('risk factors that are an object with a length are refused at their place, beside every other fault', async () => {
   const body = submission(newMint(), { score: 101 })
-  const answer = await submit(house.client, key, {
+  const answer = await submit(server.client, key, {
     ...body,
     quant: { ...(body.quant as object), riskFactors: TRICK },
   })
@@ -73,7 +73,7 @@ it.each([
   const mutator = new Mutator(7)
   for (let at = 0; at < CASES_EACH; at++) {
     const body = mutator.json(mutator.pick<object>(templates))
-    const { status, text } = await house.client.post(path, body, access === 'agent' ? key : access)
+    const { status, text } = await server.client.post(path, body, access === 'agent' ? key : access)
     expect(status < 500, `${body.slice(0, 500)}: ${text}`).toBe(true)
   }
 })

@@ -4,23 +4,23 @@ import { clockOf } from '../../support/clock.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
-import { openHouse, type Settings, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const START_MS = 1_795_000_000_000
 const HOUR_MS = 3_600_000
 let nowMs: number
-let house: TestHouse
+let server: TestServer
 
 async function open(settings: Settings): Promise<void> {
-  house = await openHouse(settings, { clock: clockOf(() => nowMs) })
+  server = await openTestServer(settings, { clock: clockOf(() => nowMs) })
 }
 beforeEach(() => {
   nowMs = START_MS
 })
-afterEach(() => house.remove())
+afterEach(() => server.remove())
 
 const market = (key = '') =>
-  house.client.get('/api/v1/market?limit=1', key === '' ? {} : { Authorization: `Bearer ${key}` })
+  server.client.get('/api/v1/market?limit=1', key === '' ? {} : { Authorization: `Bearer ${key}` })
 
 const LIMIT_HEADERS = [
   'ratelimit-policy',
@@ -54,7 +54,7 @@ describe('reads', () => {
 
   it('with a key are 300 a minute, for each key, and do not use up those of the address', async () => {
     await open({ 'read-limit-anonymous': '1', 'read-limit-keyed': '300' })
-    const [one, other] = [await house.client.register('one'), await house.client.register('other')]
+    const [one, other] = [await server.client.register('one'), await server.client.register('other')]
     const answers = await Promise.all(Array.from({ length: 310 }, () => market(one)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(10)
@@ -67,8 +67,8 @@ describe('reads', () => {
   it('count on every read together, errors and 304 included, but not on what tells of the server', async () => {
     await open({ 'read-limit-anonymous': '4' })
     const etag = (await market()).headers.get('etag')!
-    expect((await house.client.get('/api/v1/market?limit=1', { 'If-None-Match': etag })).status).toBe(304)
-    expect((await house.client.get('/api/v1/market?limit=x')).status).toBe(400)
+    expect((await server.client.get('/api/v1/market?limit=1', { 'If-None-Match': etag })).status).toBe(304)
+    expect((await server.client.get('/api/v1/market?limit=x')).status).toBe(400)
     for (const path of [
       '/health',
       '/readyz',
@@ -78,16 +78,16 @@ describe('reads', () => {
       '/skill.md',
       '/api/v1/analysis/schema',
     ])
-      expect((await house.client.get(path)).status, path).toBe(200)
-    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('0')
+      expect((await server.client.get(path)).status, path).toBe(200)
+    expect((await server.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('0')
     for (const path of ['/api/v1/market', '/api/v1/analysis', '/api/v1/agents/leaderboard'])
-      expectProblem(await house.client.get(path), 'read_rate_limited')
-    expectProblem(await house.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
+      expectProblem(await server.client.get(path), 'read_rate_limited')
+    expectProblem(await server.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
   })
 
   it('are counted by the first 64 bits of an address of IPv6, however it is written', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.0/8' })
-    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
     expect((await from('2001:db8:0:1::1')).status).toBe(200)
     for (const same of [
       '2001:db8:0:1::2',
@@ -106,7 +106,7 @@ describe('reads', () => {
   it('are counted by the address that the proxy added last, in a header of its own too', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
     const ask = async (spoofed: string): Promise<number[]> => {
-      const socket = new RawSocket(house.url)
+      const socket = new RawSocket(server.url)
       const added = `X-Forwarded-For: ${spoofed}\r\nX-Forwarded-For: 10.0.0.9\r\n`
       await socket.write(`GET /api/v1/market HTTP/1.1\r\nHost: x\r\n${added}\r\n`)
       const statuses = await socket.answers(1)
@@ -119,8 +119,8 @@ describe('reads', () => {
 
   it('are counted and proxies trusted where the server listens on an address of IPv6', async () => {
     await open({ host: '::1', 'read-limit-anonymous': '1', 'trusted-proxies': '::1' })
-    expect(house.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
-    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+    const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
     expect((await from('10.0.0.1')).status).toBe(200)
     expect((await from('10.0.0.2')).status).toBe(200)
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
@@ -128,7 +128,7 @@ describe('reads', () => {
 
   it('tell clients of IPv4 apart where the server listens on every address', async () => {
     await open({ host: '::', 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
-    const { port } = new URL(house.url)
+    const { port } = new URL(server.url)
     const from = (address: string) =>
       fetch(`http://127.0.0.1:${port}/api/v1/market`, { headers: { 'X-Forwarded-For': address } })
     expect((await from('10.0.0.1')).status).toBe(200)
@@ -147,12 +147,12 @@ describe('reads', () => {
 
   it('are counted by the address that a trusted proxy names, and by the peer’s otherwise', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
-    const from = (address: string) => house.client.get('/api/v1/market', { 'X-Forwarded-For': address })
+    const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
     expect((await from('10.0.0.1')).status).toBe(200)
     expect((await from('10.0.0.2')).status).toBe(200)
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
     expectProblem(await from('6.6.6.6, 10.0.0.1'), 'read_rate_limited')
-    await house.remove()
+    await server.remove()
     await open({ 'read-limit-anonymous': '1' })
     expect((await from('10.0.0.1')).status).toBe(200)
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
@@ -164,9 +164,9 @@ describe('rows of the market list', () => {
   /** Ten reads a minute, and twenty rows. */
   const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
   const list = (query = '', key = '') =>
-    house.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
+    server.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
   const fill = () =>
-    house.client.push(
+    server.client.push(
       ...Array.from({ length: ROWS }, () => ({
         type: 'token',
         mint: newMint(),
@@ -191,8 +191,8 @@ describe('rows of the market list', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"read-rows";q=20;w=60')
     expect(refused.headers.get('retry-after')).toBe('30')
     expect((await list('offset=1000')).body.data).toEqual([])
-    expect((await house.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('5')
-    const key = await house.client.register()
+    expect((await server.client.get('/api/v1/xp')).headers.get('x-ratelimit-remaining')).toBe('5')
+    const key = await server.client.register()
     expect((await list('', key)).status).toBe(200)
     nowMs += 30_000
     expect((await list()).body.data).toHaveLength(ROWS)
@@ -203,7 +203,7 @@ describe('rows of the market list', () => {
     await fill()
     const etag = (await list()).headers.get('etag')!
     for (let count = 0; count < 3; count++) {
-      const { status } = await house.client.get('/api/v1/market', { 'If-None-Match': etag })
+      const { status } = await server.client.get('/api/v1/market', { 'If-None-Match': etag })
       expect(status).toBe(304)
     }
     expect((await list()).status).toBe(200)
@@ -214,12 +214,12 @@ describe('rows of the market list', () => {
     await open(SETTINGS)
     await fill()
     const follow = async (query: string) => {
-      const response = await fetch(`${house.url}/api/v1/market?follow=1&${query}`)
+      const response = await fetch(`${server.url}/api/v1/market?follow=1&${query}`)
       await response.body!.cancel()
       return response.status
     }
     expect(await follow('limit=15')).toBe(200)
-    const reader = new StreamReader(`${house.url.replace('http', 'ws')}/api/v1/stream`)
+    const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`)
     const subscribe = async (topic: object) => {
       await reader.send({ op: 'subscribe', topic: 'market', ...topic })
       return (await reader.next()).event
@@ -228,7 +228,7 @@ describe('rows of the market list', () => {
     expect(await reader.next()).toMatchObject({ event: 'snapshot' })
     expect(await subscribe({ tab: 'new', limit: 1 })).toBe('error')
     expect(await follow('limit=1')).toBe(429)
-    const since = house.market.seq
+    const since = server.market.seq
     expect(await follow(`since=${since}`)).toBe(200)
     // A position that is lost begins with the whole tab anew.
     expect(await follow('since=999999999999')).toBe(429)
@@ -246,7 +246,7 @@ describe('rows of the market list', () => {
 describe('registrations', () => {
   it('are limited by address and hour', async () => {
     await open({ 'register-limit': '20' })
-    const register = () => house.client.post('/api/v1/keys/register', { name: 'many' })
+    const register = () => server.client.post('/api/v1/keys/register', { name: 'many' })
     const answers = await Promise.all(Array.from({ length: 23 }, register))
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(20)
     const refused = await register()
@@ -263,6 +263,6 @@ describe('registrations', () => {
 
   it('may be closed', async () => {
     await open({ registration: 'closed' })
-    expectProblem(await house.client.post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
+    expectProblem(await server.client.post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
   })
 })

@@ -4,12 +4,12 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
-import { Lines } from '../../../src/http/response/chunked-body.ts'
+import { ChunkedBody } from '../../../src/http/response/chunked-body.ts'
 import { CODINGS, type Coding, CompressedForms } from '../../../src/http/response/compress.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import { barRoute } from '../../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../../src/http/routes/market.ts'
-import { FollowHub } from '../../../src/http/stream/broadcaster.ts'
+import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import { Market } from '../../../src/market/market.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 
@@ -37,8 +37,8 @@ describe('pages of a market', () => {
     const values = { side: 'buy', tokenAmount: 1_000 / (token + 1), priceUsd: 0.1 / (token + 3) } as const
     market.apply({ type: 'trade', mint: mintOfSymbol(`T${token}`), ts: nowMs, ...values }, nowMs)
   }
-  const hub = new FollowHub(market)
-  const routes = [...marketRoutes({ market, hub, cursors: new Cursors(market) }), barRoute(market)]
+  const broadcaster = new Broadcaster(market)
+  const routes = [...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }), barRoute(market)]
 
   const ask = (path: string, query: string) => {
     const { handle } = routes.find((route) => route.path === path)!
@@ -83,7 +83,7 @@ describe('pages of a market', () => {
 describe('a page of more than a mebibyte', () => {
   const market = new Market({ tokensMax: 3_000 })
   const description = 'said at some length '.repeat(30)
-  const routes = marketRoutes({ market, hub: new FollowHub(market), cursors: new Cursors(market) })
+  const routes = marketRoutes({ market, broadcaster: new Broadcaster(market), cursors: new Cursors(market) })
   const change = (token: number) => {
     const words = { name: `T${token}`, symbol: 'T', description }
     market.apply({ type: 'token', mint: mintOfSymbol(`T${token}`), ts: START_MS, ...words }, START_MS)
@@ -121,7 +121,7 @@ describe('a page of more than a mebibyte', () => {
       plain.push(await forms.encoded(await page(), 'br', 'page'))
     }
     expect(coded(plain)).toEqual(plain.map(() => undefined))
-    for (const { body } of plain) expect(body).toBeInstanceOf(Lines)
+    for (const { body } of plain) expect(body).toBeInstanceOf(ChunkedBody)
     expect((await first).headers!['Content-Encoding']).toBe('br')
     expect((await forms.encoded(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe('gzip')
   })

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { LISTS_FRESH_MAX, LISTS_KEPT_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
-import type { FrozenList, MarketDoor } from '../../../src/market/types.ts'
+import type { FrozenList, MarketEngine } from '../../../src/market/types.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 
 function setUp() {
@@ -16,7 +16,7 @@ function setUp() {
       const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
       return { tab, sort, version: state.seq, size: 1_000, page, preparePage: () => true }
     },
-  } as MarketDoor
+  } as MarketEngine
   const cursors = new Cursors(market, () => state.nowMs)
   const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).next('desc', 50)!
   return { state, cursors, first }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
-import { ADMIN_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 /** True of the moment only, or a stream that says itself where the next one begins. */
 const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
@@ -10,26 +10,26 @@ const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v
 /** Time stands still: a DataPoint says how old it is, so every second has another. */
 const NOW_MS = Date.now()
 
-let house: TestHouse
+let server: TestServer
 let mint: string
 let key: string
 let analysisId: string
 
 beforeAll(async () => {
-  house = await openHouse({}, { clock: clockOf(() => NOW_MS) })
-  key = await house.client.register()
+  server = await openTestServer({}, { clock: clockOf(() => NOW_MS) })
+  key = await server.client.register()
   await change()
-  const { body } = await house.client.get('/api/v1/analysis')
+  const { body } = await server.client.get('/api/v1/analysis')
   expect(body.totalAnalyses).toBe(1)
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 /** A new token with a trade, and an analysis of it by a new agent. */
 async function change(): Promise<void> {
-  mint = await seedToken(house.client, NOW_MS)
+  mint = await seedToken(server.client, NOW_MS)
   const trade = { type: 'trade', mint, ts: NOW_MS, side: 'buy', tokenAmount: 1, priceUsd: 0.001 }
-  await house.client.push(trade)
-  const answer = await submit(house.client, await house.client.register(), submission(mint))
+  await server.client.push(trade)
+  const answer = await submit(server.client, await server.client.register(), submission(mint))
   expect(answer.status, answer.text).toBe(201)
   analysisId = answer.body.analysisId
 }
@@ -52,7 +52,7 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
 }
 
 it('the table names every read that the documents say has versions, and those are all but a few', async () => {
-  const { paths } = (await house.client.get('/openapi.json')).body
+  const { paths } = (await server.client.get('/openapi.json')).body
   const reads = Object.keys(paths).filter((path) => 'get' in paths[path])
   const versioned = reads.filter((path) => '304' in paths[path].get.responses)
   expect(versioned.toSorted()).toEqual(Object.keys(READS).toSorted())
@@ -61,7 +61,7 @@ it('the table names every read that the documents say has versions, and those ar
 
 describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf, isConstant }) => {
   const get = (headers: Record<string, string> = {}) =>
-    house.client.get(path.replace('{id}', analysisId) + query(), {
+    server.client.get(path.replace('{id}', analysisId) + query(), {
       ...(keyOf && { Authorization: `Bearer ${keyOf()}` }),
       ...headers,
     })
@@ -90,6 +90,6 @@ describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf
 })
 
 it.each(UNVERSIONED.slice(0, 3))('%s is never a copy', async (path) => {
-  const { headers } = await house.client.get(path)
+  const { headers } = await server.client.get(path)
   expect([headers.get('etag'), headers.get('cache-control')]).toEqual([null, 'no-store'])
 })

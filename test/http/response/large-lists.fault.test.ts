@@ -5,7 +5,7 @@ import http from 'node:http'
 import { createBrotliDecompress } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newMint } from '../../support/submission.ts'
-import { type HouseProcess, spawnHouse } from '../../support/test-server.ts'
+import { type ServerProcess, spawnServer } from '../../support/test-server.ts'
 
 const TOKENS = 8_000
 const READERS = 16
@@ -13,10 +13,10 @@ const DESCRIPTION = 'said at some length, as such descriptions are '.repeat(20)
 const MEBIBYTE = 1_048_576
 const NEWLINE = 10
 
-let server: HouseProcess
+let server: ServerProcess
 const mints = Array.from({ length: TOKENS }, newMint)
 beforeAll(async () => {
-  server = await spawnHouse({ 'tokens-max': `${TOKENS}` }, undefined, { UV_THREADPOOL_SIZE: '16' })
+  server = await spawnServer({ 'tokens-max': `${TOKENS}` }, undefined, { UV_THREADPOOL_SIZE: '16' })
   const words = { name: 'N', symbol: 'S', description: DESCRIPTION }
   for (let from = 0; from < TOKENS; from += 2_000) {
     const ts = Date.now()

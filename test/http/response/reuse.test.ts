@@ -1,20 +1,20 @@
 // Answers that are given again: for how long, what ends it, and how large they may be.
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PreparedAnswers } from '../../../src/http/response/response-cache.ts'
+import { ResponseCache } from '../../../src/http/response/response-cache.ts'
 import type { Route } from '../../../src/http/route.ts'
 import { newMint, seedToken, submission, submit } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const AGE_MS = 500
 const FRESH = { 'Cache-Control': 'no-cache' }
 const PLAIN = { 'Accept-Encoding': 'identity' }
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse({ 'page-age-ms': `${AGE_MS}` })
+  server = await openTestServer({ 'page-age-ms': `${AGE_MS}` })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 const trade = (mint: string, priceUsd: number) => ({
   type: 'trade',
@@ -30,7 +30,7 @@ async function fill(rows: number, characters: number): Promise<void> {
   const description = 'd'.repeat(characters)
   const ts = Date.now()
   const tokens = Array.from({ length: rows }, () => newMint())
-  await house.client.push(
+  await server.client.push(
     ...tokens.map((mint) => ({ type: 'token', mint, ts, name: 'N', symbol: 'S', description })),
   )
 }
@@ -38,31 +38,31 @@ async function fill(rows: number, characters: number): Promise<void> {
 describe('an answer', () => {
   it('is given again until it is as old as it may be, whatever is pushed meanwhile', async () => {
     const mint = newMint()
-    await house.client.push(trade(mint, 1))
+    await server.client.push(trade(mint, 1))
     for (const path of ['/api/v1/market', `/api/v1/datapoint?mint=${mint}`, `/api/v1/ohlc?mint=${mint}`]) {
-      const first = await house.client.get(path)
+      const first = await server.client.get(path)
       const madeAtMs = performance.now()
-      await house.client.push(trade(mint, 2))
-      expect((await house.client.get(path, FRESH)).text, path).not.toBe(first.text)
-      let again = await house.client.get(path)
+      await server.client.push(trade(mint, 2))
+      expect((await server.client.get(path, FRESH)).text, path).not.toBe(first.text)
+      let again = await server.client.get(path)
       // A machine that stalls may let the time pass before it is asked for again.
       if (performance.now() - madeAtMs < AGE_MS) expect(again.text, path).toBe(first.text)
-      while (again.text === first.text) again = await house.client.get(path)
+      while (again.text === first.text) again = await server.client.get(path)
       expect(performance.now() - madeAtMs, path).toBeGreaterThan(0.9 * AGE_MS)
-      await house.client.push(trade(mint, 1))
+      await server.client.push(trade(mint, 1))
     }
   })
 
   it('is made anew for whoever was told that a submission was accepted', async () => {
-    const mint = await seedToken(house.client, Date.now())
+    const mint = await seedToken(server.client, Date.now())
     const row = async () =>
-      (await house.client.get('/api/v1/market')).body.data.find(
+      (await server.client.get('/api/v1/market')).body.data.find(
         (found: { mint: string }) => found.mint === mint,
       )
     while ((await row()) === undefined);
     for (let count = 0; count < 3; count++) {
       expect(await row()).toMatchObject({ analysis_count: count })
-      const answer = await submit(house.client, await house.client.register(), submission(mint))
+      const answer = await submit(server.client, await server.client.register(), submission(mint))
       expect(answer.status, answer.text).toBe(201)
     }
     expect(await row()).toMatchObject({ analysis_count: 3 })
@@ -76,10 +76,10 @@ describe('an answer', () => {
     ] as const) {
       const path = `/api/v1/market?format=ndjson&limit=${limit}`
       const madeAtMs = performance.now()
-      const first = await house.client.get(path, PLAIN)
+      const first = await server.client.get(path, PLAIN)
       expect(first.text.length > 1_048_576).toBe(!isGivenAgain)
-      await house.client.push(trade(newMint(), 1))
-      const again = await house.client.get(path, PLAIN)
+      await server.client.push(trade(newMint(), 1))
+      const again = await server.client.get(path, PLAIN)
       if (performance.now() - madeAtMs < AGE_MS || !isGivenAgain)
         expect(again.text === first.text, path).toBe(isGivenAgain)
     }
@@ -88,12 +88,12 @@ describe('an answer', () => {
   it('that is large and given again comes whole to a reader who stops for a while', async () => {
     const path = '/api/v1/market?format=ndjson&limit=500'
     // A connection that takes nothing until others have been answered, from the same bytes or from newer ones.
-    const { text } = await house.client.get(path, FRESH)
-    const socket = connect(house.port, '127.0.0.1')
+    const { text } = await server.client.get(path, FRESH)
+    const socket = connect(server.port, '127.0.0.1')
     socket.pause()
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     for (let count = 0; count < 5; count++)
-      expect((await house.client.get(path, FRESH)).text === text).toBe(true)
+      expect((await server.client.get(path, FRESH)).text === text).toBe(true)
     const chunks: Buffer[] = []
     for await (const chunk of socket.resume()) {
       chunks.push(chunk as Buffer)
@@ -118,7 +118,7 @@ it('an answer that was begun before a write was answered is not kept after it', 
     [['/other'], true],
     [[], true],
   ] as const) {
-    const prepared = new PreparedAnswers(20)
+    const prepared = new ResponseCache(20)
     const { writes } = prepared
     prepared.writeAnswered(changed)
     prepared.keep('/page', '', answer, 0, writes)

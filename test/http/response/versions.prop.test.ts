@@ -6,12 +6,12 @@ import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/contex
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import { barRoute } from '../../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../../src/http/routes/market.ts'
-import { FollowHub } from '../../../src/http/stream/broadcaster.ts'
+import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import { Market } from '../../../src/market/market.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { clockOf } from '../../support/clock.ts'
-import { openHouse } from '../../support/test-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
 const START_MS = 1_772_000_000_000
@@ -90,7 +90,10 @@ function served() {
   let nowMs = START_MS
   market.advanceTo(nowMs)
   const cursors = new Cursors(market, () => nowMs)
-  const routes = [...marketRoutes({ market, hub: new FollowHub(market), cursors }), barRoute(market)]
+  const routes = [
+    ...marketRoutes({ market, broadcaster: new Broadcaster(market), cursors }),
+    barRoute(market),
+  ]
   return {
     take(passMs: number, happened: (Omit<MarketEvent, 'ts'> & { lateMs?: number }) | null) {
       nowMs += passMs
@@ -138,19 +141,19 @@ it('a reader is told 304 only where the answer would be the bytes that it has', 
 
 it('a page is another one once its 24-hour windows have moved, though nothing was traded', async () => {
   let nowMs = START_MS
-  const house = await openHouse({}, { clock: clockOf(() => nowMs) })
+  const server = await openTestServer({}, { clock: clockOf(() => nowMs) })
   try {
     const trade = { type: 'trade', mint: MINTS[0], ts: nowMs, side: 'buy', tokenAmount: 10, priceUsd: 2 }
-    await house.client.push(trade)
-    const page = (headers = {}) => house.client.get('/api/v1/market', headers)
+    await server.client.push(trade)
+    const page = (headers = {}) => server.client.get('/api/v1/market', headers)
     const first = await page()
     expect(first.body.data[0].volume_24h_usd).toBe(20)
     nowMs += 25 * HOUR_MS
-    house.market.advanceTo(nowMs)
+    server.market.advanceTo(nowMs)
     const later = await page({ 'If-None-Match': first.headers.get('etag')! })
     expect(later.status).toBe(200)
     expect(later.body.data[0].volume_24h_usd).toBe(0)
   } finally {
-    await house.remove()
+    await server.remove()
   }
 })

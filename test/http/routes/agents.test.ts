@@ -3,40 +3,40 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { BOARD_LIMIT_MAX } from '../../../src/http/limits.ts'
+import { LEADERBOARD_LIMIT_MAX } from '../../../src/http/limits.ts'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
-import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const DAY_MS = 86_400_000
 let nowMs = 1_795_000_000_000
-let house: TestHouse
+let server: TestServer
 
-const open = (settings: Settings = {}) => openHouse(settings, { clock: clockOf(() => nowMs) })
+const open = (settings: Settings = {}) => openTestServer(settings, { clock: clockOf(() => nowMs) })
 beforeAll(async () => {
-  house = await open()
+  server = await open()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
-/** `work` in a house of its own. */
+/** `work` in a server of its own. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
-  const shared = house
-  house = await open(settings)
+  const shared = server
+  server = await open(settings)
   try {
     await work()
   } finally {
-    await house.remove()
-    house = shared
+    await server.remove()
+    server = shared
   }
 }
 
 const { get, post } = {
   get: (path: string, key = '') =>
-    house.client.get(path, key === '' ? {} : { Authorization: `Bearer ${key}` }),
-  post: (path: string, body: unknown, key = '') => house.client.post(path, body, key),
+    server.client.get(path, key === '' ? {} : { Authorization: `Bearer ${key}` }),
+  post: (path: string, body: unknown, key = '') => server.client.post(path, body, key),
 }
 const revoke = (key: string) =>
-  house.client.request('DELETE', '/api/v1/keys/current', undefined, { Authorization: `Bearer ${key}` })
+  server.client.request('DELETE', '/api/v1/keys/current', undefined, { Authorization: `Bearer ${key}` })
 
 function filesUnder(folder: string): string[] {
   return readdirSync(folder).flatMap((name) => {
@@ -55,9 +55,9 @@ describe('a key', () => {
     expect(key).toMatch(/^ps_[a-z0-9]{48}$/)
     expect(answer.headers.get('cache-control')).toBe('no-store')
     expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
-    await house.stop()
-    for (const file of filesUnder(house.dataDir)) expect(readFileSync(file).includes(key), file).toBe(false)
-    house = await house.restart()
+    await server.stop()
+    for (const file of filesUnder(server.dataDir)) expect(readFileSync(file).includes(key), file).toBe(false)
+    server = await server.restart()
   })
 
   it.each([
@@ -78,7 +78,7 @@ describe('a key', () => {
   )
 
   it('is rotated ten times a day, however many requests race', async () => {
-    const key = await house.client.register()
+    const key = await server.client.register()
     nowMs += 2 * DAY_MS
     const answers = await Promise.all(Array.from({ length: 40 }, () => post('/api/v1/keys/rotate', {}, key)))
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(10)
@@ -101,8 +101,8 @@ describe('a key', () => {
   })
 
   it('that was rotated lives 24 hours beside the new one', async () => {
-    const old = await house.client.register()
-    const answer = await house.client.request('POST', '/api/v1/keys/rotate', undefined, {
+    const old = await server.client.register()
+    const answer = await server.client.request('POST', '/api/v1/keys/rotate', undefined, {
       Authorization: `Bearer ${old}`,
       'Content-Type': '',
     })
@@ -118,7 +118,7 @@ describe('a key', () => {
   })
 
   it('once revoked is 401 at once and after a restart; another key of the agent stays', async () => {
-    const old = await house.client.register()
+    const old = await server.client.register()
     const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
     expect((await revoke(old)).body.ok).toBe(true)
     for (let run = 0; run < 2; run++) {
@@ -126,23 +126,23 @@ describe('a key', () => {
       expectProblem(refused, 'revoked_key')
       expect(refused.headers.get('www-authenticate')).toContain('Bearer')
       expect((await get('/api/v1/xp', key)).status).toBe(200)
-      if (run === 0) house = await house.restart()
+      if (run === 0) server = await server.restart()
     }
   })
 
   it('that replaced another earns for the same agent', async () => {
-    const old = await house.client.register()
+    const old = await server.client.register()
     const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
-    const [one, two] = [await seedToken(house.client, nowMs), await seedToken(house.client, nowMs)]
-    expect((await submit(house.client, old, submission(one))).body.xpTotal).toBe(50)
-    expect((await submit(house.client, key, submission(two))).body.xpTotal).toBe(100)
+    const [one, two] = [await seedToken(server.client, nowMs), await seedToken(server.client, nowMs)]
+    expect((await submit(server.client, old, submission(one))).body.xpTotal).toBe(50)
+    expect((await submit(server.client, key, submission(two))).body.xpTotal).toBe(100)
   })
 })
 
 describe('a profile', () => {
   it('is null until it is set, keeps what is not sent, and survives a restart', async () => {
     const madeMs = nowMs
-    const key = await house.client.register('Grace')
+    const key = await server.client.register('Grace')
     expect((await get('/api/v1/agent/profile', key)).body).toEqual({ ok: true, profile: null })
     const first = await post('/api/v1/agent/profile', { website: 'https://example.org', other: 1 }, key)
     const profile = {
@@ -160,7 +160,7 @@ describe('a profile', () => {
     const changed = { ...profile, name: 'Grace H.', twitterHandle: '@g', updatedAt: madeMs + 1_000 }
     expect(second.body.profile).toEqual(changed)
     expectProblem(await post('/api/v1/agent/profile', { name: '' }, key), 'validation_failed', '/name')
-    house = await house.restart()
+    server = await server.restart()
     expect((await get('/api/v1/agent/profile', key)).body.profile).toEqual(changed)
   })
 })
@@ -168,15 +168,15 @@ describe('a profile', () => {
 describe('what is published of agents', () => {
   it('a leaderboard by XP, the coverage of tokens and one analysis', async () => {
     await alone({}, async () => {
-      const keys = [await house.client.register('first'), await house.client.register('second')]
-      const mint = await seedToken(house.client, nowMs)
-      const { analysisId } = (await submit(house.client, keys[0], submission(mint))).body
-      await submit(house.client, keys[1], submission(mint))
+      const keys = [await server.client.register('first'), await server.client.register('second')]
+      const mint = await seedToken(server.client, nowMs)
+      const { analysisId } = (await submit(server.client, keys[0], submission(mint))).body
+      await submit(server.client, keys[1], submission(mint))
       const agents = await get('/api/v1/agents/leaderboard')
       expect(agents.body.ok).toBe(true)
       expect(agents.body.data).toEqual(agents.body.leaderboard)
       expect(agents.body.data[0]).toMatchObject({ rank: 1, name: 'first' })
-      const clamped = { clamped: { limit: BOARD_LIMIT_MAX } }
+      const clamped = { clamped: { limit: LEADERBOARD_LIMIT_MAX } }
       for (const path of ['/api/v1/agents/leaderboard', '/api/v1/analysis'])
         expect((await get(`${path}?limit=99999`)).body.meta).toEqual(clamped)
       const named = JSON.stringify(agents.body)
@@ -210,7 +210,7 @@ describe('what is published of agents', () => {
   })
 
   it('of an identity that no analysis can bear nothing is asked of the store', async () => {
-    const asked = vi.spyOn(house.store, 'analysis')
+    const asked = vi.spyOn(server.store, 'analysis')
     const wellFormed = `an_${'0'.repeat(26)}`
     for (const id of ['x', 'an_nothing', `an_8${'0'.repeat(25)}`, `an_${'I'.repeat(26)}`, `${wellFormed}0`])
       expectProblem(await get(`/api/v1/analysis/${id}`), 'not_found')
@@ -227,7 +227,7 @@ describe('what is published of agents', () => {
 
 describe('the operator', () => {
   it('is told of an agent that it may submit again once its ban is over', async () => {
-    const key = await house.client.register('Eve')
+    const key = await server.client.register('Eve')
     const find = async () =>
       (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data.find(
         ({ name }: { name: string }) => name === 'Eve',
@@ -239,25 +239,25 @@ describe('the operator', () => {
     expect(await find()).toMatchObject({ banned: false, bannedUntilMs: null })
     const late = await post('/api/v1/admin/ban', { agentId, untilMs: 9e15 }, ADMIN_KEY)
     expectProblem(late, 'validation_failed', '/untilMs')
-    expect((await submit(house.client, key, submission(await seedToken(house.client, nowMs)))).status).toBe(
+    expect((await submit(server.client, key, submission(await seedToken(server.client, nowMs)))).status).toBe(
       201,
     )
   })
 
   it('sees agents without their keys, bans and unbans one, and awards XP', async () => {
-    const key = await house.client.register('Mallory')
-    const mint = await seedToken(house.client, nowMs)
+    const key = await server.client.register('Mallory')
+    const mint = await seedToken(server.client, nowMs)
     const { data } = (await get('/api/v1/admin/agents', ADMIN_KEY)).body
     const agent = data.find(({ name }: { name: string }) => name === 'Mallory')
     expect(JSON.stringify(data)).not.toContain(key)
     const ban = { agentId: agent.agentId, untilMs: nowMs + 60_000, reason: 'spam' }
     expect((await post('/api/v1/admin/ban', ban, ADMIN_KEY)).body.ok).toBe(true)
-    const refused = await submit(house.client, key, submission(mint))
+    const refused = await submit(server.client, key, submission(mint))
     expectProblem(refused, 'agent_banned')
     expect(refused.body.bannedUntil).toBe(nowMs + 60_000)
     expect((await get('/api/v1/market', key)).status).toBe(200)
     await post('/api/v1/admin/unban', { agentId: agent.agentId }, ADMIN_KEY)
-    expect((await submit(house.client, key, submission(mint))).status).toBe(201)
+    expect((await submit(server.client, key, submission(mint))).status).toBe(201)
     expectProblem(await post('/api/v1/admin/ban', { agentId: 'ag_nobody' }, ADMIN_KEY), 'not_found')
     expectProblem(await post('/api/v1/admin/ban', {}, ADMIN_KEY), 'validation_failed', '/agentId')
     for (const untilMs of ['tomorrow', -1, 1.5, {}])
@@ -284,7 +284,7 @@ describe('the operator', () => {
     const wrong = await post('/api/v1/admin/keys', { name: 'x', type: 'reseacher' }, ADMIN_KEY)
     expectProblem(wrong, 'validation_failed', '/type')
     expect(wrong.body.errors[0].suggestion).toBe('researcher')
-    house = await house.restart()
+    server = await server.restart()
     expect(await typeOf(made.body.data.agentId)).toBe('researcher')
   })
 
@@ -301,7 +301,7 @@ describe('the operator', () => {
       expect((await get('/api/v1/agent/profile', second)).status).toBe(200)
       expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 1 })
       expect((await revokeBy({ agentId })).body.data).toEqual({ revoked: 0 })
-      house = await house.restart()
+      server = await server.restart()
       expectProblem(await get('/api/v1/agent/profile', second), 'revoked_key')
       expectProblem(await revokeBy({ agentId: 'ag_nobody' }), 'not_found')
       expectProblem(await revokeBy({ agentId, prefix: 7 }), 'validation_failed', '/prefix')

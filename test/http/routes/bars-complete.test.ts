@@ -3,16 +3,16 @@
 import { unpack } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { openHouse } from '../../support/test-server.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 const jsonOf = (response: Response) =>
   response.json() as Promise<{ data: { t: number }[]; meta: { completeFrom: number } }>
 
 test('bars of a token that was evicted and came back say from when on they are complete', async () => {
-  const house = await openHouse({ 'tokens-max': '1' })
+  const server = await openTestServer({ 'tokens-max': '1' })
   try {
     const trade = (name: string) =>
-      house.client.push({
+      server.client.push({
         ...{
           type: 'trade',
           mint: mintOfSymbol(name),
@@ -23,7 +23,7 @@ test('bars of a token that was evicted and came back say from when on they are c
         },
       })
     const read = (format: string) =>
-      fetch(`${house.url}/api/v1/ohlc?mint=${mintOfSymbol('one')}&format=${format}`)
+      fetch(`${server.url}/api/v1/ohlc?mint=${mintOfSymbol('one')}&format=${format}`)
     await trade('one')
     const whole = await read('json')
     expect(whole.headers.has('x-complete-from')).toBe(false)
@@ -37,6 +37,6 @@ test('bars of a token that was evicted and came back say from when on they are c
     for (const format of ['json', 'ndjson', 'msgpack', 'arrow'])
       expect((await read(format)).headers.get('x-complete-from'), format).toBe(`${meta.completeFrom}`)
   } finally {
-    await house.remove()
+    await server.remove()
   }
 })

@@ -2,20 +2,20 @@
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startHouse } from '../../../src/app.ts'
+import { startApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { dataPointSchema } from '../../../src/schema/datapoint.ts'
 import { marketItemSchema } from '../../../src/schema/market-item.ts'
 import { RISK_FACTORS } from '../../../src/schema/vocabulary.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
-import { Client, openHouse, type TestHouse, temporaryFolder } from '../../support/test-server.ts'
+import { Client, openTestServer, type TestServer, temporaryFolder } from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse()
+  server = await openTestServer()
 })
-afterAll(() => house.remove())
-const get = (path: string) => house.client.get(path)
+afterAll(() => server.remove())
+const get = (path: string) => server.client.get(path)
 
 describe('/openapi.json', () => {
   it('is OpenAPI 3.1, and each operation in it is a route that answers', async () => {
@@ -29,7 +29,7 @@ describe('/openapi.json', () => {
       for (const [method, operation] of Object.entries(methods)) {
         if (method === 'parameters') continue
         expect(Object.keys(operation.responses).length, `${method} ${path}`).toBeGreaterThan(0)
-        const answer = await house.client.request('OPTIONS', path.replace('{id}', 'an_x'))
+        const answer = await server.client.request('OPTIONS', path.replace('{id}', 'an_x'))
         expect(answer.status, path).toBe(204)
         expect(answer.headers.get('allow')).toContain(method.toUpperCase())
       }
@@ -125,7 +125,11 @@ describe('the state of the server', () => {
   })
 
   it('/health says that the simulator simulates', async () => {
-    const simulated = await openHouse({ feed: 'simulator', 'simulator-tokens': '20', 'simulator-rate': '20' })
+    const simulated = await openTestServer({
+      feed: 'simulator',
+      'simulator-tokens': '20',
+      'simulator-rate': '20',
+    })
     try {
       expect((await simulated.client.get('/health')).body.simulated).toBe(true)
       expect((await simulated.client.get('/api/v1/market')).body.meta.total).toBeGreaterThan(0)
@@ -136,9 +140,9 @@ describe('the state of the server', () => {
 
   it('/metrics counts in base units, without a mint or a key in any label', async () => {
     const mint = newMint()
-    const key = await house.client.register()
-    await house.client.push({ type: 'token', mint, ts: Date.now(), name: 'Metric', symbol: 'MET' })
-    await house.client.get(`/api/v1/datapoint?mint=${mint}`, { Authorization: `Bearer ${key}` })
+    const key = await server.client.register()
+    await server.client.push({ type: 'token', mint, ts: Date.now(), name: 'Metric', symbol: 'MET' })
+    await server.client.get(`/api/v1/datapoint?mint=${mint}`, { Authorization: `Bearer ${key}` })
     await get('/api/v1/analysis/an_secret')
     await get('/nothing/at/all')
     const { text, headers, status } = await get('/metrics')
@@ -154,7 +158,7 @@ describe('the state of the server', () => {
   it('without a feed key or an admin key their endpoints are off', async () => {
     const dataDir = temporaryFolder()
     const flags = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
-    const bare = await startHouse(readConfig(flags, {}))
+    const bare = await startApp(readConfig(flags, {}))
     try {
       const client = new Client(bare.url)
       const headers = { 'Content-Type': 'application/x-ndjson', Authorization: 'Bearer x' }

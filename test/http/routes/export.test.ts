@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TABLES } from '../../../src/schema/tables.ts'
-import { openExporter } from '../../../src/store/export/exporter.ts'
-import { EXPORT_PIECES_AHEAD, EXPORTS_AT_ONCE } from '../../../src/store/limits.ts'
+import { openExportService } from '../../../src/store/export/exporter.ts'
+import { EXPORT_CHUNKS_AHEAD, EXPORTS_AT_ONCE } from '../../../src/store/limits.ts'
 import { NOON_MS, quietLog, readSql, removeFolder, submission as rowsOf } from '../../store/support.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
-import { ADMIN_KEY, openHouse, type TestHouse, temporaryFolder } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../../support/test-server.ts'
 
 const PATH = '/api/v1/training/export'
 const FILES = 5
@@ -21,7 +21,7 @@ const ROWS = FILES * FILE_ROWS
 /** Long enough that a few thousand rows fill every buffer on the way. */
 const SUMMARY = 'x'.repeat(2_000)
 
-let house: TestHouse
+let server: TestServer
 let researcher: string
 let folder: string
 
@@ -35,7 +35,7 @@ const exampleOf = (n: number) =>
   })
 
 async function commitRows(from: number, count: number): Promise<void> {
-  await house.store.commit(Array.from({ length: count }, (_, index) => exampleOf(from + index)).flat())
+  await server.store.commit(Array.from({ length: count }, (_, index) => exampleOf(from + index)).flat())
 }
 
 beforeAll(async () => {
@@ -43,8 +43,8 @@ beforeAll(async () => {
   const left = join(folder, 'export.tmp', '7')
   mkdirSync(left, { recursive: true })
   writeFileSync(join(left, 'training.parquet'), 'of a crash')
-  house = await openHouse({ 'lake-grace-ms': '0' }, { exports: { drainMs: 100 } }, folder)
-  const made = await house.client.post(
+  server = await openTestServer({ 'lake-grace-ms': '0' }, { exports: { drainMs: 100 } }, folder)
+  const made = await server.client.post(
     '/api/v1/admin/keys',
     { name: 'Rosalind', type: 'researcher' },
     ADMIN_KEY,
@@ -52,10 +52,10 @@ beforeAll(async () => {
   researcher = made.body.data.key
   for (let from = 0; from < ROWS; from += FILE_ROWS) {
     await commitRows(from, FILE_ROWS)
-    await house.store.flushLake()
+    await server.store.flushLake()
   }
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 interface Page {
   status: number
@@ -68,7 +68,7 @@ async function fetchPage(
   key = researcher,
   headers: Record<string, string> = {},
 ): Promise<Page> {
-  const response = await fetch(`${house.url}${PATH}${query}`, {
+  const response = await fetch(`${server.url}${PATH}${query}`, {
     headers: { Authorization: `Bearer ${key}`, ...headers },
   })
   return {
@@ -80,7 +80,7 @@ async function fetchPage(
 
 const idsOf = (arrow: Buffer): string[] => [...tableFromIPC(arrow).getChild('analysis_id')!] as string[]
 const catalog = (sql: string) =>
-  readSql(sql, `ATTACH '${join(house.dataDir, 'lake', 'catalog.duckdb')}' AS lake (READ_ONLY)`, 'USE lake')
+  readSql(sql, `ATTACH '${join(server.dataDir, 'lake', 'catalog.duckdb')}' AS lake (READ_ONLY)`, 'USE lake')
 const plain = (value: unknown): unknown => {
   if (typeof value === 'bigint') return Number(value)
   if (value instanceof Date) return value.getTime()
@@ -98,7 +98,7 @@ async function until(is: () => boolean): Promise<void> {
 
 /** A client that takes the headers and no more. */
 async function stalled(query: string): Promise<IncomingMessage> {
-  const request = get(`${house.url}${PATH}${query}`, { headers: { 'X-API-Key': researcher }, agent: false })
+  const request = get(`${server.url}${PATH}${query}`, { headers: { 'X-API-Key': researcher }, agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   response.pause()
   response.on('error', () => {})
@@ -107,8 +107,8 @@ async function stalled(query: string): Promise<IncomingMessage> {
 
 /** Nothing is under way, and nothing is on the disk. */
 async function expectTidy(): Promise<void> {
-  await until(() => house.exports.running === 0)
-  const at = join(house.dataDir, 'export.tmp')
+  await until(() => server.exports.running === 0)
+  const at = join(server.dataDir, 'export.tmp')
   expect(existsSync(at) ? readdirSync(at) : []).toEqual([])
 }
 
@@ -164,10 +164,10 @@ describe('the rows', () => {
 describe('the key', () => {
   it('is a researcher’s or the operator’s', async () => {
     expect((await fetchPage('?format=arrow&limit=1', ADMIN_KEY)).status).toBe(200)
-    expectProblem(await house.client.get(PATH), 'missing_key')
-    expectProblem(await house.client.get(PATH, { Authorization: 'Bearer wrong' }), 'invalid_key')
-    const agent = await house.client.register()
-    expectProblem(await house.client.get(PATH, { Authorization: `Bearer ${agent}` }), 'key_not_allowed')
+    expectProblem(await server.client.get(PATH), 'missing_key')
+    expectProblem(await server.client.get(PATH, { Authorization: 'Bearer wrong' }), 'invalid_key')
+    const agent = await server.client.register()
+    expectProblem(await server.client.get(PATH, { Authorization: `Bearer ${agent}` }), 'key_not_allowed')
   })
 })
 
@@ -175,13 +175,13 @@ it.each(['since=yesterday', 'since=1.a%27b', 'limit=0', 'from=x', 'format=csv'])
   '%s is refused',
   async (query) => {
     const [name] = query.split('=')
-    const answer = await house.client.get(`${PATH}?${query}`, { 'X-API-Key': researcher })
+    const answer = await server.client.get(`${PATH}?${query}`, { 'X-API-Key': researcher })
     expectProblem(answer, 'invalid_parameter', `/${name}`)
   },
 )
 
 it('the description of the API tells its formats, headers and parameters', async () => {
-  const { get: operation } = (await house.client.get('/openapi.json')).body.paths[PATH]
+  const { get: operation } = (await server.client.get('/openapi.json')).body.paths[PATH]
   const { content, headers } = operation.responses['200']
   expect(Object.keys(content)).toEqual([
     'application/vnd.apache.parquet',
@@ -194,7 +194,7 @@ it('the description of the API tells its formats, headers and parameters', async
 })
 
 it('HEAD answers the headers alone', async () => {
-  const response = await fetch(`${house.url}${PATH}?limit=5`, {
+  const response = await fetch(`${server.url}${PATH}?limit=5`, {
     method: 'HEAD',
     headers: { 'X-API-Key': researcher },
   })
@@ -204,16 +204,16 @@ it('HEAD answers the headers alone', async () => {
 
 describe('a client', () => {
   it('that stalls is waited for, a few pieces ahead, and gets every row once it reads on', async () => {
-    const job = house.exports.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
+    const job = server.exports.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
     await job.head
-    await until(() => house.exports.held.pieces === EXPORT_PIECES_AHEAD)
+    await until(() => server.exports.held.chunks === EXPORT_CHUNKS_AHEAD)
     await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(house.exports.held.pieces).toBe(EXPORT_PIECES_AHEAD)
-    const pieces: Buffer[] = []
-    for (let piece = await job.next(); piece !== null; piece = await job.next()) pieces.push(piece)
-    const bytes = Buffer.concat(pieces)
+    expect(server.exports.held.chunks).toBe(EXPORT_CHUNKS_AHEAD)
+    const chunks: Buffer[] = []
+    for (let chunk = await job.next(); chunk !== null; chunk = await job.next()) chunks.push(chunk)
+    const bytes = Buffer.concat(chunks)
     expect(idsOf(bytes)).toHaveLength(ROWS)
-    expect(pieces.length).toBeGreaterThan(EXPORT_PIECES_AHEAD + 2)
+    expect(chunks.length).toBeGreaterThan(EXPORT_CHUNKS_AHEAD + 2)
     await expectTidy()
   })
 
@@ -224,7 +224,7 @@ describe('a client', () => {
 
   it('that takes too long is cut off', async () => {
     const dataDir = temporaryFolder()
-    const exporter = openExporter({ dataDir, log: quietLog, msMax: 1 })
+    const exporter = openExportService({ dataDir, log: quietLog, msMax: 1 })
     const job = exporter.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
     await expect(job.head).rejects.toThrow('took too long')
     await exporter.close()
@@ -238,7 +238,7 @@ describe('a client', () => {
   })
 
   it('that asks for a file that the disk has no room for is told so; a stream needs none', async () => {
-    const exporter = openExporter({ dataDir: house.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
+    const exporter = openExportService({ dataDir: server.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
     const whole = { fromMs: null, toMs: null, since: null, limit: ROWS }
     await expect(exporter.begin({ ...whole, format: 'parquet' }).head).rejects.toThrow('the disk has')
     const job = exporter.begin({ ...whole, format: 'arrow' })
@@ -248,16 +248,16 @@ describe('a client', () => {
   })
 
   it('that leaves before the answer ends the work', async () => {
-    const request = get(`${house.url}${PATH}`, { headers: { 'X-API-Key': researcher }, agent: false })
+    const request = get(`${server.url}${PATH}`, { headers: { 'X-API-Key': researcher }, agent: false })
     request.on('error', () => {})
-    await until(() => house.exports.running === 1)
+    await until(() => server.exports.running === 1)
     request.destroy()
     await expectTidy()
   })
 
   it('that comes when all are in use is told when to come again', async () => {
     const others = await Promise.all(Array.from({ length: EXPORTS_AT_ONCE }, () => stalled('?format=arrow')))
-    const refused = await house.client.get(PATH, { 'X-API-Key': researcher })
+    const refused = await server.client.get(PATH, { 'X-API-Key': researcher })
     expectProblem(refused, 'store_unavailable')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     for (const response of others) response.destroy()
@@ -281,8 +281,8 @@ describe('going on with X-Next-Since', () => {
       for (let round = 1; round <= ROUNDS; round++) {
         await commitRows(written, 50 + round)
         written += 50 + round
-        await house.store.flushLake()
-        const tidied = await house.store.compactLake()
+        await server.store.flushLake()
+        const tidied = await server.store.compactLake()
         merged += tidied.merged
         removed += tidied.removed
         isWriting = round < ROUNDS
@@ -315,8 +315,8 @@ describe('going on with X-Next-Since', () => {
 })
 
 it('submissions are taken while exports run', async () => {
-  const mints = await Promise.all(Array.from({ length: 8 }, () => seedToken(house.client, Date.now())))
-  const key = await house.client.register()
+  const mints = await Promise.all(Array.from({ length: 8 }, () => seedToken(server.client, Date.now())))
+  const key = await server.client.register()
   let isSubmitting = true
   const exporting = (async () => {
     let exports = 0
@@ -325,21 +325,21 @@ it('submissions are taken while exports run', async () => {
   })()
   const ids: string[] = []
   for (const mint of mints) {
-    const { status, body } = await submit(house.client, key, submission(mint))
+    const { status, body } = await submit(server.client, key, submission(mint))
     expect(status).toBe(201)
     ids.push(body.analysisId)
   }
   isSubmitting = false
   await exporting
-  await house.store.flushLake()
+  await server.store.flushLake()
   const { bytes } = await fetchPage(`?format=arrow&from=${NOON_MS + 86_400_000}`)
   expect(idsOf(bytes).sort()).toEqual(ids.sort())
 })
 
 it('the end of the server cuts a body that nobody reads, so that it does not look whole', async () => {
   const response = await stalled('?format=arrow')
-  const stopped = house.stop()
+  const stopped = server.stop()
   await expect(response.toArray()).rejects.toThrow()
   await stopped
-  expect(existsSync(join(house.dataDir, 'export.tmp'))).toBe(false)
+  expect(existsSync(join(server.dataDir, 'export.tmp'))).toBe(false)
 })

@@ -6,10 +6,10 @@ import { dataPointSchema } from '../../../src/schema/datapoint.ts'
 import { marketItemSchema } from '../../../src/schema/market-item.ts'
 import { SORTS, TABS } from '../../../src/schema/vocabulary.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
-import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const MINUTE_MS = 60_000
-let house: TestHouse
+let server: TestServer
 const mints = Array.from({ length: 12 }, newMint)
 const nowMs = Date.now()
 /** The start of a minute, some minutes ago. */
@@ -17,11 +17,11 @@ const DAY_MS = 86_400_000
 const baseMs = nowMs - (nowMs % MINUTE_MS) - 10 * MINUTE_MS
 
 beforeAll(async () => {
-  house = await openHouse()
-  await house.client.push({ type: 'solPrice', ts: baseMs, usd: 100 })
+  server = await openTestServer()
+  await server.client.push({ type: 'solPrice', ts: baseMs, usd: 100 })
   for (const [index, mint] of mints.entries()) {
     const ts = baseMs + index
-    await house.client.push(
+    await server.client.push(
       {
         type: 'token',
         mint,
@@ -44,15 +44,15 @@ beforeAll(async () => {
       },
     )
   }
-  await house.client.push(
+  await server.client.push(
     { type: 'live', mint: mints[3], ts: nowMs, isLive: true, viewerCount: 9 },
     { type: 'graduated', mint: mints[4], ts: nowMs },
   )
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
-const get = (path: string, headers?: Record<string, string>) => house.client.get(path, headers)
-const bytes = async (path: string) => Buffer.from(await (await fetch(house.url + path)).arrayBuffer())
+const get = (path: string, headers?: Record<string, string>) => server.client.get(path, headers)
+const bytes = async (path: string) => Buffer.from(await (await fetch(server.url + path)).arrayBuffer())
 
 describe('the market list', () => {
   it('has the fields of the contract, none omitted, as JSON and as NDJSON, byte for byte the same', async () => {
@@ -151,7 +151,7 @@ describe('the market list', () => {
   it('is compressed when asked for, and decompresses to the same bytes', async () => {
     const plain = await bytes('/api/v1/market?format=ndjson')
     for (const coding of ['gzip', 'br']) {
-      const response = await fetch(`${house.url}/api/v1/market?format=ndjson`, {
+      const response = await fetch(`${server.url}/api/v1/market?format=ndjson`, {
         headers: { 'Accept-Encoding': coding },
       })
       expect(response.headers.get('content-encoding')).toBe(coding)
@@ -165,17 +165,17 @@ describe('the market list', () => {
     expect(etag).toMatch(/^W\//)
     const again = await get('/api/v1/market?format=ndjson&limit=3', { 'If-None-Match': etag })
     expect([again.status, again.text]).toEqual([304, ''])
-    await house.client.push({ type: 'patch', mint: mints[0], ts: nowMs, fields: { holderCount: 7 } })
+    await server.client.push({ type: 'patch', mint: mints[0], ts: nowMs, fields: { holderCount: 7 } })
     const changed = await get('/api/v1/market?format=ndjson&limit=3', { 'If-None-Match': etag })
     expect(changed.status).toBe(200)
     expect(changed.headers.get('x-list-version')).not.toBe(first.headers.get('x-list-version'))
-    await house.client.push({ type: 'patch', mint: mints[0], ts: nowMs, fields: { holderCount: null } })
+    await server.client.push({ type: 'patch', mint: mints[0], ts: nowMs, fields: { holderCount: null } })
   })
 
   it('by cursor is one version of the list, and a first page is of now, however often it is asked for', async () => {
     const versions = new Set<string | null>()
     for (let round = 0; round < 20; round++) {
-      await house.client.push({
+      await server.client.push({
         type: 'patch',
         mint: mints[0],
         ts: Date.now(),
@@ -194,7 +194,7 @@ describe('the market list', () => {
       expect(rows.find(({ mint }) => mint === mints[0]).holder_count).toBe(round)
     }
     expect(versions.size).toBe(20)
-    await house.client.push({ type: 'patch', mint: mints[0], ts: Date.now(), fields: { holderCount: null } })
+    await server.client.push({ type: 'patch', mint: mints[0], ts: Date.now(), fields: { holderCount: null } })
   })
 
   it('by cursor is one version of the list: no row twice, none missing, whatever trades', async () => {
@@ -204,7 +204,7 @@ describe('the market list', () => {
       const { data, meta } = (await get(path)).body
       seen.push(...data.map(({ mint }: { mint: string }) => mint))
       const busiest = mints[seen.length % mints.length]
-      await house.client.push({
+      await server.client.push({
         type: 'trade',
         mint: busiest,
         ts: Date.now(),
@@ -263,20 +263,20 @@ describe('a DataPoint', () => {
 
   it('comes in batches of one to ten', async () => {
     const unknown = newMint()
-    const { body } = await house.client.post('/api/v1/datapoint/batch', {
+    const { body } = await server.client.post('/api/v1/datapoint/batch', {
       mints: [mints[0], unknown, mints[1]],
     })
     expect(body.data.map(({ mint }: { mint: string }) => mint)).toEqual([mints[0], mints[1]])
     expect(body.meta.notFound).toEqual([unknown])
     for (const wrong of [[], Array.from({ length: 11 }, newMint), 'x', undefined]) {
       expectProblem(
-        await house.client.post('/api/v1/datapoint/batch', { mints: wrong }),
+        await server.client.post('/api/v1/datapoint/batch', { mints: wrong }),
         'validation_failed',
         '/mints',
       )
     }
     expectProblem(
-      await house.client.post('/api/v1/datapoint/batch', { mints: [mints[0], 'x'] }),
+      await server.client.post('/api/v1/datapoint/batch', { mints: [mints[0], 'x'] }),
       'invalid_mint',
       '/mints/1',
     )
@@ -295,7 +295,7 @@ describe('bars', () => {
     ...more,
   })
   beforeAll(() =>
-    house.client.push(
+    server.client.push(
       trade(0, 1),
       trade(0, 3, { ts: baseMs + 1 }),
       trade(0, 2, { ts: baseMs + 2 }),
@@ -365,14 +365,14 @@ describe('bars', () => {
       const path = `/api/v1/ohlc?mint=${mint}&format=${format}`
       const etag = (await get(path)).headers.get('etag')!
       expect((await get(path, { 'If-None-Match': etag })).status).toBe(304)
-      await house.client.push(trade(4, 5, { ts: baseMs + 4 * MINUTE_MS + 6_000, tokenAmount: 1e-6 }))
+      await server.client.push(trade(4, 5, { ts: baseMs + 4 * MINUTE_MS + 6_000, tokenAmount: 1e-6 }))
       expect((await get(path, { 'If-None-Match': etag })).status).toBe(200)
     }
   })
 
   it('of a known mint without trades are none, of an unknown one an error', async () => {
     const quiet = newMint()
-    await house.client.push({ type: 'token', mint: quiet, ts: nowMs, name: 'Quiet', symbol: 'Q' })
+    await server.client.push({ type: 'token', mint: quiet, ts: nowMs, name: 'Quiet', symbol: 'Q' })
     expect((await get(`/api/v1/ohlc?mint=${quiet}`)).body.data).toEqual([])
     expectProblem(await get(`/api/v1/ohlc?mint=${newMint()}`), 'token_not_found')
   })
@@ -380,7 +380,7 @@ describe('bars', () => {
 
 describe('a push', () => {
   const push = (body: string | Uint8Array, type = 'application/x-ndjson', key = FEED_KEY) =>
-    house.client.request('POST', '/api/v1/ingest', body, {
+    server.client.request('POST', '/api/v1/ingest', body, {
       'Content-Type': type,
       Authorization: `Bearer ${key}`,
     })

@@ -3,7 +3,7 @@ import http from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { shared } from '../../../src/lib/shared.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
-import { openHouse, spawnHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, spawnServer, type TestServer } from '../../support/test-server.ts'
 
 const CONNECTIONS = 300
 const REQUESTS_EACH = 5
@@ -31,15 +31,15 @@ async function flood(url: string, path: string): Promise<number[]> {
 }
 
 describe('one server', () => {
-  let house: TestHouse
+  let server: TestServer
   beforeAll(async () => {
-    house = await openHouse()
+    server = await openTestServer()
   })
-  afterAll(() => house.remove())
+  afterAll(() => server.remove())
 
   it('asks its store once for all who ask for /health at once, and tells each how it fares', async () => {
-    const status = vi.spyOn(house.store, 'status')
-    const answers = await Promise.all(Array.from({ length: 100 }, () => house.client.get('/health')))
+    const status = vi.spyOn(server.store, 'status')
+    const answers = await Promise.all(Array.from({ length: 100 }, () => server.client.get('/health')))
     // Two where they come a second apart.
     expect(status.mock.calls.length).toBeLessThanOrEqual(2)
     for (const { body } of answers)
@@ -48,9 +48,9 @@ describe('one server', () => {
 })
 
 it('a look-up and a submission are answered beside three hundred connections that ask for /health and /metrics', async () => {
-  const server = await spawnHouse({ 'submit-cooldown-ms': '0' })
+  const spawned = await spawnServer({ 'submit-cooldown-ms': '0' })
   try {
-    const { client } = server
+    const { client } = spawned
     const key = await client.register()
     const mint = await seedToken(client, Date.now())
     const { analysisId } = (await submit(client, key, submission(mint))).body
@@ -69,7 +69,7 @@ it('a look-up and a submission are answered beside three hundred connections tha
       expect(new Set(await over)).toEqual(new Set([200]))
     }
   } finally {
-    await server.terminate()
+    await spawned.terminate()
   }
 })
 

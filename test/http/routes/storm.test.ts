@@ -6,7 +6,7 @@ import { afterEach, expect, it } from 'vitest'
 import type { MarketItem } from '../../../src/schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 import { newMint } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const TOKENS = 400
 const BATCH = 200
@@ -15,9 +15,9 @@ const READERS = 6
 const ROWS = 50
 const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
-let house: TestHouse
+let server: TestServer
 const mints = Array.from({ length: TOKENS }, newMint)
-afterEach(() => house.remove())
+afterEach(() => server.remove())
 const token = (mint: string, index: number) => ({
   type: 'token',
   mint,
@@ -52,7 +52,7 @@ function batch(next: () => number): object[] {
 async function storm(isOver: () => boolean): Promise<number> {
   const next = random(1)
   let pushed = 0
-  for (; !isOver(); pushed += BATCH) await house.client.push(...batch(next))
+  for (; !isOver(); pushed += BATCH) await server.client.push(...batch(next))
   return pushed
 }
 
@@ -94,7 +94,7 @@ interface PageRead {
 /** Reads one page and holds it against what every page is. @returns its version. */
 async function check({ tab, sort, order, offset, format }: PageRead): Promise<number> {
   const query = `tab=${tab}&sort=${sort}&order=${order}&offset=${offset}&limit=${ROWS}&format=${format}`
-  const response = await fetch(`${house.url}/api/v1/market?${query}`)
+  const response = await fetch(`${server.url}/api/v1/market?${query}`)
   expect(response.status, query).toBe(200)
   const rows = rowsOf(format, Buffer.from(await response.arrayBuffer()))
   expect(rows, query).toHaveLength(Number(response.headers.get('x-result-count')))
@@ -110,8 +110,8 @@ async function check({ tab, sort, order, offset, format }: PageRead): Promise<nu
 it.each([0, 20])(
   'a page of at most %i ms is one version of its list: sorted, without repeats, versions never going back',
   async (pageAgeMs) => {
-    house = await openHouse({ 'page-age-ms': `${pageAgeMs}` })
-    await house.client.push(...mints.map(token))
+    server = await openTestServer({ 'page-age-ms': `${pageAgeMs}` })
+    await server.client.push(...mints.map(token))
     const next = random(2)
     const pick = <Word>(words: readonly Word[]): Word => words[Math.floor(next() * words.length)]
     let isOver = false

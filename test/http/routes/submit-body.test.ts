@@ -10,21 +10,22 @@ import {
   VOLUME_PROFILES,
 } from '../../../src/schema/vocabulary.ts'
 import { expectProblem, quant, SUMMARY, seedToken, submission, submit } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 let mint: string
 let key: string
 
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
-  mint = await seedToken(house.client, Date.now())
-  key = await house.client.register()
+  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
+  mint = await seedToken(server.client, Date.now())
+  key = await server.client.register()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
-const total = async (): Promise<number> => (await house.client.get('/api/v1/analysis')).body.totalAnalyses
-const send = (body: unknown, headers: Record<string, string> = {}) => submit(house.client, key, body, headers)
+const total = async (): Promise<number> => (await server.client.get('/api/v1/analysis')).body.totalAnalyses
+const send = (body: unknown, headers: Record<string, string> = {}) =>
+  submit(server.client, key, body, headers)
 
 async function expectAccepted(body: object): Promise<void> {
   const answer = await send(body)
@@ -168,7 +169,7 @@ describe('a submission', () => {
     const repeated = { ...quant, riskFactors: [...RISK_FACTORS.slice(0, 8), RISK_FACTORS[0]] }
     const answer = await send(submission(mint, { quant: repeated }))
     expect(answer.status).toBe(201)
-    const stored = await house.client.get(answer.headers.get('location')!)
+    const stored = await server.client.get(answer.headers.get('location')!)
     expect(stored.body.data.quant.riskFactors).toEqual(RISK_FACTORS.slice(0, 8))
   })
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { SNAPSHOT_FIELDS } from '../../../src/schema/datapoint.ts'
 import { LAKE_SCHEMA_VERSION, SNAPSHOT_COLUMNS, TABLES } from '../../../src/schema/tables.ts'
 import { quant, SUMMARY, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const READER = `
   import { DuckDBInstance } from '@duckdb/node-api'
@@ -16,11 +16,11 @@ const READER = `
   console.log(JSON.stringify(result.getRowObjectsJson()))
 `
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse({ 'lake-flush-ms': '100' })
+  server = await openTestServer({ 'lake-flush-ms': '100' })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 async function readElsewhere(sql: string): Promise<Record<string, unknown>[]> {
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', READER, sql])
@@ -28,23 +28,23 @@ async function readElsewhere(sql: string): Promise<Record<string, unknown>[]> {
 }
 
 const filesOf = (table: string): string[] => {
-  const folder = join(house.dataDir, 'lake', table)
+  const folder = join(server.dataDir, 'lake', table)
   return existsSync(folder)
     ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.parquet'))
     : []
 }
 
 it('is a row of training with every column, and its XP a row of the ledger', async () => {
-  const mint = await seedToken(house.client, Date.now())
-  const key = await house.client.register()
+  const mint = await seedToken(server.client, Date.now())
+  const key = await server.client.register()
   const snapshot = { ...VALUES, volume24h: 21_000, snapshotAt: Date.now() }
-  const { body } = await submit(house.client, key, submission(mint, { snapshot }))
+  const { body } = await submit(server.client, key, submission(mint, { snapshot }))
   expect(body.ok).toBe(true)
   while (filesOf('training').length === 0 || filesOf('xp_ledger').length === 0)
     await new Promise((resolve) => setTimeout(resolve, 20))
 
   const glob = (table: string) =>
-    `read_parquet('${join(house.dataDir, 'lake', table, '*', '*.parquet')}', hive_partitioning = true)`
+    `read_parquet('${join(server.dataDir, 'lake', table, '*', '*.parquet')}', hive_partitioning = true)`
   const rows = await readElsewhere(
     `SELECT *, epoch_ms(submitted_at)::DOUBLE AS submitted_ms, known_at >= submitted_at AS known_after FROM ${glob('training')}`,
   )

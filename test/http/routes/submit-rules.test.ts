@@ -4,49 +4,49 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, newMint, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
-import { ADMIN_KEY, openHouse, type Settings, type TestHouse } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
 let nowMs = 1_795_000_000_000
-let house: TestHouse
+let server: TestServer
 const clock = clockOf(() => nowMs)
 
 beforeAll(async () => {
-  house = await openHouse({}, { clock })
+  server = await openTestServer({}, { clock })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
-/** `work` in a house of its own: where settings differ, or nobody else may be. */
+/** `work` in a server of its own: where settings differ, or nobody else may be. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
-  const shared = house
-  house = await openHouse(settings, { clock })
+  const shared = server
+  server = await openTestServer(settings, { clock })
   try {
     await work()
   } finally {
-    await house.remove()
-    house = shared
+    await server.remove()
+    server = shared
   }
 }
 
 /** Time passes, and the market learns of it. */
 function pass(ms: number): void {
   nowMs += ms
-  house.market.advanceTo(nowMs)
+  server.market.advanceTo(nowMs)
 }
 
-const token = (values?: object) => seedToken(house.client, nowMs, values)
-const register = (name?: string) => house.client.register(name)
+const token = (values?: object) => seedToken(server.client, nowMs, values)
+const register = (name?: string) => server.client.register(name)
 const agentIdOf = async (name: string): Promise<string> => {
   const headers = { Authorization: `Bearer ${ADMIN_KEY}` }
-  const { data } = (await house.client.get('/api/v1/admin/agents', headers)).body
+  const { data } = (await server.client.get('/api/v1/admin/agents', headers)).body
   return data.find((agent: { name: string }) => agent.name === name).agentId
 }
 const totalAnalyses = async (): Promise<number> =>
-  (await house.client.get('/api/v1/analysis')).body.totalAnalyses
+  (await server.client.get('/api/v1/analysis')).body.totalAnalyses
 const send = (key: string, body: unknown, headers?: Record<string, string>) =>
-  submit(house.client, key, body, headers)
+  submit(server.client, key, body, headers)
 const snapshotOf = (more: object = {}) => ({ ...VALUES, snapshotAt: nowMs, ...more })
 
 describe('deviation', () => {
@@ -137,7 +137,7 @@ describe('deviation', () => {
     const sendOf = async (changes: object) =>
       send(await register(), submission(mint, { snapshot: { ...before, ...changes } }))
     pass(1_000)
-    await house.client.push({ type: 'patch', mint, ts: nowMs, fields: { priceUsd: 0.01, marketCap: 1e7 } })
+    await server.client.push({ type: 'patch', mint, ts: nowMs, fields: { priceUsd: 0.01, marketCap: 1e7 } })
     pass(4 * MINUTE_MS)
     const then = await sendOf({})
     expect(then.body).toMatchObject({ outcome: 'validated', deviationPct: 0 })
@@ -154,7 +154,7 @@ describe('deviation', () => {
       outcome: 'validated',
       deviations: {},
     })
-    const stored = await house.client.get(`/api/v1/analysis/${answer.body.analysisId}`)
+    const stored = await server.client.get(`/api/v1/analysis/${answer.body.analysisId}`)
     expect(stored.body.data.snapshot).toEqual({ ...VALUES, snapshotAt: nowMs })
   })
 })
@@ -188,7 +188,7 @@ describe('a token', () => {
 
   it('of which nothing is known to compare with is not available yet', async () => {
     const mint = newMint()
-    await house.client.push({
+    await server.client.push({
       type: 'patch',
       mint,
       ts: nowMs,
@@ -202,13 +202,13 @@ describe('a token', () => {
 
 describe('XP', () => {
   it('is 50 for the first analysis of a token, 25 up to the fifth, then 10', async () => {
-    const before = (await house.client.get('/api/v1/analysis')).body
+    const before = (await server.client.get('/api/v1/analysis')).body
     const mint = await token()
     const earned: number[] = []
     for (let count = 0; count < 7; count++)
       earned.push((await send(await register(), submission(mint))).body.xpEarned)
     expect(earned).toEqual([50, 25, 25, 25, 25, 10, 10])
-    const board = (await house.client.get('/api/v1/analysis')).body
+    const board = (await server.client.get('/api/v1/analysis')).body
     expect(board).toMatchObject({
       ok: true,
       totalAnalyses: before.totalAnalyses + 7,
@@ -217,7 +217,7 @@ describe('XP', () => {
     expect(board.leaderboard.filter((row: { mint: string }) => row.mint === mint)).toEqual([
       { mint, name: 'Seed', symbol: 'SEED', image: null, count: 7, lastSentiment: 'bullish', lastScore: 70 },
     ])
-    const rows = (await house.client.get('/api/v1/market?limit=1000&format=ndjson')).text.trim().split('\n')
+    const rows = (await server.client.get('/api/v1/market?limit=1000&format=ndjson')).text.trim().split('\n')
     const row = rows.map((line) => JSON.parse(line)).find((row) => row.mint === mint)
     expect(row.analysis_count).toBe(7)
   })
@@ -237,7 +237,7 @@ describe('XP', () => {
   })
 
   it('is published as a table, and other kinds are awarded by the operator alone', async () => {
-    expect((await house.client.get('/api/v1/xp')).body.data).toMatchObject({
+    expect((await server.client.get('/api/v1/xp')).body.data).toMatchObject({
       analysis: { base: 10, firstBonus: 25, lowCoverageBonus: 15 },
       trade: { perSwap: 10 },
       chat: { perQuery: 5 },
@@ -248,10 +248,10 @@ describe('XP', () => {
       await register('Ada')
       const agentId = await agentIdOf('Ada')
       const award = { agentId, kind: 'chat', times: 3 }
-      const awarded = await house.client.post('/api/v1/admin/xp', award, ADMIN_KEY)
+      const awarded = await server.client.post('/api/v1/admin/xp', award, ADMIN_KEY)
       expect(awarded.body.data).toMatchObject({ xpEarned: 15, xpTotal: 15 })
-      expectProblem(await house.client.post('/api/v1/admin/xp', award, await register()), 'invalid_key')
-      const { leaderboard } = (await house.client.get('/api/v1/agents/leaderboard')).body
+      expectProblem(await server.client.post('/api/v1/admin/xp', award, await register()), 'invalid_key')
+      const { leaderboard } = (await server.client.get('/api/v1/agents/leaderboard')).body
       expect(leaderboard[0]).toMatchObject({ agentId, rank: 1, xp: 15, analyses: 0 })
     })
   })
@@ -326,10 +326,10 @@ describe('the limits', () => {
     const refused = submission(await token(), { snapshot: snapshotOf({ liquidity: 1 }) })
     expectProblem(await send(key, refused), 'snapshot_rejected')
     for (let count = 0; count < 3; count++) expectProblem(await send(key, '{'), 'invalid_json')
-    house = await house.restart()
+    server = await server.restart()
     const again = await token()
     for (const known of [mint, refused.mint])
-      await house.client.push({ type: 'patch', mint: known, ts: nowMs, fields: VALUES })
+      await server.client.push({ type: 'patch', mint: known, ts: nowMs, fields: VALUES })
     expectProblem(await send(key, submission(mint)), 'mint_cooldown')
     expectProblem(await send(key, refused), 'mint_cooldown')
     const rejected = await send(key, submission(again, { snapshot: snapshotOf({ liquidity: 1 }) }))
@@ -337,7 +337,7 @@ describe('the limits', () => {
     for (let count = 0; count < 2; count++) expectProblem(await send(key, '{'), 'invalid_json')
     expectProblem(await send(key, submission(again)), 'submit_rate_limited')
     pass(MINUTE_MS)
-    await house.client.push({ type: 'patch', mint, ts: nowMs, fields: VALUES })
+    await server.client.push({ type: 'patch', mint, ts: nowMs, fields: VALUES })
     expect((await send(key, submission(mint))).body).toMatchObject({ xpEarned: 25, xpTotal: 75 })
   })
 })
@@ -360,8 +360,8 @@ describe('rejections', () => {
     const next = await send(key, submission(await token()))
     expectProblem(next, 'agent_banned')
     expect(next.body.bannedUntil).toBe(nowMs + DAY_MS)
-    expect((await house.client.get('/api/v1/market', { Authorization: `Bearer ${key}` })).status).toBe(200)
-    house = await house.restart()
+    expect((await server.client.get('/api/v1/market', { Authorization: `Bearer ${key}` })).status).toBe(200)
+    server = await server.restart()
     expectProblem(await send(key, '{}'), 'agent_banned')
     pass(DAY_MS)
     expect((await send(key, submission(await token()))).status).toBe(201)
@@ -378,7 +378,7 @@ describe('rejections', () => {
     }
     expectProblem(await send(key, '{}'), 'agent_banned')
     const agentId = await agentIdOf('Mallory')
-    await house.client.post('/api/v1/admin/unban', { agentId }, ADMIN_KEY)
+    await server.client.post('/api/v1/admin/unban', { agentId }, ADMIN_KEY)
     expect((await send(key, submission(await token()))).status).toBe(201)
   })
 
@@ -410,7 +410,7 @@ describe('an Idempotency-Key', () => {
     expect(second.headers.get('location')).toBe(`/api/v1/analysis/${first.body.analysisId}`)
     expect(second.headers.get('idempotency-replayed')).toBe('true')
     expectProblem(await send(key, submission(mint, { score: 1 }), headers), 'idempotency_mismatch')
-    house = await house.restart()
+    server = await server.restart()
     expect((await send(key, body, headers)).body).toEqual(first.body)
     expect(await totalAnalyses()).toBe(before + 1)
   })
@@ -453,23 +453,23 @@ describe('keys', () => {
     for (const wrong of [typo, 'ps_short', `${key}x`])
       expectProblem(await send(wrong, submission(mint)), 'invalid_key')
     expect(
-      (await house.client.request('POST', '/api/v1/analysis/submit', submission(mint), { 'X-API-Key': key }))
+      (await server.client.request('POST', '/api/v1/analysis/submit', submission(mint), { 'X-API-Key': key }))
         .status,
     ).toBe(201)
-    const rotated = await house.client.post('/api/v1/keys/rotate', {}, key)
+    const rotated = await server.client.post('/api/v1/keys/rotate', {}, key)
     expect(rotated.status).toBe(201)
-    expect((await house.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status).toBe(
-      200,
-    )
+    expect(
+      (await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).status,
+    ).toBe(200)
     // The limits are the agent's, not the key's.
     expectProblem(await send(rotated.body.data.key, submission(mint)), 'mint_cooldown')
     pass(DAY_MS)
     expectProblem(await send(key, submission(mint)), 'revoked_key')
-    await house.client.request('DELETE', '/api/v1/keys/current', undefined, {
+    await server.client.request('DELETE', '/api/v1/keys/current', undefined, {
       Authorization: `Bearer ${rotated.body.data.key}`,
     })
     expectProblem(await send(rotated.body.data.key, submission(mint)), 'revoked_key')
-    house = await house.restart()
+    server = await server.restart()
     expectProblem(await send(key, submission(mint)), 'revoked_key')
   })
 })

@@ -2,7 +2,7 @@
 // with pauses when sending is much work.
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
-import { FollowHub, type StreamWriter } from '../../../src/http/stream/broadcaster.ts'
+import { Broadcaster, type StreamWriter } from '../../../src/http/stream/broadcaster.ts'
 import { MarketChannel } from '../../../src/http/stream/channel.ts'
 import { Market } from '../../../src/market/market.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
@@ -14,7 +14,7 @@ const MINTS = ['one', 'two'].map(mintOfSymbol)
 /** A follower of a market, what it was sent, and a way to change the market. `onWrite` runs inside each of its writes. */
 function followed(flushMs: number, onWrite = () => {}) {
   const market = new Market({ tokensMax: MINTS.length })
-  const hub = new FollowHub(market, { flushMs })
+  const broadcaster = new Broadcaster(market, { flushMs })
   const writes: string[] = []
   const writer: StreamWriter = {
     write(bytes) {
@@ -26,19 +26,19 @@ function followed(flushMs: number, onWrite = () => {}) {
     onWritable() {},
     onClosed() {},
   }
-  hub.subscribe(hub.connect(writer, 'ndjson'), new MarketChannel(market, 'all'), market.seq)
+  broadcaster.subscribe(broadcaster.connect(writer, 'ndjson'), new MarketChannel(market, 'all'), market.seq)
   let ts = 1_000_000
   const change = (...mints: string[]) => {
     for (const mint of mints) market.apply({ type: 'token', mint, ts: ++ts, name: `${ts}`, symbol: 'S' }, ts)
   }
-  return { hub, writes, change }
+  return { broadcaster, writes, change }
 }
 
 afterEach(() => void vi.useRealTimers())
 
 it('a change that comes alone is sent at once; those behind it go together, once the time between two flushes is over', () => {
   vi.useFakeTimers()
-  const { hub, writes, change } = followed(FLUSH_MS)
+  const { broadcaster, writes, change } = followed(FLUSH_MS)
   change(MINTS[0])
   vi.advanceTimersByTime(0)
   expect(writes).toHaveLength(1)
@@ -55,11 +55,11 @@ it('a change that comes alone is sent at once; those behind it go together, once
   change(MINTS[0])
   vi.advanceTimersByTime(0)
   expect(writes).toHaveLength(3)
-  hub.close('draining')
+  broadcaster.close('draining')
 })
 
 it('a flush that was much work is followed by a pause', async () => {
-  const { hub, writes, change } = followed(0, () => {
+  const { broadcaster, writes, change } = followed(0, () => {
     const before = process.threadCpuUsage().user
     while (process.threadCpuUsage().user - before < LONG_WRITE_MS * 1_000);
   })
@@ -70,16 +70,16 @@ it('a flush that was much work is followed by a pause', async () => {
   expect(writes).toHaveLength(1)
   await wait(4 * LONG_WRITE_MS)
   expect(writes).toHaveLength(2)
-  hub.close('draining')
+  broadcaster.close('draining')
 })
 
 it('a flush that was only kept waiting is not', async () => {
   const cell = new Int32Array(new SharedArrayBuffer(4))
-  const { hub, writes, change } = followed(0, () => void Atomics.wait(cell, 0, 0, LONG_WRITE_MS))
+  const { broadcaster, writes, change } = followed(0, () => void Atomics.wait(cell, 0, 0, LONG_WRITE_MS))
   change(MINTS[0])
   await turn()
   change(MINTS[1])
   await turn()
   expect(writes).toHaveLength(2)
-  hub.close('draining')
+  broadcaster.close('draining')
 })

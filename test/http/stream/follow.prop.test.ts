@@ -1,9 +1,9 @@
-// Whatever followers a hub has, whenever they come, stop reading and go on: each has seen every row of its tab at its
+// Whatever followers a broadcaster has, whenever they come, stop reading and go on: each has seen every row of its tab at its
 // newest in the end, by ascending position, no change twice, and of those that were evicted that they left.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { BodyWriter } from '../../../src/http/context.ts'
-import { type Follower, FollowHub } from '../../../src/http/stream/broadcaster.ts'
+import { Broadcaster, type Follower } from '../../../src/http/stream/broadcaster.ts'
 import { MarketChannel } from '../../../src/http/stream/channel.ts'
 import { Market } from '../../../src/market/market.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
@@ -73,8 +73,8 @@ class Reader implements BodyWriter {
 it('every follower sees every row of its tab at its newest, by ascending position, and what was evicted go', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
-      const market = new Market({ tokensMax: TOKENS_MAX, tapeEntriesMax: TAPE_ENTRIES })
-      const hub = new FollowHub(market, { flushMs: 0, now: () => 0 })
+      const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: TAPE_ENTRIES })
+      const broadcaster = new Broadcaster(market, { flushMs: 0, now: () => 0 })
       const readers: (Reader | undefined)[] = []
       const followers: Follower[] = []
       let ts = 1_000_000
@@ -92,7 +92,7 @@ it('every follower sees every row of its tab at its newest, by ascending positio
           const reader = new Reader(one.tab)
           const channel = new MarketChannel(market, one.tab)
           readers[one.join] = reader
-          followers.push(hub.connect(reader, FORMATS[one.join % FORMATS.length]))
+          followers.push(broadcaster.connect(reader, FORMATS[one.join % FORMATS.length]))
           const request = {
             tab: one.tab,
             sort: 'hot',
@@ -100,13 +100,13 @@ it('every follower sees every row of its tab at its newest, by ascending positio
             offset: 0,
             limit: MINTS.length,
           } as const
-          hub.subscribe(followers.at(-1)!, channel, channel.open(request))
+          broadcaster.subscribe(followers.at(-1)!, channel, channel.open(request))
         }
       }
       for (const reader of readers) if (reader) goOn(reader)
       for (let turns = 0; turns < 5; turns++) await turn()
       for (const reader of readers) if (reader) expectNewest(market, reader)
-      hub.close('draining')
+      broadcaster.close('draining')
     }),
     { numRuns: 100 },
   )

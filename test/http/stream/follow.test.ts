@@ -3,21 +3,21 @@ import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FollowReader } from '../../support/follow-reader.ts'
 import { newMint } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 beforeEach(async () => {
-  house = await openHouse()
+  server = await openTestServer()
 })
-afterEach(() => house.remove())
+afterEach(() => server.remove())
 
-const open = (path: string) => new FollowReader(house.url + path)
+const open = (path: string) => new FollowReader(server.url + path)
 const token = (mint: string, name = 'Name') => ({ type: 'token', mint, ts: Date.now(), name, symbol: 'S' })
 const path = (more = '') => `/api/v1/market?format=ndjson&follow=1${more}`
 
 describe('a follow stream', () => {
   it('tells once of a token that is evicted, to followers of each tab that it was in', async () => {
-    const small = await openHouse({ 'tokens-max': '2' })
+    const small = await openTestServer({ 'tokens-max': '2' })
     try {
       const [a, b, c, d] = [newMint(), newMint(), newMint(), newMint()]
       const follow = (more: string) => new FollowReader(small.url + path(more))
@@ -48,18 +48,18 @@ describe('a follow stream', () => {
 
   it('gives the rows first, then each changed row with its number', async () => {
     const [a, b] = [newMint(), newMint()]
-    await house.client.push(token(a), token(b))
+    await server.client.push(token(a), token(b))
     const stream = open(path())
     const opening = [await stream.next(), await stream.next()]
     expect(opening.map((line) => line?.mint).toSorted()).toEqual([a, b].toSorted())
     expect(opening[0]).not.toHaveProperty('seq')
     const heartbeat = (await stream.next())!
-    expect(heartbeat).toMatchObject({ event: 'heartbeat', seq: house.market.seq })
-    await house.client.push(token(a, 'New name'))
+    expect(heartbeat).toMatchObject({ event: 'heartbeat', seq: server.market.seq })
+    await server.client.push(token(a, 'New name'))
     const changed = (await stream.next())!
-    expect(changed).toMatchObject({ mint: a, name: 'New name', seq: house.market.seq })
+    expect(changed).toMatchObject({ mint: a, name: 'New name', seq: server.market.seq })
     const { seq, ...row } = changed
-    expect(row).toEqual(house.market.item(a))
+    expect(row).toEqual(server.market.item(a))
     stream.close()
   })
 
@@ -67,27 +67,32 @@ describe('a follow stream', () => {
     const [a, b] = [newMint(), newMint()]
     const stream = open(path('&tab=live'))
     expect(await stream.next()).toMatchObject({ event: 'heartbeat' })
-    await house.client.push(token(b), token(a), { type: 'live', mint: a, ts: Date.now(), isLive: true })
+    await server.client.push(token(b), token(a), { type: 'live', mint: a, ts: Date.now(), isLive: true })
     expect(await stream.next()).toMatchObject({ mint: a, is_currently_live: true })
-    await house.client.push({ type: 'live', mint: a, ts: Date.now(), isLive: false })
+    await server.client.push({ type: 'live', mint: a, ts: Date.now(), isLive: false })
     expect(await stream.next()).toMatchObject({ mint: a, is_currently_live: false })
-    await house.client.push(token(a, 'not followed'), { type: 'live', mint: b, ts: Date.now(), isLive: true })
+    await server.client.push(token(a, 'not followed'), {
+      type: 'live',
+      mint: b,
+      ts: Date.now(),
+      isLive: true,
+    })
     expect(await stream.next()).toMatchObject({ mint: b })
     stream.close()
   })
 
-  it('resumes from a number, and resyncs from one that the tape does not know', async () => {
+  it('resumes from a number, and resyncs from one that the change log does not know', async () => {
     const [a, b] = [newMint(), newMint()]
-    await house.client.push(token(a))
-    const since = house.market.seq
-    await house.client.push(token(b), token(b, 'twice'))
+    await server.client.push(token(a))
+    const since = server.market.seq
+    await server.client.push(token(b), token(b, 'twice'))
     const resumed = open(path(`&since=${since}`))
     expect(await resumed.next()).toMatchObject({ event: 'heartbeat', seq: since })
-    expect(await resumed.next()).toMatchObject({ mint: b, name: 'twice', seq: house.market.seq })
+    expect(await resumed.next()).toMatchObject({ mint: b, name: 'twice', seq: server.market.seq })
     resumed.close()
     for (const foreign of [
-      house.market.seq + 1,
-      house.market.firstSeq - 1,
+      server.market.seq + 1,
+      server.market.firstSeq - 1,
       0,
       999_999_999,
       '9'.repeat(400),
@@ -96,14 +101,14 @@ describe('a follow stream', () => {
       // Who is cut off in the middle of the rows has no position: it comes with the last one.
       expect(await lost.next()).toEqual({ event: 'resync' })
       expect([(await lost.next())?.mint, (await lost.next())?.mint].toSorted()).toEqual([a, b].toSorted())
-      expect(await lost.next()).toMatchObject({ event: 'heartbeat', seq: house.market.seq })
+      expect(await lost.next()).toMatchObject({ event: 'heartbeat', seq: server.market.seq })
       lost.close()
     }
   })
 
   it('refuses a number that is none, and says so', async () => {
     for (const wrong of ['-1', '1.5', 'NaN', '1e3', 'Infinity', '0x10', 'null', '%00', '1,2']) {
-      const answer = await house.client.get(path(`&since=${wrong}`))
+      const answer = await server.client.get(path(`&since=${wrong}`))
       expect(answer.status, wrong).toBe(400)
       expect(JSON.parse(answer.text).errors[0].pointer).toBe('/since')
     }
@@ -111,9 +116,9 @@ describe('a follow stream', () => {
 
   it('sends what changed in ascending order, each row at its newest, whatever changed how often', async () => {
     const [a, b, c] = [newMint(), newMint(), newMint()]
-    await house.client.push(token(a), token(b), token(c))
-    const since = house.market.seq
-    await house.client.push(token(a, 'first'), token(b), token(c), token(a, 'last'))
+    await server.client.push(token(a), token(b), token(c))
+    const since = server.market.seq
+    await server.client.push(token(a, 'first'), token(b), token(c), token(a, 'last'))
     const stream = open(path(`&since=${since}`))
     await stream.next()
     const rows = [await stream.next(), await stream.next(), await stream.next()]
@@ -128,7 +133,7 @@ describe('a follow stream', () => {
   it('ends with bye when the server drains', async () => {
     const stream = open(path())
     await stream.next()
-    const stopped = house.stop()
+    const stopped = server.stop()
     expect(await stream.until(({ event }) => event === 'bye')).toMatchObject({
       event: 'bye',
       reason: 'draining',
@@ -139,9 +144,9 @@ describe('a follow stream', () => {
 
   it('that nobody reads holds bounded memory and delays no other', async () => {
     const mints = Array.from({ length: 50 }, newMint)
-    await house.client.push(...mints.map((mint) => token(mint)))
+    await server.client.push(...mints.map((mint) => token(mint)))
     const stalled = Array.from({ length: 20 }, () => {
-      const socket = connect(house.port, '127.0.0.1')
+      const socket = connect(server.port, '127.0.0.1')
       socket.pause()
       socket.write(`GET ${path()} HTTP/1.1\r\nHost: x\r\n\r\n`)
       return socket
@@ -153,7 +158,7 @@ describe('a follow stream', () => {
     for (let round = 0; round < 300; round++) {
       name = `round ${round} ${'x'.repeat(100)}`
       for (const mint of mints)
-        house.market.apply(token(mint, name) as Parameters<typeof house.market.apply>[0], Date.now())
+        server.market.apply(token(mint, name) as Parameters<typeof server.market.apply>[0], Date.now())
       await reader.until((line) => line.name === name)
     }
     // Unbounded, each of them would hold 300 rounds of 50 rows of 500 bytes: 150 MB in all.

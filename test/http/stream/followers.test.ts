@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { newMint } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 import type { Orders, Report } from './followers.child.ts'
 
 const READING = 900
@@ -15,12 +15,12 @@ const ROUNDS = 10
 const BULK_TOKENS = 12_000
 const STALLED_MS_MAX = 600_000
 
-let house: TestHouse
+let server: TestServer
 let child: ChildProcess
-/** Carries the hub's time forward: a follower is given up when the test says so, however slow the machine is. */
+/** Carries the broadcaster's time forward: a follower is given up when the test says so, however slow the machine is. */
 let laterMs = 0
 beforeEach(async () => {
-  house = await openHouse(
+  server = await openTestServer(
     { 'tokens-max': '20000' },
     { follow: { stalledMsMax: STALLED_MS_MAX, now: () => performance.now() + laterMs } },
   )
@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   child.kill('SIGKILL')
-  await house.remove()
+  await server.remove()
 })
 
 /** Gives an order and awaits the report that answers it. */
@@ -40,10 +40,10 @@ async function order<Answer extends keyof Report>(orders: Orders, answer: Answer
 }
 
 const metric = async (name: string): Promise<number> =>
-  Number(new RegExp(`^${name} (.*)$`, 'm').exec((await house.client.get('/metrics')).text)![1])
+  Number(new RegExp(`^${name} (.*)$`, 'm').exec((await server.client.get('/metrics')).text)![1])
 
 it('a hundred of a thousand followers that never read cost a bound, delay no other, and get bye', async () => {
-  const apply = house.market.apply.bind(house.market) as (event: object, atMs: number) => void
+  const apply = server.market.apply.bind(server.market) as (event: object, atMs: number) => void
   const description = 'x'.repeat(900)
   for (let index = 0; index < BULK_TOKENS; index++)
     apply({ type: 'token', mint: newMint(), ts: 1_000, name: 'Bulk', symbol: 'B', description }, Date.now())
@@ -62,11 +62,11 @@ it('a hundred of a thousand followers that never read cost a bound, delay no oth
     return worstMs.toSorted((a, b) => a - b)[ROUNDS >> 1]
   }
 
-  await order({ open: { port: house.port, reading: READING, stalled: 0 } }, 'opened')
+  await order({ open: { port: server.port, reading: READING, stalled: 0 } }, 'opened')
   const aloneMs = await rounds('alone')
   const before = process.memoryUsage().rss
-  await order({ open: { port: house.port, reading: 0, stalled: STALLED } }, 'opened')
-  while ((await metric('mintlake_streams_stalled')) < STALLED) await house.client.get('/health')
+  await order({ open: { port: server.port, reading: 0, stalled: STALLED } }, 'opened')
+  while ((await metric('mintlake_streams_stalled')) < STALLED) await server.client.get('/health')
   const besideMs = await rounds('beside')
   const grown = process.memoryUsage().rss - before
   // For each of them a server that queues would hold the whole list, 15 MB, and every round: 1.5 GB in all. Here it holds

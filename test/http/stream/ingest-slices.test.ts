@@ -4,20 +4,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { submission, submit } from '../../support/submission.ts'
-import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const MINT = mintOfSymbol('one large body')
 const TRADES = 40_000
 const SNAPSHOT = ['priceUsd', 'marketCap', 'volume24h', 'buys24h', 'sells24h', 'snapshotAt'] as const
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
+  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 test('a DataPoint that was served during one large body is validated in full', async () => {
-  const { client } = house
+  const { client } = server
   const key = await client.register()
   await client.push({
     type: 'trade',
@@ -49,7 +49,7 @@ test('a DataPoint that was served during one large body is validated in full', a
     })
   const served = new Map<number, Record<string, number>>()
   while (isGoingOn) {
-    const data = JSON.parse(house.market.datapointJson(MINT)!.json.toString())
+    const data = JSON.parse(server.market.datapointJson(MINT)!.json.toString())
     served.set(data.priceUsd, Object.fromEntries(SNAPSHOT.map((name) => [name, data[name]])))
     await new Promise(setImmediate)
   }
@@ -62,11 +62,11 @@ test('a DataPoint that was served during one large body is validated in full', a
 })
 
 test('a DataPoint that was served in the very millisecond of a change is validated in full, before it and after it', async () => {
-  await house.remove()
+  await server.remove()
   let nowMs = 1_900_000_000_000
   const settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0' }
-  house = await openHouse(settings, { clock: { ...systemClock, now: () => nowMs } })
-  const { client, market } = house
+  server = await openTestServer(settings, { clock: { ...systemClock, now: () => nowMs } })
+  const { client, market } = server
   const key = await client.register()
   const trade = { type: 'trade', mint: MINT, side: 'buy', tokenAmount: 1 }
   const read = async () => {

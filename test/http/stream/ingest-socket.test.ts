@@ -3,13 +3,13 @@ import { Packr, unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { newMint } from '../../support/submission.ts'
-import { FEED_KEY, openHouse, type TestHouse } from '../../support/test-server.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse()
+  server = await openTestServer()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 /** Node's own client takes headers beside the standard's arguments. */
 const Socket = WebSocket as unknown as new (
@@ -17,7 +17,7 @@ const Socket = WebSocket as unknown as new (
   options: { headers: Record<string, string> },
 ) => WebSocket
 const open = (key: string): WebSocket =>
-  new Socket(`${house.url.replace('http', 'ws')}/api/v1/ingest`, {
+  new Socket(`${server.url.replace('http', 'ws')}/api/v1/ingest`, {
     headers: { Authorization: `Bearer ${key}` },
   })
 const next = (socket: WebSocket, type: 'open' | 'message' | 'error'): Promise<MessageEvent> =>
@@ -44,7 +44,7 @@ it('takes JSON and msgpack frames, and answers each in its own form', async () =
     accepted: 2,
     rejected: 1,
   })
-  for (const { mint, name } of [one, two, three]) expect(house.market.item(mint)?.name).toBe(name)
+  for (const { mint, name } of [one, two, three]) expect(server.market.item(mint)?.name).toBe(name)
   socket.close()
 })
 
@@ -53,7 +53,7 @@ it('opens with the key of the feed only', async () => {
 })
 
 it('speaks no protocol that a client may offer, and says so', async () => {
-  const socket = new RawSocket(house.url)
+  const socket = new RawSocket(server.url)
   await socket.write(
     `GET /api/v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${FEED_KEY}\r\nUpgrade: websocket\r\n` +
       'Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +

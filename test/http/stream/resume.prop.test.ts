@@ -7,7 +7,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import type { Tab } from '../../../src/schema/vocabulary.ts'
 import { FollowReader } from '../../support/follow-reader.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 4)
 /** More than one piece of a stream holds, and fewer places than tokens. */
@@ -15,12 +15,12 @@ const MINTS = Array.from({ length: 220 }, (_, index) => mintOfSymbol(`token ${in
 const TOKENS_MAX = 180
 const SENTINEL = mintOfSymbol('sentinel')
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
   // Heartbeats so often that a reader never waits long for something to read.
-  house = await openHouse({ 'tokens-max': `${TOKENS_MAX}` }, { follow: { heartbeatMs: 20 } })
+  server = await openTestServer({ 'tokens-max': `${TOKENS_MAX}` }, { follow: { heartbeatMs: 20 } })
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 type Row = Record<string, unknown> & { mint: string }
 /** What a stream says, one thing at a time, whatever carries it. */
@@ -39,7 +39,7 @@ type Connect = (tab: Tab, since: number | null) => Connection
 const overHttp: Connect = (tab, since) => {
   const resume = since === null ? '' : `&since=${since}`
   const reader = new FollowReader(
-    `${house.url}/api/v1/market?format=ndjson&follow=1&tab=${tab}&limit=500${resume}`,
+    `${server.url}/api/v1/market?format=ndjson&follow=1&tab=${tab}&limit=500${resume}`,
   )
   return { next: async () => (await reader.next())!, close: () => reader.close() }
 }
@@ -47,7 +47,7 @@ const overHttp: Connect = (tab, since) => {
 const overSocket =
   (protocol: string): Connect =>
   (tab, since) => {
-    const reader = new StreamReader(`${house.url.replace('http', 'ws')}/api/v1/stream`, protocol)
+    const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`, protocol)
     void reader.send({ op: 'subscribe', topic: 'market', tab, limit: 500, ...(since !== null && { since }) })
     const entries: Entry[] = []
     return {
@@ -133,12 +133,12 @@ let [ts, changes] = [1_700_000_000_000, 0]
 function apply(events: readonly object[]): void {
   for (const one of events) {
     const texts = { name: `name ${++changes}`, symbol: 'S' }
-    house.market.apply({ ...texts, ...one, ts: ++ts } as MarketEvent, ts)
+    server.market.apply({ ...texts, ...one, ts: ++ts } as MarketEvent, ts)
   }
 }
 
 const rowsOf = (tab: Tab): Row[] =>
-  house.market
+  server.market
     .page({ tab, sort: 'hot', order: 'desc', offset: 0, limit: TOKENS_MAX })
     .lines.map((line) => JSON.parse(line.toString()))
 

@@ -3,19 +3,19 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { newMint } from '../../support/submission.ts'
-import { openHouse, type TestHouse } from '../../support/test-server.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
-let house: TestHouse
+let server: TestServer
 beforeAll(async () => {
-  house = await openHouse()
+  server = await openTestServer()
 })
-afterAll(() => house.remove())
+afterAll(() => server.remove())
 
 const readers: StreamReader[] = []
 afterEach(() => {
   for (const reader of readers.splice(0)) reader.close()
 })
-function open(protocol?: string, headers?: Record<string, string>, at = house): StreamReader {
+function open(protocol?: string, headers?: Record<string, string>, at = server): StreamReader {
   const reader = new StreamReader(`${at.url.replace('http', 'ws')}/api/v1/stream`, protocol, headers)
   readers.push(reader)
   return reader
@@ -41,51 +41,51 @@ const trade = (mint: string, ts: number, priceUsd: number) => ({
 describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protocol %s', (protocol) => {
   it('a tab opens with its rows and goes on with each changed row and its number', async () => {
     const mint = newMint()
-    await house.client.push(token(mint), live(mint, true))
+    await server.client.push(token(mint), live(mint, true))
     const reader = await subscribed({ topic: 'market', tab: 'live' }, protocol)
     expect(reader.protocol).toBe(protocol ?? '')
     const snapshot = await reader.next()
     expect(snapshot).toMatchObject({
       event: 'snapshot',
       channel: 'market:live',
-      seq: house.market.seq,
+      seq: server.market.seq,
       last: true,
     })
-    expect(snapshot.rows).toContainEqual(house.market.item(mint))
-    await house.client.push(token(mint, 'New "name"\n of two lines'))
-    const { seq } = house.market
+    expect(snapshot.rows).toContainEqual(server.market.item(mint))
+    await server.client.push(token(mint, 'New "name"\n of two lines'))
+    const { seq } = server.market
     expect(await reader.next()).toEqual({
       event: 'changes',
       channel: 'market:live',
       seq,
-      rows: [{ ...house.market.item(mint), seq }],
+      rows: [{ ...server.market.item(mint), seq }],
     })
-    await house.client.push(live(mint, false))
+    await server.client.push(live(mint, false))
     expect((await reader.next()).rows).toMatchObject([{ mint, is_currently_live: false }])
   })
 
   it('a token opens with its DataPoint and gives it anew when it changes, other tokens or not', async () => {
     const [mint, other] = [newMint(), newMint()]
-    await house.client.push(token(mint), token(other))
+    await server.client.push(token(mint), token(other))
     const reader = await subscribed({ topic: 'token', mint }, protocol)
     const snapshot = await reader.next()
     expect(snapshot).toMatchObject({ event: 'snapshot', channel: `token:${mint}`, last: true })
     expect(snapshot.rows).toEqual([
-      { ...house.market.datapoint(mint), snapshotAt: snapshot.rows[0].snapshotAt },
+      { ...server.market.datapoint(mint), snapshotAt: snapshot.rows[0].snapshotAt },
     ])
-    await house.client.push(token(other, 'Other'))
-    await house.client.push(token(mint, 'Mine'))
+    await server.client.push(token(other, 'Other'))
+    await server.client.push(token(mint, 'Mine'))
     expect(await reader.next()).toMatchObject({
       event: 'changes',
       rows: [{ mint, name: 'Mine' }],
-      seq: house.market.seq,
+      seq: server.market.seq,
     })
   })
 
   it('bars open with the newest ones and go on with those that changed, closed or began', async () => {
     const mint = newMint()
     const startMs = Math.floor(Date.now() / 60_000) * 60_000 - 600_000
-    await house.client.push(
+    await server.client.push(
       trade(mint, startMs, 1),
       trade(mint, startMs + 60_000, 2),
       trade(mint, startMs + 120_000, 3),
@@ -94,10 +94,10 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     const snapshot = await reader.next()
     expect(snapshot).toMatchObject({ event: 'snapshot', channel: `ohlc:${mint}:1m`, last: true })
     expect(snapshot.rows.map((bar: { t: number }) => bar.t)).toEqual([startMs + 60_000, startMs + 120_000])
-    await house.client.push(trade(mint, startMs + 130_000, 9), trade(mint, startMs + 180_000, 4))
+    await server.client.push(trade(mint, startMs + 130_000, 9), trade(mint, startMs + 180_000, 4))
     const changes = await reader.next()
     expect(changes.rows).toEqual(
-      house.market.bars({ mint, tf: '1m', limit: 3, fromMs: null, toMs: null, fill: 'none' })!.bars,
+      server.market.bars({ mint, tf: '1m', limit: 3, fromMs: null, toMs: null, fill: 'none' })!.bars,
     )
     // The first of them was sent unclosed, within the grace for late trades.
     expect(changes.rows[0]).toMatchObject({ t: startMs + 60_000, closed: true })
@@ -108,7 +108,7 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
 describe('a stream', () => {
   it('tells when time alone has closed a bar', async () => {
     let nowMs = 1_800_000_000_000
-    const timed = await openHouse({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
+    const timed = await openTestServer({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
     try {
       const mint = newMint()
       await timed.client.push(trade(mint, nowMs, 1))
@@ -124,15 +124,15 @@ describe('a stream', () => {
 
   it('goes on from a number, with only what changed after it', async () => {
     const [a, b] = [newMint(), newMint()]
-    await house.client.push(token(a))
-    const since = house.market.seq
-    await house.client.push(token(b), token(b, 'twice'))
+    await server.client.push(token(a))
+    const since = server.market.seq
+    await server.client.push(token(b), token(b, 'twice'))
     const market = await subscribed({ topic: 'market', since })
     expect(await market.next()).toMatchObject({ event: 'changes', rows: [{ mint: b, name: 'twice' }] })
     const changed = await subscribed({ topic: 'token', mint: b, since })
     expect(await changed.next()).toMatchObject({ event: 'changes', rows: [{ mint: b, name: 'twice' }] })
     const unchanged = await subscribed({ topic: 'token', mint: a, since })
-    await house.client.push(token(a, 'later'))
+    await server.client.push(token(a, 'later'))
     expect(await unchanged.next()).toMatchObject({ event: 'changes', rows: [{ mint: a, name: 'later' }] })
   })
 
@@ -145,17 +145,17 @@ describe('a stream', () => {
     for (let last = false; !last; ) {
       const snapshot = await reader.next()
       expect(snapshot).toMatchObject({ event: 'snapshot' })
-      expect(snapshot.seq).toBe(snapshot.last ? house.market.seq : undefined)
+      expect(snapshot.seq).toBe(snapshot.last ? server.market.seq : undefined)
       rows.push(...snapshot.rows)
       last = snapshot.last
     }
-    expect(rows).toHaveLength(house.market.stats().tokens)
+    expect(rows).toHaveLength(server.market.stats().tokens)
   })
 
   it('says of a token’s number too when it cannot go on from it', async () => {
     const mint = newMint()
-    await house.client.push(token(mint))
-    for (const since of [house.market.firstSeq - 1, house.market.seq + 1]) {
+    await server.client.push(token(mint))
+    for (const since of [server.market.firstSeq - 1, server.market.seq + 1]) {
       const reader = await subscribed({ topic: 'token', mint, since })
       expect(await reader.next()).toEqual({ event: 'resync', channel: `token:${mint}` })
       expect(await reader.next()).toMatchObject({ event: 'snapshot', rows: [{ mint }], last: true })
@@ -165,7 +165,7 @@ describe('a stream', () => {
   it.each(['mintlake.json', 'mintlake.msgpack'])(
     'tells once of a token that is evicted, on every channel that it was in, with %s',
     async (protocol) => {
-      const small = await openHouse({ 'tokens-max': '2' })
+      const small = await openTestServer({ 'tokens-max': '2' })
       try {
         const [a, b, c] = [newMint(), newMint(), newMint()]
         await small.client.push(trade(a, Date.now(), 1), token(b))
@@ -210,7 +210,7 @@ describe('a stream', () => {
 
   it('opens with a whole list in pieces, none of its rows missing or twice', async () => {
     const mints = Array.from({ length: 500 }, newMint)
-    await house.client.push(...mints.map((mint) => token(mint)))
+    await server.client.push(...mints.map((mint) => token(mint)))
     const reader = await subscribed({ topic: 'market', tab: 'new', limit: 100_000, order: 'asc' })
     const rows: { mint: string }[] = []
     for (let last = false; !last; ) {
@@ -218,7 +218,7 @@ describe('a stream', () => {
       rows.push(...snapshot.rows)
       last = snapshot.last
     }
-    const expected = house.market.page({
+    const expected = server.market.page({
       tab: 'new',
       sort: 'created_timestamp',
       order: 'asc',
@@ -231,7 +231,7 @@ describe('a stream', () => {
 
   it('holds several channels, each until it is unsubscribed from', async () => {
     const mint = newMint()
-    await house.client.push(token(mint))
+    await server.client.push(token(mint))
     const reader = open()
     for (const topic of [
       { topic: 'token', mint },
@@ -245,11 +245,11 @@ describe('a stream', () => {
     }
     await reader.send({ op: 'unsubscribe', topic: 'market', id: 7 })
     expect(await reader.next()).toMatchObject({ event: 'unsubscribed', channel: 'market:all', id: '7' })
-    await house.client.push(trade(mint, Date.now(), 5))
+    await server.client.push(trade(mint, Date.now(), 5))
     const channels = [(await reader.next()).channel, (await reader.next()).channel]
     expect(channels.toSorted()).toEqual([`ohlc:${mint}:1m`, `token:${mint}`])
     await reader.send({ op: 'ping' })
-    expect(await reader.next()).toMatchObject({ event: 'pong', seq: house.market.seq })
+    expect(await reader.next()).toMatchObject({ event: 'pong', seq: server.market.seq })
   })
 
   it('takes msgpack messages from a JSON reader too', async () => {
@@ -298,7 +298,7 @@ describe('a stream', () => {
   })
 
   it('beats while nothing happens', async () => {
-    const quiet = await openHouse({}, { follow: { heartbeatMs: 20 } })
+    const quiet = await openTestServer({}, { follow: { heartbeatMs: 20 } })
     try {
       const reader = open(undefined, {}, quiet)
       await reader.send({ op: 'subscribe', topic: 'market' })
@@ -313,7 +313,7 @@ describe('a stream', () => {
   })
 
   it('ends with bye: at its greatest age, and when the server drains', async () => {
-    const brief = await openHouse({}, { follow: { ageMsMax: 300 } })
+    const brief = await openTestServer({}, { follow: { ageMsMax: 300 } })
     const old = open(undefined, {}, brief)
     await old.send({ op: 'subscribe', topic: 'market' })
     expect(await old.until('bye')).toMatchObject({ reason: 'max_age', seq: brief.market.seq })
@@ -329,7 +329,7 @@ describe('a stream', () => {
 
 describe('the door of the stream', () => {
   it('tells a plain request to come as a WebSocket', async () => {
-    const answer = await house.client.get('/api/v1/stream')
+    const answer = await server.client.get('/api/v1/stream')
     expect(answer.status).toBe(426)
     expect(answer.body).toMatchObject({ ok: false, code: 'upgrade_required' })
     expect(answer.headers.get('upgrade')).toBe('websocket')
@@ -340,11 +340,11 @@ describe('the door of the stream', () => {
     // The last ones are names that any object of the language has.
     for (const protocol of ['soap', 'toString', 'constructor', 'hasOwnProperty'])
       await expect(open(protocol).opened, protocol).rejects.toThrow('refused')
-    const key = await house.client.register()
+    const key = await server.client.register()
     const reader = open(undefined, { 'X-API-Key': key })
     await reader.send({ op: 'subscribe', topic: 'market' })
     expect(await reader.next()).toMatchObject({ event: 'subscribed' })
-    await house.client.request('DELETE', '/api/v1/keys/current', undefined, {
+    await server.client.request('DELETE', '/api/v1/keys/current', undefined, {
       Authorization: `Bearer ${key}`,
     })
     await reader.send({ op: 'subscribe', topic: 'market', tab: 'new' })
@@ -352,7 +352,7 @@ describe('the door of the stream', () => {
   })
 
   it('counts once, with a subscription to each of its channels; each further one is one more read', async () => {
-    const counted = await openHouse({ 'read-limit-anonymous': '3' })
+    const counted = await openTestServer({ 'read-limit-anonymous': '3' })
     try {
       const mints = Array.from({ length: 101 }, newMint)
       await counted.client.push(...mints.map((mint) => token(mint)))
@@ -381,7 +381,7 @@ describe('the door of the stream', () => {
   })
 
   it('bounds streams in all, subscriptions of one, and the length of a message', async () => {
-    const small = await openHouse({}, { follow: { followersMax: 1 } })
+    const small = await openTestServer({}, { follow: { followersMax: 1 } })
     try {
       const mints = Array.from({ length: 101 }, newMint)
       await small.client.push(...mints.map((mint) => token(mint)))

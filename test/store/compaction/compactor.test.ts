@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeFolder } from '../../../src/lib/files.ts'
 import { Compactor } from '../../../src/store/compaction/compactor.ts'
-import { inOwnDatabase } from '../../../src/store/duckdb/scratch-database.ts'
+import { inScratchDatabase } from '../../../src/store/duckdb/scratch-database.ts'
 import { CLOCK_KNOWN, CREATE_MANIFEST } from '../../../src/store/duckdb/sql.ts'
 import type { Lake } from '../../../src/store/lake/lake.ts'
 import { openLinks } from '../../../src/store/lake/links.ts'
@@ -20,7 +20,7 @@ test('files that were replaced are removed, though no date could leave and nothi
   const path = links.pathOf(PART)
   await makeFolder(dirname(path))
   writeFileSync(path, 'x')
-  await inOwnDatabase(':memory:', {}, async (connection) => {
+  await inScratchDatabase(':memory:', {}, async (connection) => {
     for (const statement of CREATE_MANIFEST) await connection.run(statement)
     await insertParts(connection, [PART], 0)
     await retire(connection, [PART], 0)
@@ -35,7 +35,7 @@ test('files that were replaced are removed, though no date could leave and nothi
     }
     const compactor = new Compactor(lake as unknown as Lake, {
       ...{ dataDir: lakeDir, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0 },
-      ...{ reach: () => {}, log: () => {} },
+      ...{ failpoint: () => {}, log: () => {} },
     })
     await expect(compactor.compact({ wallMs: NOON_MS, monotonicMs: 0 }, 0)).rejects.toThrow(CLOCK_KNOWN)
   })

@@ -7,7 +7,7 @@ import type { Write } from '../../../src/schema/tables.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
-import { type HouseProcess, spawnHouse } from '../../support/test-server.ts'
+import { type ServerProcess, spawnServer } from '../../support/test-server.ts'
 import {
   closedBar,
   NOON_MS,
@@ -26,7 +26,7 @@ const MIXED = "holds simulated data, and this feed's is real"
 
 const folders: string[] = []
 const open: Store[] = []
-const servers: HouseProcess[] = []
+const servers: ServerProcess[] = []
 afterEach(async () => {
   for (const server of servers.splice(0)) await server.kill()
   for (const store of open.splice(0)) await store.close()
@@ -46,12 +46,12 @@ async function close(store: Store): Promise<void> {
   open.splice(open.indexOf(store), 1)
   await store.close()
 }
-async function serve(folder: string): Promise<HouseProcess> {
-  const server = await spawnHouse({}, folder)
+async function serve(folder: string): Promise<ServerProcess> {
+  const server = await spawnServer({}, folder)
   servers.push(server)
   return server
 }
-async function kill(server: HouseProcess): Promise<void> {
+async function kill(server: ServerProcess): Promise<void> {
   servers.splice(servers.indexOf(server), 1)
   await server.kill()
 }
@@ -71,7 +71,7 @@ function childrenOf(pid: number): number[] {
     .map(Number)
 }
 
-/** As the judge writes it: where data comes from is the store's to say. */
+/** As the submission service writes it: where data comes from is the store's to say. */
 function withoutProvenance({ table, row: { feed: _feed, simulated: _simulated, ...row } }: Write): Write {
   return { table, row }
 }
@@ -123,7 +123,7 @@ describe('simulated and real data', () => {
     const folder = newFolder()
     await close(await openIn(folder, { provenance: SIMULATED }))
     const replay = { feed: 'pumpportal' }
-    const exits = spawnHouse(replay, folder, { MINTLAKE_PUMPPORTAL_URL: 'ws://127.0.0.1:9' })
+    const exits = spawnServer(replay, folder, { MINTLAKE_PUMPPORTAL_URL: 'ws://127.0.0.1:9' })
     await expect(exits).rejects.toThrow('the server ended with 1 before it listened')
   })
 })

@@ -234,7 +234,7 @@ test('files of an older schema are NULL in the columns that they lack, read alon
       first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
     merger,
     spillDir: join(folder, 'spill'),
-    reach: () => {},
+    failpoint: () => {},
   })
   await merger.close()
   expect(merged.rows).toBe(2)

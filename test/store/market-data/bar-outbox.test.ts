@@ -122,7 +122,7 @@ test('the lake process takes a batch that comes again once, and counts it once',
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
   const nothing = () => {}
-  const lake = await openLake(database, { dataDir, reach: nothing, log: nothing, onTrouble: nothing })
+  const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble: nothing })
   const bars = await openBars(database, lake.files, null, NOON_MS)
   const { lane, arrived } = laneWith(['late', 'taken'])
   lane.add(closedBar({ n: 1 }))

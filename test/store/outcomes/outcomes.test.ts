@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { Market } from '../../../src/market/market.ts'
-import { createRecords } from '../../../src/recording/market-recorder.ts'
+import { createMarketRecorder } from '../../../src/recording/market-recorder.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Row, type Write } from '../../../src/schema/tables.ts'
 import type { Store } from '../../../src/store/types.ts'
@@ -70,7 +70,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let records = createRecords(store, log)
+  let records = createMarketRecorder(store, log)
   let market = new Market({ tokensMax: 16, ...records.listeners })
   records.of(market)
 
@@ -88,7 +88,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     await records.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    records = createRecords(store, log)
+    records = createMarketRecorder(store, log)
     market = new Market({ tokensMax: 16, ...records.listeners })
     records.of(market)
   }
@@ -168,7 +168,7 @@ test('the base is the price at submission, and of an example of schema version 1
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
-  const records = createRecords(store, log)
+  const records = createMarketRecorder(store, log)
   const market = new Market({ tokensMax: 16, ...records.listeners })
   records.of(market)
   const rows: Row[] = [

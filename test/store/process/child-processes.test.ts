@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openMerger } from '../../../src/store/compaction/merger.ts'
-import { openExporter } from '../../../src/store/export/exporter.ts'
+import { openExportService } from '../../../src/store/export/exporter.ts'
 import { EXPORT_IDLE_MS } from '../../../src/store/limits.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
 
@@ -52,7 +52,7 @@ test('a merge whose process cannot be started is refused; the next one starts an
 })
 
 test('an export whose process cannot be started is refused, and does not count as one under way', () => {
-  const exporter = openExporter({ dataDir, log: quietLog })
+  const exporter = openExportService({ dataDir, log: quietLog })
   fork.mockImplementationOnce(cannotStart)
   expect(() => exporter.begin(EXPORT)).toThrow(expect.objectContaining(unavailable))
   expect(exporter.running).toBe(0)
@@ -62,7 +62,7 @@ test('a process that is being ended for having nothing to do gets no further exp
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [first, second] = [new Process(), new Process()]
   fork.mockReturnValueOnce(first).mockReturnValueOnce(second)
-  const exporter = openExporter({ dataDir, log: quietLog })
+  const exporter = openExportService({ dataDir, log: quietLog })
   const job = exporter.begin(EXPORT)
   first.emit('message', { end: 'whole' })
   expect(await job.next()).toBeNull()

@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { readSql } from '../../store/support.ts'
 import { seedToken, submission, submit } from '../submission.ts'
-import { type Answer, type HouseProcess, type Settings, spawnHouse, temporaryFolder } from '../test-server.ts'
+import {
+  type Answer,
+  type ServerProcess,
+  type Settings,
+  spawnServer,
+  temporaryFolder,
+} from '../test-server.ts'
 import { type WatchedDisk, watchDisk } from './disk-shim.ts'
 import { lossesOf, SEGMENT } from './disk-trace.ts'
 
@@ -37,11 +43,11 @@ export async function until(
   }
 }
 
-export class WatchedHouse {
+export class WatchedServer {
   readonly folder = temporaryFolder()
   readonly disk: WatchedDisk = watchDisk(this.folder)
   readonly #settings: Settings
-  #house!: HouseProcess
+  #server!: ServerProcess
   #key = ''
   /** Identities of submissions that were acknowledged. */
   readonly acknowledged: string[] = []
@@ -53,11 +59,11 @@ export class WatchedHouse {
   }
 
   get client() {
-    return this.#house.client
+    return this.#server.client
   }
 
   async start(): Promise<this> {
-    this.#house = await spawnHouse(this.#settings, this.folder, this.disk.env)
+    this.#server = await spawnServer(this.#settings, this.folder, this.disk.env)
     if (this.#key === '') this.#key = await this.client.register()
     return this
   }
@@ -107,7 +113,7 @@ export class WatchedHouse {
   }
 
   async killAndStart(): Promise<void> {
-    await this.#house.kill()
+    await this.#server.kill()
     await this.start()
   }
 
@@ -119,11 +125,11 @@ export class WatchedHouse {
 
   /** In order: what waits goes to the lake. */
   async stop(): Promise<void> {
-    expect(await this.#house.terminate()).toBe(0)
+    expect(await this.#server.terminate()).toBe(0)
   }
 
   async remove(): Promise<void> {
-    await this.#house?.kill()
+    await this.#server?.kill()
     rmSync(this.folder, { recursive: true, force: true })
   }
 

@@ -23,7 +23,7 @@ interface Text {
   readonly solPriceChanges: number
 }
 
-export class DataPointTexts {
+export class DataPointCache {
   readonly #datapoint: (slot: number, asOfMs: number) => DataPoint
   /** By slot. */
   readonly #texts: (Text | undefined)[] = []

@@ -13,7 +13,7 @@ import type { Scanned } from './scan.ts'
  * `provenLsn`. Commits up to it are there or lost: damage. Commits behind it were one group whose sync nobody has proven:
  * they count up to the first that is missing, since disks write pages in any order, and the rest is a torn tail.
  */
-export class SegmentReading {
+export class SegmentReader {
   readonly info: SegmentInfo
   /** Where the last record that counts ends. */
   keptBytes = 0
