@@ -25,7 +25,7 @@ export const SETTINGS = {
   dataDir: setting(
     'data-dir',
     'DATA_DIR',
-    '../data',
+    './data',
     z.string().min(1),
     'Folder of the database and the lake',
   ),

@@ -13,11 +13,11 @@ import { invalidParameter } from './request/parameters.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { cacheKeyOf, checkBodyType, contextOf, keyOf, RequestHead } from './request/request-head.ts'
 import { RequestIds } from './request/request-ids.ts'
-import { CompressedForms, codingOf } from './response/compress.ts'
+import { CompressionCache, codingOf } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
-import { knownError } from './response/known-error.ts'
 import { headsOf, problem, Reply, send, sendCached } from './response/reply.ts'
 import { isReusable, ResponseCache } from './response/response-cache.ts'
+import { toServiceError } from './response/to-service-error.ts'
 import { allowedMethods, isWrite, type Route, RouteTable } from './route.ts'
 
 export interface PipelineDeps {
@@ -76,7 +76,7 @@ const METHODS: Readonly<Record<string, Method | 'HEAD' | 'OPTIONS'>> = {
 export function createPipeline(deps: PipelineDeps): Pipeline {
   const table = new RouteTable(deps.routes)
   const responseCache = new ResponseCache(deps.reuseMs)
-  const forms = new CompressedForms()
+  const compressionCache = new CompressionCache()
   const ids = new RequestIds()
   const head = new RequestHead()
   const bodies = new BodyReader()
@@ -151,7 +151,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       if (made.stream !== undefined) return made
       const coding = codingOf(context.headers.acceptEncoding)
       const answer = conditional(made, context, !isOpen(route))
-      return forms.encoded(answer, coding, coding === null ? null : formOf(route, context, answer))
+      return compressionCache.encoded(answer, coding, coding === null ? null : formOf(route, context, answer))
     }
     return answer instanceof Promise ? answer.then(encode) : encode(answer)
   }
@@ -232,7 +232,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       deps.observe(route?.path ?? 'none', made.status, (performance.now() - startedAtMs) / 1_000)
     }
     const fail = (error: unknown) => {
-      if (knownError(error) === null) deps.onFault(error, reply.requestId)
+      if (toServiceError(error) === null) deps.onFault(error, reply.requestId)
       answer(problem(error, path, reply.requestId))
     }
     const proceed = (chosen: Route, asked: Context) => {

@@ -10,8 +10,8 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createPipeline, type Pipeline, type PipelineDeps } from './pipeline.ts'
 import { keyOf } from './request/request-head.ts'
-import { INGEST_PATH, takeIngestSockets } from './stream/ingest-socket.ts'
-import { type StreamSources, takeStreamSockets } from './stream/stream-socket.ts'
+import { INGEST_PATH, registerIngestSockets } from './stream/ingest-socket.ts'
+import { registerStreamSockets, type StreamSources } from './stream/stream-socket.ts'
 
 export interface ServerDeps extends PipelineDeps {
   streams: StreamSources
@@ -107,9 +107,9 @@ async function idle({ requests, inFlight }: Pipeline, quietMs: number, msMax: nu
 export function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
   const pipeline = createPipeline(deps)
   const app = App()
-  takeStreamSockets(app, deps.streams, deps)
+  registerStreamSockets(app, deps.streams, deps)
   const endSockets =
-    deps.ingestFrame === null ? () => {} : takeIngestSockets(app, socketDeps(deps, deps.ingestFrame))
+    deps.ingestFrame === null ? () => {} : registerIngestSockets(app, socketDeps(deps, deps.ingestFrame))
   for (const [path, handle] of pipeline.gets) app.get(path, handle)
   app.any('/*', pipeline.handle)
 

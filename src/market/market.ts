@@ -16,8 +16,8 @@ import type {
 import type { MarketItem } from '../schema/market-item.ts'
 import { type Sort, TABS, type Tab } from '../schema/vocabulary.ts'
 import { BarCascade } from './bars/bar-cascade.ts'
-import { ColumnSpace, readBars, readColumns } from './bars/bar-query.ts'
-import { BarTexts } from './bars/bar-text.ts'
+import { ColumnBuffer, readBars, readColumns } from './bars/bar-query.ts'
+import { BarTextCache } from './bars/bar-text.ts'
 import { Windows } from './bars/windows.ts'
 import {
   BAR_COLUMNS_KEPT,
@@ -96,8 +96,8 @@ export class Market implements MarketEngine {
   readonly #tokens: TokenTable
   readonly #columns: Columns
   readonly #bars: BarCascade
-  readonly #barTexts: BarTexts
-  readonly #columnSpace = new ColumnSpace(BAR_COLUMNS_KEPT)
+  readonly #barTextCache: BarTextCache
+  readonly #columnBuffer = new ColumnBuffer(BAR_COLUMNS_KEPT)
   readonly #windows: Windows
   readonly #versions: VersionHistory
   readonly #rankings: Rankings
@@ -108,10 +108,10 @@ export class Market implements MarketEngine {
   readonly #changeLog: ChangeLog
   #onChanged: (() => void) | null = null
   readonly #onProfile: NonNullable<MarketOptions['onProfile']>
-  /** Where the next call of `handOutBars` goes on, when this round of all tokens began, and what the last one reached. */
-  #handOutSlot = 0
-  #handOutFromMs = 0
-  #barsHandedOutToMs = 0
+  /** Where the next call of `emitClosedBars` goes on, when this round of all tokens began, and what the last one reached. */
+  #emitSlot = 0
+  #emitFromMs = 0
+  #barsEmittedToMs = 0
   readonly #newWindowMs: number
   readonly #analysisCounts: AnalysisCounts
   readonly #evicted: EvictedMints
@@ -124,7 +124,7 @@ export class Market implements MarketEngine {
   #solPriceToldAtMs = 0
   /** By token: the change that last moved it out of each tab; 0: none. */
   readonly #leftSeq: Record<Tab, Float64Array>
-  readonly #datapointTexts: DataPointCache
+  readonly #datapointCache: DataPointCache
   readonly #projections: Projections
   readonly #counters = { events: 0, trades: 0, lateDropped: 0, evicted: 0, disconnects: 0 }
 
@@ -151,7 +151,7 @@ export class Market implements MarketEngine {
           )),
       closedFrom: MINUTE_INDEX,
     })
-    this.#barTexts = new BarTexts(this.#bars)
+    this.#barTextCache = new BarTextCache(this.#bars)
     this.#windows = new Windows(this.#bars, this.#columns)
     this.#versions = new VersionHistory({
       tokensMax,
@@ -184,7 +184,7 @@ export class Market implements MarketEngine {
       analysisCounts: this.#analysisCounts,
       solPriceUsd: () => this.#solPriceUsd,
     })
-    this.#datapointTexts = new DataPointCache((slot, asOfMs) => this.#projections.datapoint(slot, asOfMs))
+    this.#datapointCache = new DataPointCache((slot, asOfMs) => this.#projections.datapoint(slot, asOfMs))
     this.#pages = new PageCache(this.#rankings, {
       tokensMax,
       item: (slot) => this.#projections.item(slot, this.timeMs),
@@ -323,7 +323,7 @@ export class Market implements MarketEngine {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return null
     const row = rowOf(slot)
-    return this.#datapointTexts.at(slot, this.timeMs, {
+    return this.#datapointCache.at(slot, this.timeMs, {
       seq: this.#columns.changedSeq[row],
       atMs: this.#columns.versionAt[row],
       solPriceChanges: this.#solPriceChanges,
@@ -369,12 +369,12 @@ export class Market implements MarketEngine {
   barColumns(query: BarsQuery): BarColumns | null {
     const slot = this.#tokens.slotOf(query.mint)
     if (slot === -1) return null
-    return readColumns(this.#bars, slot, query, this.#watermarkOf(slot), this.#columnSpace)
+    return readColumns(this.#bars, slot, query, this.#watermarkOf(slot), this.#columnBuffer)
   }
 
   barsText(query: BarsQuery, form: TextForm): BarsText | null {
     const slot = this.#tokens.slotOf(query.mint)
-    return slot === -1 ? null : this.#barTexts.read(slot, query, this.#watermarkOf(slot), form)
+    return slot === -1 ? null : this.#barTextCache.read(slot, query, this.#watermarkOf(slot), form)
   }
 
   barsWholeFromMs(mint: string): number {
@@ -382,19 +382,19 @@ export class Market implements MarketEngine {
     return slot === -1 ? 0 : this.#columns.barsWholeFrom[rowOf(slot)]
   }
 
-  handOutBars(tokensMax: number): void {
+  emitClosedBars(tokensMax: number): void {
     const { texts } = this.#tokens
-    if (this.#handOutSlot === 0) this.#handOutFromMs = this.timeMs
-    const end = Math.min(texts.length, this.#handOutSlot + tokensMax)
-    for (let slot = this.#handOutSlot; slot < end; slot++) {
-      if (texts[slot] !== undefined) this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
+    if (this.#emitSlot === 0) this.#emitFromMs = this.timeMs
+    const end = Math.min(texts.length, this.#emitSlot + tokensMax)
+    for (let slot = this.#emitSlot; slot < end; slot++) {
+      if (texts[slot] !== undefined) this.#bars.emitEnded(slot, this.#watermarkOf(slot))
     }
-    this.#handOutSlot = end === texts.length ? 0 : end
-    if (this.#handOutSlot === 0) this.#barsHandedOutToMs = this.#handOutFromMs - SILENCE_MS - LATE_GRACE_MS
+    this.#emitSlot = end === texts.length ? 0 : end
+    if (this.#emitSlot === 0) this.#barsEmittedToMs = this.#emitFromMs - SILENCE_MS - LATE_GRACE_MS
   }
 
-  get barsHandedOutToMs(): number {
-    return this.#barsHandedOutToMs
+  get barsEmittedToMs(): number {
+    return this.#barsEmittedToMs
   }
 
   stats(): MarketStats {
@@ -567,13 +567,13 @@ export class Market implements MarketEngine {
     const lastIn = TABS.map((tab) => (this.#rankings.has(slot, tab) ? seq : this.#leftSeq[tab][slot]))
     this.#changeLog.depart({ mint: this.#tokens.texts[slot]!.mint, lastIn })
     this.#rankings.remove(slot)
-    this.#bars.handOutEnded(slot, this.#watermarkOf(slot))
+    this.#bars.emitEnded(slot, this.#watermarkOf(slot))
     this.#bars.clear(slot)
     this.#windows.clear(slot)
     this.#versions.clear(slot)
     this.#recentTrades.clear(slot)
     this.#pages.forget(slot)
-    this.#datapointTexts.forget(slot)
+    this.#datapointCache.forget(slot)
     this.#evicted.note(this.#tokens.texts[slot]!.mint, this.timeMs)
     this.#tokens.remove(slot)
     this.#counters.evicted++

@@ -178,9 +178,9 @@ export interface MarketEngine {
    *  0: all are whole. */
   barsWholeFromMs(mint: string): number
   /** Hands out the closed bars of up to `tokensMax` tokens that are silent; the next call goes on with others. */
-  handOutBars(tokensMax: number): void
+  emitClosedBars(tokensMax: number): void
   /** All bars that ended by this time have been handed out: those of tokens whose trades arrive in time. */
-  readonly barsHandedOutToMs: number
+  readonly barsEmittedToMs: number
   stats(): MarketStats
 }
 

@@ -24,7 +24,7 @@ export interface MarketRecorder {
   /** Looks after silent tokens and changed ones from now on. */
   start(): void
   /** All that the market has closed is told of. */
-  handOutAll(): void
+  emitAll(): void
   /** Resolves when every change of a token so far is durable, or the store has refused one. */
   recorded(): Promise<void>
   /** Once the last event has come: everything is with the store. */
@@ -46,14 +46,14 @@ export function createMarketRecorder(store: Pick<Store, 'bars' | 'profiles'>, lo
   /** When, on the monotonic clock, the store began to refuse every commit of tokens; null while it takes them. */
   let failingSinceMs: number | null = null
 
-  function handOut(tokensMax: number): void {
-    market!.handOutBars(tokensMax)
-    bars.completeTo(market!.barsHandedOutToMs)
+  function emit(tokensMax: number): void {
+    market!.emitClosedBars(tokensMax)
+    bars.completeTo(market!.barsEmittedToMs)
   }
 
-  function handOutAll(): void {
+  function emitAll(): void {
     // The first call may end a round under way, the second is one of all tokens.
-    for (let round = 0; round < 2; round++) handOut(market!.tokensMax)
+    for (let round = 0; round < 2; round++) emit(market!.tokensMax)
   }
 
   /** @returns whether more wait. */
@@ -112,14 +112,14 @@ export function createMarketRecorder(store: Pick<Store, 'bars' | 'profiles'>, lo
       market = watched
     },
     start() {
-      timers.push(setInterval(() => handOut(SWEEP_TOKENS), SWEEP_EVERY_MS))
+      timers.push(setInterval(() => emit(SWEEP_TOKENS), SWEEP_EVERY_MS))
       timers.push(setInterval(() => (writing ??= writeTokens()), TOKENS_EVERY_MS))
     },
-    handOutAll,
+    emitAll,
     recorded,
     async stop() {
       for (const timer of timers) clearInterval(timer)
-      handOutAll()
+      emitAll()
       await recorded()
       const { waiting, dropped: droppedTokens, refused } = tokens.stats()
       const dropped = { bars: bars.stats().dropped, tokens: waiting + droppedTokens + refused }

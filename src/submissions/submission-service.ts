@@ -26,7 +26,7 @@ import {
   SUBMIT_RATE_WINDOW_MS,
 } from './limits.ts'
 import { createCooldowns } from './rate-limits/cooldown.ts'
-import { Idempotency, type Remembered } from './rate-limits/idempotency.ts'
+import { IdempotencyCache, type Remembered } from './rate-limits/idempotency.ts'
 import { createRateLimiter, rateHeaders } from './rate-limits/rate-limit.ts'
 import { SlidingLog } from './rate-limits/sliding-log.ts'
 import { Waiters } from './rate-limits/waiters.ts'
@@ -104,7 +104,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
   } = options
   const rate = createRateLimiter(submitRateMax, SUBMIT_RATE_WINDOW_MS)
   const cooldowns = createCooldowns(cooldownMs)
-  const idempotency = new Idempotency()
+  const idempotency = new IdempotencyCache()
   const scoreboard = new Scoreboard(recovered)
   const strikes = new SlidingLog(strikeRules.strikeWindowMs, STRIKES_KEPT_MAX)
   /** Agents with a rejection on its way to the store: the next one waits, to know which strike it is. */

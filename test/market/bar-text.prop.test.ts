@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { readBars, readColumns } from '../../src/market/bars/bar-query.ts'
 import { C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
-import { BarTexts } from '../../src/market/bars/bar-text.ts'
+import { BarTextCache } from '../../src/market/bars/bar-text.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import type { BarsQuery, BarsText, TextForm } from '../../src/market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
@@ -68,7 +68,7 @@ function expectText(text: BarsText, bars: Bar[], { shape, separator }: TextForm,
 /** Markets whose tokens trade, fall silent, and are forgotten; read in between, by readers who want all kinds of things. */
 class Run {
   readonly store: BarCascade
-  readonly texts: BarTexts
+  readonly texts: BarTextCache
   readonly #newest = new Float64Array(TOKENS)
   readonly #watermarks = new Float64Array(TOKENS)
   readonly #seen = new Map<string, string>()
@@ -76,7 +76,7 @@ class Run {
 
   constructor(barsPerTokenMax: number, bytesMax: number) {
     this.store = new BarCascade({ tokensMax: TOKENS, barsPerTokenMax })
-    this.texts = new BarTexts(this.store, bytesMax)
+    this.texts = new BarTextCache(this.store, bytesMax)
   }
 
   trade(slot: number, laterMs: number, price: number, volume: number): void {
@@ -189,7 +189,7 @@ describe('bars', () => {
 
   it('stay under their bytes: the series asked for longest ago is forgotten', () => {
     const store = new BarCascade({ tokensMax: 50 })
-    const texts = new BarTexts(store, 200_000)
+    const texts = new BarTextCache(store, 200_000)
     for (let token = 0; token < 50; token++) {
       for (let second = 0; second < 300; second++)
         store.add(token, START_MS + second * 1_000, 1 + second, 1, true, START_MS + (second - 5) * 1_000)
@@ -202,7 +202,7 @@ describe('bars', () => {
 
   it('make the text of a settled bar once', () => {
     const store = new BarCascade({ tokensMax: 1 })
-    const texts = new BarTexts(store)
+    const texts = new BarTextCache(store)
     const query: BarsQuery = { mint: '', tf: '1s', limit: 1_000, fromMs: null, toMs: null, fill: 'none' }
     const read = (watermarkMs: number) =>
       texts.read(0, query, watermarkMs, { shape: 'short', separator: ',' })

@@ -84,7 +84,7 @@ describe('at the maximum of tokens', () => {
     expect(market.barsWholeFromMs(mint('a'))).toBe(START_MS + 20_001)
     apply('a', 70)
     apply('a', 200)
-    market.handOutBars(1)
+    market.emitClosedBars(1)
     expect(since.filter(([of]) => of === mint('a')).map(([, t, from]) => [t, t >= from])).toEqual([
       [START_MS, false],
       [START_MS + 60_000, true],

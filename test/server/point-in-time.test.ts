@@ -179,7 +179,7 @@ test('an outcome is in the lake once its horizon is over, and not before', async
   const passTo = async (ms: number) => {
     pass(atMs + ms - nowMs)
     // The market's bars of until then are complete.
-    await expect.poll(() => server.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+    await expect.poll(() => server.market.barsEmittedToMs).toBe(nowMs - 15_000)
   }
   await passTo(5 * MINUTE_MS + 60_000)
   expect(await outcomes()).toEqual([])
@@ -200,7 +200,7 @@ test('a return holds nothing that was known when the agent submitted: it refers 
   pass(2 * MINUTE_MS)
   await server.client.push(tradeOf(mint, nowMs, 25))
   pass(atMs + 6 * MINUTE_MS + 15_000 - nowMs)
-  await expect.poll(() => server.market.barsHandedOutToMs).toBe(nowMs - 15_000)
+  await expect.poll(() => server.market.barsEmittedToMs).toBe(nowMs - 15_000)
   await server.store.bars.flush()
   await server.store.flushLake()
   await server.store.flushLake()

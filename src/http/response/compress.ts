@@ -89,7 +89,7 @@ interface LargeForm {
   isUnderWay: boolean
 }
 
-export class CompressedForms {
+export class CompressionCache {
   readonly #codings: Readonly<Record<Coding, Compress>>
   readonly #bytesMax: number
   readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)

@@ -7,8 +7,8 @@ import { STREAMED_BYTES_MIN } from '../limits.ts'
 import { NO_LIMITS } from '../request/read-limits.ts'
 import type { RequestIds } from '../request/request-ids.ts'
 import { ChunkedBody } from './chunked-body.ts'
-import { knownError } from './known-error.ts'
 import type { CachedResponse } from './response-cache.ts'
+import { toServiceError } from './to-service-error.ts'
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -44,7 +44,7 @@ const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Contr
 /** The body of an error answer. What nobody expected becomes `internal`, without its message. */
 export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
   const known =
-    knownError(error) ??
+    toServiceError(error) ??
     new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
   const { status, title } = ERRORS[known.code]
   return {

@@ -22,7 +22,7 @@ export interface IngestSocketDeps {
 const CLOSE_GOING_AWAY = 1001
 
 /** Takes upgrades at the path of the push; plain requests go on to the ordinary routes. @returns what ends them all. */
-export function takeIngestSockets(app: TemplatedApp, deps: IngestSocketDeps): () => void {
+export function registerIngestSockets(app: TemplatedApp, deps: IngestSocketDeps): () => void {
   const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     maxPayloadLength: FRAME_BYTES_MAX,

@@ -15,8 +15,8 @@ import type { PipelineDeps } from '../pipeline.ts'
 import { clientAddress } from '../request/addresses.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { keyOf, RequestHead } from '../request/request-head.ts'
-import { knownError } from '../response/known-error.ts'
 import { problem, Reply, send } from '../response/reply.ts'
+import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
 import type { Broadcaster, DisconnectReason, Follower } from './broadcaster.ts'
 import {
@@ -82,7 +82,7 @@ export const streamRoute: Route = {
 }
 
 /** Takes upgrades at the path of the stream; plain requests go on to the ordinary routes. */
-export function takeStreamSockets(app: TemplatedApp, sources: StreamSources, deps: StreamDeps): void {
+export function registerStreamSockets(app: TemplatedApp, sources: StreamSources, deps: StreamDeps): void {
   const { broadcaster } = sources
   app.ws<Reader>(STREAM_PATH, {
     maxPayloadLength: STREAM_MESSAGE_BYTES_MAX,
@@ -119,7 +119,7 @@ export function takeStreamSockets(app: TemplatedApp, sources: StreamSources, dep
         res.upgrade(reader, key, protocol ?? '', extensions, context)
       } catch (error) {
         const reply = new Reply(res, 'upgrade')
-        if (knownError(error) === null) deps.onFault(error, reply.requestId)
+        if (toServiceError(error) === null) deps.onFault(error, reply.requestId)
         send(reply, problem(error, STREAM_PATH, reply.requestId))
       }
     },
@@ -190,7 +190,7 @@ function answer(
     id = message.get('id')
     perform(message, id, reader, follower, sources)
   } catch (error) {
-    if (knownError(error) === null) deps.onFault(error, 'message')
+    if (toServiceError(error) === null) deps.onFault(error, 'message')
     const { body } = problem(error, STREAM_PATH, id ?? 'message')
     sources.broadcaster.tell(follower, { event: 'error', ...(id !== null && { id }), ...body })
   }

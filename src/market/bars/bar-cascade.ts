@@ -65,7 +65,7 @@ export class BarCascade {
   #onClosed: NonNullable<BarCascadeOptions['onClosed']>
   #closedFrom: number
   /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
-  #handedOutTo: Float64Array
+  #emittedTo: Float64Array
   /** By token: how often its bars were forgotten, so that who keeps something made of them can tell. */
   #generations: Uint32Array
   /** Where readers fold the open partials of one timeframe: at most one each, and the pending seconds. */
@@ -91,7 +91,7 @@ export class BarCascade {
     this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
-    this.#handedOutTo = new Float64Array(onClosed === undefined ? 0 : tokensMax)
+    this.#emittedTo = new Float64Array(onClosed === undefined ? 0 : tokensMax)
     this.barsPerTokenMax = barsPerTokenMax
   }
 
@@ -183,8 +183,8 @@ export class BarCascade {
     this.#tail[block] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
-  #handOut(slot: number, timeframe: number, values: Float64Array, at: number): void {
-    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#handedOutTo[slot])
+  #emit(slot: number, timeframe: number, values: Float64Array, at: number): void {
+    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#emittedTo[slot])
       this.#onClosed(slot, timeframe, values, at)
   }
 
@@ -192,9 +192,9 @@ export class BarCascade {
    * Hands out bars that ended at or before the watermark, though no later trade has folded them yet: a token that
    * fell silent has its last bars known too. Changes nothing that readers see.
    */
-  handOutEnded(slot: number, watermarkMs: number): void {
+  emitEnded(slot: number, watermarkMs: number): void {
     if (this.#head[slot * TOKEN_BLOCK] === EMPTY) return
-    const fromMs = this.#handedOutTo[slot]
+    const fromMs = this.#emittedTo[slot]
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const length = TIMEFRAME_LENGTHS_MS[timeframe]
       // No interval ended since the last time, or the newest trade was handed out with an earlier one.
@@ -203,10 +203,10 @@ export class BarCascade {
       const made = this.foldOpen(slot, timeframe)
       for (let index = 0; index < made; index++) {
         const at = index * BAR_STRIDE
-        if (this.scratch[at + T] + length <= watermarkMs) this.#handOut(slot, timeframe, this.scratch, at)
+        if (this.scratch[at + T] + length <= watermarkMs) this.#emit(slot, timeframe, this.scratch, at)
       }
     }
-    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#handedOutTo[slot] = watermarkMs
+    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedTo[slot] = watermarkMs
   }
 
   /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
@@ -215,7 +215,7 @@ export class BarCascade {
     const address = ring.push(slot)
     const values = ring.values
     copyBar(values, address, source, at)
-    if (timeframe >= this.#closedFrom) this.#handOut(slot, timeframe, values, address)
+    if (timeframe >= this.#closedFrom) this.#emit(slot, timeframe, values, address)
     if (timeframe + 1 === TIMEFRAME_COUNT) return
     const open = slot * TOKEN_BLOCK + timeframe * BAR_STRIDE
     const start = values[address + T]
@@ -321,7 +321,7 @@ export class BarCascade {
   clear(slot: number): void {
     for (const ring of this.#rings) ring.clear(slot)
     this.#unsettled.fill(EMPTY, slot * TOKEN_BLOCK, (slot + 1) * TOKEN_BLOCK)
-    if (this.#handedOutTo.length > 0) this.#handedOutTo[slot] = 0
+    if (this.#emittedTo.length > 0) this.#emittedTo[slot] = 0
     this.#generations[slot]++
   }
 }

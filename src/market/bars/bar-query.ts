@@ -37,7 +37,7 @@ export function readColumns(
   slot: number,
   query: BarsQuery,
   watermarkMs: number,
-  space?: ColumnSpace,
+  space?: ColumnBuffer,
 ): BarColumns {
   const { limit, tf } = query
   assert(limit >= 1 && limit <= BARS_ANSWERED_MAX, 'an answer holds between one bar and the maximum')
@@ -47,7 +47,7 @@ export function readColumns(
   const range = { fromMs, toMs, filled, lengthMs: TIMEFRAME_MS[tf], watermarkMs, rowsMax }
   const rows = new Rows(
     range,
-    space !== undefined && space.rows >= rowsMax ? space : new ColumnSpace(rowsMax),
+    space !== undefined && space.rows >= rowsMax ? space : new ColumnBuffer(rowsMax),
   )
   const open = store.foldOpen(slot, timeframe)
   const ring = store.ring(timeframe)
@@ -118,7 +118,7 @@ export function versionOf(
 }
 
 /** Memory for the columns of an answer. Making it anew costs as much as reading the bars. */
-export class ColumnSpace {
+export class ColumnBuffer {
   readonly rows: number
   readonly t: Float64Array
   readonly o: Float64Array
@@ -152,14 +152,14 @@ interface RowsRange extends BarRange {
 /** Rows of an answer, put newest first. */
 class Rows {
   readonly #range: RowsRange
-  readonly #space: ColumnSpace
+  readonly #space: ColumnBuffer
   /** The place of the row put last. */
   #first: number
   #traded = 0
   /** Start of the bar seen last, 0 before the first. */
   #newerT = 0
 
-  constructor(range: RowsRange, space: ColumnSpace) {
+  constructor(range: RowsRange, space: ColumnBuffer) {
     this.#range = range
     this.#space = space
     this.#first = range.rowsMax
@@ -248,7 +248,7 @@ class Rows {
 
 const NOTHING: RowsRange = { fromMs: 0, toMs: 0, filled: false, lengthMs: 1, watermarkMs: 0, rowsMax: 0 }
 
-export const emptyColumns = (): BarColumns => new Rows(NOTHING, new ColumnSpace(0)).taken(() => '')
+export const emptyColumns = (): BarColumns => new Rows(NOTHING, new ColumnBuffer(0)).taken(() => '')
 
 /** Intervals without a trade, filled or not, between the first and the last row. */
 export const gapsOf = (

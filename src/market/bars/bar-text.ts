@@ -13,7 +13,7 @@ const NO_TEXT = Buffer.alloc(0)
 
 const NO_COLUMNS: BarColumns = emptyColumns()
 
-export class BarTexts {
+export class BarTextCache {
   readonly #store: BarCascade
   readonly #bytesMax: number
   /** By token, timeframe, fill, shape and separator; the one asked for longest ago first. */

@@ -16,7 +16,6 @@ import {
 } from '../limits.ts'
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
-import { type TaskQueue, taskQueue } from './connection-queue.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from './duckdb.ts'
 import { query } from './query.ts'
 import {
@@ -27,6 +26,7 @@ import {
   createTable,
   MARKET_DATABASE,
 } from './sql.ts'
+import { type TaskQueue, taskQueue } from './task-queue.ts'
 
 /** One connection and the queue before it. */
 export interface ConnectionQueue {

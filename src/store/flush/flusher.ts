@@ -11,7 +11,7 @@ import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { nextSeq } from '../lake/manifest.ts'
 import type { LogDamage } from '../log/types.ts'
-import type { Bars } from '../market-data/bars.ts'
+import type { BarStore } from '../market-data/bars.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { openOutcomesOf } from '../outcomes/outcome-sql.ts'
 import type { Outcomes } from '../outcomes/outcomes.ts'
@@ -29,7 +29,7 @@ export interface FlushOptions extends StateOptions {
   logId: string
   database: Database
   lake: Lake
-  bars: Bars
+  bars: BarStore
   tokens: ProfileBuffer
   outcomes: Outcomes
   failpoint(point: CrashPoint): void
@@ -133,7 +133,7 @@ export class Flusher {
   }
 
   /** What has become of submissions goes to the lake with the next flush. A failure is no reason to fail this one. */
-  async #label(outcomes: Outcomes, bars: Bars, nowMs: number): Promise<void> {
+  async #label(outcomes: Outcomes, bars: BarStore, nowMs: number): Promise<void> {
     try {
       await outcomes.advance(bars.inLakeToMs, nowMs)
     } catch (error) {

@@ -48,7 +48,7 @@ export interface Staged {
   bars: number
 }
 
-export interface Bars {
+export interface BarStore {
   /** Takes bars. False: there is no room, and nothing was taken. */
   take(delivery: BarDelivery): boolean
   /** Bars that are in no file yet. */
@@ -147,12 +147,12 @@ function appendChunk(
 }
 
 /** The bars on their way into `database`'s lake. */
-export async function openBars(
+export async function openBarStore(
   database: Database,
   files: LakeFiles,
   provenance: Provenance | null,
   nowMs: number,
-): Promise<Bars> {
+): Promise<BarStore> {
   const { earlierToMs, firstSeq } = await database.maintenance.run(async (connection) => {
     await connection.run(CREATE_STAGED)
     return {

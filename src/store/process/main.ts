@@ -25,7 +25,7 @@ import { type Lake, openLake } from '../lake/lake.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
 import { allLiveParts } from '../lake/manifest.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
-import { type Bars, openBars } from '../market-data/bars.ts'
+import { type BarStore, openBarStore } from '../market-data/bars.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { openOutcomes } from '../outcomes/outcomes.ts'
 import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
@@ -54,7 +54,7 @@ import type {
 interface Opened {
   lookup: LakeLookup
   compactor: Compactor
-  bars: Bars
+  bars: BarStore
   database: Database
   flusher: Flusher
   lake: Lake
@@ -124,7 +124,7 @@ const handlers: Handlers = {
     barOlderVersions(dataDir)
     lake.tell({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
     const saved = await database.maintenance.run(loadState)
-    const bars = await openBars(database, lake.files, provenance, nowMs)
+    const bars = await openBarStore(database, lake.files, provenance, nowMs)
     const tokens = new ProfileBuffer()
     const spillDir = join(spillFolder(dataDir), 'outcomes')
     const outcomes = openOutcomes(database, { files: lake.files, spillDir, failpoint })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
-import { lakeFilesOf, type StandingFiles, storeHolder } from '../lake/standing-catalog.ts'
+import { type LocatedFiles, lakeFilesOf, storeHolder } from '../lake/located-files.ts'
 import { lakeFolder } from '../paths.ts'
 
 export interface WrittenCatalog {
@@ -14,7 +14,7 @@ export interface WrittenCatalog {
   files: number
   rows: number
   /** Listed and not there, or there and not to be read: paths below the lake's folder. */
-  missing: StandingFiles['missing']
+  missing: LocatedFiles['missing']
 }
 
 /** Writes the catalog of a data folder anew. */

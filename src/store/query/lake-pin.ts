@@ -12,7 +12,7 @@ import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { writeCatalog } from '../lake/catalog.ts'
 import { contentHash, type Part, partPath } from '../lake/lake-files.ts'
-import { type StandingFiles, standingFiles } from '../lake/standing-catalog.ts'
+import { type LocatedFiles, locateFiles } from '../lake/located-files.ts'
 import { LAKE_REOPENINGS_MAX } from '../limits.ts'
 import { lakeFolder, pinnedFolder } from '../paths.ts'
 import { catalogPath, isOutdated } from './lake-reader.ts'
@@ -30,17 +30,17 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const SUMS_FILE = 'SHA256SUMS'
 
 /** The files of the catalog, as they lie. Rejects with `unavailable` where one of them is missing. */
-async function filesOf(dataDir: string): Promise<StandingFiles> {
+async function filesOf(dataDir: string): Promise<LocatedFiles> {
   return inScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     await connection.run(`ATTACH ${literal(catalogPath(dataDir))} AS lake (READ_ONLY)`)
-    return standingFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
+    return locateFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
   })
 }
 
-const partsOf = ({ content }: StandingFiles) => content.tables.flatMap(({ parts }) => parts)
+const partsOf = ({ content }: LocatedFiles) => content.tables.flatMap(({ parts }) => parts)
 
 /** Links every file into `to`, and says what each of them holds. @returns bytes */
-async function linkAll(files: StandingFiles, to: string): Promise<number> {
+async function linkAll(files: LocatedFiles, to: string): Promise<number> {
   const folders = new Set([to])
   const sums: string[] = []
   let bytes = 0

@@ -10,8 +10,8 @@ import { CLOSED_TO_EXTENSIONS, duckdb } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE, fillCatalog } from '../lake/catalog.ts'
+import { locateFiles } from '../lake/located-files.ts'
 import type { ListedPart } from '../lake/manifest.ts'
-import { standingFiles } from '../lake/standing-catalog.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
 import { lakeFolder } from '../paths.ts'
 import { type Plain, plainRows } from './plain-value.ts'
@@ -82,7 +82,7 @@ async function attachCatalog(
     const path = catalogPath(dataDir)
     const identity = identityOf(path)
     await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
-    const files = await standingFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
+    const files = await locateFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
     if (files.isRight) return []
     await connection.run('DETACH lake')
     // The server has put another in its place meanwhile, and removed files that this one lists.

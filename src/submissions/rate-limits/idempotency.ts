@@ -13,7 +13,7 @@ export interface Remembered {
   atMs: number
 }
 
-export class Idempotency {
+export class IdempotencyCache {
   #answers = new Map<string, Remembered>()
   #inFlight = new Map<string, string>()
 

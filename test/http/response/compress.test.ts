@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
 import { ChunkedBody } from '../../../src/http/response/chunked-body.ts'
-import { CODINGS, type Coding, CompressedForms } from '../../../src/http/response/compress.ts'
+import { CODINGS, type Coding, CompressionCache } from '../../../src/http/response/compress.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import { barRoute } from '../../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../../src/http/routes/market.ts'
@@ -23,7 +23,10 @@ function counted(bytesMax?: number) {
     made[coding]++
     return CODINGS[coding](body)
   }
-  return { made, forms: new CompressedForms({ gzip: counting('gzip'), br: counting('br') }, bytesMax) }
+  return {
+    made,
+    compressionCache: new CompressionCache({ gzip: counting('gzip'), br: counting('br') }, bytesMax),
+  }
 }
 
 const textAnswer = (text: string): HttpAnswer => ({ status: 200, body: Buffer.from(text) })
@@ -62,11 +65,11 @@ describe('pages of a market', () => {
     ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=msgpack`],
     ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=arrow`],
   ])('%s?%s is compressed once for each version and coding, however many ask', async (path, query) => {
-    const { forms, made } = counted()
+    const { compressionCache, made } = counted()
     for (let version = 1; version <= 3; version++) {
       trade(7)
       for (const coding of ['gzip', 'br'] as const) {
-        const asked = () => forms.encoded(ask(path, query), coding, `${path}?${query}`)
+        const asked = () => compressionCache.encoded(ask(path, query), coding, `${path}?${query}`)
         const answers = await Promise.all([asked(), asked(), asked()])
         answers.push(await asked())
         const plain = await bodyOf(ask(path, query))
@@ -100,10 +103,10 @@ describe('a page of more than a mebibyte', () => {
   })
 
   it.each(['br', 'gzip'] as const)('is compressed with %s once for all who want it', async (coding) => {
-    const forms = new CompressedForms()
+    const compressionCache = new CompressionCache()
     const plain = bytesOf((await page()).body)
     expect(plain.length).toBeGreaterThan(1_048_576)
-    const asked = async () => forms.encoded(await page(), coding, 'page')
+    const asked = async () => compressionCache.encoded(await page(), coding, 'page')
     const answers = await Promise.all([asked(), asked(), asked()])
     answers.push(await asked())
     expect(coded(answers)).toEqual([coding, coding, coding, coding])
@@ -112,18 +115,20 @@ describe('a page of more than a mebibyte', () => {
   })
 
   it('is sent plain, and never joined, while another version or coding of one is made', async () => {
-    const forms = new CompressedForms()
-    const first = forms.encoded(await page(), 'br', 'page') as Promise<HttpAnswer>
+    const compressionCache = new CompressionCache()
+    const first = compressionCache.encoded(await page(), 'br', 'page') as Promise<HttpAnswer>
     const plain: HttpAnswer[] = []
     for (let version = 0; version < 3; version++) {
-      plain.push(await forms.encoded(await page(), 'gzip', 'page'))
+      plain.push(await compressionCache.encoded(await page(), 'gzip', 'page'))
       change(version)
-      plain.push(await forms.encoded(await page(), 'br', 'page'))
+      plain.push(await compressionCache.encoded(await page(), 'br', 'page'))
     }
     expect(coded(plain)).toEqual(plain.map(() => undefined))
     for (const { body } of plain) expect(body).toBeInstanceOf(ChunkedBody)
     expect((await first).headers!['Content-Encoding']).toBe('br')
-    expect((await forms.encoded(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe('gzip')
+    expect((await compressionCache.encoded(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe(
+      'gzip',
+    )
   })
 })
 
@@ -137,9 +142,9 @@ it('few bodies are compressed at a time, some wait, and the rest is sent plain',
     underWay--
     return body.subarray(1)
   }
-  const forms = new CompressedForms({ gzip, br: gzip })
+  const compressionCache = new CompressionCache({ gzip, br: gzip })
   const asked = Array.from({ length: 100 }, (_, page) =>
-    forms.encoded(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
+    compressionCache.encoded(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
   )
   let isOver = false
   const answers = Promise.all(asked).finally(() => {
@@ -156,12 +161,12 @@ it('few bodies are compressed at a time, some wait, and the rest is sent plain',
 
 describe('compressed forms', () => {
   it('stay under their bytes: the one asked for longest ago is made again', async () => {
-    const { forms, made } = counted(10_000)
+    const { compressionCache, made } = counted(10_000)
     const ask = (page: number) =>
-      bodyOf(forms.encoded(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
+      bodyOf(compressionCache.encoded(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
     for (let page = 0; page < 6; page++) {
       await ask(page)
-      expect(forms.bytes).toBeLessThanOrEqual(10_000)
+      expect(compressionCache.bytes).toBeLessThanOrEqual(10_000)
     }
     expect(made.gzip).toBe(6)
     await ask(5)
@@ -171,25 +176,27 @@ describe('compressed forms', () => {
   })
 
   it('of an answer that is for one caller are not kept', async () => {
-    const { forms, made } = counted()
+    const { compressionCache, made } = counted()
     for (let times = 0; times < 2; times++)
-      await forms.encoded(textAnswer('mine '.repeat(1_000)), 'gzip', null)
-    expect([made.gzip, forms.bytes]).toEqual([2, 0])
+      await compressionCache.encoded(textAnswer('mine '.repeat(1_000)), 'gzip', null)
+    expect([made.gzip, compressionCache.bytes]).toEqual([2, 0])
   })
 
   it('that failed are not kept: who asks next gets one', async () => {
     let fails = true
     const gzip = (body: Buffer) => (fails ? Promise.reject(new Error('no memory')) : CODINGS.gzip(body))
-    const forms = new CompressedForms({ gzip, br: gzip })
+    const compressionCache = new CompressionCache({ gzip, br: gzip })
     const text = 'page '.repeat(1_000)
-    await expect(forms.encoded(textAnswer(text), 'gzip', 'a')).rejects.toThrow('no memory')
+    await expect(compressionCache.encoded(textAnswer(text), 'gzip', 'a')).rejects.toThrow('no memory')
     fails = false
-    expect(gunzipSync(await bodyOf(forms.encoded(textAnswer(text), 'gzip', 'a'))).toString()).toBe(text)
+    expect(gunzipSync(await bodyOf(compressionCache.encoded(textAnswer(text), 'gzip', 'a'))).toString()).toBe(
+      text,
+    )
   })
 
   it('larger than the body are not sent', async () => {
     const body = randomBytes(2_000)
-    const answer = await new CompressedForms().encoded({ status: 200, body }, 'gzip', 'a')
+    const answer = await new CompressionCache().encoded({ status: 200, body }, 'gzip', 'a')
     expect(answer.body).toBe(body)
     expect(answer.headers).not.toHaveProperty('Content-Encoding')
   })

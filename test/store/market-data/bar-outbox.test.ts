@@ -7,7 +7,7 @@ import { openLake } from '../../../src/store/lake/lake.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../../src/store/market-data/bar-batch.ts'
 import { type BarOutbox, openBarOutbox } from '../../../src/store/market-data/bar-outbox.ts'
-import { type BarDelivery, openBars } from '../../../src/store/market-data/bars.ts'
+import { type BarDelivery, openBarStore } from '../../../src/store/market-data/bars.ts'
 import { lakeFolder } from '../../../src/store/paths.ts'
 import { closedBar, NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 
@@ -123,7 +123,7 @@ test('the lake process takes a batch that comes again once, and counts it once',
   const database = await openDatabase(dataDir)
   const nothing = () => {}
   const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble: nothing })
-  const bars = await openBars(database, lake.files, null, NOON_MS)
+  const bars = await openBarStore(database, lake.files, null, NOON_MS)
   const { lane, arrived } = laneWith(['late', 'taken'])
   lane.add(closedBar({ n: 1 }))
   await expect(lane.flush()).rejects.toThrow('too late')

@@ -76,7 +76,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
 
   async function flush(): Promise<void> {
     market.advanceTo(nowMs)
-    records.handOutAll()
+    records.emitAll()
     await store.commit(waiting.splice(0))
     await store.bars.flush()
     // The second one carries the outcomes that the first one has made known.
@@ -181,7 +181,7 @@ test('the base is the price at submission, and of an example of schema version 1
   market.apply(trades(3), nowMs)
   nowMs += HOUR_MS
   market.advanceTo(nowMs)
-  records.handOutAll()
+  records.emitAll()
   await store.bars.flush()
   await store.flushLake()
   await store.flushLake()

@@ -13,7 +13,7 @@ const CODES: Readonly<Record<StoreErrorCode, ErrorCode>> = {
 const RETRY_AFTER_MS = 1_000
 
 /** The error to answer with; null: nobody expected it. */
-export function knownError(error: unknown): ServiceError | null {
+export function toServiceError(error: unknown): ServiceError | null {
   if (error instanceof ServiceError) return error
   return error instanceof StoreError ? fromStore(error) : null
 }

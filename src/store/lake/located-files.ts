@@ -18,7 +18,7 @@ import { type LinksView, viewLinks } from './links.ts'
 import { byTable, type ListedPart, type SetAsidePart } from './manifest.ts'
 
 /** A catalog's files as they lie in a folder. */
-export interface StandingFiles {
+export interface LocatedFiles {
   content: CatalogContent
   pathOf(part: Part): string
   /** Listed, and not there or of another size. */
@@ -57,11 +57,11 @@ async function knownLosses(connection: DuckDBConnection, catalog: string): Promi
 }
 
 /** The files of the catalog attached as `catalog`, as they lie below `lakeDir`. */
-export async function standingFiles(
+export async function locateFiles(
   connection: DuckDBConnection,
   catalog: string,
   lakeDir: string,
-): Promise<StandingFiles> {
+): Promise<LocatedFiles> {
   const links = await viewLinks(lakeDir)
   const places = new Map<string, string>()
   const there: CataloguedPart[] = []
@@ -100,7 +100,7 @@ async function figuresOf(connection: DuckDBConnection, part: Part, path: string)
 }
 
 /** The files that lie below `lakeDir`, without a catalog to ask. */
-async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
+async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
   const links = await viewLinks(lakeDir)
   const pathOf = (part: Part): string =>
     existsSync(links.pathOf(part)) ? links.pathOf(part) : links.linkedAt(part)
@@ -119,7 +119,7 @@ async function lyingFiles(connection: DuckDBConnection, lakeDir: string): Promis
 }
 
 /** The files of the lake below `lakeDir`: by its catalog, or where that is gone or spoilt by its folders. */
-export async function lakeFilesOf(connection: DuckDBConnection, lakeDir: string): Promise<StandingFiles> {
+export async function lakeFilesOf(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
   const path = join(lakeDir, CATALOG_FILE)
   if (!existsSync(path)) return lyingFiles(connection, lakeDir)
   try {
@@ -128,7 +128,7 @@ export async function lakeFilesOf(connection: DuckDBConnection, lakeDir: string)
     return lyingFiles(connection, lakeDir)
   }
   try {
-    return await standingFiles(connection, 'listed', lakeDir)
+    return await locateFiles(connection, 'listed', lakeDir)
   } finally {
     await connection.run('DETACH listed')
   }

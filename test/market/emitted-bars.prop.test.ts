@@ -1,4 +1,4 @@
-// In: any trades, and calls of handOutBars anywhere between them. Out: proof that each closed bar of a minute or longer
+// In: any trades, and calls of emitClosedBars anywhere between them. Out: proof that each closed bar of a minute or longer
 // is handed out once, whole, however late its token's next trade comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -69,7 +69,7 @@ it('every closed bar of a minute or longer is handed out once, as readers see it
       for (const each of actions) {
         nowMs += each.step
         market.advanceTo(nowMs)
-        if (each.kind === 'sweep') market.handOutBars(each.tokens)
+        if (each.kind === 'sweep') market.emitClosedBars(each.tokens)
         else {
           const { mint, price: priceUsd, lateMs } = each
           const trade = {
@@ -84,8 +84,8 @@ it('every closed bar of a minute or longer is handed out once, as readers see it
         }
       }
       // The first call ends a round under way, the second is one of all tokens.
-      for (let round = 0; round < 2; round++) market.handOutBars(MINTS.length)
-      expect(market.barsHandedOutToMs).toBe(market.timeMs - SILENCE_MS - LATE_GRACE_MS)
+      for (let round = 0; round < 2; round++) market.emitClosedBars(MINTS.length)
+      expect(market.barsEmittedToMs).toBe(market.timeMs - SILENCE_MS - LATE_GRACE_MS)
       const expected = MINTS.flatMap((mint) =>
         TIMEFRAMES.filter((tf) => TIMEFRAME_MS[tf] >= 60_000).flatMap((tf) => {
           const found = market.bars({ mint, tf, limit: BARS_MAX, fromMs: null, toMs: null, fill: 'none' })
@@ -106,12 +106,12 @@ it('a silent token’s last bars are handed out once the market’s time has pas
   const ts = START_MS - (START_MS % 60_000)
   market.apply({ type: 'trade', mint: MINTS[0], ts, side: 'sell', tokenAmount: 2, priceUsd: 3 }, ts)
   market.advanceTo(ts + 60_000 + LATE_GRACE_MS - 1)
-  market.handOutBars(8)
+  market.emitClosedBars(8)
   expect(handedOut).toEqual([])
   market.advanceTo(ts + 60_000 + LATE_GRACE_MS)
-  market.handOutBars(8)
+  market.emitClosedBars(8)
   expect(handedOut).toMatchObject([{ key: `${MINTS[0]} 1m ${ts}`, c: 3, v: 6, n: 1, buys: 0, buyVolume: 0 }])
-  expect(market.barsHandedOutToMs).toBe(ts + 60_000 - SILENCE_MS)
+  expect(market.barsEmittedToMs).toBe(ts + 60_000 - SILENCE_MS)
 })
 
 it('a token that gives way to another has its ended bars handed out first', () => {
