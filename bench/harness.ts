@@ -143,18 +143,20 @@ export const onCore = (core: 0 | 1, command: string, args: readonly string[]): [
 
 const CLOCK_TICKS_PER_SECOND = 100
 
-/** CPU seconds of a process so far, from the kernel's own account. */
-export function cpuSeconds(pid: number): number {
+/** CPU seconds that the kernel counts for a process; with those of its children that ended and were waited for, if asked. */
+function cpuSecondsOf(pid: number, withEndedChildren: boolean): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND
+  const ticks = fields.slice(11, withEndedChildren ? 15 : 13)
+  return ticks.reduce((sum, count) => sum + Number(count), 0) / CLOCK_TICKS_PER_SECOND
 }
 
-/** The same of a process and of all that it has started: of those that have ended too, once it has waited for them. */
+/** CPU seconds of a process so far, without its children. */
+export const cpuSeconds = (pid: number): number => cpuSecondsOf(pid, false)
+
+/** CPU seconds of a process so far and of all that it started, those that have ended included. */
 export function cpuSecondsOfAll(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
-  const own = fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / CLOCK_TICKS_PER_SECOND
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
-  return children.reduce((sum, child) => sum + cpuSecondsOfAll(Number(child)), own)
+  return children.reduce((sum, child) => sum + cpuSecondsOfAll(Number(child)), cpuSecondsOf(pid, true))
 }
 
 /** The most memory that this process held since `forgetPeak`, or ever. */

@@ -1,10 +1,8 @@
-// In: a port, trades in a POST, trades a second, seconds (`node bench/clients/pushers.ts PORT PER_POST RATE SECONDS`). Out: one JSON
-// line: trades accepted. Pushes as a feed does, on tokens that the server lists, half of them on the hundred hottest;
-// whatever is not accepted ends the run. Requests are written to sockets by hand: a client library would take more of the
-// core that it shares with the readers than the server takes of its own.
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+// node bench/clients/pushers.ts PORT TRADES_PER_POST TRADES_PER_SECOND SECONDS
+// Pushes trades as a feed does, on tokens that the server lists, half of them on the hundred hottest. Prints one line of
+// JSON: trades accepted. Ends with an error where one is not.
 import { random } from '../datasets/random.ts'
+import { HttpConnection } from './http-connection.ts'
 
 const CONNECTIONS = 4
 const HOT_TOKENS = 100
@@ -40,39 +38,25 @@ function post(): string {
   )
 }
 
-/** The answer to one request: its head, and as much body as it announces. */
-async function answerOf(socket: Socket): Promise<string> {
-  let text = ''
-  for (;;) {
-    const [chunk] = (await once(socket, 'data')) as [string]
-    text += chunk
-    const bodyAt = text.indexOf('\r\n\r\n') + 4
-    const length = /\r\ncontent-length: (\d+)/i.exec(text)
-    if (bodyAt > 3 && length !== null && text.length >= bodyAt + Number(length[1])) return text
-  }
-}
-
 const started = performance.now()
 const until = started + seconds * 1_000
 let begun = 0
 let accepted = 0
 
 /** One push after another, none before its time. */
-async function connection(): Promise<void> {
-  const socket = connect(port, '127.0.0.1').setEncoding('latin1').setNoDelay(true)
-  await once(socket, 'connect')
+async function push(): Promise<void> {
+  const connection = await HttpConnection.open(port)
   for (;;) {
     const dueMs = started + (begun++ * perPost * 1_000) / rate
     if (dueMs >= until || performance.now() >= until) break
     const waitMs = dueMs - performance.now()
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-    socket.write(post(), 'latin1')
-    const answer = await answerOf(socket)
+    const answer = await connection.request(post(), 200)
     if (!answer.includes(`"accepted":${perPost},`)) throw new Error(answer.slice(0, 2_000))
     accepted += perPost
   }
-  socket.destroy()
+  connection.close()
 }
 
-await Promise.all(Array.from({ length: CONNECTIONS }, connection))
+await Promise.all(Array.from({ length: CONNECTIONS }, push))
 console.log(JSON.stringify({ accepted }))

@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import {
   cpuSecondsOfAll,
-  installed,
   jsonOf,
   type Measured,
   onCore,
@@ -18,7 +17,14 @@ import {
   type RunOptions,
 } from '../harness.ts'
 import { endProgram, type Running, startProgram, startServer } from '../load.ts'
-import { COLUMNS, LMDB, type Lmdb, numbersOf, SQLITE, type Sqlite, textsOf } from '../servers/peer-stores.ts'
+import {
+  COLUMNS,
+  installPeerStores,
+  numbersOf,
+  openLmdb,
+  openSqlite,
+  textsOf,
+} from '../servers/peer-stores.ts'
 
 const CONNECTIONS = 64
 const SUBMITTERS = fileURLToPath(new URL('../clients/submitters.ts', import.meta.url))
@@ -85,19 +91,13 @@ const duckdb = (batch: number) => (options: RunOptions) =>
 
 const sqlite = (options: RunOptions) =>
   inFolder(async (folder) => {
-    const Database = installed<new (path: string) => Sqlite>(...SQLITE)
-    const database = new Database(join(folder, 'peer.sqlite'))
-    database.pragma('journal_mode = WAL')
-    database.pragma('synchronous = FULL')
-    database.exec(`CREATE TABLE submissions (${COLUMNS.join(', ')})`)
-    const insert = database.prepare(`INSERT INTO submissions VALUES (${COLUMNS.map(() => '?').join(', ')})`)
+    const { insert } = openSqlite(folder)
     return commitFor(options, 1, (index) => insert.run(...textsOf(index), ...numbersOf(index)))
   })
 
 const lmdb = ({ small }: RunOptions) =>
   inFolder(async (folder) => {
-    const { open } = installed<Lmdb>(...LMDB)
-    const database = open({ path: join(folder, 'peer.lmdb'), overlappingSync: false })
+    const database = openLmdb(folder)
     const measured = await commitFor({ small, full: false }, CONNECTIONS, async (first, count) => {
       const puts = Array.from({ length: count }, (_, index) =>
         database.put(first + index, [...textsOf(first + index), ...numbersOf(first + index)]),
@@ -197,7 +197,6 @@ export const question: Question = {
   ],
   prepare({ small }) {
     if (small) return
-    installed(...SQLITE)
-    installed(...LMDB)
+    installPeerStores()
   },
 }

@@ -1,21 +1,49 @@
-// In: nothing. Out: the stores that submissions are measured against, and the row that they keep of one. Installed for the
-// benchmark alone.
+// The stores that submissions are measured against, and the row that they keep of one. Installed for the benchmark alone.
+import { join } from 'node:path'
 import { SUMMARY } from '../datasets/submission.ts'
+import { installed } from '../harness.ts'
 
-export const SQLITE = ['better-sqlite3', '13.2.0'] as const
-export const LMDB = ['lmdb', '3.5.6'] as const
+const SQLITE = ['better-sqlite3', '13.2.0'] as const
+const LMDB = ['lmdb', '3.5.6'] as const
 
-export interface Sqlite {
+interface Sqlite {
   pragma(text: string): void
   exec(text: string): void
   prepare(text: string): { run(...values: unknown[]): void }
 }
 
-export interface Lmdb {
-  open(options: { path: string; overlappingSync: boolean }): {
-    put(key: number, value: unknown): Promise<boolean>
-    close(): Promise<void>
+interface LmdbDatabase {
+  /** Resolves once the value is on the disk. */
+  put(key: number, value: unknown): Promise<boolean>
+  close(): Promise<void>
+}
+
+interface Lmdb {
+  open(options: { path: string; overlappingSync: boolean }): LmdbDatabase
+}
+
+/** Installs the peers ahead of the measurement. Throws where they cannot be had. */
+export function installPeerStores(): void {
+  installed(...SQLITE)
+  installed(...LMDB)
+}
+
+/** SQLite in a new file, with a sync for each commit. `insert` adds one submission's row. */
+export function openSqlite(folder: string): { database: Sqlite; insert: ReturnType<Sqlite['prepare']> } {
+  const Database = installed<new (path: string) => Sqlite>(...SQLITE)
+  const database = new Database(join(folder, 'peer.sqlite'))
+  database.pragma('journal_mode = WAL')
+  database.pragma('synchronous = FULL')
+  database.exec(`CREATE TABLE submissions (${COLUMNS.join(', ')})`)
+  return {
+    database,
+    insert: database.prepare(`INSERT INTO submissions VALUES (${COLUMNS.map(() => '?').join(', ')})`),
   }
+}
+
+/** LMDB in a new file, with a sync for each commit. */
+export function openLmdb(folder: string): LmdbDatabase {
+  return installed<Lmdb>(...LMDB).open({ path: join(folder, 'peer.lmdb'), overlappingSync: false })
 }
 
 /** The columns that measured peers store for a submission. */

@@ -1,22 +1,15 @@
-// In: a store and a folder (`node bench/servers/submission-server.ts KIND FOLDER`). Out: a server that takes submissions over HTTP and
-// answers each once its row is durable; it prints its port. What a user would write around that store with the HTTP engine
-// that we use: a body parsed, a row written, no check, no verdict. `sqlite` commits all that came in one turn of the event
-// loop together, `lmdb` all that wait.
+// node bench/servers/submission-server.ts KIND FOLDER
+// Takes submissions over HTTP and answers each once its row is durable in `sqlite` or `lmdb`: what a user would write around
+// that store with the HTTP engine that we use. It parses the body and writes a row, without checks or a verdict. SQLite
+// commits all that arrived in one turn of the event loop together, LMDB all that wait. Prints its port.
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
-import { join } from 'node:path'
-import { installed } from '../harness.ts'
-import { COLUMNS, LMDB, type Lmdb, SQLITE, type Sqlite } from './peer-stores.ts'
+import { openLmdb, openSqlite } from './peer-stores.ts'
 
 type Keep = (values: readonly unknown[]) => Promise<void>
 
 /** All that came in one turn are one transaction. */
 function sqlite(folder: string): Keep {
-  const Database = installed<new (path: string) => Sqlite>(...SQLITE)
-  const database = new Database(join(folder, 'peer.sqlite'))
-  database.pragma('journal_mode = WAL')
-  database.pragma('synchronous = FULL')
-  database.exec(`CREATE TABLE submissions (${COLUMNS.join(', ')})`)
-  const insert = database.prepare(`INSERT INTO submissions VALUES (${COLUMNS.map(() => '?').join(', ')})`)
+  const { database, insert } = openSqlite(folder)
   let waiting: { values: readonly unknown[]; done: () => void }[] = []
   const commit = () => {
     const group = waiting
@@ -33,9 +26,7 @@ function sqlite(folder: string): Keep {
 }
 
 function lmdb(folder: string): Keep {
-  const { open } = installed<Lmdb>(...LMDB)
-  // A put resolves once it is on the disk.
-  const database = open({ path: join(folder, 'peer.lmdb'), overlappingSync: false })
+  const database = openLmdb(folder)
   let next = 0
   return async (values) => void (await database.put(next++, values))
 }
