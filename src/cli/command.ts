@@ -1,12 +1,11 @@
-// In: what a command takes, as data; words of a command line. Out: typed values, or a sentence on what is wrong with what
-// was meant; and the text of --help, from the same data. Never runs a command.
+// Describes commands as data. Command lines are parsed against that data, and `--help` is generated from it.
 import { parseArgs } from 'node:util'
 import { closest } from 'fastest-levenshtein'
 import type { Terminal } from './terminal.ts'
 
-/** What stands after `--name`. */
+/** An option, given as `--name` or `--name VALUE`. */
 export interface Option {
-  /** What the value is, in capitals; without it the option is a switch. */
+  /** Placeholder of its value in the help, in capitals. Without one the option is a switch. */
   value?: string
   otherwise?: string
   isRequired?: true
@@ -22,29 +21,29 @@ export interface Operand {
 export type Values = Readonly<Record<string, string>>
 
 export interface Command {
-  /** One or two words. */
+  /** One or two words, such as `lake verify`. */
   name: string
   summary: string
   operands: readonly Operand[]
   options: Readonly<Record<string, Option>>
-  /** Further lines of its help. */
+  /** More lines for its help. */
   notes?: readonly string[]
-  /** Resolves with the exit code. A switch that was set is 'true'. */
+  /** Resolves with the exit code. The value of a switch that was given is 'true'. */
   run(values: Values, terminal: Terminal): Promise<number>
 }
 
 export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 130 } as const
 
-/** The command line is wrong: the message is for people. */
+/** The command line is wrong. The message is shown to the user. */
 export class UsageError extends Error {}
 
-/** What was asked cannot be done: the message is for people. */
+/** The command cannot be carried out. The message is shown to the user. */
 export class Failure extends Error {}
 
-const SWITCH_HELP: Option = { description: 'This text' }
+const SWITCH_HELP: Option = { description: 'Show this help' }
 const optionsOf = (command: Command): Record<string, Option> => ({ ...command.options, help: SWITCH_HELP })
 
-/** Splits the words of a command line into a command and what is left; null when it names none. */
+/** Finds the command that a command line begins with, and its remaining words. Returns null when it names none. */
 export function findCommand(
   commands: readonly Command[],
   args: readonly string[],
@@ -56,7 +55,7 @@ export function findCommand(
   return null
 }
 
-/** What to say of a command line that names no command. */
+/** The error for a command line that names no command, with the most similar command as a suggestion. */
 export function unknownCommand(commands: readonly Command[], args: readonly string[]): UsageError {
   const words = args.filter((arg) => !arg.startsWith('-')).slice(0, 2)
   const names = commands.map(({ name }) => name)
@@ -90,8 +89,8 @@ function checkValue(name: string, option: Option, value: string | undefined): st
 }
 
 /**
- * The words with those behind `--` that look like a flag and are none: a query may begin with a comment (`-- …`), and no
- * flag's name holds a space.
+ * Puts `--` before words that begin with a dash and are no flags. SQL may begin with a comment (`-- …`), and no flag
+ * has a space in its name.
  */
 function flagsFirst(args: readonly string[], names: readonly string[]): string[] {
   const end = args.includes('--') ? args.indexOf('--') : args.length
@@ -116,7 +115,7 @@ function parse(command: Command, args: readonly string[]) {
   }
 }
 
-/** The values of a command line; null when it asks for help. @throws UsageError */
+/** Parses the words behind the command. Returns null when they ask for help. @throws UsageError */
 export function readValues(command: Command, args: readonly string[]): Values | null {
   const { values, positionals } = parse(command, args)
   if (values.help) return null
@@ -148,7 +147,7 @@ function optionRow([name, { value, otherwise, isRequired, allowed, description }
   return [`--${name}${value === undefined ? '' : ` ${value}`}`, `${description}${words}${standard}`]
 }
 
-/** The help of one command. */
+/** The help text of one command. */
 export function usageOf(command: Command): string {
   const operands = command.operands.map(({ name }) => ` ${name}`).join('')
   const rows: [string, string][] = [
@@ -159,7 +158,7 @@ export function usageOf(command: Command): string {
   return `${command.summary}\n\nmintlake ${command.name}${operands} [flags]\n\n${columns(rows)}${notes}`
 }
 
-/** The help of them all. */
+/** The help text that lists all commands. */
 export function usageOfAll(commands: readonly Command[]): string {
   const rows = commands.map(({ name, operands, summary }): [string, string] => [
     [name, ...operands.map((operand) => operand.name)].join(' '),
@@ -169,6 +168,6 @@ export function usageOfAll(commands: readonly Command[]): string {
 
 ${columns(rows)}
 
-mintlake COMMAND --help tells its flags. Exit codes: 0 done, 1 failed, 2 the command line is wrong, 124 timed out,
+mintlake COMMAND --help lists its flags. Exit codes: 0 done, 1 failed, 2 wrong command line, 124 timed out,
 130 interrupted.`
 }

@@ -1,4 +1,4 @@
-// In: values of a command line. Out: what several commands ask of them alike. Never reads a file itself.
+// Options and small helpers that several commands share.
 import { SETTINGS } from '../config/config.ts'
 import { partPath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
@@ -10,7 +10,7 @@ export const DATA_DIR: Option = {
   description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.otherwise}]`,
 }
 
-/** The data folder: a flag over the environment over the standard, as the server has it. */
+/** The data folder, as the server chooses it: the flag, else the environment variable, else the default. */
 export const dataDirOf = (values: Values, { env }: Terminal): string =>
   values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.otherwise
 
@@ -20,7 +20,7 @@ export function wholeNumber(values: Values, name: string, min: number): number {
   throw new UsageError(`--${name}: "${value}" is not a whole number of ${min} or more`)
 }
 
-/** Of a flag that says a moment: a date (UTC midnight) or an ISO 8601 time, as Unix ms; null when it is absent. */
+/** Parses a flag that is a date (midnight UTC) or an ISO 8601 time. Returns Unix milliseconds; null without the flag. */
 export function moment(values: Values, name: string): number | null {
   const value = values[name]
   if (value === '') return null
@@ -31,7 +31,7 @@ export function moment(values: Values, name: string): number | null {
   throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
 }
 
-/** Tells of files that a lake's catalog lists and that are not there. */
+/** Warns about files that the catalog lists and that do not exist. */
 export async function warnOfMissing({ missing }: LakeReader, { stderr }: Terminal): Promise<void> {
   if (missing.length === 0) return
   const rows = missing.reduce((sum, part) => sum + part.rows, 0)
@@ -39,5 +39,5 @@ export async function warnOfMissing({ missing }: LakeReader, { stderr }: Termina
   await write(stderr, `mintlake: ${what}, among them ${partPath(missing[0])}; see mintlake lake verify\n`)
 }
 
-/** `1 row`, `2 rows`. */
+/** A count with its noun: `1 row`, `2 rows`. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

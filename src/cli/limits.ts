@@ -1,22 +1,21 @@
-// In: nothing. Out: every bound of the command line, units last. Never reads a setting.
-
-/** SQL read from the standard input; longer is refused. */
+// Bounds of the command line.
+/** Longest SQL text that is read from standard input. */
 export const SQL_BYTES_MAX = 1024 * 1024
-/** A query that takes longer is ended, unless `--timeout` says otherwise. */
+/** Default time limit of a query; `--timeout` changes it. */
 export const QUERY_SECONDS_MAX_DEFAULT = 600
-/** Rows that `--format table` shows: a table is held whole, to know its widths. */
+/** Most rows that `--format table` shows. The table is held in memory, since its column widths depend on every row. */
 export const TABLE_ROWS_MAX = 1_000
-/** Characters of one cell of a table; a longer one is cut. */
+/** Longest cell of a table; longer ones are cut. */
 export const TABLE_CELL_CHARACTERS_MAX = 120
-/** How long the server may take to answer a command. */
+/** Time limit of a request to the server. */
 export const SERVER_TIMEOUT_MS = 10_000
-/** How long the server may take to read its whole lake. */
+/** Time limit of a request that makes the server read its whole lake. */
 export const REPAIR_TIMEOUT_MS = 1_800_000
-/** How long `lake status` waits for a server that may not run. */
+/** How long `lake status` waits for a server, which may not be running. */
 export const HEALTH_TIMEOUT_MS = 2_000
-/** Bytes of an answer of the server that are read. */
+/** Largest response that is read from the server. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
-/** How often progress is looked at. */
+/** How often the progress display is updated. */
 export const PROGRESS_MS = 200
-/** How often progress is written where nobody watches: a plain line. */
+/** How often a line of progress is written where the output is not a terminal. */
 export const PROGRESS_LINE_MS = 5_000

@@ -1,6 +1,4 @@
-// In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
-// scripts/mintlake.mjs does.
-
+// The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
 import { ConfigError, SETTINGS } from '../config/config.ts'
 import { messageOf } from '../lib/messages.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -27,7 +25,7 @@ import { sqlCommand } from './commands/sql.ts'
 import { Stopped } from './stop.ts'
 import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
 
-/** The server's own settings, as flags of `serve`. */
+/** The settings of the server, as flags of `serve`. */
 const serverOptions = (): Record<string, Option> =>
   Object.fromEntries(
     Object.values(SETTINGS).flatMap(({ flag, env, otherwise, description }) =>
@@ -35,7 +33,7 @@ const serverOptions = (): Record<string, Option> =>
     ),
   )
 
-/** Listed with the others; the program's own start carries it out before this file is read. */
+/** Only listed in the help: scripts/mintlake.mjs runs it before this file is loaded. */
 const serve: Command = {
   name: 'serve',
   summary: 'Start the server, as npm start does',
@@ -57,7 +55,7 @@ export const COMMANDS: readonly Command[] = [
   ...OPERATOR_COMMANDS,
 ]
 
-/** What to say of a failure, and the exit code. */
+/** The message and exit code for an error. */
 function failure(error: unknown): { message: string; code: number } {
   if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
   const message = messageOf(error)
@@ -85,7 +83,7 @@ async function carryOut(args: readonly string[], terminal: Terminal): Promise<nu
   return EXIT.done
 }
 
-/** Carries out a command line; resolves with the exit code. */
+/** Runs a command line. Resolves with the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     return await carryOut(args, terminal)

@@ -1,5 +1,4 @@
-// In: this process. Out: the command line of it carried out, its exit code set. The one file of the folder that touches
-// `process`. Never returns before its output is written.
+// Runs the command line in this process and sets its exit code. The only file of this folder that touches `process`.
 import { systemClock } from '../lib/clock.ts'
 import { main } from './main.ts'
 import { isPipeError, type Terminal } from './terminal.ts'
@@ -21,7 +20,7 @@ const terminal: Terminal = {
   },
 }
 
-// A reader of the pipe that has enough is no fault: the next write is told of it.
+// A closed pipe is no error here: the next write rejects with ReaderGone.
 process.stdout.on('error', (error) => {
   if (!isPipeError(error)) throw error
 })

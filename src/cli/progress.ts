@@ -1,13 +1,12 @@
-// In: how many rows there are, and how many are done. Out: a bar for who watches, a plain line now and then for who does
-// not. Never writes to the standard output.
+// Progress on standard error: a bar on a terminal, else a plain line now and then.
 import { Presets, SingleBar } from 'cli-progress'
 import { PROGRESS_LINE_MS, PROGRESS_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface Progress {
-  /** From the beginning. */
+  /** Rows done since the beginning. */
   set(done: number): void
-  /** The line it took is given back. */
+  /** Removes the bar. */
   end(): void
 }
 
@@ -41,6 +40,6 @@ function lines(total: number, { stderr }: Terminal, now: () => number): Progress
   }
 }
 
-/** Progress towards `total` rows. */
+/** Shows progress towards `total` rows. */
 export const progressOf = (total: number, terminal: Terminal, now = () => performance.now()): Progress =>
   terminal.isWatched ? bar(total, terminal) : lines(total, terminal, now)

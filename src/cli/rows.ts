@@ -1,5 +1,4 @@
-// In: rows, a batch at a time. Out: a table for people, or CSV, JSON or lines of JSON for programs, written as they come.
-// Never holds more than a batch; a table holds as many rows as it shows.
+// Writes rows as a table for people, or as CSV, JSON or NDJSON for programs. Holds one batch at a time, except for tables.
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
 import type { LakeAnswer } from '../store/query/lake-reader.ts'
@@ -11,11 +10,11 @@ import { write } from './terminal.ts'
 export const ROW_FORMATS = ['table', 'csv', 'json', 'jsonl'] as const
 export type RowFormat = (typeof ROW_FORMATS)[number]
 
-/** Text of one value: NULL is empty where `nothing` is. */
+/** Text of one value. NULL becomes `nothing`. */
 const textOf = (value: Plain, nothing: string): string =>
   value === null ? nothing : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
-/** A field of RFC 4180. An empty text is quoted: unquoted it is NULL. */
+/** A CSV field (RFC 4180). An empty string is quoted, so that it can be told from NULL. */
 function csvField(value: Plain): string {
   if (value === null) return ''
   const text = textOf(value, '')
@@ -28,9 +27,9 @@ function jsonObject(names: readonly string[], row: readonly Plain[]): string {
   return `{${names.map((name, index) => `${JSON.stringify(name)}:${JSON.stringify(row[index])}`).join(',')}}`
 }
 
-/** Control characters of data would be commands to a terminal. */
+/** Escapes control characters, which a terminal would take for commands. */
 const shownCell = (value: Plain): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is meant
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for
   textOf(value, 'NULL').replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, ' ')
 
 function cut(text: string): string {
@@ -40,7 +39,7 @@ function cut(text: string): string {
     : `${points.slice(0, TABLE_CELL_CHARACTERS_MAX - 1).join('')}…`
 }
 
-/** A table of rows at hand. */
+/** Formats rows as a table. */
 export function tableText(
   columns: readonly { name: string; isNumber: boolean }[],
   rows: readonly (readonly Plain[])[],
@@ -64,7 +63,7 @@ async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Prom
     if (rows.length > TABLE_ROWS_MAX) break
   }
   const shown = rows.slice(0, TABLE_ROWS_MAX)
-  // A plan is drawn by DuckDB itself.
+  // DuckDB formats query plans itself.
   if (columns[0]?.name === 'explain_key')
     return void (await write(out, `${rows.map((row) => textOf(row[1], '')).join('\n')}\n`))
   const described = columns.map(({ name, type }) => ({ name, isNumber: NUMBER.test(type) }))
@@ -85,7 +84,7 @@ async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promi
   await write(out, before === '[\n' ? '[]\n' : '\n]\n')
 }
 
-/** Writes an answer. The first byte is written when the first rows are there. */
+/** Writes the result of a query. Nothing is written before its first rows have come. */
 export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writable): Promise<void> {
   if (format === 'table') return writeTable(answer, out)
   if (format === 'json') return writeJson(answer, out)
@@ -99,7 +98,7 @@ export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writ
   if (head !== '') await write(out, head)
 }
 
-/** Writes rows at hand, by column name. What is null is blank in a table. */
+/** Writes rows that are in memory, by column name. Null is blank in a table. */
 export async function writeObjects<Name extends string>(
   columns: readonly Name[],
   rows: readonly Readonly<Record<Name, string | number | null>>[],

@@ -1,5 +1,4 @@
-// In: where a server runs, and the operator's key of the environment. Out: its answers, or a sentence on why there is
-// none. Never follows a redirect: the key is for that server alone.
+// HTTP client for a running server. It follows no redirect, since the operator's key is for that server only.
 import { SETTINGS } from '../config/config.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
@@ -7,7 +6,7 @@ import type { Terminal } from './terminal.ts'
 
 const { host, port, adminKey } = SETTINGS
 
-/** Addresses that a server listens on and nobody can ask. */
+/** Listening addresses that mean every interface: no client can connect to them. */
 const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 export const URL_OPTION: Option = {
@@ -15,7 +14,7 @@ export const URL_OPTION: Option = {
   description: `Where the server runs; ${host.env} and ${port.env} [http://${host.otherwise}:${port.otherwise}]`,
 }
 
-/** The server's address without a slash at its end. */
+/** The server's base URL, without a trailing slash. */
 export function urlOf(values: Values, { env }: Terminal): string {
   const name = env[host.env] || host.otherwise
   const reachable = EVERYWHERE[name] ?? name
@@ -80,7 +79,7 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
   }
 }
 
-/** One question to the server at `url`. Rejects with Failure when it does not answer, or refuses. */
+/** Sends one request to the server at `url`. Rejects with Failure when there is no response or an error response. */
 export async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
   const { status, text } = await exchange(url, question)
   const answer = objectOf(text)
@@ -89,7 +88,7 @@ export async function askServer(url: string, question: Question): Promise<Record
   throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
 }
 
-/** One question of the operator. */
+/** Sends one request with the operator's key. */
 export function askAsOperator(
   values: Values,
   terminal: Terminal,

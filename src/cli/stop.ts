@@ -1,7 +1,7 @@
-// In: Ctrl-C, SIGTERM, a time limit. Out: an end of what is running, and the reason for it. Never ends the process.
+// Stops the running work on Ctrl-C, SIGTERM or a time limit, and remembers which of them it was.
 import type { Terminal } from './terminal.ts'
 
-/** The work was ended from outside. */
+/** The work was stopped by a signal or a time limit. */
 export class Stopped extends Error {
   readonly reason: 'interrupted' | 'timedOut'
 
@@ -11,28 +11,28 @@ export class Stopped extends Error {
   }
 }
 
-/** Watches over one piece of work. */
+/** Can stop one piece of work. */
 export class Stop {
-  /** Ends what is running; set by the work. */
+  /** Interrupts what is running. The work sets it. */
   act: () => void = () => {}
   readonly #timeoutMs: number
   readonly #timer: NodeJS.Timeout | null
   readonly #forget: () => void
   #reason: Stopped['reason'] | null = null
 
-  /** `timeoutMs` 0: no limit. */
+  /** `timeoutMs` 0 means no time limit. */
   constructor(terminal: Terminal, timeoutMs = 0) {
     this.#timeoutMs = timeoutMs
     this.#timer = timeoutMs === 0 ? null : setTimeout(() => this.#stop('timedOut'), timeoutMs)
     this.#forget = terminal.onInterrupt(() => this.#stop('interrupted'))
   }
 
-  /** Throws once the work shall end. */
+  /** Throws Stopped once the work has to stop. */
   check(): void {
     if (this.#reason !== null) throw new Stopped(this.#reason, this.#timeoutMs)
   }
 
-  /** Does the work. What fails because the work was ended is told as its end; `isEnd` tells such failures. */
+  /** Runs the work. An error that `isEnd` recognises as caused by the interruption becomes Stopped. */
   async during<Result>(
     work: () => Promise<Result>,
     isEnd: (error: unknown) => boolean = () => true,

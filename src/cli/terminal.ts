@@ -1,26 +1,26 @@
-// In: a process. Out: what commands may use of it: its streams, its environment, Ctrl-C. Never ends the process.
+// What commands may use of the process: its streams, environment and signals.
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
 import { systemCode } from '../lib/messages.ts'
 
-/** The process as a command sees it. */
+/** The process, as far as commands see it. */
 export interface Terminal {
   stdin: Readable
   stdout: Writable
   stderr: Writable
   env: Readonly<Record<string, string | undefined>>
-  /** Somebody watches the standard error. */
+  /** Whether standard error is a terminal. */
   isWatched: boolean
   clock: Clock
-  /** Calls `act` at Ctrl-C and at SIGTERM; answers how to call it off. */
+  /** Calls `act` on Ctrl-C and SIGTERM. Returns a function that removes the handler. */
   onInterrupt(act: () => void): () => void
 }
 
-/** Nobody reads on: the reader of a pipe has what it wanted. */
+/** The reader of the pipe has closed it. */
 export class ReaderGone extends Error {}
 
-/** Writes, and waits until the stream has room. Rejects with ReaderGone when the other end is closed. */
+/** Writes, and waits until the stream takes more. Rejects with ReaderGone when the pipe is closed. */
 export async function write(stream: Writable, text: string | Uint8Array): Promise<void> {
   if (stream.errored || stream.destroyed) throw new ReaderGone()
   if (stream.write(text)) return
@@ -33,7 +33,7 @@ export async function write(stream: Writable, text: string | Uint8Array): Promis
 
 export const isPipeError = (error: unknown): boolean => systemCode(error) === 'EPIPE'
 
-/** Everything that a stream has, of at most `bytesMax`. */
+/** Reads a stream to its end. Rejects beyond `bytesMax`. */
 export async function readAll(stream: Readable, bytesMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -1,5 +1,4 @@
-// In: a data folder that was copied or moved, or lost its catalog. Out: a catalog for where it stands. Never changes a row.
-
+// `lake catalog`: writes the catalog of a lake that was copied or moved, or whose catalog is missing.
 import { partPath } from '../../store/lake/lake-files.ts'
 import { rewriteCatalog } from '../../store/query/lake-catalog.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
@@ -25,7 +24,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 
 export const lakeCatalogCommand: Command = {
   name: 'lake catalog',
-  summary: 'Write the catalog of a lake that was copied or moved, for where it stands now',
+  summary: 'Write a new catalog for a lake that was copied or moved',
   operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR },
   notes: [

@@ -1,5 +1,4 @@
-// In: a table of the lake, a span of time, a format. Out: its rows as one file, whole or not there at all, or on the
-// standard output as they come. Reads the lake's catalog alone, while the server writes. Never holds the table.
+// `export`: writes a table of the lake to one file, which appears only when it is complete, or streams it to standard output.
 import { createWriteStream } from 'node:fs'
 import { link, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -30,17 +29,17 @@ type Format = (typeof FORMATS)[number]
 
 const STDOUT = '-'
 
-/** One export under way. */
+/** A running export. */
 interface Task {
   selection: Selection
   format: Format
   stop: Stop
   terminal: Terminal
-  /** Something was written. */
+  /** Whether any output was written. */
   isBegun: boolean
 }
 
-/** Writes the rows to a stream, piece by piece, as fast as it takes them. */
+/** Writes the rows to a stream in chunks, as fast as it takes them. */
 async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
   const { selection, format, stop } = task
   assert(format !== 'parquet', 'Parquet is no stream')
@@ -55,7 +54,7 @@ async function stream(reader: LakeReader, task: Task, out: Writable, progress: P
   }
 }
 
-/** DuckDB writes Parquet by itself and says how far it is. */
+/** DuckDB writes the Parquet file and reports its progress. */
 async function copy(
   reader: LakeReader,
   { selection }: Task,
@@ -80,7 +79,7 @@ async function fill(
 ): Promise<void> {
   if (task.format === 'parquet') return copy(reader, task, path, total, progress)
   const file = createWriteStream(path)
-  // Whoever writes is told; what was under way when the file was given up is of no interest.
+  // A failed write rejects for its caller. After the file was abandoned, errors of pending writes do not matter.
   file.on('error', () => {})
   try {
     await stream(reader, task, file, progress)
@@ -92,7 +91,7 @@ async function fill(
   }
 }
 
-/** Everything that a reader does, with progress. @returns the rows. */
+/** Reads the rows and writes them, with progress. @returns the number of rows */
 async function withProgress(
   reader: LakeReader,
   { selection, stop, terminal }: Task,
@@ -116,19 +115,19 @@ async function withProgress(
 const isThere = (path: string): UsageError =>
   new UsageError(`--out: ${path} is there already; --overwrite replaces it`)
 
-/** Gives a file its name, where nothing bears it; decided in one step, as somebody may have been faster. */
+/** Gives the file its name unless that exists. A hard link does both atomically. */
 async function publishAnew(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path)
   } catch (error) {
     if (systemCode(error) === 'EEXIST') throw isThere(path)
-    // A disk without hard links.
+    // This file system has no hard links.
     if ((await stat(path).catch(() => null)) !== null) throw isThere(path)
     await rename(temporary, path)
   }
 }
 
-/** The file appears under its name once it is whole and on the disk; whatever else happens leaves nothing. */
+/** Writes to a temporary file and renames it once it is complete and synced. A failure leaves nothing behind. */
 async function toFile(dataDir: string, task: Task, out: string, overwrites: boolean): Promise<number> {
   const path = resolve(out)
   const temporary = `${path}.${process.pid}.tmp`
@@ -146,7 +145,7 @@ async function toFile(dataDir: string, task: Task, out: string, overwrites: bool
   }
 }
 
-/** What is written cannot be taken back: a catalog that is too old by then ends it. */
+/** Streams to standard output. It cannot start again once something is written, so a replaced catalog is then an error. */
 async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
   return withLake({ dataDir }, async (reader) => {
@@ -201,14 +200,14 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 
 export const exportCommand: Command = {
   name: 'export',
-  summary: 'Write a table of the lake to one file, while the server runs',
+  summary: 'Write a table of the lake to one file; the server may be running',
   operands: [],
   options: {
     table: {
       value: 'TABLE',
       otherwise: 'training',
       allowed: LAKE_TABLE_NAMES,
-      description: 'What to export',
+      description: 'Table to export',
     },
     from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
     to: { value: 'TIME', description: 'Rows before this time' },

@@ -1,5 +1,4 @@
-// In: the data folder, and perhaps a server that writes to it. Out: how much the lake has and how fresh it is; and
-// whether it is whole. Never changes anything.
+// `lake status`: size and freshness of the lake. `lake verify`: whether it is complete and consistent. Both only read.
 import { withLake } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
@@ -11,15 +10,15 @@ import { askServer, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
-/** How a command about the lake writes its answer. */
+/** Output formats of these commands. */
 export const FORMAT: Option = {
   value: 'FORMAT',
   otherwise: 'table',
   allowed: ['table', 'json'],
-  description: 'How it is written',
+  description: 'Output format',
 }
 
-/** GET /health, as far as it is shown here. */
+/** The part of GET /health that is shown here. */
 interface ServerSeen {
   status: string
   reasons?: string[]
@@ -53,7 +52,7 @@ function spanText(ms: number): string {
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`
 }
 
-/** The server that writes to the lake; null when none answers. */
+/** The health of the server that writes to this lake; null when none answers. */
 async function serverAt(url: string): Promise<ServerSeen | null> {
   try {
     const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
@@ -68,7 +67,7 @@ async function serverAt(url: string): Promise<ServerSeen | null> {
 interface StatusRow extends TableFigures {
   bytesPerRow: number | null
   ageMs: number | null
-  /** Rows that wait in the store; null: nobody tells. */
+  /** Rows that are not in the lake yet; null when no server could be asked. */
   backlog: number | null
 }
 
@@ -128,7 +127,7 @@ async function showStatus(values: Values, terminal: Terminal): Promise<number> {
 
 export const lakeStatusCommand: Command = {
   name: 'lake status',
-  summary: 'Rows, files, bytes and freshness of each table of the lake, and what waits for it',
+  summary: 'Show rows, files, bytes and freshness of each table, and how many rows are not in the lake yet',
   operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
@@ -158,7 +157,7 @@ function verifiedText(verified: Verified, dataDir: string): string {
   ].join('\n')
 }
 
-/** Says what is looked at, on one line that is taken back, to who watches. */
+/** Shows on a terminal what is being checked, on one line that is overwritten. */
 function stageTeller({ stderr, isWatched }: Terminal): { tell(stage: string): void; end(): void } {
   const TAKE_BACK = '\r\u001b[K'
   const say = (text: string): void => void (isWatched && stderr.write(TAKE_BACK + text))
@@ -186,11 +185,11 @@ async function showVerified(values: Values, terminal: Terminal): Promise<number>
 
 export const lakeVerifyCommand: Command = {
   name: 'lake verify',
-  summary: 'Check every file of the lake, the catalog, the rows against the store, and the XP ledger',
+  summary: 'Check every file of the lake, the catalog, the store’s rows and the XP ledger against each other',
   operands: [],
   options: {
     format: FORMAT,
-    timeout: { value: 'SECONDS', otherwise: '0', description: 'End it when it takes longer; 0: never' },
+    timeout: { value: 'SECONDS', otherwise: '0', description: 'Time limit; 0: none' },
     'data-dir': DATA_DIR,
   },
   notes: [

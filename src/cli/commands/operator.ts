@@ -1,5 +1,4 @@
-// In: the operator's words. Out: keys, bans and awards of a running server, through its admin endpoints. Never touches
-// the store: the server is its only writer.
+// Commands for keys, agents, bans and XP. They use the admin endpoints of a running server, which alone writes to the store.
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { XP_KINDS } from '../../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
@@ -13,11 +12,11 @@ const FORMAT: Option = {
   value: 'FORMAT',
   otherwise: 'table',
   allowed: ROW_FORMATS,
-  description: 'How rows are written',
+  description: 'Output format',
 }
 const NEEDS_KEY = 'The server’s MINTLAKE_ADMIN_KEY must be in the environment.'
 
-/** GET /api/v1/admin/agents, as far as it is shown here. */
+/** The part of GET /api/v1/admin/agents that is shown here. */
 interface AgentSeen {
   agentId: string
   name: string
@@ -50,7 +49,7 @@ function banOf({ banned, bannedUntilMs }: AgentSeen): string | null {
   return bannedUntilMs === null ? 'for good' : `until ${time(bannedUntilMs)}`
 }
 
-/** A key without an end is in force. */
+/** A key without an expiry is valid. */
 const keyRow = (agent: AgentSeen, { prefix, createdAtMs, expiresAtMs }: AgentSeen['keys'][number]) => ({
   agent: agent.agentId,
   name: agent.name,
@@ -70,7 +69,7 @@ const agentRow = (agent: AgentSeen) => ({
 
 const keysMake: Command = {
   name: 'keys make',
-  summary: 'Make an agent and its key, registration open or not',
+  summary: 'Create an agent and its key, even where registration is closed',
   operands: [{ name: 'NAME', description: 'the agent’s name, 1 to 64 characters' }],
   options: {
     type: {
@@ -98,7 +97,7 @@ const keysMake: Command = {
 
 const keysList: Command = {
   name: 'keys list',
-  summary: 'Every key, by agent: its first characters, and when it ends',
+  summary: 'List every key by agent: its first characters and its expiry',
   operands: [],
   options: { format: FORMAT, url: URL_OPTION },
   notes: [NEEDS_KEY],
@@ -113,10 +112,10 @@ const keysList: Command = {
 
 const keysRevoke: Command = {
   name: 'keys revoke',
-  summary: 'End every key of an agent, or one of them',
+  summary: 'Revoke all keys of an agent, or one of them',
   operands: [AGENT],
   options: {
-    key: { value: 'PREFIX', description: 'Only the key shown so by mintlake keys list' },
+    key: { value: 'PREFIX', description: 'Only the key that mintlake keys list shows with this prefix' },
     url: URL_OPTION,
   },
   notes: [NEEDS_KEY],
@@ -135,7 +134,7 @@ const keysRevoke: Command = {
 
 const agentsList: Command = {
   name: 'agents list',
-  summary: 'Every agent, and whether it is banned',
+  summary: 'List every agent, and whether it is banned',
   operands: [],
   options: { format: FORMAT, url: URL_OPTION },
   notes: [NEEDS_KEY],
@@ -149,10 +148,13 @@ const agentsList: Command = {
 
 const agentsBan: Command = {
   name: 'agents ban',
-  summary: 'Refuse an agent’s submissions, for good or until a time; it may read on',
+  summary: 'Refuse an agent’s submissions, permanently or until a time; it can still read',
   operands: [AGENT],
   options: {
-    until: { value: 'TIME', description: 'A date or a time, UTC: 2026-01-31T12:00:00Z; without it for good' },
+    until: {
+      value: 'TIME',
+      description: 'Date or time in UTC, such as 2026-01-31T12:00:00Z; without it the ban is permanent',
+    },
     reason: { value: 'TEXT', description: 'Kept with the ban' },
     url: URL_OPTION,
   },
@@ -182,14 +184,14 @@ const agentsUnban: Command = {
 
 const xpAward: Command = {
   name: 'xp award',
-  summary: 'Award experience points for what is not judged: trades, chats, social, streaming',
+  summary: 'Award experience points for what is not evaluated: trades, chats, social, streaming',
   operands: [AGENT],
   options: {
     kind: {
       value: 'KIND',
       isRequired: true,
       allowed: XP_KINDS.filter((kind) => kind !== 'analysis'),
-      description: 'For what',
+      description: 'What the points are for',
     },
     times: { value: 'COUNT', otherwise: '1', description: 'How many trades, queries, enrichments or hours' },
     note: { value: 'TEXT', description: 'Kept in the ledger' },

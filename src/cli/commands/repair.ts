@@ -1,5 +1,4 @@
-// In: a data folder whose lake lost files, with or without a server that has it. Out: what was found, taken back and
-// lost, in plain words. Works on the store itself where nobody else has it, else asks the server that does.
+// `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
 import { messageOf } from '../../lib/messages.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -13,7 +12,7 @@ import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 import { FORMAT } from './lake.ts'
 
-/** What the store tells while it is repaired is for people, not part of the answer. */
+/** Log of the store during the repair: to standard error, since it is not part of the result. */
 function logTo({ stderr }: Terminal): StoreLog {
   const say = (fields: Record<string, unknown>, message: string): void => {
     const details = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`)
@@ -78,7 +77,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 
 export const lakeRepairCommand: Command = {
   name: 'lake repair',
-  summary: 'Read every file of the lake, set damaged ones aside, take back whole ones, say what is lost',
+  summary: 'Read every file of the lake, set damaged ones aside, restore intact ones, report what is lost',
   operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
@@ -91,7 +90,7 @@ export const lakeRepairCommand: Command = {
 
 export const lakeRetireCommand: Command = {
   name: 'lake retire',
-  summary: 'Say that the clock is right: dates over their --retain-…-days leave the lake',
+  summary: 'Confirm that the clock is right, so that dates beyond --retain-…-days are removed from the lake',
   operands: [],
   options: { url: URL_OPTION },
   notes: [

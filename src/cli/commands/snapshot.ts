@@ -1,4 +1,4 @@
-// In: a name. Out: the lake of this moment under that name. Never changes the lake itself.
+// `lake snapshot NAME`: keeps the current state of the lake under a name.
 import { pinLake } from '../../store/query/lake-pin.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf } from '../common.ts'

@@ -1,5 +1,4 @@
-// In: SQL of a person. Out: its rows on the standard output, in the format asked for. Reads the lake's catalog alone, while
-// the server writes. Never changes anything.
+// `sql`: runs a read-only query on the lake. The server may be running.
 import { ServiceError } from '../../schema/errors.ts'
 import {
   isInterrupted,
@@ -22,7 +21,7 @@ async function readSql(sent: string, terminal: Terminal): Promise<string> {
   return bytes.toString()
 }
 
-/** Rows that can no longer be taken back: from here on nothing is tried again. */
+/** Whether rows were written: from then on the query cannot be retried. */
 function watched({ columns, batches }: LakeAnswer, stop: Stop): LakeAnswer {
   async function* pass() {
     let isWritten = false
@@ -59,19 +58,19 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 
 export const sqlCommand: Command = {
   name: 'sql',
-  summary: 'Query the lake with DuckDB’s SQL, read-only, while the server runs',
+  summary: 'Query the lake with DuckDB’s SQL, read-only; the server may be running',
   operands: [{ name: 'QUERY', description: 'the query; - reads it from the standard input' }],
   options: {
     format: {
       value: 'FORMAT',
       otherwise: 'table',
       allowed: ROW_FORMATS,
-      description: 'How rows are written',
+      description: 'Output format',
     },
     timeout: {
       value: 'SECONDS',
       otherwise: `${QUERY_SECONDS_MAX_DEFAULT}`,
-      description: 'End a query that takes longer; 0: never',
+      description: 'Time limit; 0: none',
     },
     'data-dir': DATA_DIR,
   },
