@@ -1,6 +1,6 @@
-// In: a question's file, a candidate's name, options (`node bench/candidate.ts FILE NAME JSON`). Out: one JSON line: what it
-// did, or `{error}`: why it could not. A process of its own for each candidate and round, because designs in one process distort one another: what one
-// makes the compiler assume, the next pays for.
+// node bench/candidate.ts FILE NAME JSON
+// Runs one candidate of a question and prints one line of JSON: its result, or `{error}`. Each candidate and round has a
+// process of its own, since what one makes the compiler assume slows down the next.
 import { pathToFileURL } from 'node:url'
 import type { Measured, Question, RunOptions } from './harness.ts'
 

@@ -1,5 +1,4 @@
-// In: nothing. Out: the words that questions, candidates and the runner share, and the small tools that every question
-// needs. Never measures by itself.
+// Types and helpers that the questions, candidates and the runner share.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -8,33 +7,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Bench } from 'tinybench'
 
-/** What one candidate did in one round. Metrics are per second, microseconds, bytes …, as their names say. */
+/** Result of one candidate in one round. The names of metrics contain their units. */
 export interface Measured {
   metrics: Record<string, number>
-  /** Of what it computed: work whose result nobody looks at may vanish. */
+  /** Checksum of the computed result, so that the compiler cannot remove the work. */
   checksum: string
-  /** Values that every candidate that gives a sample must give alike: whoever computes something else is not compared. */
+  /** Computed values that have to be equal in all candidates that return a sample; else they are not compared. */
   sample?: number[]
 }
 
 export interface RunOptions {
-  /** A few seconds for the whole benchmark: shows that it runs, not how fast. */
+  /** Takes a few seconds in all, to show that the benchmark works. The figures mean nothing. */
   small: boolean
-  /** Everything, the largest sizes included. */
+  /** Includes the largest sizes. */
   full: boolean
 }
 
 export type Candidate = (options: RunOptions) => Promise<Measured> | Measured
 
-/** What a measured figure is held against. */
+/** Compares a figure with a peer's or with a target. */
 export interface Comparison {
   title: string
   metric: string
-  /** The candidate whose figure it is; `ours` unless said. */
+  /** The candidate; `ours` by default. */
   of?: string
-  /** Another candidate: the target is a ratio ours / theirs. None: the target is the figure itself. */
+  /** A peer: the targets are for the ratio ours / theirs. Without one they are for the figure itself. */
   against?: string
-  /** The metric of the other candidate, where it has another name. */
+  /** The peer's metric, if it has another name. */
   againstMetric?: string
   unit: string
   gate?: number
@@ -47,17 +46,17 @@ export interface Question {
   name: string
   title: string
   candidates: Record<string, Candidate>
-  /** Candidates measured only where everything is. */
+  /** Candidates that only a full run measures. */
   fullOnly?: readonly string[]
-  /** Candidates that are installed for the benchmark: left out of the small run, which needs no network. */
+  /** Candidates that have to be installed first; the small run leaves them out, since it needs no network. */
   onDemand?: readonly string[]
-  /** Candidates that are another one but for a parameter: left out of the small run too. */
+  /** Candidates that differ from another one by a parameter only; the small run leaves them out. */
   variants?: readonly string[]
   comparisons: readonly Comparison[]
   rounds: number
-  /** Run first, in the runner: installs a peer, compiles a limit. What it throws is what the missing candidates say. */
+  /** Runs first, in the runner: installs peers, compiles limits. Its error is reported for the candidates it concerns. */
   prepare?(options: RunOptions): Promise<void> | void
-  /** Run last, whatever happened: removes what was prepared. */
+  /** Runs last in any case and removes what was prepared. */
   cleanUp?(options: RunOptions): void
 }
 
@@ -70,7 +69,7 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number =>
 export const sha = (bytes: string | NodeJS.ArrayBufferView): string =>
   createHash('sha256').update(bytes).digest('hex').slice(0, 12)
 
-/** Times `work` once it is warm, for `ms`, with tinybench. What it returns is used. @returns the median run, microseconds. */
+/** Times `work` for `ms` after a warm-up, with tinybench. @returns the median, microseconds */
 export async function microsecondsOf(work: () => unknown, ms: number): Promise<number> {
   let used: unknown
   const bench = new Bench({ time: ms, warmupTime: ms / 3 })
@@ -86,7 +85,7 @@ export async function microsecondsOf(work: () => unknown, ms: number): Promise<n
 
 const CACHE = join(tmpdir(), 'mintlake-bench')
 
-/** A peer too heavy to be a dependency, installed for the benchmark alone; throws where it cannot be had. */
+/** Installs and loads a peer that is too heavy to be a dependency. Throws when that fails. */
 export function installed<Module>(name: string, version: string): Module {
   const prefix = join(CACHE, `${name}@${version}`)
   const require = createRequire(join(prefix, 'package.json'))
@@ -101,7 +100,7 @@ export function installed<Module>(name: string, version: string): Module {
   return require(name)
 }
 
-/** A limit written in C, compiled for this machine; throws where there is no compiler. */
+/** Compiles a limit that is written in C. Throws without a compiler. @returns the path of the program */
 export function compiled(source: URL, ...flags: string[]): string {
   mkdirSync(CACHE, { recursive: true })
   const target = join(CACHE, `${sha(readFileSync(source))}-${process.arch}`)
@@ -110,7 +109,7 @@ export function compiled(source: URL, ...flags: string[]): string {
   return target
 }
 
-/** Runs a program and reads the JSON on its last line. */
+/** Runs a program and parses the JSON on the last line of its output. */
 export function jsonOf<Value>(command: string, args: readonly string[], timeoutMs = 300_000): Promise<Value> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -128,7 +127,7 @@ export function jsonOf<Value>(command: string, args: readonly string[], timeoutM
   })
 }
 
-/** How `npm start` runs Node, so that what is measured is what users run. */
+/** The flags that `npm start` gives to Node, so that users' configuration is measured. */
 export function serverArgs(): string[] {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { scripts } = JSON.parse(manifest) as { scripts: { start: string } }
@@ -137,7 +136,7 @@ export function serverArgs(): string[] {
 
 const hasTaskset = existsSync('/usr/bin/taskset')
 
-/** A command on one core, where the system can hold it there. */
+/** Pins a command to one core, where `taskset` exists. */
 export const onCore = (core: 0 | 1, command: string, args: readonly string[]): [string, string[]] =>
   hasTaskset ? ['taskset', ['-c', `${core}`, command, ...args]] : [command, [...args]]
 
@@ -159,11 +158,11 @@ export function cpuSecondsOfAll(pid: number): number {
   return children.reduce((sum, child) => sum + cpuSecondsOfAll(Number(child)), cpuSecondsOf(pid, true))
 }
 
-/** The most memory that this process held since `forgetPeak`, or ever. */
+/** Peak memory of this process since `forgetPeak`, or since its start. */
 export const peakRssBytes = (): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1_024
 
-/** A store's log that tells of trouble alone, and remembers the most memory that merging took. */
+/** A log for the store that prints warnings and errors only, and records the peak memory of merging. */
 export function mergeLog() {
   const log = {
     mergePeakBytes: 0,
@@ -176,12 +175,12 @@ export function mergeLog() {
   return log
 }
 
-/** Begins the peak anew, where the kernel lets a process do so. */
+/** Resets the peak memory, where the kernel allows it. */
 export function forgetPeak(): void {
   try {
     writeFileSync('/proc/self/clear_refs', '5')
   } catch {
-    // Then the peak is that of the whole run: never too low.
+    // Without it the peak is that of the whole run, which is never too low.
   }
 }
 

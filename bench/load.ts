@@ -1,5 +1,5 @@
-// In: a server to start and what to ask of it. Out: what it answered, in all and for each CPU second of the server. The
-// server has core 0, the load core 1. What is gated is work per CPU second: it does not depend on how fast the load is.
+// Starts servers on core 0 and loads them from core 1. The figure that is gated is work per CPU second of the server, which
+// does not depend on the speed of the load generator.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -25,11 +25,11 @@ export interface Running {
   child: ChildProcess
   pid: number
   port: number
-  /** Whatever else it printed behind its port. */
+  /** Further numbers that it printed after its port. */
   more: number[]
 }
 
-/** Starts a program that prints its port, and more numbers where there is more to say. */
+/** Starts a program that prints its port, possibly followed by more numbers. */
 export function startProgram(
   command: string,
   args: readonly string[],
@@ -48,7 +48,7 @@ export function startProgram(
   })
 }
 
-/** Ends a program, and waits until it has: what a server still writes at its end must not be what the next one waits for. */
+/** Stops a program and waits for its exit, so that its last writes do not disturb the next candidate. */
 export async function endProgram({ child }: Running): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = once(child, 'exit')
@@ -58,10 +58,10 @@ export async function endProgram({ child }: Running): Promise<void> {
   clearTimeout(timer)
 }
 
-/** How a server of that kind is run: a peer as its users would. */
+/** Arguments of Node for a kind of server. */
 export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? serverArgs() : ['--no-warnings'])
 
-/** What scripts/start.mjs sets. */
+/** The environment that scripts/start.mjs sets. */
 export const settingsOf = (kind: string): NodeJS.ProcessEnv =>
   kind === 'mintlake' ? { UV_THREADPOOL_SIZE: '16' } : {}
 
@@ -82,7 +82,7 @@ export interface LoadOptions extends RunOptions {
   connections?: number
 }
 
-/** Loads a running server: once to warm it, once to measure. */
+/** Loads a running server, first to warm it up and then to measure. */
 export async function measureLoad(server: Running, path: string, options: LoadOptions): Promise<Measured> {
   const connections = options.connections ?? 32
   await load(server.port, path, connections, options.small ? 0.1 : 1)
@@ -103,7 +103,7 @@ export async function measureLoad(server: Running, path: string, options: LoadOp
   }
 }
 
-/** What a feed pushes. */
+/** Load of a pushing feed. */
 export interface Push {
   /** Trades in one POST. */
   perPost: number
@@ -116,7 +116,7 @@ const push = (port: number, { perPost, rate }: Push, seconds: number): Promise<{
     ...onCore(1, process.execPath, ['--no-warnings', PUSHERS, ...[port, perPost, rate, seconds].map(String)]),
   )
 
-/** CPU seconds of a server for each trade that is pushed to it while nobody reads. */
+/** CPU seconds that a server spends on a pushed trade while nobody reads. */
 export async function pushCost(server: Running, pushed: Push, options: RunOptions): Promise<number> {
   await push(server.port, pushed, options.small ? 0.1 : 3)
   const before = cpuSeconds(server.pid)
@@ -124,7 +124,7 @@ export async function pushCost(server: Running, pushed: Push, options: RunOption
   return (cpuSeconds(server.pid) - before) / accepted
 }
 
-/** Loads a server while trades are pushed to it. @param cost what a trade costs it: taken off what the answers cost. */
+/** Loads a server while trades are pushed to it. @param cost CPU seconds of a trade, which are subtracted */
 export async function measurePushed(
   server: Running,
   path: string,
@@ -135,7 +135,7 @@ export async function measurePushed(
   const connections = options.connections ?? 32
   const both = (seconds: number) =>
     Promise.all([load(server.port, path, connections, seconds), push(server.port, pushed, seconds)])
-  // Warmed with both: only then are there pages whose rows have changed.
+  // Warm up with pushes and reads together, so that pages with changed rows are compiled too.
   await both(options.small ? 0.1 : 2)
   const before = cpuSeconds(server.pid)
   const seconds = options.small ? 0.3 : 3
@@ -155,7 +155,7 @@ export async function measurePushed(
   }
 }
 
-/** Starts a server, loads it, ends it. */
+/** Starts a server, loads it and stops it. */
 export async function loadServer(
   kind: string,
   server: ServerOptions,

@@ -1,6 +1,6 @@
-// In: the command line (`npm run bench -- [--full] [--small] [--only NAME] [--json FILE] [--readme]`). Out: every question of
-// bench/questions measured, one table at the end, the same as JSON and in the README files where asked. Ends with 1 when a gate
-// does not hold or a candidate failed.
+// npm run bench -- [--full] [--small] [--only NAME] [--json FILE] [--readme]
+// Measures every question of bench/questions and prints one table; `--readme` updates the tables of the README files. Exits
+// with 1 when a gate is missed or a candidate failed.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +14,7 @@ const FRONT_README = new URL('../README.md', import.meta.url)
 const BENCH_README = new URL('README.md', import.meta.url)
 const TABLE_MARKERS = ['<!-- bench:begin -->', '<!-- bench:end -->'] as const
 const HEADLINE_MARKERS = ['<!-- headlines:begin -->', '<!-- headlines:end -->'] as const
-/** Rows of the front page: what matters most, and where we miss. */
+/** Rows that the front page shows: the most important ones, misses included. */
 const HEADLINES = [
   'ticks → bars, dense | ccxt buildOHLCVC',
   'ticks → bars, dense | cascade in C',
@@ -42,13 +42,13 @@ export async function loadQuestions(): Promise<LoadedQuestion[]> {
 
 const machine = (): string => `${cpus()[0].model}, ${cpus().length} cores, Node ${process.versions.node}`
 
-/** The part of a text between two markers, and what stands around it. */
+/** Splits a text at two markers. */
 function between(text: string, [begin, end]: readonly [string, string]) {
   const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
   return { before: text.slice(0, from), inside: text.slice(from, to), after: text.slice(to) }
 }
 
-/** Rows of a Markdown table by what they compare: title and the other candidate. */
+/** Rows of a Markdown table, by title and peer. */
 function tableRows(text: string): Map<string, string> {
   const lines = text.split('\n').filter((line) => line.startsWith('| '))
   return new Map(lines.slice(2).map((line) => [keyOf(line), line]))
@@ -61,7 +61,7 @@ const keyOf = (line: string): string => {
   return `${title} | ${against}`
 }
 
-/** Puts what was measured into the table of every figure, where the others stay, and the headlines into the front page. */
+/** Replaces the measured rows in the full table, and the headlines on the front page. Rows not measured stay. */
 function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[]): void {
   const details = readFileSync(BENCH_README, 'utf8')
   const { before, inside, after } = between(details, TABLE_MARKERS)

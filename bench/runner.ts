@@ -1,6 +1,5 @@
-// In: questions. Out: rows: ours, theirs, their ratio, the target, whether it is met. Candidates take turns, each round in
-// processes of their own; a ratio is taken within a round, and the median over the rounds stands. Never hides a
-// candidate that failed: its row says why. A small run stays in this process: its figures mean nothing.
+// Measures questions. Candidates take turns, each round in a process of its own. A ratio is taken within a round; the result is the
+// median over the rounds. A candidate that fails keeps its row, with the reason.
 import { fileURLToPath } from 'node:url'
 import type { Comparison, Measured, Question, RunOptions } from './harness.ts'
 import { jsonOf, median } from './harness.ts'
@@ -46,7 +45,7 @@ async function measureOne(
   }
 }
 
-/** Measures one question. */
+/** Measures one question and returns its rows. A small run stays in this process. */
 export async function ask(
   loaded: LoadedQuestion,
   options: RunOptions,
@@ -75,7 +74,7 @@ async function measure(
   const rounds: Round[] = []
   for (let round = 0; round < (options.small ? 1 : question.rounds); round++) {
     const results: Round = new Map()
-    // Each round begins with another candidate, so that none always runs after the same one.
+    // Each round starts with another candidate, so that none always follows the same one.
     for (let turn = 0; turn < names.length; turn++) {
       const name = names[(turn + round) % names.length]
       const failed = rounds.map((earlier) => earlier.get(name)).find((result) => result instanceof Error)
@@ -97,10 +96,10 @@ function namesOf(question: Question, options: RunOptions): string[] {
   )
 }
 
-/** Sums in another order differ in their last bits. */
+/** Tolerance for sums that were added in another order. */
 const SAMPLE_TOLERANCE = 1e-9
 
-/** Where two samples differ, in words; null where they agree, or where one of them has none. */
+/** Describes the first difference of two samples. Returns null when they agree or one is missing. */
 export function difference(ours: Measured, theirs: Measured): string | null {
   const [a, b] = [ours.sample, theirs.sample]
   if (a === undefined || b === undefined) return null

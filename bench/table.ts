@@ -1,7 +1,7 @@
-// In: rows. Out: one table, for a terminal or for a README. Never rounds a figure so far that its verdict would not follow.
+// Formats rows as a table for a terminal or a README. Figures are rounded, but never so far that they contradict the verdict.
 import type { Row } from './runner.ts'
 
-/** Three significant digits, thousands apart. */
+/** Three significant digits, with spaces between thousands. */
 export function figure(value: number | null): string {
   if (value === null) return ''
   const rounded = Number(value.toPrecision(3))

@@ -1,5 +1,5 @@
-// In: the Node that npm put first on the PATH. Out: nothing, or one plain paragraph and exit code 1.
-// Never imports a dependency and never uses syntax newer than Node 14: it must run where Mintlake cannot.
+// Prints one paragraph and exits with 1 when this Node or its dependencies cannot run Mintlake. Uses no dependency and no syntax
+// newer than Node 14.
 import { createRequire } from 'node:module'
 
 const NEEDED_MAJOR = 22

@@ -1,5 +1,5 @@
-// In: data/README.md and the frozen sample. Out: the card with the output of every recipe made anew
-// (`node scripts/cookbook.ts`). A test holds the card equal to what this makes. Never touches prose or SQL.
+// node scripts/cookbook.ts
+// Runs every query of data/README.md on the frozen sample and updates its output there. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -11,13 +11,13 @@ import { openSample } from './sample/lake.ts'
 const RECIPE = /```sql\n((?:(?!```)[\s\S])*)```\n\n```text\n((?:(?!```)[\s\S])*)```/g
 
 export interface Recipe {
-  /** The heading it stands under. */
+  /** The heading above it. */
   title: string
   sql: string
   output: string
 }
 
-/** Every query of the card that shows its output. */
+/** All queries of the card that have an output. */
 export function recipesOf(card: string): Recipe[] {
   return [...card.matchAll(RECIPE)].map(({ 1: sql, 2: output, index }) => ({
     title: /^#+ (.*)$/m.exec(card.slice(card.lastIndexOf('\n#', index) + 1))![1],
@@ -26,7 +26,7 @@ export function recipesOf(card: string): Recipe[] {
   }))
 }
 
-/** What `mintlake sql` prints. */
+/** The output of `mintlake sql`. */
 export async function outputOf(reader: LakeReader, sql: string): Promise<string> {
   const out = new PassThrough()
   const printed = text(out)
@@ -35,7 +35,7 @@ export async function outputOf(reader: LakeReader, sql: string): Promise<string>
   return printed
 }
 
-/** The card with every output made anew. */
+/** Updates every output in the text of the card. */
 export async function withOutputs(card: string, reader: LakeReader): Promise<string> {
   const outputs: string[] = []
   for (const { sql } of recipesOf(card)) outputs.push(await outputOf(reader, sql))

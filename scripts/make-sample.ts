@@ -1,6 +1,6 @@
-// In: nothing. Out: the sample of the lake of today's schema version: files, checksums, views, who the agents were
-// (`node scripts/make-sample.ts`). The same code gives the same bytes. Frozen with the first release of a schema version:
-// from then on it is read, never made again.
+// node scripts/make-sample.ts
+// Makes the sample of the lake of the current schema version: files, checksums, views, the agents. The same code gives the same
+// bytes. A sample is frozen with the first release of its schema version and never made again.
 import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,11 +23,11 @@ const OPTIONS: Omit<RunOptions, 'dataDir'> = {
   agentHours: 46,
   tokens: 60,
   tradesPerSecond: 0.08,
-  // Less often than a server does, for the sake of speed.
+  // Less often than a server does, to save time.
   flushMs: 3_600_000,
 }
 
-/** Parquet files below a folder, relative to it, in order. */
+/** Paths of the Parquet files below a folder, sorted. */
 const parquetIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.parquet') && !name.startsWith('.'))
@@ -37,7 +37,7 @@ function copyFiles(lakeDir: string): void {
   for (const name of parquetIn(lakeDir)) cpSync(join(lakeDir, name), join(SAMPLE_FOLDER, name))
 }
 
-/** For `sha256sum --check`, in the sample's folder. */
+/** Lines for `sha256sum --check` in the sample's folder. */
 function checksums(): string {
   const lines = parquetIn(SAMPLE_FOLDER).map((name) => {
     const hash = createHash('sha256').update(readFileSync(join(SAMPLE_FOLDER, name)))
@@ -46,7 +46,7 @@ function checksums(): string {
   return lines.join('')
 }
 
-/** The views of the catalog, over the sample, for a DuckDB that runs in the repository's root. */
+/** SQL of the catalog's views on the sample, for DuckDB in the repository's root. */
 function views(): string {
   const head = '-- The tables of the lake over the frozen sample: run DuckDB in the root of the repository.\n'
   const lines = LAKE_TABLES.map((table) => {

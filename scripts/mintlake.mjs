@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// In: the command line of `mintlake`. Out: the command carried out, on the Node that the package brings, whatever the host
-// has. Plain JavaScript of an older day: it must run on a Node that cannot run the rest.
+// The `mintlake` command. Starts itself again on the Node that is a dependency, where this one cannot run the rest, so it uses
+// old and plain JavaScript.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 const NEEDED_MAJOR = '22'
 const require = createRequire(import.meta.url)
 
-/** The Node among the dependencies; null where they are not installed, or without their install scripts. */
+/** Path of the Node that is a dependency. Returns null when it is not installed. */
 function bundledNode() {
   try {
     const manifest = require.resolve('node/package.json')
@@ -23,7 +23,7 @@ function bundledNode() {
   }
 }
 
-/** Runs this same file on that Node. A terminal sends its Ctrl-C to both of us; other signals come here alone. */
+/** Runs this file on that Node. A terminal sends Ctrl-C to both processes; other signals have to be passed on. */
 function runOn(node) {
   const child = spawn(node, ['--no-warnings', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',

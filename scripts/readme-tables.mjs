@@ -1,5 +1,5 @@
-// In: the code's registries. Out: the README files with their tables made anew between their markers (`node
-// scripts/readme-tables.mjs`). A test holds them equal to what this makes. Never touches the prose.
+// node scripts/readme-tables.mjs
+// Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { SETTINGS } from '../src/config/config.ts'
 import * as http from '../src/http/limits.ts'
@@ -35,7 +35,7 @@ const columnsOf = (columns) =>
     columns.map(({ name, type, nullable, comment }) => [code(name), type, nullable ? 'yes' : 'no', comment]),
   )
 
-/** The tables of the lake; what one has in common with another is said once. */
+/** The tables of the lake. Columns that a table shares with another are listed once. */
 function lakeTables() {
   const tables = Object.values(TABLES).filter(({ lakeDateColumn }) => lakeDateColumn !== null)
   return tables
@@ -60,7 +60,7 @@ const limitsTable = (constants) =>
       .map(([name, value]) => [code(name), value]),
   )
 
-/** Files that hold such tables. */
+/** Files with generated tables. */
 export const FILES_WITH_TABLES = [
   'src/README.md',
   'src/cli/README.md',
@@ -71,7 +71,7 @@ export const FILES_WITH_TABLES = [
   'data/README.md',
 ]
 
-/** Every table, by the name of its marker. */
+/** All generated tables by the name of their marker. */
 export function readmeTables() {
   const routes = [
     ...marketRoutes({}),
@@ -108,7 +108,7 @@ export function readmeTables() {
   }
 }
 
-/** The text with every marked table made anew. */
+/** Replaces every marked table in a text. */
 export function withTables(text) {
   return Object.entries(readmeTables()).reduce(
     (made, [name, content]) =>

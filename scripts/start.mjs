@@ -1,15 +1,15 @@
-// In: the command line of `npm start`. Out: the server, in this same process; or one plain paragraph on what is wrong
-// with the runtime. Plain JavaScript: it must run on a Node that cannot run the rest.
+// `npm start`: runs the server in this process, or prints what is wrong with the runtime. Plain JavaScript, since it has to run
+// on a Node that cannot run the rest.
 import './check-runtime.mjs'
 import { fileURLToPath } from 'node:url'
 
-// `npm start` gives Node one helper thread, not four: what collects garbage and compiles would otherwise take four fifths
-// of a core that it shares with the thread everybody waits for (followers' p99: 13 ms instead of 60 on one core). And new
-// objects get 8 MB, not 16: they stay in the processor's cache (submissions +7 %, pages +6 %, in turns on one core).
+// package.json gives Node one helper thread instead of four: garbage collection and compilation would otherwise take four
+// fifths of a core that they share with the main thread (p99 of followers 13 ms instead of 60 on one core). The young
+// generation gets 8 MB instead of 16, so that it stays in the processor's cache (submissions +7 %, pages +6 %).
 
 const PARENT_POLL_MS = 500
 
-// npm passes a signal on to the shell it started, and that shell ends without passing it on to us: its end is the sign.
+// npm sends signals to the shell that it started, and the shell ends without passing them on. So watch for the shell's end.
 if (process.env.npm_lifecycle_event === 'start') {
   const parent = process.ppid
   const timer = setInterval(() => {
@@ -20,15 +20,15 @@ if (process.env.npm_lifecycle_event === 'start') {
   timer.unref()
 }
 
-// The HTTP engine's own bound on request line and headers, 4 KiB unless told: cookies and proxies' headers pass that.
+// The HTTP engine's bound on request line and headers. Its default of 4 KiB is too little for cookies and proxies' headers.
 process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
 
-// Four threads unless told: a disk that hangs holds one for each call that waits for it, and commits must find one free beside
-// compression, look-ups in the log and a replay's reader. In the lake process DuckDB's calls take them.
+// Node's default is four threads. A hanging disk blocks a thread for each pending call, and commits need a free one beside
+// compression, log look-ups and the reader of a replay. In the lake process DuckDB's calls use them.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
-// What was compiled at an earlier start is not compiled again, here and in the processes that are started from here: a tenth
-// of a start. Where the folder cannot be written to, nothing is kept.
+// Keeps compiled code between starts, for the child processes too, which saves a tenth of the start time. Without write access
+// to the folder nothing is kept.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
 const { enableCompileCache } = await import('node:module')
 enableCompileCache(process.env.NODE_COMPILE_CACHE)

@@ -1,5 +1,6 @@
-// In: a port and seconds (`node bench/clients/page-readers.ts PORT SECONDS`). Out: one JSON line: how long readers wait for a page of
-// 100 rows. Each asks fifty times a second at times of its own: one that waits long does not spare the server the next ask.
+// node bench/clients/page-readers.ts PORT SECONDS
+// Measures how long readers wait for a page of 100 rows. Each sends fifty requests a second on a fixed schedule, whether or
+// not earlier ones were answered, so that slow answers do not reduce the load. Prints one line of JSON.
 import { Agent, get } from 'node:http'
 import { quantile } from '../harness.ts'
 

@@ -43,7 +43,7 @@ const until = started + seconds * 1_000
 let begun = 0
 let accepted = 0
 
-/** One push after another, none before its time. */
+/** Pushes one batch after another, each at its scheduled time. */
 async function push(): Promise<void> {
   const connection = await HttpConnection.open(port)
   for (;;) {

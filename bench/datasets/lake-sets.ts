@@ -1,6 +1,5 @@
-// In: how many rows, and where. Out: the same submissions thrice: a lake that the store wrote and merged; one Parquet file
-// of all of them, ideally sorted; and a file for each ten seconds, as a writer leaves that never merges. Times queries
-// over any of them. Nothing of it stays longer than the benchmark, unless whoever runs it says where.
+// The same submissions stored in three ways: a lake written and merged by the store; one ideally sorted Parquet file; and a
+// file for each ten seconds that nobody merges. Times queries on each of them.
 import {
   existsSync,
   mkdirSync,
@@ -23,15 +22,15 @@ const WRITER = fileURLToPath(new URL('lake-writer.ts', import.meta.url))
 const WRITER_MS_MAX = 3 * 3_600_000
 const ROW_GROUP_ROWS = 122_880
 const FLUSH_MS = 10_000
-/** Answers of a query that are held against those of the other sets. */
+/** Values of a result that are compared with those of the other sets. */
 const SAMPLE_VALUES_MAX = 1_000
-/** A query is timed again until it has had this much. */
+/** A query is repeated for at least this long. */
 const QUERY_MS = 4_000
 const QUERY_RUNS_MAX = 7
 
 const THE_MINT = tokenMints()[0]
 
-/** What researchers ask; every one has one order of its answers. */
+/** Typical queries of researchers. Each orders its rows, so that results can be compared. */
 export const QUERIES = {
   'history of a token': `SELECT count(*), avg(score), min(price_usd), max(price_usd), sum(volume_24h)
     FROM training WHERE mint = '${THE_MINT}'`,
@@ -58,13 +57,13 @@ export interface Sets {
 }
 
 /**
- * Where this run's sets are: candidates are processes of their own and inherit it. Whoever sets it keeps them there, and
- * may ask again without writing them anew: ten million rows take half an hour.
+ * Environment variable that names the folder of the sets; the candidates' processes inherit it. Set it by hand to keep the
+ * sets for the next run: writing ten million rows takes half an hour.
  */
 const FOLDER = 'MINTLAKE_BENCH_LAKE'
 const isKept = process.env[FOLDER] !== undefined
 
-/** The sets of this run; throws where none were written. */
+/** The sets of this run. Throws when none were written. */
 export function setsOfRun(): Sets {
   const root = process.env[FOLDER]
   if (root === undefined) throw new Error('no lake was written')
@@ -77,7 +76,7 @@ export function setsOfRun(): Sets {
   }
 }
 
-/** What was told of writing the lake. */
+/** What the writer of the lake reported. */
 export const writtenOf = ({ written }: Sets): Written => JSON.parse(readFileSync(written, 'utf8')) as Written
 
 async function inDuckdb<Value>(
@@ -98,7 +97,7 @@ async function inDuckdb<Value>(
 const copy = (select: string, path: string): string =>
   `COPY (${select}) TO '${path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`
 
-/** One file for each ten seconds, sorted in itself. */
+/** Writes one sorted file for each ten seconds. */
 async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
   mkdirSync(flushed)
   const database = join(lake, '..', 'by-time.duckdb')
@@ -117,7 +116,7 @@ async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
   rmSync(database)
 }
 
-/** Writes all three, in a folder of this run's own unless the environment names one. */
+/** Writes all three sets, into a temporary folder unless the environment names one. */
 export async function writeSets(rows: number): Promise<void> {
   process.env[FOLDER] ??= mkdtempSync(join(tmpdir(), 'mintlake-bench-lake-'))
   const sets = setsOfRun()
@@ -145,7 +144,7 @@ export function removeSets(): void {
   delete process.env[FOLDER]
 }
 
-/** Files and bytes of `training`, as a reader who lists the folders sees them. */
+/** Number and size of the files of `training`. */
 export function sizeOfLake({ lake }: Sets): { files: number; bytes: number } {
   const folder = join(lake, 'lake', 'training')
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
@@ -156,12 +155,12 @@ export function sizeOfLake({ lake }: Sets): { files: number; bytes: number } {
 }
 
 export interface Timed {
-  /** Median milliseconds of each query. */
+  /** Median time of each query, ms. */
   metrics: Record<string, number>
   sample: number[]
 }
 
-/** Runs every query on `training`, which `source` defines. The first run of each is not counted. */
+/** Times every query on the view `training` that `source` defines. The first run of each is not counted. */
 export const timeQueries = (source: readonly string[], small: boolean): Promise<Timed> =>
   inDuckdb(':memory:', async (connection) => {
     for (const statement of source) await connection.run(statement)

@@ -1,7 +1,6 @@
-// In: a folder, how many rows, and of how many tokens and agents where it matters (`node bench/datasets/lake-writer.ts FOLDER ROWS
-// [TOKENS AGENTS]`). Out: that many submissions in a lake there,
-// through the store's own interface, merged beside as a server does; one JSON line: how fast, and the most memory it took.
-// A process of its own: its memory is the store's and that of the rows on their way.
+// node bench/datasets/lake-writer.ts FOLDER ROWS [TOKENS AGENTS]
+// Writes submissions into a lake through the store's own interface while it merges as a server does. Prints one line of
+// JSON: rows a second and peak memory. It is a process of its own so that its memory can be measured.
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import { mergeLog, peakRssBytes } from '../harness.ts'
@@ -10,9 +9,9 @@ import { type Crowd, ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows 
 export interface Written {
   rows: number
   rowsPerSecond: number
-  /** Of the process that wrote, while it did. */
+  /** Peak of the process that writes. */
   peakBytes: number
-  /** Of the process that merged. */
+  /** Peak of the process that merges. */
   mergePeakBytes: number
   merges: number
 }
@@ -24,7 +23,7 @@ const PROGRESS_ROWS = 16 * FLUSH_ROWS
 const HOUR_MS = 3_600_000
 const log = mergeLog()
 
-/** Commits so many rows, a few batches ahead of the disk. */
+/** Commits rows, with a few batches waiting for the disk. */
 async function commitAll(store: Store, source: TrainingRows, count: number): Promise<void> {
   const under = new Set<Promise<void>>()
   for (let done = 0; done < count; done += COMMIT_ROWS) {
@@ -63,7 +62,7 @@ async function write(dataDir: string, rows: number, crowd?: Crowd): Promise<Writ
     await commitAll(store, source, count)
     written += count
     nowMs = START_MS + Math.floor((written / ROWS_PER_SECOND) * 1_000)
-    // The lake is written beside the next commits, as by a server.
+    // The lake is written while the next rows are committed, as in a server.
     await flushing
     flushing = store.flushLake()
     tidying ??= tidy()
@@ -71,7 +70,7 @@ async function write(dataDir: string, rows: number, crowd?: Crowd): Promise<Writ
   }
   await flushing
   await tidying
-  // Two hours later both dates are over, and readers of replaced files have ended.
+  // Two hours later both dates are complete, and replaced files have expired.
   nowMs += 2 * HOUR_MS
   await tidy()
   nowMs += HOUR_MS

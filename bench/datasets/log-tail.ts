@@ -1,5 +1,5 @@
-// In: a data folder and how many submissions (`node bench/datasets/log-tail.ts FOLDER COMMITS`). Out: that many in its log, none of
-// them in its lake: the process kills itself, as a power cut would. What a start then finds is what is asked.
+// node bench/datasets/log-tail.ts FOLDER COMMITS
+// Commits submissions to the log of a store and kills itself before any of them is flushed to the lake.
 import { systemClock } from '../../src/lib/clock.ts'
 import { openStore } from '../../src/store/store.ts'
 import { mergeLog } from '../harness.ts'

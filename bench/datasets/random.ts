@@ -1,7 +1,5 @@
-// In: a seed. Out: the same numbers in [0, 1) every time: thousands of steps from one seed, for loads and for tests. Never
-// the generator of what is measured or tested.
-
-/** mulberry32: small, good enough for a load; the same in bench/limits/bars.c. */
+// A seeded random generator for loads and tests, independent of the one that the simulator uses.
+/** Numbers in [0, 1) by mulberry32, the same sequence as in bench/limits/bars.c. */
 export function random(seed: number): () => number {
   let state = seed
   return () => {

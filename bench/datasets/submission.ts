@@ -1,4 +1,4 @@
-// In: a mint. Out: what an agent submits of it, as an object. Never the same text as another mint's.
+// The body of a submission for a token.
 export const SUMMARY =
   'Volume rises while the ten largest wallets hold still; the curve is half way. '.repeat(2)
 

@@ -1,6 +1,5 @@
-// In: a seed and how many. Out: synthetic submissions as rows of `training`: tokens and agents by Zipf's law, values spread
-// over orders of magnitude, three in ten with values of the client's own. Never the same row twice.
-
+// Synthetic rows of `training` from a seed: tokens and agents follow Zipf's law, values spread over orders of magnitude, and
+// three in ten carry a snapshot sent by the client.
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { type Cell, type Row, SNAPSHOT_COLUMNS, TABLES, type Write } from '../../src/schema/tables.ts'
@@ -15,9 +14,9 @@ import {
 } from '../../src/schema/vocabulary.ts'
 import { random } from './random.ts'
 
-/** Ten millions of them a day. */
+/** Ten million rows a day. */
 export const ROWS_PER_SECOND = 10_000_000 / 86_400
-/** Noon: rows of a day lie on two dates. */
+/** Noon, so that a day of rows spreads over two dates. */
 export const START_MS = Date.UTC(2026, 4, 1, 12)
 const TOKENS = 20_000
 const AGENTS = 500
@@ -42,7 +41,7 @@ const COUNTS = new Set(['holderCount', 'buys24h', 'sells24h'])
 
 const typeOf = new Map<string, string>(TABLES.training.columns.map(({ name, type }) => [name, type]))
 
-/** Example, award and attempt, as the submission service commits them. */
+/** The rows of one accepted submission, as the submission service commits them. */
 export function commitOf(row: Write['row']): Write[] {
   const { analysis_id, agent_id, submitted_at } = row
   const award = {
@@ -60,9 +59,9 @@ export function commitOf(row: Write['row']): Write[] {
 }
 
 export interface TrainingRows {
-  /** The next row, and its time. */
+  /** The next row and its time. */
   next(): Row
-  /** The token of the most rows: what a look-up asks for. */
+  /** The token with the most rows, for queries about one token. */
   readonly mints: readonly string[]
 }
 
@@ -78,7 +77,7 @@ export function trainingRows(
   let index = 0
 
   const oneOf = <Value>(values: readonly Value[]): Value => values[Math.floor(uniform() * values.length)]
-  /** Ranks whose share falls with their number. */
+  /** Draws ranks with Zipf's law. */
   const rank = (count: number): number => Math.floor(count ** uniform()) - 1
   const amount = (low: number, high: number): number => low * (high / low) ** uniform()
   const enriched = (name: string): Cell => {

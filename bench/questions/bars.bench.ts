@@ -1,6 +1,5 @@
-// In: ticks of 10 000 tokens. Out: ticks a second made into bars of nine timeframes, dense (20 000 ticks a second of market
-// time) and sparse (the same ticks over a day: almost every one opens a bar), against the same cascade in C and against
-// what a user would take instead. Ticks are made before the clock starts.
+// Ticks of 10 000 tokens made into bars of nine timeframes, per second: dense (20 000 ticks a second of market time) and sparse
+// (the same ticks spread over a day, so that almost each opens a bar). Compared with the same cascade in C and with libraries.
 import { DuckDBInstance } from '@duckdb/node-api'
 import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
@@ -26,7 +25,7 @@ interface Ticks {
 
 const sizes = ({ small }: RunOptions) =>
   small ? { tokens: 500, ticks: 20_000 } : { tokens: 10_000, ticks: 2_000_000 }
-/** The peers from npm are an order slower: fewer ticks tell as much. */
+/** Fewer ticks for the libraries from npm, which are an order of magnitude slower. */
 const peerSizes = ({ small }: RunOptions) =>
   small ? sizes({ small, full: false }) : { tokens: 10_000, ticks: 400_000 }
 const spanMs = (ticks: number, isDense: boolean): number =>
@@ -71,7 +70,7 @@ function ours(options: RunOptions, isDense: boolean): Measured {
   return measured(count, started, bars.held)
 }
 
-/** ccxt's batch builder, as its users call it: trades grouped by symbol before. */
+/** ccxt's batch builder, called as its users do, with trades already grouped by symbol. */
 function ccxt(options: RunOptions, isDense: boolean): Measured {
   const { Exchange } = installed<{
     Exchange: new () => { buildOHLCVC(trades: object[], timeframe: string): number[][] }
@@ -122,7 +121,7 @@ function tardis(options: RunOptions, isDense: boolean): Measured {
   return measured(count, started, bars)
 }
 
-/** DuckDB on one thread, from a table of ticks in memory: one aggregation for each timeframe. */
+/** DuckDB on one thread: one aggregation for each timeframe over a table of ticks in memory. */
 async function duckdb(options: RunOptions, isDense: boolean): Promise<Measured> {
   const { count, token, price, volume, ts } = makeTicks(sizes(options), isDense)
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' })

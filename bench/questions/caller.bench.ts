@@ -1,5 +1,5 @@
-// In: one caller who submits again and again, and readers of pages beside 200 submissions a second. Out: how long the caller
-// waits beyond what a plain request and the disk take, and whether the readers notice.
+// How long a single caller waits for a submission beyond a plain request and a sync of the disk, and whether page readers
+// notice 200 submissions a second.
 import { fileURLToPath } from 'node:url'
 import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
 import { endProgram, type Running, startServer } from '../load.ts'

@@ -1,6 +1,5 @@
-// In: tokens with a thousand one-second bars of four trades each, all prices of full length. Out: what an answer of 1000 bars
-// costs as JSON, as Arrow and as msgpack, through the handler of the route, with a trade before each; the same for
-// series that nobody asked for before; beside JSON.stringify of ready objects and apache-arrow's writer of ready columns.
+// CPU time of a response with 1000 bars as JSON, Arrow and msgpack through the route's handler, with a trade before each; and the
+// same for series that nobody requested before. Compared with JSON.stringify of objects and apache-arrow's writer.
 import {
   Bool,
   Float64,

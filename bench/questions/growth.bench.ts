@@ -1,6 +1,5 @@
-// In: a market of 1 000, of 100 000 and of 1 000 000 tokens under the same stream of trades. Out: what one trade costs in
-// each: bars, windows, versions, twelve rankings, change log; and a page at the top. Half of the trades are on the hundred
-// hottest tokens.
+// Cost of a trade and of a top page with 1 000, 100 000 and 1 000 000 tokens under the same stream of trades, half of them on
+// the hundred hottest tokens.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'

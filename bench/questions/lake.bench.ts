@@ -1,7 +1,5 @@
-// In: ten million submissions (two hundred thousand without --full), written through the store and merged as a server does. Out: five
-// queries of researchers through the lake's catalog, against one ideally sorted Parquet file of the same rows and
-// against a file for each flush; how many files, how large a row, how much memory it took.
-
+// Five queries of researchers on a lake of ten million submissions (two hundred thousand without --full) that the store wrote
+// and merged, compared with one ideally sorted Parquet file and with a file for each flush. Also files, bytes a row, memory.
 import {
   QUERIES,
   type QueryName,

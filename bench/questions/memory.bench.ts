@@ -1,5 +1,5 @@
-// In: 100 000 tokens and a day of trades, popularity-skewed. Out: what the engine holds for them: bars of nine timeframes,
-// windows, five minutes of versions, twelve rankings, the change log; and whether more trades make it grow.
+// Memory of the engine with 100 000 tokens after a day of trades (bars, windows, versions, rankings, change log), and whether
+// further trades make it grow.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
@@ -29,7 +29,7 @@ function run({ small, full }: RunOptions): Measured {
     )
   let half = 0
   for (let count = 0; count < trades; count++) {
-    // Popularity falls off as a power law: the hottest hundredth takes about half of the trades.
+    // Popularity follows a power law: one token in a hundred gets about half of the trades.
     const token = Math.floor(tokens * next() ** 5)
     price[token] *= 1 + (next() - 0.5) / 50
     const ts = START_MS + Math.floor((count / trades) * DAY_MS)

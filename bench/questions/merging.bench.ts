@@ -1,5 +1,4 @@
-// In: submissions of 64 callers, each ten times a second, while eight files of the lake become one, and while nothing else
-// is done. Out: how long a caller waits until its submission is durable, beside the merge and without it.
+// Latency of durable submissions (64 callers, ten a second each) while eight files of the lake are merged, and without a merge.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,5 @@
-// In: the default market, as `npm start` serves it, and a feed that pushes 20 000 trades a second to it. Out: its pages of
-// 10, 100 and 500 rows over loopback for each CPU second of the server that the pushes leave, against the same HTTP
-// engine answering one ready buffer of the same bytes.
+// Pages of 10, 100 and 500 rows of the default market while a feed pushes 20 000 trades a second, per CPU second that the pushes
+// leave; compared with the same HTTP engine sending one constant buffer.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +9,7 @@ import type { ServerOptions } from '../servers/server.ts'
 
 const ROWS = [10, 100, 500] as const
 const TRADES_PER_SECOND = 20_000
-/** Of the default market, more or less. */
+/** About as many as the default market has. */
 const ROW_BYTES = 910
 const FOLDER = join(tmpdir(), 'mintlake-bench')
 const pathOf = (rows: number) => `/api/v1/market?format=ndjson&limit=${rows}`
@@ -23,7 +22,7 @@ const market = ({ small }: RunOptions): ServerOptions => ({
   body: 'page',
 })
 
-/** One server, and what each of its pages does; their metrics bear the number of rows. */
+/** Measures each page size on one server. The names of the metrics contain the number of rows. */
 async function pages(
   kind: string,
   server: (rows: number) => ServerOptions,
@@ -33,7 +32,7 @@ async function pages(
   let running: Running | null = null
   try {
     for (const rows of ROWS) {
-      // The peer has one body, so it is another process for each.
+      // The peer sends one constant body, so each size needs a process of its own.
       if (running !== null && kind !== 'mintlake') await endProgram(running)
       if (running === null || kind !== 'mintlake') running = await startServer(kind, server(rows))
       const measured = await measure(running, rows)
@@ -72,11 +71,11 @@ const constant = (run: RunOptions) =>
     (running) => measureLoad(running, '/', run),
   )
 
-/** The pages of a market that has just started: the bytes that the peer sends. */
+/** Pages of a market that has just started, as bodies for the peer. */
 async function savePages(run: RunOptions): Promise<void> {
   compiled(new URL('../limits/load.c', import.meta.url))
   mkdirSync(FOLDER, { recursive: true })
-  // A small run asks whether it works: another server's start would be most of it.
+  // A small run only shows that it works, and most of its time would be this server's start.
   if (run.small) {
     for (const rows of ROWS) writeFileSync(fileOf(rows), Buffer.alloc(rows * ROW_BYTES, 'row'))
     return

@@ -1,6 +1,5 @@
-// In: a store that was killed with submissions in its log that its lake does not have. Out: after how long it answers and
-// takes commits again, and the memory that this takes. The lake catches up beside.
-
+// Time and memory of a start after a kill, with submissions in the log that the lake does not have: until the store answers
+// and takes commits again. The lake catches up in the background.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +10,7 @@ import { jsonOf, type Measured, type Question, type RunOptions, serverArgs } fro
 const TOKENS = 100_000
 const AGENTS = 1_000
 const TAIL = 30_000
-/** About two gigabytes: the most that a log may hold before commits are refused. */
+/** About two gigabytes, the largest log before commits are refused. */
 const LONG_TAIL = 900_000
 const programOf = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const folderOf = ({ small, full }: RunOptions, tail: string): string =>
@@ -28,7 +27,7 @@ function prepared(options: RunOptions, tail: string, commits: number): void {
     })
   const { status } = run('datasets/lake-writer.ts', folder, rows, TOKENS, AGENTS)
   if (status !== 0) throw new Error(`the lake could not be written: ${status}`)
-  // It ends itself by SIGKILL.
+  // The program ends itself with SIGKILL.
   const { signal } = run('datasets/log-tail.ts', folder, small ? 100 : commits)
   if (signal !== 'SIGKILL') throw new Error('the log could not be written')
 }

@@ -1,6 +1,5 @@
-// In: the body of a submission, as agents send it. Out: what checking and judging it costs, beside parsing its JSON.
-// Checking: the schema, with what it would say; judging: the deviation from two versions, the outcome, the XP.
-
+// CPU time of validating a submission's body (the schema, with error details) and of evaluating it (deviation from two versions,
+// outcome, XP), compared with parsing its JSON.
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { compareSnapshot } from '../../src/submissions/deviation.ts'
 import { validateSubmission } from '../../src/submissions/validate.ts'

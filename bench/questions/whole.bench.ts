@@ -1,5 +1,5 @@
-// In: the whole market of 100 000 rows as NDJSON. Out: how fast it is sent, against a C loop that sends as many ready bytes;
-// and what sixteen readers who ask for it and never read cost in memory.
+// Sending the whole market of 100 000 rows as NDJSON, compared with a C program that sends as many constant bytes; and the
+// memory taken by sixteen clients that request it and never read.
 import { connect, type Socket } from 'node:net'
 import type { Measured, Question, RunOptions } from '../harness.ts'
 import { compiled, rssBytes } from '../harness.ts'
@@ -7,7 +7,7 @@ import { endProgram, measureLoad, startProgram, startServer } from '../load.ts'
 
 const LIMIT = new URL('../limits/http.c', import.meta.url)
 const STALLED_READERS = 16
-/** Bytes of 100 000 rows here; the limit sends as many. */
+/** Size of 100 000 rows; the C program sends as much. */
 const ROW_BYTES = 597
 const MEBIBYTE = 1_048_576
 
@@ -39,7 +39,7 @@ async function ours(options: RunOptions): Promise<Measured> {
     const before = rssBytes(server.pid)
     const readers = await Promise.all(Array.from({ length: STALLED_READERS }, () => stall(server.port, rows)))
     await settled(options.small ? 50 : 2_000)
-    // Less than before where rubbish was collected meanwhile.
+    // Negative when garbage was collected in between.
     const stalledMiB = Math.max(0, (rssBytes(server.pid) - before) / MEBIBYTE / STALLED_READERS)
     for (const reader of readers) reader.destroy()
     return { ...measured, metrics: { ...measured.metrics, stalledMiB } }

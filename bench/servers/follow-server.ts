@@ -1,7 +1,6 @@
-// In: which server to be, and how many tokens (`node bench/servers/follow-server.ts KIND TOKENS FLUSH_MS`). Out: that server: its
-// port, the port of its feed, and the bytes of a row. `mintlake` is the whole server without limits, fed over its
-// WebSocket; `node-http` is what a user would write with node:http alone: rows stringified once, written to every follower.
-
+// node bench/servers/follow-server.ts KIND TOKENS FLUSH_MS
+// Prints its port, the port of its feed and the size of a row. `mintlake` is the whole server without limits, fed through its
+// WebSocket; `node-http` is what a user would write with node:http: each row is stringified once and written to every follower.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createFeed } from 'node:net'
@@ -13,7 +12,7 @@ import { Market } from '../../src/market/market.ts'
 import type { MarketItem } from '../../src/schema/market-item.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
-/** What a server must do before it may end. */
+/** Stops the server. */
 let stop = async (): Promise<void> => {}
 const [kind, tokens, flushMs] = process.argv.slice(2)
 const rowBytes = (market: Market): number =>
@@ -46,7 +45,7 @@ async function mintlake(): Promise<number[]> {
   stop = app.stop
   await app.ready
   fill(app.market)
-  // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
+  // Recording thousands of new token profiles is not part of the measurement, so wait until that is done.
   await app.recorded()
   await app.store.flushLake()
   return [app.port, app.port, rowBytes(app.market)]

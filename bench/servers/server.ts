@@ -1,7 +1,6 @@
-// In: which server to be, and options (`node bench/servers/server.ts KIND JSON`). Out: that server on a free port, whose number it
-// prints. `mintlake` is the whole server without limits, its market filled, with trades running in the same process, or the
-// market that it serves by default; the others answer the same bytes the way their users would.
-
+// node bench/servers/server.ts KIND JSON
+// Serves on a free port and prints it. `mintlake` is the whole server without limits, with a filled market and trades running
+// in the same process, or the default market; the other kinds send the same bytes the way their users would.
 import { App, us_socket_local_port } from 'uWebSockets.js'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,17 +14,17 @@ import { random } from '../datasets/random.ts'
 export interface ServerOptions {
   tokens: number
   ticksPerSecond: number
-  /** In the place of what is so by default. */
+  /** Overrides the default. */
   pageAgeMs?: number
-  /** Bytes of the constant answers. */
+  /** What the constant responses of the peers contain. */
   body: 'page' | 'datapoint' | 'hello'
-  /** A file of them, in the place of `body`. */
+  /** A file that is sent instead of `body`. */
   bodyFile?: string
-  /** The market that `npm start` serves, in the place of one whose tokens have one trade each. */
+  /** `default`: the market that `npm start` serves, instead of tokens with one trade each. */
   market?: 'default'
 }
 
-/** What a server must do before it may end. */
+/** Stops the server. */
 let stop = async (): Promise<void> => {}
 
 const HOT_TOKENS = 100
@@ -72,7 +71,7 @@ function runTicks(market: Market): void {
   }, TICK_EVERY_MS)
 }
 
-/** The bytes that the peers send: those that Mintlake would. */
+/** The bytes that the peers send, which are those that Mintlake would send. */
 function constantBody(): { buffer: Buffer; value: unknown; contentType: string } {
   if (options.bodyFile !== undefined) {
     const buffer = readFileSync(options.bodyFile)
@@ -120,7 +119,7 @@ async function mintlake(): Promise<number> {
   stop = app.stop
   await app.ready
   if (!isDefault) fill(app.market)
-  // A market that has been up for a while: recording its tokens, thousands at once, is no part of what is asked.
+  // Recording thousands of new token profiles is not part of the measurement, so wait until that is done.
   await app.recorded()
   await app.store.flushLake()
   if (options.ticksPerSecond > 0) runTicks(app.market)

@@ -1,5 +1,6 @@
-// In: a data folder (`node bench/servers/store-start.ts FOLDER`). Out: one JSON line: after how long its store answers and takes
-// commits, after how long the lake has what the log had, and the most memory that both processes took until then.
+// node bench/servers/store-start.ts FOLDER
+// Opens a store and prints one line of JSON: the time until it answers and takes commits, the time until the lake has what
+// the log had, and the peak memory of both processes.
 import { readFileSync } from 'node:fs'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openStore } from '../../src/store/store.ts'

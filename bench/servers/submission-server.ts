@@ -7,7 +7,7 @@ import { openLmdb, openSqlite } from './peer-stores.ts'
 
 type Keep = (values: readonly unknown[]) => Promise<void>
 
-/** All that came in one turn are one transaction. */
+/** All submissions of one turn of the event loop are one transaction. */
 function sqlite(folder: string): Keep {
   const { database, insert } = openSqlite(folder)
   let waiting: { values: readonly unknown[]; done: () => void }[] = []

@@ -1,5 +1,4 @@
-// In: a sample of the lake, of today's schema version or an older one. Out: a reader of it, by the code that reads any lake:
-// a catalog over its files, in a folder of its own. Never changes the sample.
+// Opens the sample of the lake, of the current schema version or an older one, with a catalog in a temporary folder.
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +12,7 @@ import type { ListedPart } from '../../src/store/lake/manifest.ts'
 import { lakeFolder } from '../../src/store/paths.ts'
 import { type LakeReader, openLakeReader } from '../../src/store/query/lake-reader.ts'
 
-/** The folder of the sample of a schema version; without one, of today's. */
+/** The folder of the sample, by default of the current schema version. */
 export const sampleFolder = (schemaVersion: number = LAKE_SCHEMA_VERSION): string =>
   fileURLToPath(new URL(`../../data/samples/v${schemaVersion}`, import.meta.url))
 
@@ -29,7 +28,7 @@ async function rowsOf(path: string): Promise<number> {
   }
 }
 
-/** The files of one table, as the store would list them. */
+/** The files of one table, in the form in which the store lists them. */
 async function partsOf(lakeDir: string, table: string, schemaVersion: number): Promise<ListedPart[]> {
   const { parts } = await listTable(lakeDir, table)
   return Promise.all(
@@ -47,7 +46,7 @@ async function partsOf(lakeDir: string, table: string, schemaVersion: number): P
   )
 }
 
-/** Opens the sample of a schema version for reading, as a data folder of its own that `close` removes. */
+/** Opens a sample for reading, in a temporary data folder that `close` removes. */
 export async function openSample(
   schemaVersion: number = LAKE_SCHEMA_VERSION,
 ): Promise<{ dataDir: string; reader: LakeReader; close(): void }> {

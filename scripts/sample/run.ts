@@ -1,6 +1,5 @@
-// In: a folder, a seed, a span of time. Out: a lake that the real engine, desk and store filled from a simulated market and
-// scripted agents, in market time: two days in some seconds. The same seed gives the same rows. Never reads a clock.
-
+// Fills a lake with the real engine, submission service and store from a simulated market and scripted agents, in market time:
+// two days in some seconds. The same seed gives the same rows, so nothing here reads a clock.
 import { Random } from '../../src/ingest/simulator/random.ts'
 import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
 import { createLog } from '../../src/lib/log.ts'
@@ -19,14 +18,14 @@ import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.t
 export interface RunOptions {
   dataDir: string
   seed: number
-  /** When the market's history ends and the agents may begin, Unix ms. */
+  /** End of the market's history and start of the agents, Unix ms. */
   startMs: number
   hours: number
-  /** The agents stop after these, so that outcomes of most are known in full. */
+  /** How long the agents submit; the market goes on longer, so that most outcomes are complete. */
   agentHours: number
   tokens: number
   tradesPerSecond: number
-  /** What the market made goes to the lake this often, ms of market time. */
+  /** Interval of flushes to the lake, ms of market time. */
   flushMs: number
 }
 
@@ -39,7 +38,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const STEP_MS = 10_000
 const TOKENS_MAX = 10_000
-/** A submission is durable this much after it was judged; drawn, as the run knows no wall clock. */
+/** Simulated delay between the evaluation of a submission and its commit. */
 const STORE_DELAY_MS_MEDIAN = 6
 const POPULAR_ROWS = 24
 
@@ -86,14 +85,14 @@ class Run {
     await this.hire()
     await this.actUntil(startMs + hours * HOUR_MS)
     await this.flush()
-    // What the last bars say of earlier submissions is computed in one flush and written by the next.
+    // Outcomes that the last bars complete are computed in one flush and written by the next.
     await this.flush()
     await this.store.compactLake()
     await this.store.close()
     return this.report
   }
 
-  /** Carries the market's time forward, its events told as they happen. */
+  /** Advances market time and applies the events on the way. */
   private async advance(untilMs: number): Promise<void> {
     while (this.nowMs < untilMs) {
       this.nowMs = Math.min(untilMs, this.nowMs - (this.nowMs % STEP_MS) + STEP_MS)
@@ -162,7 +161,7 @@ class Run {
     this.queue.push({ atMs, act: () => this.look(strategy, caller) })
   }
 
-  /** Reads a token, thinks, and submits a while later: by then the market has moved on. */
+  /** Reads a token and submits an analysis of it some seconds later, when the market has moved on. */
   private async look(strategy: Strategy, caller: Caller): Promise<void> {
     const { random } = this
     const datapoint = this.chooseToken(strategy)
@@ -228,5 +227,5 @@ function summaryOf(
   return `${reason}: ${sentiment} on ${symbol}, ${buys24h ?? 0} buys, ${sells24h ?? 0} sells, ${change}.`
 }
 
-/** Runs the market and its agents, and leaves the lake in `dataDir`. */
+/** Runs the market and its agents. The lake is in `dataDir` afterwards. */
 export const runSample = (options: RunOptions): Promise<RunReport> => new Run(options).run()

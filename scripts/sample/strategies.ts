@@ -1,5 +1,5 @@
-// In: a DataPoint and random numbers. Out: what a scripted agent of the sample thinks of the token. The agents differ in
-// skill on purpose, so that the dataset's questions have answers. Never submits, never looks at the future.
+// Scripted agents of the sample: what each thinks of a token, given its DataPoint and random numbers. They differ in skill, so
+// that questions about the dataset have answers.
 import type { MoodName } from '../../src/ingest/simulator/mood.ts'
 import type { Random } from '../../src/ingest/simulator/random.ts'
 import type { DataPoint } from '../../src/schema/datapoint.ts'
@@ -8,7 +8,7 @@ import type { RiskFactor, Sentiment } from '../../src/schema/vocabulary.ts'
 
 export interface Seen {
   datapoint: DataPoint
-  /** What the simulator knows and no DataPoint shows: for the yardstick alone. */
+  /** Known to the simulator and in no DataPoint; only the reference agent uses it. */
   mood: MoodName
   random: Random
 }
@@ -24,16 +24,16 @@ export interface Strategy {
   description: string
   /** Mean time between two submissions, minutes. */
   everyMinutes: number
-  /** Accounts that one and the same agent registered; 1 where nothing is said. */
+  /** How many accounts this agent has; 1 by default. */
   accounts?: number
-  /** Share of the tokens it looks at that it picks from the popular ones. */
+  /** Share of tokens that it picks from the popular ones. */
   popularShare: number
   /** Longest time from reading to submitting, seconds. */
   dawdlesSeconds: number
   think(seen: Seen): Opinion
-  /** Names risks by what it sees, or by chance. */
+  /** Whether it names risks from the data or at random. */
   looksAtRisks: boolean
-  /** What becomes of the numbers it read before it sends them; without it they go as they are. */
+  /** Changes the snapshot before it is sent; unchanged by default. */
   tamper?(snapshot: SubmittedSnapshot, random: Random): SubmittedSnapshot
 }
 
@@ -44,13 +44,13 @@ const opinion = (lean: number, reason: string, neutralWithin = 0.08): Opinion =>
   reason,
 })
 
-/** Buys against sells of the last day, -1 to 1; few trades say little. */
+/** Balance of buys and sells of the last day, -1 to 1, weaker with few trades. */
 function flow({ buys24h, sells24h }: DataPoint): number {
   const trades = (buys24h ?? 0) + (sells24h ?? 0)
   return trades === 0 ? 0 : ((buys24h ?? 0) - (sells24h ?? 0)) / (trades + 8)
 }
 
-/** Change of the last hour, squashed into -1 to 1. */
+/** Price change of the last hour, mapped to -1 to 1. */
 const momentum = ({ priceChange1h }: DataPoint): number => Math.tanh((priceChange1h ?? 0) / 40)
 
 const MOOD_LEAN: Readonly<Record<MoodName, number>> = {
@@ -173,7 +173,7 @@ const GUESSED_FACTORS: readonly RiskFactor[] = [
   'no_liquidity_lock',
 ]
 
-/** Risks that the numbers of a DataPoint bear out. */
+/** Risks that the DataPoint supports. */
 function evidentFactors(datapoint: DataPoint): RiskFactor[] {
   const { top10HolderPct, liquidity, holderCount, volume1h, volume24h, bondingProgress } = datapoint
   const { buys24h, sells24h, unique_wallet_24h: wallets, creatorHolding } = datapoint
@@ -204,7 +204,7 @@ function riskFactors(strategy: Strategy, { datapoint, random }: Seen): RiskFacto
   return Array.from({ length: 1 + random.below(3) }, () => random.pick(GUESSED_FACTORS))
 }
 
-/** The eight judgements that go with an opinion. */
+/** The eight quant fields that go with an opinion. */
 export function quantOf(strategy: Strategy, seen: Seen, lean: number): Quant {
   const { datapoint } = seen
   const { liquidity, top10HolderPct, volume1h, volume24h, priceChange1h, priceChange24h } = datapoint
