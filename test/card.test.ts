@@ -1,5 +1,4 @@
-// In: the dataset card and the frozen sample. Out: proof that every query of the card answers what the card shows, and
-// that files of every schema version are read for ever by the code that reads any lake.
+// Every query of the dataset card returns what the card shows, and files of every schema version can be read by the current code.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

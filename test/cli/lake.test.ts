@@ -1,4 +1,4 @@
-// In: `mintlake lake status` and `lake verify`, beside a server that runs and after it. Out: proof of what they say.
+// `mintlake lake status` and `lake verify`, with and without a running server.
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
-// In: a lake that a server wrote, copied elsewhere while the original goes on to change. Out: proof that every command reads
-// the folder that it is given, and that `mintlake lake catalog` makes the copy whole for other readers too.
+// A lake that was copied elsewhere: every command reads the folder that it is given, and `mintlake lake catalog` makes the copy
+// usable for other readers.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'

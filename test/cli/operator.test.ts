@@ -1,4 +1,4 @@
-// In: the operator's commands, over a real server. Out: proof that each does what it says, and refuses what it should.
+// The operator's commands on a real server.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,5 +1,4 @@
-// In: command lines and environments. Out: proof that a setting that is wrong, or would do nothing, is refused in a sentence
-// that says why. Never starts a server.
+// Settings that are wrong, or that would have no effect, are refused with a sentence that says why.
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig, SETTINGS, shownConfig } from '../../src/config/config.ts'
 

@@ -1,5 +1,4 @@
-// In: seeded hostile cases for every entrance. Out: proof that none is answered with anything but a result or a refusal.
-// MINTLAKE_FUZZ_CASES=2000000 makes it a long run; MINTLAKE_FUZZ_SEED takes other cases.
+// Seeded hostile input for every entrance. MINTLAKE_FUZZ_CASES=2000000 makes it a long run; MINTLAKE_FUZZ_SEED chooses other cases.
 import { expect, test } from 'vitest'
 import { Mutator } from '../support/mutations.ts'
 import { entrances } from './entrances.ts'

@@ -1,6 +1,5 @@
-// In: nothing. Out: every place where foreign data enters, as a function that takes one case: it answers or refuses as the
-// service may, and throws for anything else. Never listens: that hostile bytes also survive the way over a socket is shown
-// where the real server is fuzzed.
+// Every place where untrusted data enters, as a function that takes one case. It returns where the data is accepted or refused
+// as specified, and throws otherwise.
 import { Packr } from 'msgpackr'
 import { ConfigError, readConfig, SETTINGS } from '../../src/config/config.ts'
 import type { Context } from '../../src/http/context.ts'

@@ -1,5 +1,5 @@
-// In: a Birdeye of one's own, behind a network that fails. Out: proof that whatever it answers, or does not, the provider's
-// feeds go on, keep to their bounds and take the next good answer. Never reaches the real one.
+// The Birdeye client against a local server behind an unreliable network: it keeps its rate and bounds and takes the next good
+// response.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
 import { startSecurity } from '../../src/ingest/birdeye/security.ts'

@@ -1,4 +1,4 @@
-// In: events. Out: the same events, kept in order, for a test to look at. Never a market.
+// A sink that keeps events in order, for tests to look at.
 import type { EventRejection, EventSink, MarketEvent } from '../../src/schema/event.ts'
 
 export interface Received {

@@ -1,5 +1,4 @@
-// In: records with texts far longer than what is kept of them, by each way in. Out: proof that what is kept has memory of
-// its own, and is well-formed.
+// Long texts that are cut are copied, so that they do not keep the original in memory, and are well-formed Unicode.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Packr } from 'msgpackr'

@@ -1,5 +1,4 @@
-// In: random operations. Out: proof that the small parts of the feeds keep their word: draws follow the weights, the
-// bounded map forgets only what is old, a curve loses and makes nothing.
+// Properties of the small parts of the feeds: weighted draws, the bounded map, the bonding curve.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RecentMap } from '../../src/ingest/recent-map.ts'

@@ -1,5 +1,5 @@
-// In: a PumpPortal of one's own, behind a network that fails. Out: proof that whatever the upstream does, the feed goes on,
-// holds one connection at a time, says what happened and delivers each event once. Never reaches the real one.
+// The PumpPortal client against a local server behind an unreliable network: it holds one connection, reports what happened and
+// delivers each event once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -1,5 +1,4 @@
-// In: a local WebSocket server that speaks PumpPortal. Out: proof of what each frame becomes and of what survives a lost
-// connection. Never reaches the network.
+// What each frame of PumpPortal becomes, and what survives a lost connection.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
 import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'

@@ -1,4 +1,4 @@
-// In: NDJSON and msgpack bodies, good and bad. Out: proof of what each record becomes. Never needs a server or a market.
+// NDJSON and msgpack bodies, valid and invalid: what each record becomes.
 import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'

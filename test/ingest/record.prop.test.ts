@@ -1,4 +1,4 @@
-// In: random records around the edge of validity. Out: proof that the hand-written check of trades and the schema agree.
+// The hand-written validation of trades and the schema agree on random records around the limits.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readRecord, tradeOf } from '../../src/ingest/push/record.ts'

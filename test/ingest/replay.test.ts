@@ -1,4 +1,4 @@
-// In: batches of recorded trades. Out: proof that each becomes its event, once, in order, and no sooner than its time.
+// Each recorded trade becomes one event, in order and not before its time.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

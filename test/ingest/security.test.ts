@@ -1,5 +1,4 @@
-// In: a local HTTP server that speaks Birdeye. Out: proof of the mapping, and of how seldom and how carefully it is asked.
-// Never reaches the network.
+// The mapping of Birdeye's responses, and how often and in what order they are requested.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
 import {

@@ -1,5 +1,4 @@
-// In: seeds. Out: proof that the simulated market is the same each time, obeys its own rules, looks alive and says that it
-// is simulated. Never waits for the wall clock: the clock is the test's.
+// The simulated market is reproducible from its seed, obeys its own rules, looks alive and is marked as simulated.
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createSimulator, type SimulatedEvent, startSimulator } from '../../src/ingest/simulator/simulator.ts'

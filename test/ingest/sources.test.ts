@@ -1,5 +1,4 @@
-// In: the real server, and upstreams of one's own. Out: proof that it tells what its sources do and what they lack, and
-// that nothing they send ends it. Never reaches the real ones.
+// The server reports what its feeds do and what they lack, and nothing that they send ends it.
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, spawnServer } from '../support/test-server.ts'

@@ -1,4 +1,4 @@
-// In: files of trades of every kind. Out: proof that each row comes out once, in the order of the file, in one shape.
+// Trade files of every supported kind: each row is read once, in the order of the file and in one shape.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

@@ -1,5 +1,4 @@
-// In: any trades, and calls of emitClosedBars anywhere between them. Out: proof that each closed bar of a minute or longer
-// is handed out once, whole, however late its token's next trade comes.
+// Each closed bar of a minute or longer is emitted once and complete, however late the next trade of its token comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'

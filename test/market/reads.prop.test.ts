@@ -1,5 +1,4 @@
-// In: any events, and reads of any kind anywhere between them. Out: proof that reads change nothing: whoever asks at the
-// end gets the same bytes as from an engine that nobody has read before.
+// Reads change nothing: the final state is the same bytes as in an engine that was never read.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'

@@ -1,5 +1,4 @@
-// In: a real server whose market is pushed. Out: proof that what tokens say of themselves, and their closed bars, are in
-// the lake: each version once, the latest in force.
+// Token profiles and closed bars of a pushed market get into the lake, each version once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { lakeGlob, readSql } from '../store/support.ts'

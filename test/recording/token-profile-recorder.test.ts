@@ -1,5 +1,4 @@
-// In: tokens that change, and a store that refuses some of their rows, or all of them for a while. Out: proof that a row
-// which cannot be stored costs its own token alone, and that a store in trouble costs nobody.
+// A token profile that cannot be stored affects its own token only, and a failing store affects nobody.
 import { expect, test } from 'vitest'
 import { Market } from '../../src/market/market.ts'
 import { createTokenProfileRecorder } from '../../src/recording/token-profile-recorder.ts'

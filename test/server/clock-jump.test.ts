@@ -1,4 +1,4 @@
-// In: a real server whose wall clock is set far ahead, or back, for a while or for good. Out: proof that its market goes on.
+// The market goes on when the wall clock is set far ahead or back, for a while or permanently.
 import { expect, test } from 'vitest'
 import { steadyClock } from '../../src/lib/steady-clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'

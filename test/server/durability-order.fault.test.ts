@@ -1,6 +1,5 @@
-// In: the real program, and every call that its processes make on its disk. Out: proof, by the order of those calls, that
-// a power cut at any of them takes nothing that was acknowledged: a segment of the log is durable, name and all, before
-// the first answer out of it, and goes last, when the Parquet files with its rows and the list of them are.
+// Records every call that the real program makes on its disk, and checks for each moment that a power cut would lose
+// nothing that was acknowledged.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
 import { type DiskCall, isLakeFile, isState, lossesOf, SEGMENT } from '../support/disk/disk-trace.ts'

@@ -1,6 +1,5 @@
-// In: the real program on a disk whose syncs fail, hang or are slow. Out: what callers are told meanwhile; that it goes on
-// by itself when the disk does; and that afterwards each acknowledged submission is there once, and no refused one is,
-// also when the power fails: bytes of which a sync failed may be readable and never come to the disk.
+// The real program on a disk whose syncs fail, hang or are slow: callers get the right errors, the server recovers by itself,
+// every acknowledged submission is stored once and no refused one is, also when the power fails.
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
 import { type Sent, until, WatchedServer } from '../support/disk/watched-server.ts'

@@ -1,5 +1,5 @@
-// In: a data folder that a real server filled on two days, and one of its lake's files gone or damaged. Out: proof that the
-// server starts and does everything else, names the file wherever it is asked, and that `mintlake lake repair` settles it.
+// A file of the lake is missing or damaged: the server starts and works, reports the file wherever it is asked, and
+// `mintlake lake repair` resolves it.
 import {
   closeSync,
   cpSync,

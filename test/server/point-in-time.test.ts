@@ -1,6 +1,5 @@
-// In: a real server, and every way to tell it something about the past or the future: trades and patches that come after
-// a submission, that bear older times, that race with it; a snapshot said to be of later; a restart and a replay of what
-// was. Out: proof that a training row holds what was known when it was submitted, and an outcome only what is over.
+// A submission is checked against what was true at its time, whatever arrives later or with an older or newer timestamp:
+// trades, patches, a snapshot from the future, a restart, a replay.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { SNAPSHOT_COLUMNS } from '../../src/schema/tables.ts'

@@ -1,4 +1,4 @@
-// In: a server that was killed, and what a file system may have made of its log. Out: what the next start makes of it.
+// Starts after a kill, with a log in each state in which a file system may leave it.
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// In: a fault that comes again and again. Out: proof of how often it is told of.
+// A repeated fault is logged at a limited rate.
 import { expect, test } from 'vitest'
 import { openFaultLog } from '../../src/store/fault-log.ts'
 import { clockOf } from '../support/clock.ts'

@@ -1,4 +1,4 @@
-// In: commits through the store's interface. Out: proof that what was acknowledged is there, together, and known again.
+// Commits through the store's interface: what was acknowledged is stored atomically and recovered.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TABLES } from '../../src/schema/tables.ts'
 import { StoreError } from '../../src/store/errors.ts'

@@ -1,4 +1,4 @@
-// In: what a test wants to store. Out: whole rows, a quiet log, a folder of its own. Never asserts.
+// Complete rows, a quiet log and temporary folders for tests of the store.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

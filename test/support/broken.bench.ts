@@ -1,5 +1,4 @@
-// In: nothing. Out: a question as those of bench/questions are, of whose candidates one answers well, and each of the
-// others fails in its own way. Never fails by itself.
+// A question like those of bench/questions, with one candidate that works and one for each way to fail.
 import type { Measured, Question } from '../../bench/harness.ts'
 
 const answer = (figure: number, sample: number[]): Measured => ({

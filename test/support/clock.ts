@@ -1,4 +1,4 @@
-// In: what a test wants time to be. Out: clocks that only the test moves. Never reads the machine's.
+// Clocks that the test sets.
 import type { Clock } from '../../src/lib/clock.ts'
 
 /** Both clocks show what `nowMs` answers: time passes, and nobody sets the wall's. */

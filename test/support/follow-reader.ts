@@ -1,4 +1,4 @@
-// In: an address of a follow stream. Out: its lines, one after another.
+// Reads a follow stream line by line.
 
 export type Line = Record<string, unknown> & { event?: string; mint?: string; seq?: number }
 

@@ -1,5 +1,5 @@
-// In: a clock and rows that were committed. Out: the submission service and its agents over a store in memory that writes in order, at
-// once or when the test says so; and what a restart would hand over. Never filters what it hands over by age.
+// The submission service and its agents on a store in memory, which commits at once or when the test says so; and what a restart
+// would recover.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'

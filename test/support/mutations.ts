@@ -1,5 +1,5 @@
-// In: a seed and good messages. Out: the same messages with hostile changes: wrong types, members that fool code (`length`,
-// `toString`, `__proto__`), extreme numbers, deep nesting, damaged text. The same seed gives the same cases.
+// Hostile changes to valid messages: wrong types, misleading members (`length`, `toString`, `__proto__`), extreme numbers, deep
+// nesting, damaged text. Reproducible from a seed.
 import { random } from '../../bench/datasets/random.ts'
 
 type Holder = Record<string, unknown>

@@ -1,4 +1,4 @@
-// In: a server's address. Out: a bare TCP connection to it: what clients do that no HTTP library would.
+// A plain TCP connection to a server, for requests that no HTTP library would send.
 import { connect, type Socket } from 'node:net'
 
 /** One connection, and all that came over it. */

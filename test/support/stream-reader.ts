@@ -1,4 +1,4 @@
-// In: an address of the stream. Out: its messages, one after another, whatever their format; and messages to it.
+// Reads a WebSocket stream message by message, in either format.
 import { Packr, unpack } from 'msgpackr'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely

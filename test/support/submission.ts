@@ -1,4 +1,4 @@
-// In: what a test wants otherwise. Out: a good submission, a token to submit on, and checks on the one error shape.
+// A valid submission, a token to submit on, and checks of the error shape.
 import { expect } from 'vitest'
 import { ERRORS } from '../../src/schema/errors.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'

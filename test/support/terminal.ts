@@ -1,4 +1,4 @@
-// In: words of a command line. Out: what the command wrote, and its exit code, without a process. Never asserts.
+// Runs a command line in this process and returns its output and exit code.
 import { Readable, Writable } from 'node:stream'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/lib/clock.ts'

@@ -1,5 +1,5 @@
-// In: settings that a test wants otherwise. Out: the real server on a free port, with a folder of its own, in this
-// process or in one that may be killed. Feeds nothing by itself: tests push what they need.
+// Starts the real server on a free port with a folder of its own, in this process or in one that can be killed. It has no feed:
+// tests push what they need.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

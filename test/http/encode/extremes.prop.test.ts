@@ -1,5 +1,5 @@
-// In: a real server, and records whose numbers and texts lie at every extreme, in bounds and beyond. Out: proof that whatever
-// is taken can be read in every format, finite throughout, and that its tokens are submitted on and recorded.
+// Records with extreme numbers and texts: whatever is accepted can be read in every format, is finite, and can be submitted on
+// and recorded.
 import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { unpack } from 'msgpackr'

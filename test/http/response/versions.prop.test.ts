@@ -1,5 +1,4 @@
-// In: any market events and any passing of time, and readers that come back with the ETag of what they read last. Out:
-// proof that 304 is answered only where the answer would be the very bytes they have, and always where nothing happened.
+// 304 is answered only where the full response would be the same bytes, and always where nothing happened.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'

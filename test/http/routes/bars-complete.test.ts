@@ -1,5 +1,4 @@
-// In: a real server that holds one token, and two that trade in turn. Out: proof that bars whose trades were forgotten with
-// their token are told from whole ones, in every format.
+// Bars that lost trades because their token was evicted are marked as incomplete in every format.
 import { unpack } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'

@@ -1,6 +1,5 @@
-// In: an address, and orders from the test. Out: many followers on raw sockets, half of them over HTTP and half over
-// WebSocket, some of which do not read until they are told to; and what each of them received. A process of its own, so
-// that reading costs the server nothing.
+// A process with many followers on raw sockets, half over HTTP and half over WebSocket, some of which read only when told to.
+// Reports what each received. A process of its own, so that reading costs the server's process nothing.
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 

@@ -1,5 +1,4 @@
-// In: a real server, one large body of trades of one token on its way in, and readers meanwhile. Out: proof that what a
-// reader was told stays verifiable while the body goes on.
+// While one large body of trades is being ingested, whatever readers were sent can still be verified.
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'

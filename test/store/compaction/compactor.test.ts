@@ -1,5 +1,4 @@
-// In: a list of files that takes no note of the time, as on a full disk. Out: proof that files which were replaced go all the
-// same: that is what makes room.
+// Replaced files are removed even when their expiry cannot be recorded because the disk is full: removing them makes room.
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'

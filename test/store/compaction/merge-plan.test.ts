@@ -1,4 +1,4 @@
-// In: lists of files. Out: proof of which are merged.
+// Which files are merged.
 import { describe, expect, test } from 'vitest'
 import { planMerges } from '../../../src/store/compaction/merge-plan.ts'
 import type { ListedPart } from '../../../src/store/lake/manifest.ts'

@@ -1,5 +1,4 @@
-// In: files of bars, of ledgers and of outcomes. Out: proof that one sorted file of them has every row once, whatever fits
-// in memory, and of what becomes of a copy that is cut off.
+// The sorted copy of several files has every row once, whatever fits in memory; and what remains of a copy that was interrupted.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

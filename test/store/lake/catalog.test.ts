@@ -1,4 +1,4 @@
-// In: a lake that is written, merged and cleared while it is read. Out: proof of what a reader of the catalog sees.
+// What a reader of the catalog sees while the lake is written, merged and cleared.
 import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'

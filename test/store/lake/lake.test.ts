@@ -1,4 +1,4 @@
-// In: durable rows. Out: proof that the lake holds each of them once, in the documented form, for readers elsewhere.
+// Durable rows are in the lake once, in the documented form, for readers in other processes.
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

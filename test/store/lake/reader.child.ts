@@ -1,5 +1,4 @@
-// In: SQL as the first argument. Out: its rows as JSON on standard output. A researcher's process, which knows nothing
-// of the store but the lake's files.
+// Runs the SQL of its first argument with a plain DuckDB, as a researcher would, and prints the rows as JSON.
 import { DuckDBInstance } from '@duckdb/node-api'
 
 const instance = await DuckDBInstance.create(':memory:')

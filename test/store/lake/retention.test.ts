@@ -1,4 +1,4 @@
-// In: a lake with rows of several days, and a time for which a table is kept. Out: proof of what goes and what stays.
+// Which dates are removed from the lake after the retention time, and which stay.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'

@@ -1,5 +1,4 @@
-// In: a script of everything that a log does and that befalls it. Out: proof that a cut at any of its operations loses
-// nothing that was acknowledged, and brings back nothing that was refused.
+// A power cut at each operation of a scripted run loses nothing that was acknowledged and brings back nothing that was refused.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { LOSSES, type Loss, SimulatedDisk, seededRandom } from './simulated-disk.ts'
 import { quiet, TIMEOUT_MS, World } from './world.ts'

@@ -1,5 +1,4 @@
-// In: a log whose files were damaged. Out: what is still read, and that everything else is told of. Damage is whatever a
-// disk, an operator or a stray program does to files at rest; a power cut is none (crash.test.ts).
+// Damaged log files: intact records are read and the damage is reported. Power cuts are tested in crash.test.ts.
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openLog } from '../../../src/store/log/log.ts'

@@ -1,4 +1,4 @@
-// In: a disk that fails, fills up or hangs. Out: what callers are told, and that the log goes on when the disk does.
+// A disk that fails, is full or hangs: what callers are told, and that the log recovers with the disk.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'

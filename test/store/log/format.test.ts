@@ -1,4 +1,4 @@
-// In: rows of any text and any length. Out: proof that a scan gives back the lines that were written, and what each says.
+// Records of any text and length: scanning returns the lines that were written.
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// In: a real process under load, killed; a real disk, full. Out: proof that what it acknowledged is in the files, once.
+// A real process under load is killed, or its disk is full: every acknowledged commit is in the files once.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'

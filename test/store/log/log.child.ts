@@ -1,5 +1,4 @@
-// In: a folder and a number of callers. Out: a line for each acknowledged commit, on standard output: LSN and id. Runs until
-// it is killed; seals now and then, so that segments change under it.
+// A process that commits until it is killed, sealing segments now and then. Prints a line for each acknowledged commit: LSN and id.
 import { openLog } from '../../../src/store/log/log.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'

@@ -1,4 +1,4 @@
-// In: an id, a time. Out: a row as the log takes it, a clock that shows the time.
+// Rows for the log, and a clock that shows a given time.
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { EncodedRow } from '../../../src/store/log/types.ts'
 

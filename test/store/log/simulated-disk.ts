@@ -1,5 +1,5 @@
-// In: the operations of a disk. Out: a disk in memory that forgets, at a power cut, all that was not synced: bytes, names,
-// renames, deletions; that can be cut at any operation; and that fails or hangs where a test says so.
+// A disk in memory that loses everything not synced at a power cut (bytes, names, renames, deletions), can be cut at any
+// operation, and fails or hangs on demand.
 import { basename } from 'node:path'
 import type { Disk, DiskFile } from '../../../src/store/log/disk.ts'
 

@@ -1,5 +1,5 @@
-// In: a simulated disk. Out: a log on it, and a record of what its callers were told, over restarts; and the check that
-// what a later process finds agrees with it. Never looks inside the log.
+// A log on a simulated disk with a record of what its callers were told across restarts, and the check that later processes find
+// the same.
 import { expect, vi } from 'vitest'
 import { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'

@@ -1,4 +1,4 @@
-// In: more closed bars than there is room for, and more tokens than marks. Out: proof that both bounds hold as stated.
+// The two bounds of a batch of bars: its rows and its tokens.
 import { expect, test } from 'vitest'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../../../src/store/limits.ts'
 import { BarBuffer } from '../../../src/store/market-data/bar-batch.ts'

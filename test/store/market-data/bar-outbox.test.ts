@@ -1,5 +1,4 @@
-// In: a lake process that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
-// how far they are complete, and that nobody who adds one waits.
+// A lake process that is full, fails or is slow: closed bars keep their order and completeness, and adding one never waits.
 import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../src/store/duckdb/database.ts'

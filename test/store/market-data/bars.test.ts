@@ -1,4 +1,4 @@
-// In: closed bars, told twice, late, after restarts and in numbers. Out: proof that the lake has each of them once.
+// Closed bars that arrive twice, late, after restarts and in large numbers are in the lake once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'

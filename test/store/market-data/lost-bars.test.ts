@@ -1,5 +1,5 @@
-// In: files of bars that are lost while the store works, found by whoever reads them first. Out: proof that outcomes which they
-// would have told are unknown, not wrong, and that merging and writing go on without them.
+// Files of bars are lost while the store works: outcomes that depend on them become unknown instead of wrong, and merges and
+// flushes go on.
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'

@@ -1,5 +1,4 @@
-// In: raw trades and one submission. Out: what became of the price after it, computed plainly from the trades alone.
-// Shares no code with the store but the lengths of the horizons.
+// Computes the outcome of one submission directly from raw trades. Shares only the lengths of the horizons with the store.
 import { HORIZON_NAMES, HORIZONS } from '../../../src/schema/tables.ts'
 
 const MINUTE_MS = 60_000

@@ -1,5 +1,5 @@
-// In: a folder and perhaps a crash point. Out: a market of one day and two submissions, written to the lake and labelled
-// in two steps, unless the process is killed on the way. The same each time it runs. Never asserts.
+// A process that writes a market of one day with two submissions to the lake and labels them in two steps, perhaps up to a crash
+// point. A second run closes the same bars again.
 import type { CrashPoint } from '../../../src/store/process/protocol.ts'
 import { analysisIdAt, closedBar, NOON_MS, openTestStore, submission } from '../support.ts'
 

@@ -1,5 +1,5 @@
-// In: real processes that die while outcomes are computed and recorded. Out: proof that the outcomes are the same as
-// without a death, each there once, and no bar twice.
+// Processes die while outcomes are computed and recorded: the outcomes are the same as without a crash, each there once, and no
+// bar is there twice.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

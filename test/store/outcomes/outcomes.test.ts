@@ -1,5 +1,5 @@
-// In: a seeded market of few tokens over more than two days: some die, one rugs, nothing is seen for hours, the server
-// is stopped and started. Out: proof that each submission's outcome is what its trades say, whenever it is looked at.
+// A seeded market over more than two days with dead tokens, a rug pull, hours without data and restarts: each outcome is what the
+// trades say.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'

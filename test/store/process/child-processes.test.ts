@@ -1,5 +1,4 @@
-// In: processes of merges and exports that cannot be started, or that are being ended. Out: proof that neither keeps the next
-// one from its work.
+// Merge and export processes that cannot be started, or are being stopped, do not block the next ones.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openMerger } from '../../../src/store/compaction/merger.ts'

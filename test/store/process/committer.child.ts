@@ -1,5 +1,5 @@
-// In: a folder, a mode and perhaps a crash point. Out: acknowledged ids, a line each, on standard output and in the file
-// `acknowledged` of the folder, which has them even where the process is killed before the pipe is drained.
+// A process that commits submissions in a given mode, perhaps up to a crash point. Writes acknowledged ids to standard output and
+// to the file `acknowledged`, which has them even when the pipe was not drained.
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'

@@ -1,4 +1,4 @@
-// In: real processes, killed or starved of disk. Out: proof that each acknowledged row is there exactly once after.
+// Real processes are killed or run out of disk space: each acknowledged row is stored exactly once afterwards.
 import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

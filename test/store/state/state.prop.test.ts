@@ -1,4 +1,4 @@
-// In: random commits. Out: proof that a state is the same however often it was saved and loaded on the way.
+// The state after random commits is the same however often it was saved and loaded in between.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// In: a data folder. Out: what a server is started with so that its calls on that folder are told, and its syncs fail, hang
-// or are slow when a test says so (disk-shim.c); or the reason why this machine does not let a test do that.
+// Environment that records a server's calls on its data folder, and lets syncs fail, hang or slow down (disk-shim.c); or the
+// reason why this machine does not allow it.
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,

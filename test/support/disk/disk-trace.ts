@@ -1,6 +1,5 @@
-// In: the calls that processes made on the disk, in order (disk-shim.c). Out: what would be there if the power failed at
-// any one of them, by what POSIX promises and no more: bytes that a sync of their file covers, under names that a sync of
-// their folder covers.
+// From the recorded calls on a disk: what would be there if the power failed at each of them, according to POSIX: bytes covered
+// by a sync of their file, under names covered by a sync of their folder.
 import { dirname, relative } from 'node:path'
 
 export type Word =

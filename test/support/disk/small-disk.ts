@@ -1,5 +1,5 @@
-// In: a size. Out: a folder on a disk of that size, in a mount namespace of its own, which a test may fill to the last
-// byte and which is gone with its keeper; or the reason why this machine does not let it have one.
+// A folder on a small disk in a mount namespace of its own, which a test can fill completely; or the reason why this machine does
+// not allow it.
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'

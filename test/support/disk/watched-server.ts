@@ -1,5 +1,5 @@
-// In: settings. Out: the real program on a watched disk, what it has acknowledged and refused, and what is in its lake once
-// it was stopped. Each submission is on a token of its own, so that a refused one is told from all others.
+// The real program on a disk whose calls are recorded, with the submissions that it acknowledged and refused. Each submission is
+// on a token of its own.
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'

@@ -1,5 +1,4 @@
-// In: what a test wants answered. Out: a Birdeye of one's own on 127.0.0.1, which speaks as the real one does: the envelope,
-// the two headers that it demands, and 429 beyond the rate of its plan.
+// A local Birdeye that behaves as the real one: its envelope, the two required headers, and 429 beyond the rate limit.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// In: a server on 127.0.0.1. Out: the same server behind a network that cuts, stalls or drips what the server answers.
+// A proxy to a local server that cuts, stalls or slows down what the server sends.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 

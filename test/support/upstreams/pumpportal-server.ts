@@ -1,5 +1,5 @@
-// In: frames that a test wants sent. Out: a PumpPortal of one's own on 127.0.0.1, which speaks as the real one does:
-// acknowledges subscriptions, refuses those for trades without a key, and counts the connections that are open at once.
+// A local PumpPortal that behaves as the real one: it acknowledges subscriptions, refuses those for trades without a key, and
+// counts open connections.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
