@@ -13,7 +13,12 @@ export interface FolderLock {
 const LOCK_NAME = 'server.lock'
 /** Process number, and when it started: a number that was given to another process since is told apart. */
 const HOLDER = /^(\d{1,15})@(.*)$/
+/** Fields of /proc/PID/stat, counted from the one behind the program's name. */
+const STATE_FIELD = 0
+const THREADS_FIELD = 17
 const START_TIME_FIELD = 19
+/** A process that has ended and that its parent has not asked about yet: a parent may never ask. */
+const ENDED_STATES = new Set(['Z', 'X', 'x'])
 const ATTEMPTS = 3
 /** Nobody can write there, so nobody needs to be kept out. */
 const CANNOT_WRITE = new Set(['EROFS', 'ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'ENOSYS', 'ENOTSUP'])
@@ -26,13 +31,27 @@ const readOr = (read: () => string): string => {
   }
 }
 
-/** When a process started, in the kernel's own count, and in which run of the machine; '' where that is not told. */
-function startOf(pid: number): string {
+/** What the kernel says of a process; empty where it says nothing. */
+function statOf(pid: number): string[] {
   const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
   // The second field is the program's name in brackets, and may hold anything.
-  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_TIME_FIELD] ?? ''
+  return stat === '' ? [] : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** When a process started, in the kernel's own count, and in which run of the machine; '' where that is not told. */
+function startOf(pid: number): string {
+  const ticks = statOf(pid)[START_TIME_FIELD] ?? ''
   const boot = readOr(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
   return ticks === '' ? '' : `${boot}.${ticks}`
+}
+
+/**
+ * Whether all of a process has ended and only its entry is left. While one of its threads is still in a call of the disk,
+ * what it writes may yet come, and it counts as alive.
+ */
+function isEnded(pid: number): boolean {
+  const stat = statOf(pid)
+  return ENDED_STATES.has(stat[STATE_FIELD] ?? '') && Number(stat[THREADS_FIELD]) <= 1
 }
 
 /** The process that the lock names, while it lives; else null. */
@@ -46,6 +65,7 @@ function livingHolder(text: string): number | null {
     // Without permission to signal it, it is there all the same.
     if (systemCode(error) !== 'EPERM') return null
   }
+  if (isEnded(pid)) return null
   return startedAt === '' || startOf(pid) === startedAt ? pid : null
 }
 

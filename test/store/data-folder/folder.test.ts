@@ -1,12 +1,17 @@
 // What a data folder says of itself and who may use it: the kind of data it holds, one server at a time, a state database that
 // is gone.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Write } from '../../../src/schema/tables.ts'
+import { holderOf } from '../../../src/store/data-folder/folder-lock.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { until } from '../../support/disk/watched-server.ts'
 import { type ServerProcess, spawnServer } from '../../support/test-server.ts'
 import {
   closedBar,
@@ -70,6 +75,8 @@ function childrenOf(pid: number): number[] {
     })
     .map(Number)
 }
+
+const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, 'utf8')
 
 /** As the submission service writes it: where data comes from is the store's to say. */
 function withoutProvenance({ table, row: { feed: _feed, simulated: _simulated, ...row } }: Write): Write {
@@ -150,6 +157,34 @@ describe('a folder', () => {
     await new Promise((resolve) => setTimeout(resolve, 700))
     for (const child of children) process.kill(child, 'SIGKILL')
     expect((await (await next).status()).healthy).toBe(true)
+  })
+
+  it('is free again after a kill, though nobody asks about the killed process and its entry stays', async () => {
+    const folder = newFolder()
+    const lockModule = new URL('../../../src/store/data-folder/folder-lock.ts', import.meta.url).pathname
+    const holder = `import { lockFolder } from '${lockModule}'; lockFolder('${folder}'); console.log(process.pid); setInterval(() => {}, 1000)`
+    // The shell gives way to a program that never waits for its children.
+    const parent = spawn(
+      'sh',
+      ['-c', '"$0" --no-warnings --input-type=module -e "$1" & exec sleep 600', process.execPath, holder],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    )
+    try {
+      const [line] = await once(createInterface({ input: parent.stdout }), 'line')
+      const pid = Number(line)
+      expect(holderOf(folder)).toBe(pid)
+      process.kill(pid, 'SIGKILL')
+      await until(
+        'the holder has ended',
+        () => /^Threads:\t[01]$/m.test(statusOf(pid)) && /^State:\tZ/m.test(statusOf(pid)),
+      )
+      expect(holderOf(folder)).toBeNull()
+      const store = await openIn(folder)
+      expect((await store.status()).healthy).toBe(true)
+      expect(statusOf(pid)).toMatch(/^State:\tZ/m)
+    } finally {
+      parent.kill('SIGKILL')
+    }
   })
 
   it('is taken over from a lock whose process number was given to another process since', async () => {
