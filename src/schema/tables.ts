@@ -1,13 +1,33 @@
-// In: nothing. Out: every table of the store and of the lake: column names, DuckDB types, units and meaning, once.
-// The store's DDL and appenders, the Parquet schema and the data dictionary all come from here. Never holds a row.
-import { ENRICHED, type Meaning, SNAPSHOT_FIELDS, type SnapshotField } from './features.ts'
+// Every table of the store and of the lake: column names, DuckDB types, units and meaning. The store's DDL, the Parquet
+// schema, the data dictionary and the TypeScript types of rows all derive from TABLES.
+import {
+  ENRICHED,
+  type EnrichedField,
+  type Meaning,
+  SNAPSHOT_FIELDS,
+  type SnapshotField,
+} from './features.ts'
 
-export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMP' | 'VARCHAR[]'
+/** The TypeScript type of a cell, by column type. A TIMESTAMP is Unix milliseconds (UTC). */
+interface CellTypes {
+  VARCHAR: string
+  DOUBLE: number
+  BIGINT: number
+  INTEGER: number
+  BOOLEAN: boolean
+  TIMESTAMP: number
+  'VARCHAR[]': readonly string[]
+}
+export type ColumnType = keyof CellTypes
 
-export interface Column {
-  name: string
-  type: ColumnType
-  nullable: boolean
+export interface Column<
+  Name extends string = string,
+  Type extends ColumnType = ColumnType,
+  Nullable extends boolean = boolean,
+> {
+  name: Name
+  type: Type
+  nullable: Nullable
   /** Unit and meaning, for the data dictionary and DuckDB's column comments. */
   comment: string
 }
@@ -16,41 +36,45 @@ export interface Table {
   name: string
   /** What one row is. */
   comment: string
-  /** Rows are exported to the lake; partitioned by the UTC date of this TIMESTAMP column. Null: stays in the store. */
+  /** Rows are exported to the lake, partitioned by the UTC date of this TIMESTAMP column. Null: rows stay in the store. */
   lakeDateColumn: string | null
-  /** Where a row may be followed by a newer one of the same key: the key. The catalog shows the newest. */
+  /** The key under which a newer row replaces an older one. The catalog shows the newest. Absent: rows never replace another. */
   latestBy?: readonly string[]
-  /** Which is newest: the highest of this column, then of `known_at`. Without it `known_at` alone. */
+  /** The newest row is the one with the highest value of this column, then of `known_at`. Absent: `known_at` alone decides. */
   newestBy?: string
-  /** Older rows stay in the files for readers as of a time; only the catalog's view leaves them out. */
+  /** Older rows stay in the files, for readers as of a time. Only the catalog's view leaves them out. */
   keepsHistory?: boolean
   /**
-   * Who makes the rows. Without it a caller commits them and is told when they are durable. `market`: what the market said,
-   * in memory until it is in the lake, so that it never delays a caller; a kill loses what came since the last flush.
-   * `store`: the store itself, from what it has. Rows of both are numbered table by table.
+   * Who makes the rows. Absent: a caller commits them and is told when they are durable.
+   * `market`: rows of the market, held in memory until they are in the lake, so that they never delay a caller; a kill
+   * loses those since the last flush. `store`: rows that the store computes from what it holds.
+   * Rows of `market` and `store` are numbered by table.
    */
   origin?: 'market' | 'store'
   columns: readonly Column[]
 }
 
-/** What a row holds for each column type: TIMESTAMP is Unix milliseconds (UTC). */
-export type Cell = string | number | boolean | null | readonly string[]
+export type Cell = CellTypes[ColumnType] | null
+/** A row of any table, checked when it is written. Rows of a known table have a type of their own: TableRow, NewRow. */
 export type Row = Record<string, Cell>
 
 /** Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to. */
 export const LAKE_SCHEMA_VERSION = 2
 
-const column = (name: string, type: ColumnType, comment: string, nullable = false): Column => ({
-  name,
-  type,
-  nullable,
-  comment,
-})
-const optional = (name: string, type: ColumnType, comment: string): Column =>
-  column(name, type, comment, true)
+const column = <Name extends string, Type extends ColumnType>(
+  name: Name,
+  type: Type,
+  comment: string,
+): Column<Name, Type, false> => ({ name, type, nullable: false, comment })
+
+const optional = <Name extends string, Type extends ColumnType>(
+  name: Name,
+  type: Type,
+  comment: string,
+): Column<Name, Type, true> => ({ name, type, nullable: true, comment })
 
 /** The lake's name and unit of each compared snapshot field. */
-export const SNAPSHOT_COLUMNS: Readonly<Record<SnapshotField, { name: string; unit: string }>> = {
+export const SNAPSHOT_COLUMNS = {
   priceUsd: { name: 'price_usd', unit: 'USD' },
   marketCap: { name: 'market_cap', unit: 'USD' },
   volume24h: { name: 'volume_24h', unit: 'USD' },
@@ -60,29 +84,39 @@ export const SNAPSHOT_COLUMNS: Readonly<Record<SnapshotField, { name: string; un
   buys24h: { name: 'buys_24h', unit: 'count' },
   sells24h: { name: 'sells_24h', unit: 'count' },
   bondingProgress: { name: 'bonding_progress', unit: 'percent 0-100' },
-}
+} as const satisfies Record<SnapshotField, { name: string; unit: string }>
 
-const snapshotColumns = (prefix: string, describe: (unit: string) => string): Column[] =>
+const snapshotColumns = <Prefix extends string>(prefix: Prefix, describe: (unit: string) => string) =>
   SNAPSHOT_FIELDS.map((field) => {
     const { name, unit } = SNAPSHOT_COLUMNS[field]
-    return optional(`${prefix}${name}`, 'DOUBLE', describe(unit))
+    return optional(`${prefix}${name}` as const, 'DOUBLE', describe(unit))
   })
 
-const enrichedType = (name: string): ColumnType =>
-  name.startsWith('unique_') ? 'BIGINT' : /^(has_|is_|transfer_)/.test(name) ? 'BOOLEAN' : 'DOUBLE'
-
-const enrichedColumns = Object.entries<Meaning>(ENRICHED).map(([name, { description, unit }]) => {
+const enriched = <Name extends EnrichedField, Type extends ColumnType>(name: Name, type: Type) => {
+  const { description, unit }: Meaning = ENRICHED[name]
   const meaning = unit === undefined ? description : `${description}, ${unit}`
-  return optional(name, enrichedType(name), `Feature, resolved by the server: ${meaning}`)
-})
+  return optional(name, type, `Feature, resolved by the server: ${meaning}`)
+}
 
-const labelColumns: Column[] = [
+const enrichedColumns = [
+  enriched('has_freeze_authority', 'BOOLEAN'),
+  enriched('has_mint_authority', 'BOOLEAN'),
+  enriched('transfer_fee_enabled', 'BOOLEAN'),
+  enriched('is_mutable_metadata', 'BOOLEAN'),
+  enriched('top10_holder_pct_onchain', 'DOUBLE'),
+  enriched('unique_wallet_24h', 'BIGINT'),
+  enriched('unique_wallet_1h', 'BIGINT'),
+  enriched('buy_volume_24h_usd', 'DOUBLE'),
+  enriched('sell_volume_24h_usd', 'DOUBLE'),
+]
+
+const labelColumns = [
   column('sentiment', 'VARCHAR', 'Label: bullish, bearish or neutral'),
   column('score', 'DOUBLE', 'Label: conviction, 0-100'),
   column('summary', 'VARCHAR', 'The analysis in words, 50 to 2000 code points'),
 ]
 
-const quantColumns: Column[] = [
+const quantColumns = [
   column('risk_level', 'VARCHAR', 'Label: critical, high, medium or low'),
   column('risk_factors', 'VARCHAR[]', 'Label: 1 to 8 factors of the vocabulary'),
   column('buy_pressure', 'DOUBLE', 'Label: 0-100'),
@@ -93,7 +127,7 @@ const quantColumns: Column[] = [
   column('volume_profile', 'VARCHAR', 'Label: surging, rising, stable, declining or dead'),
 ]
 
-const submissionColumns: Column[] = [
+const submissionColumns = [
   column('analysis_id', 'VARCHAR', 'Identity of the submission'),
   column('agent_id', 'VARCHAR', 'Who submitted'),
   column('mint', 'VARCHAR', 'Token, base58'),
@@ -121,7 +155,7 @@ const priceAtSubmission = optional(
   'DOUBLE',
   'The server’s price at submitted_at, USD: what the returns in outcomes refer to. price_usd is of snapshot_at, up to five minutes older. NULL where none was known, and in rows of schema version 1',
 )
-const provenanceColumns: Column[] = [
+const provenanceColumns = [
   optional('feed', 'VARCHAR', 'Feeds of the market that the row is about, comma-separated; NULL: not known'),
   optional('simulated', 'BOOLEAN', 'The market was invented by the simulator; NULL: not known'),
 ]
@@ -139,8 +173,8 @@ export const HORIZONS = {
 export type Horizon = keyof typeof HORIZONS
 export const HORIZON_NAMES = Object.keys(HORIZONS) as Horizon[]
 
-/** What an outcome says; the store keeps the same of submissions whose last horizon lies ahead. */
-const outcomeColumns: Column[] = [
+/** Columns of `outcomes`, and of `outcomes_open`, which holds the submissions whose last horizon has not passed. */
+const outcomeColumns = [
   column('analysis_id', 'VARCHAR', 'The submission, as in training'),
   column('mint', 'VARCHAR', 'Token, base58'),
   column('submitted_at', 'TIMESTAMP', 'As in training, UTC: where the horizons begin'),
@@ -151,7 +185,7 @@ const outcomeColumns: Column[] = [
   ),
   ...HORIZON_NAMES.map((name) =>
     optional(
-      `fwd_ret_${name}`,
+      `fwd_ret_${name}` as const,
       'DOUBLE',
       `Price ${name} after submitted_at over base_price_usd, less 1: the close of the last 1m bar that ended after submitted_at and by then, or the base where no such bar is. NULL: not yet (see labelled_to), or no base`,
     ),
@@ -349,8 +383,39 @@ export const TABLES = {
 } as const satisfies Record<string, Table>
 
 export type TableName = keyof typeof TABLES
-/** One row to write, and where. Rows of one `commit` become durable together or not at all. */
+
+type ColumnOf<Name extends TableName> = (typeof TABLES)[Name]['columns'][number]
+type CellOf<C extends Column> = CellTypes[C['type']] | (C['nullable'] extends true ? null : never)
+/** Columns that the store fills where a caller leaves them out. */
+type FilledByStore = 'known_at' | 'schema_version'
+
+/** A whole row of a table, as the store hands it out. */
+export type TableRow<Name extends TableName> = Name extends TableName
+  ? { [C in ColumnOf<Name> as C['name']]: CellOf<C> }
+  : never
+
+/** A row to write. A column that is left out is null, or filled by the store. */
+export type NewRow<Name extends TableName> = Name extends TableName
+  ? {
+      [C in ColumnOf<Name> as C['nullable'] extends true
+        ? never
+        : Exclude<C['name'], FilledByStore>]: CellOf<C>
+    } & {
+      [C in ColumnOf<Name> as C['nullable'] extends true ? C['name'] : C['name'] & FilledByStore]?: CellOf<C>
+    }
+  : never
+
+/** A row to write, and its table. Rows of one `commit` become durable together or not at all. */
 export interface Write {
   table: TableName
   row: Row
 }
+
+/** A write to a known table. */
+export interface TableWrite<Name extends TableName> {
+  table: Name
+  row: NewRow<Name>
+}
+
+/** A row of an accepted or a rejected submission. */
+export type SubmissionRow = TableRow<'training'> | TableRow<'rejections'>
