@@ -30,7 +30,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   recording: ['market', 'store/types.ts'],
   store: [],
   cli: ['config/config.ts', 'store'],
-  http: ['market/types.ts', 'store/errors.ts', 'store/types.ts', 'submissions/types.ts'],
+  http: [
+    'market/types.ts',
+    'store/errors.ts',
+    'store/types.ts',
+    'submissions/errors.ts',
+    'submissions/types.ts',
+  ],
 }
 /** Packages that few folders may import. */
 const IMPORTED_BY: Readonly<Record<string, readonly string[]>> = {

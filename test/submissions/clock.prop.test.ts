@@ -3,7 +3,7 @@
 // never more than their length.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
+import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
@@ -93,7 +93,7 @@ class Oracle {
     const last = this.starts.filter((start) => start.mint === mint).at(-1)
     if (last !== undefined && now.atMs < last.atMs + COOLDOWN_MS) return 'mint_cooldown'
     this.starts.push({ ...now, mint })
-    if (isHonest) return 201
+    if (isHonest) return 'accepted'
     this.strikes.push({ ...now })
     if (within(this.strikes, STRIKE_RULES.strikeWindowMs) < STRIKE_RULES.strikesMax)
       return 'snapshot_rejected'

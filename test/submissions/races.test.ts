@@ -1,7 +1,8 @@
 // Requests that race while the store has not answered: each takes back its own when it is refused, and sees what the
 // others bring about. The store is in memory, and its test decides each commit.
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ServiceError } from '../../src/schema/errors.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
+import type { SubmitResult } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -36,7 +37,7 @@ async function decide(...fates: boolean[]): Promise<void> {
   }
 }
 
-const xpOf = (answer: unknown) => (answer as { body: { xpEarned: number } }).body.xpEarned
+const xpOf = (answer: unknown) => (answer as SubmitResult).receipt.xpEarned
 
 describe('a refused submission', () => {
   it('leaves the first bonus to the one that raced with it', async () => {
@@ -77,7 +78,7 @@ describe('a refused submission', () => {
     expect(codeOf(await first)).toBe('store_unavailable')
     const third = service.send(caller, submission(mint))
     await decide(true, true)
-    expect(codeOf(await second)).toBe(201)
+    expect(codeOf(await second)).toBe('accepted')
     expect(codeOf(await third)).toBe('mint_cooldown')
   })
 
@@ -103,10 +104,10 @@ describe('a refused rejection', () => {
     ]
     await decide(false, true)
     expect(codeOf(await first)).toBe('store_unavailable')
-    expect(((await second) as ServiceError).extra.strikes).toBe(1)
+    expect(((await second) as SubmissionError).details.strikes).toBe(1)
     const third = service.send(caller, fabricated(newMint()))
     await decide(true)
-    expect(((await third) as ServiceError).extra.strikes).toBe(2)
+    expect(((await third) as SubmissionError).details.strikes).toBe(2)
   })
 
   it('that would have suspended leaves the operator’s ban', async () => {
@@ -120,8 +121,8 @@ describe('a refused rejection', () => {
     await decide(false, true)
     await banned
     expect(codeOf(await third)).toBe('store_unavailable')
-    const refused = (await service.send(caller, submission(newMint()))) as ServiceError
-    expect(refused.extra.bannedUntil).toBeNull()
+    const refused = (await service.send(caller, submission(newMint()))) as SubmissionError
+    expect(refused.details.bannedUntil).toBeNull()
   })
 })
 
@@ -140,9 +141,9 @@ it.each(['first', 'last'])(
     await Promise.all(both)
     for (const each of [service, restarted()]) {
       clock.pass(2 * DAY_MS)
-      const refused = (await each.send(caller, submission(newMint()))) as ServiceError
+      const refused = (await each.send(caller, submission(newMint()))) as SubmissionError
       expect(codeOf(refused)).toBe('agent_banned')
-      expect(refused.extra.bannedUntil).toBeNull()
+      expect(refused.details.bannedUntil).toBeNull()
     }
   },
 )
@@ -150,8 +151,8 @@ it.each(['first', 'last'])(
 describe('rotations that race', () => {
   const rotate = (caller: Parameters<MemorySubmissions['agents']['rotate']>[0]) =>
     service.agents.rotate(caller).then(
-      ({ status }) => status,
-      (error: ServiceError) => error.code,
+      () => 'rotated',
+      (error: SubmissionError) => error.code,
     )
 
   it('make no more keys than ten a day, and a refused one is no rotation', async () => {
@@ -161,12 +162,12 @@ describe('rotations that race', () => {
     const racing = Array.from({ length: 40 }, () => rotate(caller))
     await decide(...Array(7).fill(true), ...Array(3).fill(false))
     const outcomes = await Promise.all(racing)
-    expect(outcomes.filter((outcome) => outcome === 201)).toHaveLength(7)
+    expect(outcomes.filter((outcome) => outcome === 'rotated')).toHaveLength(7)
     expect(outcomes.filter((outcome) => outcome === 'register_rate_limited')).toHaveLength(30)
     expect(service.agents.list()[0].keys).toHaveLength(8)
     service = restarted()
     const again = await Promise.all(Array.from({ length: 10 }, () => rotate(caller)))
-    expect(again.filter((outcome) => outcome === 201)).toHaveLength(3)
+    expect(again.filter((outcome) => outcome === 'rotated')).toHaveLength(3)
   })
 
   it('with the revocation of all keys leave none in force', async () => {
@@ -175,10 +176,10 @@ describe('rotations that race', () => {
     const rotated = service.agents.rotate(caller)
     const revoked = service.agents.revokeKeys(caller.agent.agentId, null)
     await decide(true, true)
-    const { key } = (await rotated).body.data as { key: string }
+    const { key } = await rotated
     expect(await revoked).toBe(2)
     for (const { agents } of [service, restarted()])
-      expect(() => agents.authenticate(key)).toThrow(ServiceError)
+      expect(() => agents.authenticate(key)).toThrow(SubmissionError)
   })
 })
 

@@ -5,7 +5,7 @@ import { SNAPSHOT_FIELDS, type SnapshotValues } from '../../src/schema/datapoint
 import { isMint } from '../../src/schema/mint.ts'
 import { isKey, makeKey } from '../../src/submissions/accounts/api-keys.ts'
 import { compareSnapshot } from '../../src/submissions/deviation.ts'
-import { createRateLimiter } from '../../src/submissions/rate-limits/rate-limit.ts'
+import { RateLimiter } from '../../src/submissions/rate-limits/rate-limiter.ts'
 
 const value = fc.oneof(
   fc.constantFrom(0, 1, 0.5, 4.5e-9, 100, 1e9),
@@ -56,15 +56,15 @@ describe('for any snapshots', () => {
 it('a rate limiter allows what a scan of all earlier takings allows', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(fc.nat(40), { maxLength: 80 }), (max, steps) => {
-      const limiter = createRateLimiter(max, 100)
+      const limiter = new RateLimiter(max, 100)
       const taken: number[] = []
       let nowMs = 1_000
       for (const step of steps) {
         nowMs += step
         const used = taken.filter((atMs) => atMs > nowMs - 100 && atMs <= nowMs).length
-        const state = limiter.state('key', nowMs)
-        expect(state).toMatchObject({ allowed: used < max, remaining: max - used })
-        if (!state.allowed) continue
+        const quota = limiter.quota('key', { wallMs: nowMs, monotonicMs: nowMs })
+        expect(quota?.remaining).toBe(max - used)
+        if (quota?.remaining === 0) continue
         limiter.take('key', nowMs)
         taken.push(nowMs)
       }

@@ -3,9 +3,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Row, TableName } from '../../src/schema/tables.ts'
-import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
+import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
 import type { Caller } from '../../src/submissions/types.ts'
-import { xpBreakdown, xpEarned } from '../../src/submissions/xp.ts'
+import { xpBreakdown, xpEarned } from '../../src/submissions/xp/xp.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -51,7 +51,7 @@ function seen({ submissions, agents }: MemorySubmissions, callers: readonly Call
     agentLeaderboard: submissions.agentLeaderboard(10),
     agents: agents.list(),
     profiles: callers.map((caller) => agents.profile(caller)),
-    suspensions: callers.map(({ agent: { agentId } }) => agents.suspensions(agentId).length),
+    suspensions: callers.map(({ agent: { agentId } }) => agents.bans(agentId).suspendedAtMs.length),
   }
 }
 

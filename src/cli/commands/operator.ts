@@ -1,7 +1,7 @@
 // In: the operator's words. Out: keys, bans and awards of a running server, through its admin endpoints. Never touches
 // the store: the server is its only writer.
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
-import { XP_KINDS } from '../../schema/xp.ts'
+import { AWARDED_KINDS } from '../../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
 import { ROW_FORMATS, type RowFormat, writeObjects } from '../rows.ts'
@@ -188,7 +188,7 @@ const xpAward: Command = {
     kind: {
       value: 'KIND',
       isRequired: true,
-      allowed: XP_KINDS.filter((kind) => kind !== 'analysis'),
+      allowed: AWARDED_KINDS,
       description: 'For what',
     },
     times: { value: 'COUNT', otherwise: '1', description: 'How many trades, queries, enrichments or hours' },
