@@ -16,7 +16,7 @@ export const SUSPENSION_MS = 24 * 3_600_000
 export const SUSPENSIONS_MAX = 3
 export const SUSPENSION_WINDOW_MS = 30 * 24 * 3_600_000
 /** Strikes counted for one agent. It is reached only where strikes do not suspend. */
-export const STRIKES_KEPT_MAX = 1_000
+export const STRIKES_COUNTED_MAX = 1_000
 
 export const JSON_DEPTH_MAX = 32
 /** Faults listed in one answer. Further ones are only counted. */
@@ -28,8 +28,8 @@ export const SUGGESTION_CHARACTERS_MAX = 64
 
 export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 export const IDEMPOTENCY_TTL_MS = 24 * 3_600_000
-/** Remembered answers. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */
-export const IDEMPOTENCY_ANSWERS_MAX = 50_000
+/** Remembered responses. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */
+export const IDEMPOTENCY_RESPONSES_MAX = 50_000
 
 /** Submissions being processed. Beyond it the answer is 503 `store_unavailable`. */
 export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
@@ -49,6 +49,6 @@ export const ROTATIONS_PER_DAY_MAX = 10
 /** Keys of one agent that are remembered, revoked ones included. Beyond it the oldest counts as unknown, not as revoked. */
 export const KEYS_REMEMBERED_MAX = 64
 
-assert(STRIKES_MAX < STRIKES_KEPT_MAX, 'strikes must be countable up to the suspension')
+assert(STRIKES_MAX < STRIKES_COUNTED_MAX, 'strikes must be countable up to the suspension')
 assert(SUSPENSION_MS >= STRIKE_WINDOW_MS, 'a suspension must outlive the strikes that caused it')
 assert(KEYS_REMEMBERED_MAX > 2 * ROTATIONS_PER_DAY_MAX, 'a rotated key must be remembered while it lives')

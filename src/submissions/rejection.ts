@@ -6,7 +6,7 @@ import { type Sanction, type StrikeRules, sanctionFor, warningFor } from './acco
 import type { Decision } from './decision.ts'
 import { shownPercent } from './deviation.ts'
 import { type ErrorDetails, SubmissionError } from './errors.ts'
-import { STRIKES_KEPT_MAX } from './limits.ts'
+import { STRIKES_COUNTED_MAX } from './limits.ts'
 import { KeyedCondition } from './rate-limits/keyed-condition.ts'
 import { SlidingWindow } from './rate-limits/sliding-window.ts'
 import { type Evaluation, rejectionRow } from './rows.ts'
@@ -23,7 +23,7 @@ export class Strikes {
 
   constructor(rules: StrikeRules) {
     this.rules = rules
-    this.window = new SlidingWindow(rules.strikeWindowMs, STRIKES_KEPT_MAX)
+    this.window = new SlidingWindow(rules.strikeWindowMs, STRIKES_COUNTED_MAX)
   }
 
   /** Null when the agent's next rejection can be decided, else a promise to wait for before asking again. */

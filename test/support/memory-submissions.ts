@@ -2,6 +2,7 @@
 // once or when the test says so; and what a restart would hand over. Never filters what it hands over by age.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
+import { machineRandom } from '../../src/lib/random.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
 import type { SubmissionRow, TableName, TableRow, Write } from '../../src/schema/tables.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
@@ -116,7 +117,7 @@ export function openMemorySubmissions(
     recovered,
     store,
     clock,
-    random: Math.random,
+    random: machineRandom(),
     randomBytes,
     registrationOpen: true,
   })
@@ -132,7 +133,7 @@ export function openMemorySubmissions(
     store,
     agents,
     clock,
-    random: Math.random,
+    random: machineRandom(),
     marketMs: () => {
       marketMs = Math.max(marketMs, clock.now())
       return marketMs

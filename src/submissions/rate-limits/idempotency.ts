@@ -1,7 +1,7 @@
 // Remembers the responses of requests with an Idempotency-Key. Only responses that made a record are remembered (accepted
 // and rejected submissions): after any other response the same key may be tried again.
 import { SubmissionError } from '../errors.ts'
-import { IDEMPOTENCY_ANSWERS_MAX, IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
+import { IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
 
 const RETRY_AFTER_MS = 1_000
 
@@ -67,7 +67,7 @@ export class IdempotencyCache {
     this.#responses.delete(id)
     this.#responses.set(id, response)
     for (const [oldest, { atMs }] of this.#responses) {
-      const isWithinBounds = this.#responses.size <= IDEMPOTENCY_ANSWERS_MAX
+      const isWithinBounds = this.#responses.size <= IDEMPOTENCY_RESPONSES_MAX
       if (isWithinBounds && response.atMs - atMs < IDEMPOTENCY_TTL_MS) return
       this.#responses.delete(oldest)
     }
