@@ -105,6 +105,13 @@ it('every rule on imports names what exists', () => {
   expect(named.filter((entry) => !exists(entry))).toEqual([])
 })
 
+it('submissions and the market read no clock, timer or randomness of their own', () => {
+  const ambient =
+    /\b(Date\.now|performance\.now|Math\.random|setTimeout|setInterval|randomFillSync|machineRandom)\b/
+  const found = files.filter(({ name, text }) => /^(submissions|market)\//.test(name) && ambient.test(text))
+  expect(found.map(({ name }) => name)).toEqual([])
+})
+
 it('the root of the source holds the program, its wiring and nothing else', () => {
   const found = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isFile())
   expect(found.map(({ name }) => name).toSorted()).toEqual(ROOT_FILES)

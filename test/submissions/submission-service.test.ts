@@ -1,4 +1,4 @@
-// The submission service against a store that the test holds: what is reserved before the wait is taken back when the store refuses.
+// SubmissionService with a store that the test controls: what is reserved before the wait is released when the store refuses.
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
@@ -14,7 +14,7 @@ import { newMint, submission, VALUES } from '../support/submission.ts'
 const START_MS = 1_795_000_000_000
 let nowMs: number
 let committed: Write[]
-/** What the store does with the next commits. */
+/** How the store handles the next commits. */
 let commit: (writes: readonly Write[]) => Promise<void>
 let values: Map<string, SnapshotValues>
 let submissions: SubmissionService
@@ -86,7 +86,7 @@ const fabricated = (mint: string) =>
   submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: nowMs } })
 
 describe('when the store refuses', () => {
-  it('an acceptance leaves no trace: rate, cooldown, XP, coverage and first bonus are as before', async () => {
+  it('an accepted submission changes nothing: rate, cooldown, XP, coverage and first bonus are as before', async () => {
     const mint = token()
     commit = unavailable
     for (let count = 0; count < 12; count++)
@@ -102,7 +102,7 @@ describe('when the store refuses', () => {
     expect(accepted).toEqual([[mint, 1]])
   })
 
-  it('a rejection leaves no strike, and no suspension', async () => {
+  it('a rejection causes no strike and no suspension', async () => {
     for (let count = 0; count < 2; count++)
       expect(codeOf(await send(fabricated(token())))).toBe('snapshot_rejected')
     const working = commit
@@ -115,7 +115,7 @@ describe('when the store refuses', () => {
     expect(codeOf(await send(submission(token())))).toBe('agent_banned')
   })
 
-  it('an Idempotency-Key is free again', async () => {
+  it('the Idempotency-Key can be used again', async () => {
     const mint = token()
     const working = commit
     commit = unavailable
@@ -126,7 +126,7 @@ describe('when the store refuses', () => {
 })
 
 describe('while the store is writing', () => {
-  it('nothing is answered, and what is reserved holds', async () => {
+  it('nothing is returned, and rate, cooldown and Idempotency-Key are reserved', async () => {
     const mint = token()
     let finish = () => {}
     commit = () =>
@@ -146,7 +146,7 @@ describe('while the store is writing', () => {
   })
 })
 
-it('a body that is refused is on record as an attempt before it is answered', async () => {
+it('an invalid body is recorded as an attempt before the error is thrown', async () => {
   expect(codeOf(await send({}))).toBe('validation_failed')
   expect(committed).toEqual([
     { table: 'submit_attempts', row: { agent_id: caller.agent.agentId, at: START_MS } },

@@ -1,5 +1,5 @@
-// Submissions, bans, rotations and profiles that race while the store accepts some commits and refuses others: what the
-// service knows afterwards is what the rows that became durable say, and nothing of it was taken back with a neighbour.
+// Submissions, bans, rotations and profile changes race while the store accepts some commits and refuses others. Afterwards
+// the state of the service is exactly that of a restart from the durable rows.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Row, TableName } from '../../src/schema/tables.ts'
@@ -41,10 +41,10 @@ const actions: fc.Arbitrary<Action> = fc.oneof(
   },
 )
 
-/** Lets whoever was woken go on until everybody waits for the store. */
+/** Lets requests that were notified go on until all wait for the store. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** What anybody can see of the service. */
+/** The visible state of the service. */
 function seen({ submissions, agents }: MemorySubmissions, callers: readonly Caller[]) {
   return {
     leaderboard: submissions.leaderboard(10),
@@ -55,7 +55,7 @@ function seen({ submissions, agents }: MemorySubmissions, callers: readonly Call
   }
 }
 
-/** Every bonus and every strike of the rows is the one that those before it bring about. */
+/** Every bonus and every strike in the rows follows from the rows before it. */
 function expectEarned(rowsOf: (table: TableName) => Row[]): void {
   const counts = new Map<string, number>()
   const earned = rowsOf('training').map(({ analysis_id, mint, outcome }) => {
@@ -111,7 +111,7 @@ async function run(plan: readonly Action[]): Promise<void> {
   expectEarned((table) => store.rows.filter((write) => write.table === table).map(({ row }) => row))
 }
 
-it('a refused commit takes back what it reserved and nothing that others did', async () => {
+it('a refused commit releases what it reserved and nothing that others did', async () => {
   await fc.assert(fc.asyncProperty(fc.array(actions, { minLength: 20, maxLength: 80 }), run), {
     numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 150),
   })

@@ -1,5 +1,5 @@
-// In: a clock and rows that were committed. Out: the submission service and its agents over a store in memory that writes in order, at
-// once or when the test says so; and what a restart would hand over. Never filters what it hands over by age.
+// SubmissionService and AgentRegistry over a store in memory, which writes in order, at once or when the test decides. A restart
+// recovers all rows, however old.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { machineRandom } from '../../src/lib/random.ts'
@@ -14,7 +14,7 @@ import { VALUES } from './submission.ts'
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
 const unavailable = () => new SubmissionError('store_unavailable', 'the disk is full')
 
-/** Commits wait in order until the test decides; or, with `isReady`, are durable at once. */
+/** With `isReady`, commits are durable at once. Otherwise they wait, in order, until the test decides. */
 export class MemorySubmissionStore {
   readonly rows: Write[] = []
   isReady = true
@@ -51,7 +51,7 @@ export class MemorySubmissionStore {
   }
 }
 
-/** What the store hands over after a restart. */
+/** What the store recovers after a restart. */
 export function recoveredFrom(writes: readonly Write[]) {
   const rowsOf = <Name extends TableName>(...tables: Name[]) =>
     writes
@@ -97,7 +97,7 @@ export interface MemorySubmissions {
   store: MemorySubmissionStore
   /** Registers an agent. */
   register(name?: string): Promise<Caller>
-  /** The answer, or the error that would be answered. */
+  /** The result, or the error that was thrown. */
   send(caller: Caller, body: unknown, idempotencyKey?: string | null): Promise<SubmitResult | SubmissionError>
 }
 
