@@ -28,6 +28,7 @@ import type { Feed } from './ingest/types.ts'
 import { type Clock, readClock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
+import { machineRandom } from './lib/random.ts'
 import { shared } from './lib/shared.ts'
 import { steadyClock } from './lib/steady-clock.ts'
 import { Market } from './market/market.ts'
@@ -38,9 +39,9 @@ import { type ExportService, type ExportServiceOptions, openExportService } from
 import type { RetainedDays } from './store/lake/retention.ts'
 import { openStore } from './store/store.ts'
 import type { LakeRepair, Store, StoreStatus } from './store/types.ts'
-import { createAgentRegistry } from './submissions/accounts/agent-registry.ts'
-import { STRIKE_RULES } from './submissions/accounts/strikes.ts'
-import { createSubmissionService } from './submissions/submission-service.ts'
+import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
+import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
+import { SubmissionService } from './submissions/submission-service.ts'
 import type { Agents, Caller } from './submissions/types.ts'
 
 /** How often quiet tokens' windows and bars are carried forward. */
@@ -146,19 +147,22 @@ async function compose(
   }
 
   const { recovered } = store
-  const agents = createAgentRegistry({
+  const random = machineRandom()
+  const agents = new AgentRegistry({
     recovered,
     store,
     clock,
+    random,
     randomBytes,
     submitRateMax: config.submitRate,
     registrationOpen: config.registration === 'open',
   })
-  const submissions = createSubmissionService({
+  const submissions = new SubmissionService({
     market,
     store,
     agents,
     clock,
+    random,
     marketMs: () => market.timeMs,
     recordedTime,
     recovered,

@@ -3,7 +3,7 @@
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { compareSnapshot } from '../../src/submissions/deviation.ts'
 import { validateSubmission } from '../../src/submissions/validate.ts'
-import { outcomeOf, xpBreakdown, xpEarned } from '../../src/submissions/xp.ts'
+import { outcomeOf, xpBreakdown, xpEarned } from '../../src/submissions/xp/xp.ts'
 import { submissionOf } from '../datasets/submission.ts'
 import { type Measured, microsecondsOf, type Question, type RunOptions } from '../harness.ts'
 

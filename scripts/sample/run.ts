@@ -6,13 +6,13 @@ import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
 import { createMarketRecorder, type MarketRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
-import { ServiceError } from '../../src/schema/errors.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
-import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
-import { createSubmissionService } from '../../src/submissions/submission-service.ts'
-import type { Caller, SubmissionService } from '../../src/submissions/types.ts'
+import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
+import { SubmissionService } from '../../src/submissions/submission-service.ts'
+import type { Caller } from '../../src/submissions/types.ts'
 import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.ts'
 
 export interface RunOptions {
@@ -124,7 +124,7 @@ class Run {
   private async hire(): Promise<void> {
     const { store, market, random } = this
     const clock = { now: () => this.nowMs, monotonicMs: () => this.nowMs }
-    const agents = createAgentRegistry({
+    const agents = new AgentRegistry({
       recovered: store.recovered,
       store,
       clock,
@@ -132,7 +132,7 @@ class Run {
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
       registrationOpen: true,
     })
-    this.submissions = createSubmissionService({
+    this.submissions = new SubmissionService({
       market,
       store,
       agents,
@@ -146,8 +146,10 @@ class Run {
     for (const strategy of STRATEGIES.flatMap((one) =>
       Array.from({ length: one.accounts ?? 1 }, () => one),
     )) {
-      const { body } = await agents.register({ name: strategy.name, description: strategy.description })
-      const { key, agentId } = body.data as { key: string; agentId: string }
+      const { key, agentId } = await agents.register({
+        name: strategy.name,
+        description: strategy.description,
+      })
       this.report.agents.push({ agentId, strategy })
       this.plan(strategy, agents.authenticate(key))
     }
@@ -210,9 +212,9 @@ class Run {
     this.storeDelayMs = Math.ceil(this.random.lognormal(STORE_DELAY_MS_MEDIAN, 0.5))
     const answer = await this.submissions
       .submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey: null })
-      .then(({ body: { outcome } }) => String(outcome))
+      .then(({ receipt }): string => receipt.outcome)
       .catch((error: unknown) => {
-        if (error instanceof ServiceError) return error.code
+        if (error instanceof SubmissionError) return error.code
         throw error
       })
     this.report.answers[answer] = (this.report.answers[answer] ?? 0) + 1

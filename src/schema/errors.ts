@@ -1,5 +1,4 @@
-// In: nothing. Out: the one registry of error codes, and the error value that carries one. README's error table is
-// held equal to this by a test. Never formats an HTTP answer: http/response/reply.ts does.
+// The registry of error codes. The README's table of errors is made of it, and a test compares the two.
 
 export const ERRORS = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
@@ -43,7 +42,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One repairable fault in a body. `pointer` is a JSON pointer (RFC 6901); `allowed` and `suggestion` stand for enums. */
+/** One fault in a body that a program can repair. `pointer` is a JSON pointer (RFC 6901); enums have `allowed` and `suggestion`. */
 export interface FieldError {
   pointer: string
   code: string
@@ -52,18 +51,18 @@ export interface FieldError {
   suggestion?: string
 }
 
-/** Members that stand beside the fixed ones of an error answer. */
+/** Members of an error answer beside the fixed ones. */
 export interface ErrorExtra {
-  errors?: FieldError[]
+  errors?: readonly FieldError[]
   [member: string]: unknown
 }
 
-/** The world was wrong (input, disk, network), in a way that has a code. Wrong code asserts instead. */
+/** An error that has a code and a status: the input, the network or a limit is at fault. Faults of the code assert instead. */
 export class ServiceError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly extra: ErrorExtra
-  /** Extra answer headers, for example Retry-After. */
+  /** Further headers of the answer, for example Retry-After. */
   readonly headers: Readonly<Record<string, string>>
 
   constructor(

@@ -1,13 +1,33 @@
-// In: nothing. Out: every table of the store and of the lake: column names, DuckDB types, units and meaning, once.
-// The store's DDL and appenders, the Parquet schema and the data dictionary all come from here. Never holds a row.
-import { ENRICHED, type Meaning, SNAPSHOT_FIELDS, type SnapshotField } from './features.ts'
+// Every table of the store and of the lake: column names, DuckDB types, units and meaning. The store's DDL, the Parquet
+// schema, the data dictionary and the TypeScript types of rows all derive from TABLES.
+import {
+  ENRICHED,
+  type EnrichedField,
+  type Meaning,
+  SNAPSHOT_FIELDS,
+  type SnapshotField,
+} from './features.ts'
 
-export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMP' | 'VARCHAR[]'
+/** The TypeScript type of a cell, by column type. A TIMESTAMP is Unix milliseconds (UTC). */
+interface CellTypes {
+  VARCHAR: string
+  DOUBLE: number
+  BIGINT: number
+  INTEGER: number
+  BOOLEAN: boolean
+  TIMESTAMP: number
+  'VARCHAR[]': readonly string[]
+}
+export type ColumnType = keyof CellTypes
 
-export interface Column {
-  name: string
-  type: ColumnType
-  nullable: boolean
+export interface Column<
+  Name extends string = string,
+  Type extends ColumnType = ColumnType,
+  Nullable extends boolean = boolean,
+> {
+  name: Name
+  type: Type
+  nullable: Nullable
   /** Unit and meaning, for the data dictionary and DuckDB's column comments. */
   comment: string
 }
@@ -16,41 +36,45 @@ export interface Table {
   name: string
   /** What one row is. */
   comment: string
-  /** Rows are exported to the lake; partitioned by the UTC date of this TIMESTAMP column. Null: stays in the store. */
+  /** Rows are exported to the lake, partitioned by the UTC date of this TIMESTAMP column. Null: rows stay in the store. */
   lakeDateColumn: string | null
-  /** Where a row may be followed by a newer one of the same key: the key. The catalog shows the newest. */
+  /** The key under which a newer row replaces an older one. The catalog shows the newest. Absent: rows never replace another. */
   latestBy?: readonly string[]
-  /** Which is newest: the highest of this column, then of `known_at`. Without it `known_at` alone. */
+  /** The newest row is the one with the highest value of this column, then of `known_at`. Absent: `known_at` alone decides. */
   newestBy?: string
-  /** Older rows stay in the files for readers as of a time; only the catalog's view leaves them out. */
+  /** Older rows stay in the files, for readers as of a time. Only the catalog's view leaves them out. */
   keepsHistory?: boolean
   /**
-   * Who makes the rows. Without it a caller commits them and is told when they are durable. `market`: what the market said,
-   * in memory until it is in the lake, so that it never delays a caller; a kill loses what came since the last flush.
-   * `store`: the store itself, from what it has. Rows of both are numbered table by table.
+   * Who makes the rows. Absent: a caller commits them and is told when they are durable.
+   * `market`: rows of the market, held in memory until they are in the lake, so that they never delay a caller; a kill
+   * loses those since the last flush. `store`: rows that the store computes from what it holds.
+   * Rows of `market` and `store` are numbered by table.
    */
   origin?: 'market' | 'store'
   columns: readonly Column[]
 }
 
-/** What a row holds for each column type: TIMESTAMP is Unix milliseconds (UTC). */
-export type Cell = string | number | boolean | null | readonly string[]
+export type Cell = CellTypes[ColumnType] | null
+/** A row of any table, checked when it is written. Rows of a known table have a type of their own: TableRow, NewRow. */
 export type Row = Record<string, Cell>
 
 /** Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to. */
 export const LAKE_SCHEMA_VERSION = 2
 
-const column = (name: string, type: ColumnType, comment: string, nullable = false): Column => ({
-  name,
-  type,
-  nullable,
-  comment,
-})
-const optional = (name: string, type: ColumnType, comment: string): Column =>
-  column(name, type, comment, true)
+const column = <Name extends string, Type extends ColumnType>(
+  name: Name,
+  type: Type,
+  comment: string,
+): Column<Name, Type, false> => ({ name, type, nullable: false, comment })
+
+const optional = <Name extends string, Type extends ColumnType>(
+  name: Name,
+  type: Type,
+  comment: string,
+): Column<Name, Type, true> => ({ name, type, nullable: true, comment })
 
 /** The lake's name and unit of each compared snapshot field. */
-export const SNAPSHOT_COLUMNS: Readonly<Record<SnapshotField, { name: string; unit: string }>> = {
+export const SNAPSHOT_COLUMNS = {
   priceUsd: { name: 'price_usd', unit: 'USD' },
   marketCap: { name: 'market_cap', unit: 'USD' },
   volume24h: { name: 'volume_24h', unit: 'USD' },
@@ -60,29 +84,39 @@ export const SNAPSHOT_COLUMNS: Readonly<Record<SnapshotField, { name: string; un
   buys24h: { name: 'buys_24h', unit: 'count' },
   sells24h: { name: 'sells_24h', unit: 'count' },
   bondingProgress: { name: 'bonding_progress', unit: 'percent 0-100' },
-}
+} as const satisfies Record<SnapshotField, { name: string; unit: string }>
 
-const snapshotColumns = (prefix: string, describe: (unit: string) => string): Column[] =>
+const snapshotColumns = <Prefix extends string>(prefix: Prefix, describe: (unit: string) => string) =>
   SNAPSHOT_FIELDS.map((field) => {
     const { name, unit } = SNAPSHOT_COLUMNS[field]
-    return optional(`${prefix}${name}`, 'DOUBLE', describe(unit))
+    return optional(`${prefix}${name}` as const, 'DOUBLE', describe(unit))
   })
 
-const enrichedType = (name: string): ColumnType =>
-  name.startsWith('unique_') ? 'BIGINT' : /^(has_|is_|transfer_)/.test(name) ? 'BOOLEAN' : 'DOUBLE'
-
-const enrichedColumns = Object.entries<Meaning>(ENRICHED).map(([name, { description, unit }]) => {
+const enriched = <Name extends EnrichedField, Type extends ColumnType>(name: Name, type: Type) => {
+  const { description, unit }: Meaning = ENRICHED[name]
   const meaning = unit === undefined ? description : `${description}, ${unit}`
-  return optional(name, enrichedType(name), `Feature, resolved by the server: ${meaning}`)
-})
+  return optional(name, type, `Feature, resolved by the server: ${meaning}`)
+}
 
-const labelColumns: Column[] = [
+const enrichedColumns = [
+  enriched('has_freeze_authority', 'BOOLEAN'),
+  enriched('has_mint_authority', 'BOOLEAN'),
+  enriched('transfer_fee_enabled', 'BOOLEAN'),
+  enriched('is_mutable_metadata', 'BOOLEAN'),
+  enriched('top10_holder_pct_onchain', 'DOUBLE'),
+  enriched('unique_wallet_24h', 'BIGINT'),
+  enriched('unique_wallet_1h', 'BIGINT'),
+  enriched('buy_volume_24h_usd', 'DOUBLE'),
+  enriched('sell_volume_24h_usd', 'DOUBLE'),
+]
+
+const labelColumns = [
   column('sentiment', 'VARCHAR', 'Label: bullish, bearish or neutral'),
   column('score', 'DOUBLE', 'Label: conviction, 0-100'),
   column('summary', 'VARCHAR', 'The analysis in words, 50 to 2000 code points'),
 ]
 
-const quantColumns: Column[] = [
+const quantColumns = [
   column('risk_level', 'VARCHAR', 'Label: critical, high, medium or low'),
   column('risk_factors', 'VARCHAR[]', 'Label: 1 to 8 factors of the vocabulary'),
   column('buy_pressure', 'DOUBLE', 'Label: 0-100'),
@@ -93,17 +127,17 @@ const quantColumns: Column[] = [
   column('volume_profile', 'VARCHAR', 'Label: surging, rising, stable, declining or dead'),
 ]
 
-const submissionColumns: Column[] = [
+const submissionColumns = [
   column('analysis_id', 'VARCHAR', 'Identity of the submission'),
-  column('agent_id', 'VARCHAR', 'Who submitted'),
+  column('agent_id', 'VARCHAR', 'The agent that submitted'),
   column('mint', 'VARCHAR', 'Token, base58'),
-  column('submitted_at', 'TIMESTAMP', 'When the server judged it, UTC; nothing in the features is younger'),
+  column('submitted_at', 'TIMESTAMP', 'When the server evaluated it, UTC; no feature is from later'),
   column('snapshot_at', 'TIMESTAMP', 'The moment whose DataPoint version was compared, UTC'),
   column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
   optional(
     'received_at',
     'TIMESTAMP',
-    'When the server received it by its own clock, UTC; in a replay in recorded time another time than submitted_at',
+    'When the server received it, by its own clock, UTC. In a replay in recorded time it differs from submitted_at',
   ),
   ...labelColumns,
   column('outcome', 'VARCHAR', 'validated, unvalidated or rejected'),
@@ -119,63 +153,68 @@ const submissionColumns: Column[] = [
 const priceAtSubmission = optional(
   'price_at_submission_usd',
   'DOUBLE',
-  'The server’s price at submitted_at, USD: what the returns in outcomes refer to. price_usd is of snapshot_at, up to five minutes older. NULL where none was known, and in rows of schema version 1',
+  'The server’s price at submitted_at, USD: the base of the returns in outcomes. price_usd is the price at snapshot_at, up to five minutes earlier. NULL: no price was known, or the row has schema version 1',
 )
-const provenanceColumns: Column[] = [
-  optional('feed', 'VARCHAR', 'Feeds of the market that the row is about, comma-separated; NULL: not known'),
-  optional('simulated', 'BOOLEAN', 'The market was invented by the simulator; NULL: not known'),
+const provenanceColumns = [
+  optional('feed', 'VARCHAR', 'Feeds of the market, comma-separated; NULL: not known'),
+  optional('simulated', 'BOOLEAN', 'The market was simulated; NULL: not known'),
 ]
 
 const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
 
 /** How far ahead outcomes look, shortest first. */
-export const HORIZONS = {
+export const HORIZON_NAMES = ['5m', '15m', '1h', '6h', '24h'] as const
+export type Horizon = (typeof HORIZON_NAMES)[number]
+/** The same in milliseconds. */
+export const HORIZONS: Readonly<Record<Horizon, number>> = {
   '5m': 300_000,
   '15m': 900_000,
   '1h': 3_600_000,
   '6h': 21_600_000,
   '24h': 86_400_000,
-} as const
-export type Horizon = keyof typeof HORIZONS
-export const HORIZON_NAMES = Object.keys(HORIZONS) as Horizon[]
+}
 
-/** What an outcome says; the store keeps the same of submissions whose last horizon lies ahead. */
-const outcomeColumns: Column[] = [
+/** Columns of `outcomes`, and of `outcomes_open`, which holds the submissions whose last horizon has not passed. */
+const outcomeColumns = [
   column('analysis_id', 'VARCHAR', 'The submission, as in training'),
   column('mint', 'VARCHAR', 'Token, base58'),
   column('submitted_at', 'TIMESTAMP', 'As in training, UTC: where the horizons begin'),
   optional(
     'base_price_usd',
     'DOUBLE',
-    'Price the returns refer to, USD: price_at_submission_usd of the training row (price_usd of a row of schema version 1), else the last close of the 24 hours before; NULL where none was known',
+    'Base of the returns, USD: price_at_submission_usd of the training row (price_usd of a row of schema version 1), else the last close of the 24 hours before; NULL: no price was known',
   ),
   ...HORIZON_NAMES.map((name) =>
     optional(
-      `fwd_ret_${name}`,
+      `fwd_ret_${name}` as const,
       'DOUBLE',
-      `Price ${name} after submitted_at over base_price_usd, less 1: the close of the last 1m bar that ended after submitted_at and by then, or the base where no such bar is. NULL: not yet (see labelled_to), or no base`,
+      `Price ${name} after submitted_at divided by base_price_usd, minus 1. The price is the close of the last 1m bar that ended between the two times; without such a bar it is the base. NULL: not labelled yet (see labelled_to), or no base`,
     ),
   ),
   optional(
     'fwd_max_drawdown_24h',
     'DOUBLE',
-    'Deepest fall within 24h from a high that came before it, as a fraction of that high, -1 to 0, over the base and the closes of the 1m bars that ended in it. NULL as above',
+    'Largest fall from an earlier high within the 24 hours, as a fraction of that high, -1 to 0. Computed over the base and the closes of the 1m bars that ended in the 24 hours. NULL: not labelled yet, or no base',
   ),
   optional(
     'dead_24h',
     'BOOLEAN',
-    'No trade in the last 6 of the 24 hours, or a price 24h after of at most 1 % of the base. NULL: not yet',
+    'No trade in the last 6 of the 24 hours, or a price after 24h of at most 1 % of the base. NULL: not labelled yet',
   ),
-  optional('fwd_trades_24h', 'BIGINT', 'Trades in the 1m bars that ended in the 24 hours; NULL: not yet'),
+  optional(
+    'fwd_trades_24h',
+    'BIGINT',
+    'Trades in the 1m bars that ended in the 24 hours; NULL: not labelled yet',
+  ),
   optional(
     'fwd_last_trade_24h',
     'TIMESTAMP',
-    'Start of the last 1m bar that ended in the 24 hours, UTC; NULL: not yet, or no trade',
+    'Start of the last 1m bar that ended in the 24 hours, UTC; NULL: not labelled yet, or no trade',
   ),
   optional(
     'watched_minutes_24h',
     'INTEGER',
-    'Minutes of the 24 hours in which any token of the market traded: far fewer than 1440 say that the server did not watch all the time, and that a dead token may only have gone unseen. NULL: not yet',
+    'Minutes of the 24 hours in which any token of the market traded. Far fewer than 1440: the server did not watch all the time, so a token that seems dead may have traded unseen. NULL: not labelled yet',
   ),
   ...provenanceColumns,
 ]
@@ -203,19 +242,19 @@ export const TABLES = {
     lakeDateColumn: 'awarded_at',
     columns: [
       column('entry_id', 'VARCHAR', 'Identity of the award'),
-      column('agent_id', 'VARCHAR', 'Who earned it'),
+      column('agent_id', 'VARCHAR', 'The agent that earned it'),
       column('awarded_at', 'TIMESTAMP', 'UTC'),
       column('kind', 'VARCHAR', 'analysis, trade, chat, social or streaming'),
       column('xp', 'DOUBLE', 'Points; halves are exact'),
       optional('analysis_id', 'VARCHAR', 'The submission that earned it, for kind analysis'),
-      optional('note', 'VARCHAR', 'The operator’s word, for other kinds'),
+      optional('note', 'VARCHAR', 'The operator’s remark, for other kinds'),
       schemaVersion,
     ],
   },
   bars: {
     name: 'bars',
     comment:
-      'One closed OHLC bar of a token, of every timeframe from 1m up. A bar is written once: what closes again after a restart is left out',
+      'One closed OHLC bar of a token, of every timeframe from 1m up. A bar is written once, even if it closes again after a restart',
     lakeDateColumn: 't',
     origin: 'market',
     columns: [
@@ -234,7 +273,7 @@ export const TABLES = {
       column(
         'watched_since',
         'TIMESTAMP',
-        'Market time since which this run of the server had watched the token, UTC: a bar that starts before it may lack trades. Later than the run’s start where the token had given way to another and come back',
+        'Market time since which this run of the server had watched the token, UTC. A bar that starts earlier may lack trades. Later than the start of the run if the token was evicted and came back',
       ),
       column('known_at', 'TIMESTAMP', 'When the row reached the store, UTC'),
       ...provenanceColumns,
@@ -244,14 +283,14 @@ export const TABLES = {
   tokens: {
     name: 'tokens',
     comment:
-      'One version of what a token says of itself; the latest by mint is in force. A restart may write that one again; a token known by its trades alone has none',
+      'One version of a token’s profile; the latest by mint is valid. A restart may write the same version again. A token that is known by its trades alone has no row',
     lakeDateColumn: 'updated_at',
     origin: 'market',
     latestBy: ['mint'],
     keepsHistory: true,
     columns: [
       column('mint', 'VARCHAR', 'Token, base58'),
-      column('name', 'VARCHAR', 'As its creator wrote it, as the rest of the texts'),
+      column('name', 'VARCHAR', 'As its creator wrote it, like all texts here'),
       column('symbol', 'VARCHAR', 'Ticker'),
       optional('description', 'VARCHAR', 'Text'),
       optional('image_uri', 'VARCHAR', 'Address'),
@@ -270,7 +309,7 @@ export const TABLES = {
   outcomes: {
     name: 'outcomes',
     comment:
-      'What became of the price after an accepted submission. A row for each horizon that has passed; the latest by analysis_id holds all labels so far, and a label never changes',
+      'The price after an accepted submission. One row for each horizon that has passed; the latest by analysis_id has all labels so far. A label never changes',
     lakeDateColumn: 'submitted_at',
     latestBy: ['analysis_id'],
     newestBy: 'label_available_at',
@@ -281,7 +320,7 @@ export const TABLES = {
       column(
         'label_available_at',
         'TIMESTAMP',
-        'submitted_at, that horizon, and 60 s for its bars to close, UTC: no label of the row is knowable before',
+        'submitted_at plus that horizon plus 60 s for its bars to close, UTC: no label of the row can be known earlier',
       ),
       column('known_at', 'TIMESTAMP', 'When the row became durable in the store, UTC'),
       schemaVersion,
@@ -289,7 +328,7 @@ export const TABLES = {
   },
   outcomes_open: {
     name: 'outcomes_open',
-    comment: 'An accepted submission whose last horizon lies ahead, with its labels so far',
+    comment: 'An accepted submission whose last horizon has not passed, with its labels so far',
     lakeDateColumn: null,
     columns: [...outcomeColumns, column('horizons_done', 'INTEGER', 'How many horizons are labelled')],
   },
@@ -312,45 +351,76 @@ export const TABLES = {
     columns: [
       column('key_hash', 'VARCHAR', 'SHA-256, hex'),
       column('key_prefix', 'VARCHAR', 'The first characters, for display'),
-      column('agent_id', 'VARCHAR', 'Whose key'),
+      column('agent_id', 'VARCHAR', 'The agent whose key it is'),
       column('created_at', 'TIMESTAMP', 'UTC'),
     ],
   },
   agent_events: {
     name: 'agent_events',
-    comment: 'One change to an agent or a key after its creation; the latest of its kind is in force',
+    comment: 'One change to an agent or a key after its creation; the latest of its kind is valid',
     lakeDateColumn: null,
     columns: [
-      column('agent_id', 'VARCHAR', 'Whose'),
+      column('agent_id', 'VARCHAR', 'The agent that was changed'),
       column('at', 'TIMESTAMP', 'UTC'),
       column('kind', 'VARCHAR', 'profile, key_expires, suspended, banned or unbanned'),
-      column('data', 'VARCHAR', 'JSON, by kind'),
+      column('data', 'VARCHAR', 'JSON; its members depend on the kind'),
     ],
   },
   submit_attempts: {
     name: 'submit_attempts',
     comment: 'One submission that counted against the submit rate; kept a few minutes',
     lakeDateColumn: null,
-    columns: [column('agent_id', 'VARCHAR', 'Who'), column('at', 'TIMESTAMP', 'UTC')],
+    columns: [column('agent_id', 'VARCHAR', 'The agent that submitted'), column('at', 'TIMESTAMP', 'UTC')],
   },
   idempotency: {
     name: 'idempotency',
-    comment: 'One remembered answer; kept 24 hours',
+    comment: 'One remembered response to a request with an Idempotency-Key; kept 24 hours',
     lakeDateColumn: null,
     columns: [
-      column('agent_id', 'VARCHAR', 'Who'),
+      column('agent_id', 'VARCHAR', 'The agent that submitted'),
       column('idempotency_key', 'VARCHAR', 'As sent'),
       column('body_hash', 'VARCHAR', 'SHA-256 of the body, hex'),
-      column('status', 'INTEGER', 'HTTP status of the first answer'),
-      column('body', 'VARCHAR', 'JSON of the first answer'),
+      column('status', 'INTEGER', 'HTTP status of the response'),
+      column('body', 'VARCHAR', 'JSON of the response'),
       column('at', 'TIMESTAMP', 'UTC'),
     ],
   },
 } as const satisfies Record<string, Table>
 
 export type TableName = keyof typeof TABLES
-/** One row to write, and where. Rows of one `commit` become durable together or not at all. */
+
+type ColumnOf<Name extends TableName> = (typeof TABLES)[Name]['columns'][number]
+type CellOf<C extends Column> = CellTypes[C['type']] | (C['nullable'] extends true ? null : never)
+/** Columns that the store fills where a caller leaves them out. */
+type FilledByStore = 'known_at' | 'schema_version'
+
+/** A whole row of a table, as the store hands it out. */
+export type TableRow<Name extends TableName> = Name extends TableName
+  ? { [C in ColumnOf<Name> as C['name']]: CellOf<C> }
+  : never
+
+/** A row to write. A column that is left out is null, or filled by the store. */
+export type NewRow<Name extends TableName> = Name extends TableName
+  ? {
+      [C in ColumnOf<Name> as C['nullable'] extends true
+        ? never
+        : Exclude<C['name'], FilledByStore>]: CellOf<C>
+    } & {
+      [C in ColumnOf<Name> as C['nullable'] extends true ? C['name'] : C['name'] & FilledByStore]?: CellOf<C>
+    }
+  : never
+
+/** A row to write, and its table. Rows of one `commit` become durable together or not at all. */
 export interface Write {
   table: TableName
   row: Row
 }
+
+/** A write to a known table. */
+export interface TableWrite<Name extends TableName> {
+  table: Name
+  row: NewRow<Name>
+}
+
+/** A row of an accepted or a rejected submission. */
+export type SubmissionRow = TableRow<'training'> | TableRow<'rejections'>

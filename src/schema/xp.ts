@@ -1,5 +1,4 @@
-// In: nothing. Out: the XP table of the specification's section 2.7. Never computes: submissions/xp.ts does.
-
+/** The XP table of the specification's section 2.7. submissions/xp computes with it. */
 export const XP_TABLE = {
   analysis: { base: 10, firstBonus: 25, lowCoverageBonus: 15 },
   trade: { perSwap: 10 },
@@ -8,7 +7,7 @@ export const XP_TABLE = {
   streaming: { perHour: 10 },
 } as const
 
-/** Deviation bounds in percent, inclusive, and what each does to the XP of an analysis. */
+/** The largest deviation of each outcome, percent, inclusive, and the factor that its XP is multiplied by. */
 export const XP_MULTIPLIERS = {
   validated: { deviationPctMax: 15, multiplier: 1 },
   unvalidated: { deviationPctMax: 50, multiplier: 0.5 },
@@ -18,5 +17,7 @@ export const XP_MULTIPLIERS = {
 /** Below this number of earlier accepted analyses of a mint, an analysis earns the low-coverage bonus. */
 export const LOW_COVERAGE_COUNT = 5
 
-export const XP_KINDS = ['analysis', 'trade', 'chat', 'social', 'streaming'] as const
-export type XpKind = (typeof XP_KINDS)[number]
+/** Activities whose XP the operator awards. */
+export const AWARDED_KINDS = ['trade', 'chat', 'social', 'streaming'] as const
+export type AwardedKind = (typeof AWARDED_KINDS)[number]
+export type XpKind = 'analysis' | AwardedKind

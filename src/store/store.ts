@@ -6,7 +6,7 @@ import pLimit from 'p-limit'
 import { assert } from '../lib/assert.ts'
 import { type Clock, readClock } from '../lib/clock.ts'
 import { messageOf } from '../lib/messages.ts'
-import { type Row, TABLES, type TableName, type Write } from '../schema/tables.ts'
+import type { Row, SubmissionRow, TableName, Write } from '../schema/tables.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
 import { useFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
@@ -220,9 +220,9 @@ class DurableStore implements Store {
     })
   }
 
-  async analysis(analysisId: string): Promise<Row | null> {
+  async analysis(analysisId: string): Promise<SubmissionRow | null> {
     const recent = this.#recent.find(analysisId)
-    if (recent !== null) return completeRow(TABLES[recent.table], JSON.parse(recent.json), recent.knownAtMs)
+    if (recent !== null) return completeRow(recent.table, JSON.parse(recent.json), recent.knownAtMs)
     const position = this.#unflushed.find(analysisId)
     const logged = position === null ? null : await this.#readBack(position, analysisId)
     return (
@@ -426,11 +426,13 @@ class DurableStore implements Store {
   }
 
   /** The row as the log has it; null where the segment has gone meanwhile, since its rows are in the lake. */
-  async #readBack(position: Position, analysisId: string): Promise<Row | null> {
+  async #readBack(position: Position, analysisId: string): Promise<SubmissionRow | null> {
     try {
       const record = await this.#commits.read(position)
-      const found = record.rows().find(([table, row]) => submissionId(table, row) === analysisId)
-      return found === undefined ? null : completeRow(TABLES[found[0]], found[1], record.knownAtMs)
+      for (const [table, row] of record.rows())
+        if ((table === 'training' || table === 'rejections') && row.analysis_id === analysisId)
+          return completeRow(table, row, record.knownAtMs)
+      return null
     } catch (error) {
       if (error instanceof LogError && error.code === 'segment_removed') return null
       throw unavailable(`the log cannot be read: ${messageOf(error)}`)

@@ -1,6 +1,6 @@
 // In: nothing. Out: the store's interfaces, as the rest of the server sees them. Never holds state.
 
-import type { Row, TableName, Write } from '../schema/tables.ts'
+import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
 import type { ClosedBar } from './market-data/bar-batch.ts'
 
 /** Where the market data of a run comes from: part of every row that depends on it. */
@@ -12,14 +12,14 @@ export interface Provenance {
 
 /** What the server must know again after a start. Rows are in order of their commits. */
 export interface Recovered {
-  agents: Row[]
-  agentKeys: Row[]
+  agents: TableRow<'agents'>[]
+  agentKeys: TableRow<'agent_keys'>[]
   /** In order of commit, as all rows here, however the clock was set; those that still mean something. */
-  agentEvents: Row[]
+  agentEvents: TableRow<'agent_events'>[]
   /** Those of the last 60 s and younger. */
-  submitAttempts: Row[]
+  submitAttempts: TableRow<'submit_attempts'>[]
   /** Those of the last 24 h. */
-  idempotency: Row[]
+  idempotency: TableRow<'idempotency'>[]
   /** `{agent_id, xp}`: sums of the ledger. */
   xpTotals: { agentId: string; xp: number; analyses: number }[]
   /** Accepted analyses by mint, with the latest one's labels. */
@@ -130,7 +130,7 @@ export interface Store {
   /** Resolves when all rows are durable, together. Rejects with `mayBeStored` where nobody can tell. */
   commit(writes: readonly Write[]): Promise<void>
   /** One accepted or rejected submission by its identity, as the row stored; null when there is none. */
-  analysis(analysisId: string): Promise<Row | null>
+  analysis(analysisId: string): Promise<SubmissionRow | null>
   /** Everything committed and told so far is in the lake once this resolves. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and removes those replaced before the grace. */

@@ -1,5 +1,4 @@
-// In: what a client says of a token and what the cache held. Out: how far they are apart, field by field, in percent.
-// Never looks anything up and never decides what the distance means: see xp.ts for the outcome.
+// How far a client's snapshot is from the server's, field by field, in percent. xp/xp.ts decides the outcome.
 import { SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from '../schema/datapoint.ts'
 import type { SubmittedSnapshot } from '../schema/submission.ts'
 import { XP_MULTIPLIERS } from '../schema/xp.ts'
@@ -20,7 +19,8 @@ export interface Comparison extends Deviation {
   version: 'asOf' | 'current'
 }
 
-/** Smallest denominator of each field: 1 percentage point, 1 count, 1 USD; none for the price. */
+/** The smallest denominator of each field, so that a difference from a value near 0 stays small: 1 percentage point, 1 count,
+ *  1 USD; none for the price. */
 export const DEVIATION_FLOORS: Readonly<SnapshotValues & Record<SnapshotField, number>> = {
   priceUsd: 0,
   marketCap: 1,
@@ -38,9 +38,9 @@ const ROUNDING_PER_PCT = 1e9
 const ROUNDED_PCT_MAX = 1e6
 
 /**
- * `100*|sent-cached| / max(|cached|, floor)`, percent, always finite.
- * Rounded to 1e-9 percentage points: in doubles 0.115 against 0.1 is 15.000000000000013 %, and an honest 15 % must not
- * fall for the last bit. The error of the formula near the bounds is below 1e-13, so the rounding never hides more.
+ * `100*|sent-cached| / max(|cached|, floor)`, percent, always finite. The specification's formula.
+ * Rounded to 1e-9 percentage points: in doubles 0.115 against 0.1 is 15.000000000000013 %, which must still count as 15 %.
+ * The rounding error of the formula is below 1e-13 near the bounds, so that no real difference is lost.
  */
 export function fieldDeviationPct(field: SnapshotField, sent: number, cached: number): number {
   if (sent === cached) return 0
@@ -49,47 +49,48 @@ export function fieldDeviationPct(field: SnapshotField, sent: number, cached: nu
   return Math.min(percent, Number.MAX_VALUE)
 }
 
-/** The distance from one version of the DataPoint. */
+/** The deviations from one version of the DataPoint. */
 interface Distance {
-  /** By field, in the specification's order; -1 where nothing was compared. */
+  /** By field, in the specification's order; NOT_COMPARED where a side is unknown. */
   readonly percents: Float64Array
+  /** Index of the largest; NOT_COMPARED: no field was compared. */
   worst: number
 }
 
-const NOTHING = -1
+const NOT_COMPARED = -1
 const FIELD_COUNT = SNAPSHOT_FIELDS.length
-const newDistance = (): Distance => ({ percents: new Float64Array(FIELD_COUNT), worst: NOTHING })
-/** Written anew by each comparison. */
+const newDistance = (): Distance => ({ percents: new Float64Array(FIELD_COUNT), worst: NOT_COMPARED })
+/** Reused by each comparison, so that none allocates. */
 const fromCurrent = newDistance()
 const fromAsOf = newDistance()
 
 function measure(distance: Distance, sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): void {
   const { percents } = distance
-  let worst = NOTHING
+  let worst = NOT_COMPARED
   for (let at = 0; at < FIELD_COUNT; at++) {
     const field = SNAPSHOT_FIELDS[at]
     const sentValue = sent[field]
     const cachedValue = cached[field]
     if (sentValue == null || cachedValue == null) {
-      percents[at] = NOTHING
+      percents[at] = NOT_COMPARED
       continue
     }
     percents[at] = fieldDeviationPct(field, sentValue, cachedValue)
-    if (worst === NOTHING || percents[at] > percents[worst]) worst = at
+    if (worst === NOT_COMPARED || percents[at] > percents[worst]) worst = at
   }
   distance.worst = worst
 }
 
-function comparisonOf(
+function makeComparison(
   { percents, worst }: Distance,
   compared: SnapshotValues,
   version: Comparison['version'],
 ): Comparison {
   const deviations: Deviation['deviations'] = {}
   for (let at = 0; at < FIELD_COUNT; at++) {
-    if (percents[at] !== NOTHING) deviations[SNAPSHOT_FIELDS[at]] = percents[at]
+    if (percents[at] !== NOT_COMPARED) deviations[SNAPSHOT_FIELDS[at]] = percents[at]
   }
-  const isEmpty = worst === NOTHING
+  const isEmpty = worst === NOT_COMPARED
   return {
     deviationPct: isEmpty ? 0 : percents[worst],
     worstField: isEmpty ? null : SNAPSHOT_FIELDS[worst],
@@ -100,9 +101,9 @@ function comparisonOf(
 }
 
 /**
- * Compares with the version in effect at `snapshotAt` (null when it is not held) and with the current one, each as a
- * whole; the smaller deviation counts, the client's version on a tie. A version that knows none of the sent fields has
- * nothing to say: it counts only when the other knows none either, so that a token's empty first moment clears nobody.
+ * Compares with the version in effect at `snapshotAt` (null when it is no longer kept) and with the current one. The version
+ * with the smaller deviation counts as a whole; on a tie, `asOf`. A version that shares no field with what was sent counts
+ * only when the other shares none either: otherwise the empty first version of a token would accept anything.
  */
 export function compareSnapshot(
   sent: Partial<SubmittedSnapshot>,
@@ -110,28 +111,28 @@ export function compareSnapshot(
   current: SnapshotValues,
 ): Comparison {
   measure(fromCurrent, sent, current)
-  if (asOf === null) return comparisonOf(fromCurrent, current, 'current')
+  if (asOf === null) return makeComparison(fromCurrent, current, 'current')
   measure(fromAsOf, sent, asOf)
   return isNearer(fromCurrent, fromAsOf)
-    ? comparisonOf(fromCurrent, current, 'current')
-    : comparisonOf(fromAsOf, asOf, 'asOf')
+    ? makeComparison(fromCurrent, current, 'current')
+    : makeComparison(fromAsOf, asOf, 'asOf')
 }
 
 function isNearer(one: Distance, other: Distance): boolean {
-  if (one.worst === NOTHING || other.worst === NOTHING) return one.worst > other.worst
+  if (one.worst === NOT_COMPARED || other.worst === NOT_COMPARED) return one.worst > other.worst
   return one.percents[one.worst] < other.percents[other.worst]
 }
 
-/** True when the DataPoint holds nothing at all to compare with. */
+/** True when the DataPoint has no value to compare with. */
 export function isEmptySnapshot(values: SnapshotValues): boolean {
   return SNAPSHOT_FIELDS.every((field) => values[field] === null)
 }
 
 const PERCENT = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 4 })
-/** Beyond it nobody reads the digits. */
+/** Larger deviations are not shown in digits. */
 const SHOWN_PCT_MAX = 1e9
 
-/** A deviation for people: `50.1%`, `6,923,000%`; never in powers of ten, and never rounded down to the bound it is above. */
+/** A deviation as text for people: `50.1%`, `6,923,000%`. A deviation just above the bound is not rounded down to it. */
 export function shownPercent(deviationPct: number): string {
   if (deviationPct > SHOWN_PCT_MAX) return `more than ${PERCENT.format(SHOWN_PCT_MAX)}%`
   const { deviationPctMax } = XP_MULTIPLIERS.unvalidated

@@ -1,58 +1,78 @@
-// In: a judged submission. Out: the rows that tell of it, and its public form read back. Never judges.
-import {
-  ENRICHED_FIELDS,
-  type Enriched,
-  SNAPSHOT_FIELDS,
-  type SnapshotField,
-  type SnapshotValues,
-} from '../schema/datapoint.ts'
+// Rows of training and rejections, and the public form of a stored one.
+import { ENRICHED_FIELDS, type Enriched, SNAPSHOT_FIELDS, type SnapshotValues } from '../schema/datapoint.ts'
 import type { Submission } from '../schema/submission.ts'
-import { LAKE_SCHEMA_VERSION, type Row, SNAPSHOT_COLUMNS, type Write } from '../schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, type NewRow, SNAPSHOT_COLUMNS, type SubmissionRow } from '../schema/tables.ts'
 import type { Outcome } from '../schema/vocabulary.ts'
 import type { Deviation } from './deviation.ts'
+import type { CooldownStart } from './rate-limits/cooldowns.ts'
 
+/** A valid submission, compared with the market. */
 export interface Evaluation {
   analysisId: string
   agentId: string
   submission: Submission
+  /** Fields that the client sent and only the server may fill. */
+  ignored: readonly string[]
   outcome: Outcome
   deviation: Deviation
-  /** The server's compared version: the features. */
+  /** The DataPoint version that was compared: the features of the training row. */
   compared: SnapshotValues
   enriched: Enriched
+  /** By the market's time or the wall clock, whichever is later. Unix ms. */
   submittedAtMs: number
-  /** By the server's own clock; limits refer to it after a restart. */
+  /** By the wall clock, Unix ms. Limits refer to it after a restart. */
   receivedAtMs: number
-  /** The moment whose version was compared. */
+  /** When the compared version was in effect, Unix ms. */
   snapshotAtMs: number
-  /** The server's price at `submittedAtMs`, whichever version was compared. */
+  /** The market's price at `submittedAtMs`, whichever version was compared. */
   priceAtSubmissionUsd: number | null
+  /** The cooldown that this submission started. */
+  cooldown: CooldownStart
 }
 
-/** The fields of a snapshot, each with its column of that prefix. */
-const columnsOf = (prefix: string) =>
-  SNAPSHOT_FIELDS.map((field) => [field, `${prefix}${SNAPSHOT_COLUMNS[field].name}`] as const)
-const FEATURES = columnsOf('')
-const SUBMITTED = columnsOf('submitted_')
-const DEVIATIONS = columnsOf('dev_')
+/** The columns that training and rejections share. */
+type CommonRow = NewRow<'training'>
+type ValuePrefix = '' | 'submitted_' | 'dev_'
 
-/** Puts what is known into `row`; of the rest the store knows that it is null. */
-function put(
-  row: Row,
-  columns: typeof FEATURES,
-  values: Partial<Record<SnapshotField, number | null>>,
+const prefixColumns = <Prefix extends ValuePrefix>(prefix: Prefix) =>
+  SNAPSHOT_FIELDS.map((field) => [field, `${prefix}${SNAPSHOT_COLUMNS[field].name}`] as const)
+
+/** Each field of a snapshot with its columns: the compared value, the client's value, the deviation. */
+const COMPARED_COLUMNS = prefixColumns('')
+const SUBMITTED_COLUMNS = prefixColumns('submitted_')
+const DEVIATION_COLUMNS = prefixColumns('dev_')
+
+type ValueColumns = typeof COMPARED_COLUMNS | typeof SUBMITTED_COLUMNS | typeof DEVIATION_COLUMNS
+
+/** Sets the columns of the known values. The store writes null for the others. */
+function setValues(
+  row: CommonRow,
+  columns: ValueColumns,
+  values: { readonly [Field in keyof SnapshotValues]?: number | null },
 ): void {
-  for (const [field, name] of columns) {
+  for (const [field, column] of columns) {
     const value = values[field]
-    if (value != null) row[name] = value
+    if (value != null) row[column] = value
   }
 }
 
-/** A row of `training` or `rejections`; the store fills `known_at` when it becomes durable. */
-export function submissionRow(evaluation: Evaluation): Row {
-  const { submission, outcome, deviation, enriched } = evaluation
+function setEnriched(row: CommonRow, enriched: Enriched): void {
+  for (const field of ENRICHED_FIELDS) setKnown(row, field, enriched[field])
+}
+
+function setKnown<Name extends keyof CommonRow>(
+  row: CommonRow,
+  name: Name,
+  value: CommonRow[Name] | null,
+): void {
+  if (value !== null) row[name] = value
+}
+
+/** The columns of `training` and `rejections` that both have. The store sets `known_at` when the row becomes durable. */
+function commonRow(evaluation: Evaluation): CommonRow {
+  const { submission, outcome, deviation } = evaluation
   const { quant } = submission
-  const row: Row = {
+  const row: CommonRow = {
     analysis_id: evaluation.analysisId,
     agent_id: evaluation.agentId,
     mint: submission.mint,
@@ -76,43 +96,27 @@ export function submissionRow(evaluation: Evaluation): Row {
     volume_profile: quant.volumeProfile,
     schema_version: LAKE_SCHEMA_VERSION,
   }
-  put(row, FEATURES, evaluation.compared)
-  for (const field of ENRICHED_FIELDS) if (enriched[field] !== null) row[field] = enriched[field]
-  put(row, SUBMITTED, submission.snapshot ?? {})
-  put(row, DEVIATIONS, deviation.deviations)
+  setValues(row, COMPARED_COLUMNS, evaluation.compared)
+  setEnriched(row, evaluation.enriched)
+  if (submission.snapshot) setValues(row, SUBMITTED_COLUMNS, submission.snapshot)
+  setValues(row, DEVIATION_COLUMNS, deviation.deviations)
   return row
 }
 
-/** A row of `training`: what becomes of the price is held against that of the submission. */
-export const trainingRow = (evaluation: Evaluation): Row => ({
-  ...submissionRow(evaluation),
+/** The row of an accepted submission. */
+export const trainingRow = (evaluation: Evaluation): NewRow<'training'> => ({
+  ...commonRow(evaluation),
   price_at_submission_usd: evaluation.priceAtSubmissionUsd,
 })
 
-export function ledgerWrite(
-  entryId: string,
-  agentId: string,
-  atMs: number,
-  kind: string,
-  xp: number,
-  analysisId: string | null,
-  note: string | null,
-): Write {
-  const row = {
-    entry_id: entryId,
-    agent_id: agentId,
-    awarded_at: atMs,
-    kind,
-    xp,
-    analysis_id: analysisId,
-    note,
-    schema_version: LAKE_SCHEMA_VERSION,
-  }
-  return { table: 'xp_ledger', row }
-}
+/** The row of a rejected submission. `strikes`: the agent's within 24 h, this one included. */
+export const rejectionRow = (evaluation: Evaluation, strikes: number): NewRow<'rejections'> => ({
+  ...commonRow(evaluation),
+  strikes,
+})
 
-/** The public form of a stored submission; its features under the specification's names. */
-export function publicAnalysis(row: Row): Record<string, unknown> {
+/** The public form of a stored submission. Its features have the DataPoint's names. */
+export function publicAnalysis(row: SubmissionRow): Record<string, unknown> {
   return {
     analysisId: row.analysis_id,
     agentId: row.agent_id,
@@ -124,7 +128,7 @@ export function publicAnalysis(row: Row): Record<string, unknown> {
     score: row.score,
     summary: row.summary,
     snapshot: {
-      ...Object.fromEntries(SNAPSHOT_FIELDS.map((field) => [field, row[SNAPSHOT_COLUMNS[field].name]])),
+      ...Object.fromEntries(COMPARED_COLUMNS.map(([field, column]) => [field, row[column]])),
       snapshotAt: row.snapshot_at,
     },
     quant: {

@@ -1,12 +1,10 @@
-// In: the time a client says it read the snapshot, and the times that may be called now. Out: nothing, or the error to answer.
-// Never reads a clock.
-import { ServiceError } from '../schema/errors.ts'
+import { SubmissionError } from './errors.ts'
 import { SNAPSHOT_AGE_MS_MAX, SNAPSHOT_AHEAD_MS_MAX } from './limits.ts'
 
 const MS_PER_SECOND = 1_000
 const DAY_MS = 24 * 3_600_000
 
-/** What else the number could be, when it is no recent time in milliseconds: a sentence, or null. */
+/** A hint when the number is a recent time in another unit; else null. */
 function unitHint(snapshotAtMs: number, nowMs: number): string | null {
   const near = (timeMs: number) => Math.abs(timeMs - nowMs) <= DAY_MS
   if (near(snapshotAtMs * MS_PER_SECOND)) {
@@ -18,20 +16,20 @@ function unitHint(snapshotAtMs: number, nowMs: number): string | null {
   return null
 }
 
-const isOfAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX
+const isValidAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX
 
-/** How old something of `atMs` is by whichever of `nowsMs` is nearest to it. */
+/** The age of `atMs` by the nearest of `nowsMs`. */
 function smallestAge(atMs: number, nowsMs: readonly number[]): number {
   const ages = nowsMs.map((nowMs) => nowMs - atMs)
   return ages.reduce((nearest, ageMs) => (Math.abs(ageMs) < Math.abs(nearest) ? ageMs : nearest))
 }
 
 /**
- * Throws `snapshot_stale` over 300 000 ms of age and `snapshot_in_future` over 30 000 ms ahead; both bounds pass. One of
- * `nowsMs` by which it is neither is enough.
+ * Throws `snapshot_stale` for an age over 300 000 ms and `snapshot_in_future` for a time more than 30 000 ms ahead; both
+ * bounds are inclusive. It is enough that the age is valid by one of `nowsMs`, the times that count as now. Unix ms.
  */
 export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]): void {
-  if (nowsMs.some((nowMs) => isOfAge(nowMs - snapshotAtMs))) return
+  if (nowsMs.some((nowMs) => isValidAge(nowMs - snapshotAtMs))) return
   const ageMs = smallestAge(snapshotAtMs, nowsMs)
   const nowMs = snapshotAtMs + ageMs
   const hint = unitHint(snapshotAtMs, nowMs)
@@ -39,7 +37,7 @@ export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]
   const sentence = stale
     ? `The snapshot is older than ${SNAPSHOT_AGE_MS_MAX} ms: read the DataPoint again and submit within 5 minutes.`
     : `The snapshot lies more than ${SNAPSHOT_AHEAD_MS_MAX} ms in the future: check the clock.`
-  throw new ServiceError(
+  throw new SubmissionError(
     stale ? 'snapshot_stale' : 'snapshot_in_future',
     hint === null ? sentence : `${sentence} ${hint}`,
     {

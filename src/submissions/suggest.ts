@@ -1,4 +1,3 @@
-// In: a wrong word and the allowed ones. Out: the nearest allowed one. Never looks at more than 64 characters.
 import { distance } from 'fastest-levenshtein'
 import { SUGGESTION_CHARACTERS_MAX } from './limits.ts'
 
@@ -11,23 +10,23 @@ const normalize = (text: string) =>
     .replace(/[^a-z0-9]+/g, '_')
     .replace(/^_+|_+$/g, '')
 
-const wordsOf = (text: string) => text.split('_').filter((word) => word.length > 0)
+const splitWords = (text: string) => text.split('_').filter((word) => word.length > 0)
 
-/** How much a word tells: one over the number of allowed values that hold it, so `rug` outweighs `risk`. */
+/** The weight of each word: one over the number of allowed values that have it, so that `rug` outweighs `risk`. */
 function wordWeights(allowed: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const value of allowed) {
-    for (const word of new Set(wordsOf(value))) counts.set(word, (counts.get(word) ?? 0) + 1)
+    for (const word of new Set(splitWords(value))) counts.set(word, (counts.get(word) ?? 0) + 1)
   }
   return new Map([...counts].map(([word, count]) => [word, 1 / count]))
 }
 
 function similarity(sent: string, candidate: string, weights: Map<string, number>): number {
   const letters = 1 - distance(sent, candidate) / Math.max(sent.length, candidate.length, 1)
-  const sentWords = new Set(wordsOf(sent))
+  const sentWords = new Set(splitWords(sent))
   let shared = 0
   let all = 0
-  for (const word of wordsOf(candidate)) {
+  for (const word of splitWords(candidate)) {
     const weight = weights.get(word) ?? 1
     all += weight
     if (sentWords.has(word)) shared += weight
@@ -35,7 +34,10 @@ function similarity(sent: string, candidate: string, weights: Map<string, number
   return letters + (all === 0 ? 0 : shared / all)
 }
 
-/** The allowed value nearest by letters (Levenshtein) and by shared words; null for an empty list. */
+/**
+ * The allowed value that is nearest by letters (Levenshtein) and by shared words; null for an empty list. Looks at the first
+ * SUGGESTION_CHARACTERS_MAX characters.
+ */
 export function nearest(sent: string, allowed: readonly string[]): string | null {
   const word = normalize(sent)
   const weights = wordWeights(allowed)

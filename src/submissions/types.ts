@@ -1,23 +1,43 @@
-// In: nothing. Out: the words of the submission service's interface, and the ports through which it learns facts and keeps records.
-// Never holds state. The ports are shaped so that the engine and the store fit them as they are.
-import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
-import type { Row, Write } from '../schema/tables.ts'
-import type { AgentType } from '../schema/vocabulary.ts'
+// What submissions need of the market and of the store, and what the HTTP layer needs of submissions. Times are Unix ms
+// unless a name says otherwise.
+import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
+import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
+import type { AgentType, Outcome } from '../schema/vocabulary.ts'
 
-/** What the submission service must know of the market. The engine fits. */
+/** The market's state, as submissions read it. */
 export interface MarketReader {
   has(mint: string): boolean
+  /** The compared values of now; null: no DataPoint is known. */
   snapshot(mint: string): SnapshotValues | null
+  /** The compared values that were in effect at `timeMs`; null: they are not kept that long. */
   asOf(mint: string, timeMs: number): SnapshotValues | null
-  /** Of every mint that has a snapshot. */
+  /** Not null for a mint that has a snapshot. */
   enriched(mint: string): Enriched | null
   datapoint(mint: string): DataPoint | null
 }
 
-/** Where the submission service keeps its records. The store fits. */
+/** Where submissions and accounts are recorded. */
 export interface SubmissionStore {
+  /** Resolves when all rows are durable, together. */
   commit(writes: readonly Write[]): Promise<void>
-  analysis(analysisId: string): Promise<Row | null>
+  analysis(analysisId: string): Promise<SubmissionRow | null>
+}
+
+/** Rows and sums that the store hands over at the start, in the order of their commits. */
+export interface RecoveredAgents {
+  agents: readonly TableRow<'agents'>[]
+  agentKeys: readonly TableRow<'agent_keys'>[]
+  agentEvents: readonly TableRow<'agent_events'>[]
+}
+export interface RecoveredLimits {
+  submitAttempts: readonly TableRow<'submit_attempts'>[]
+  idempotency: readonly TableRow<'idempotency'>[]
+  cooldowns: readonly { agentId: string; mint: string; atMs: number }[]
+  strikes: readonly { agentId: string; atMs: number }[]
+}
+export interface RecoveredXp {
+  xpTotals: readonly { agentId: string; xp: number; analyses: number }[]
+  coverage: readonly ({ mint: string } & Coverage)[]
 }
 
 export interface Agent {
@@ -28,17 +48,10 @@ export interface Agent {
   createdAtMs: number
 }
 
-/** Who is asking: an agent, through one of its keys. */
+/** An authenticated agent, and the key that it used. */
 export interface Caller {
   agent: Agent
   keyHash: string
-}
-
-/** An answer that is not an error: errors are thrown as ServiceError. */
-export interface Answer {
-  status: number
-  body: Record<string, unknown>
-  headers?: Record<string, string>
 }
 
 export interface SubmitRequest {
@@ -46,6 +59,107 @@ export interface SubmitRequest {
   body: Buffer
   /** The Idempotency-Key header, or null. */
   idempotencyKey: string | null
+}
+
+/** What is left of a rate limit. */
+export interface Quota {
+  limit: number
+  remaining: number
+  windowMs: number
+  /** Until one more becomes free, whole ms; 0 when nothing is used. */
+  resetMs: number
+  /** The same as Unix ms. */
+  resetAtMs: number
+}
+
+/** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
+export interface XpBreakdown {
+  base: number
+  firstBonus: number
+  lowCoverageBonus: number
+  multiplier: number
+}
+
+/** The result of an accepted submission. Names are those of the JSON that clients read. */
+export interface Receipt {
+  analysisId: string
+  mint: string
+  outcome: Outcome
+  validated: boolean
+  xpEarned: number
+  /** The agent's XP with this submission. */
+  xpTotal: number
+  xpBreakdown: XpBreakdown
+  /** Largest deviation, percent. */
+  deviationPct: number
+  worstField: SnapshotField | null
+  deviations: Partial<Record<SnapshotField, number>>
+  /** `server`: the client sent no snapshot. */
+  snapshotSource: 'client' | 'server'
+  enriched: Enriched
+  warning?: string
+  /** Fields that the client sent and only the server may fill. */
+  ignored?: readonly string[]
+  createdAt: number
+  /** When the agent may submit on this mint again. */
+  nextAllowedAt: number
+}
+
+export interface SubmitResult {
+  receipt: Receipt
+  /** What is left of the submit rate; null: it is not limited. */
+  quota: Quota | null
+  /** The receipt of an earlier request with the same Idempotency-Key. */
+  isReplay: boolean
+}
+
+/** Accepted analyses of one token, and the labels of the latest. */
+export interface Coverage {
+  count: number
+  lastSentiment: string
+  lastScore: number
+}
+
+/** The most analysed tokens. Names are those of the JSON that clients read. */
+export interface TokenLeaderboard {
+  totalAnalyses: number
+  uniqueTokens: number
+  goal: number
+  /** Percent of the goal, at most 100. */
+  progress: number
+  leaderboard: ({
+    mint: string
+    name: string | null
+    symbol: string | null
+    image: string | null
+  } & Coverage)[]
+}
+
+export interface AgentRank {
+  /** From 1. */
+  rank: number
+  agentId: string
+  name: string
+  xp: number
+  analyses: number
+}
+
+export interface AwardReceipt {
+  agentId: string
+  kind: string
+  xpEarned: number
+  xpTotal: number
+}
+
+export interface Submissions {
+  /** Resolves when the submission is durable. Throws SubmissionError, or the store's error. */
+  submit(caller: Caller, request: SubmitRequest): Promise<SubmitResult>
+  /** The public form of one analysis, accepted or rejected; null: there is none of that id. */
+  analysis(analysisId: string): Promise<Record<string, unknown> | null>
+  leaderboard(limit: number): TokenLeaderboard
+  agentLeaderboard(limit: number): AgentRank[]
+  /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
+  award(agentId: string, kind: string, times: number, note: string | null): Promise<AwardReceipt>
 }
 
 export interface Profile {
@@ -58,40 +172,39 @@ export interface Profile {
   updatedAt: number
 }
 
+/** A key that was just made. Only its hash is kept, so this is the one time that it can be shown. */
+export interface IssuedKey {
+  key: string
+  type: AgentType
+  /** Submissions a minute; null: no limit. */
+  rateLimit: number | null
+}
+
 /** What operators see of an agent. */
 export interface AgentStatus extends Agent {
   keys: { prefix: string; createdAtMs: number; expiresAtMs: number | null }[]
-  /** Until when it may not submit, Unix ms; null when it may; Infinity is shown as null with `banned` true. */
+  /** Until when it may not submit; null when it may, and when it never may again. */
   bannedUntilMs: number | null
   banned: boolean
 }
 
-/** Who may ask, and under which key. Every change is durable before its promise resolves. */
+/** Agents, their keys and profiles. Every change is durable before its promise resolves. */
 export interface Agents {
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(key: string): Caller
-  /** Body of unknown shape → 201 with the key, shown this once. The operator may say a type. Throws validation_failed;
-   *  registration_closed unless the operator asks. */
-  register(body: Record<string, unknown>, byOperator?: boolean): Promise<Answer>
-  rotate(caller: Caller): Promise<Answer>
-  revoke(caller: Caller): Promise<Answer>
+  /** Takes a body of unknown shape. Only the operator may set a type, or register while registration is closed. Throws
+   *  validation_failed, registration_closed. */
+  register(body: Record<string, unknown>, byOperator?: boolean): Promise<IssuedKey & { agentId: string }>
+  /** Makes another key. The old one stays valid until `oldKeyExpiresAt`. Throws register_rate_limited. */
+  rotate(caller: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }>
+  /** Ends the key that the caller used. */
+  revoke(caller: Caller): Promise<void>
   profile(caller: Caller): Profile | null
   setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
   list(): AgentStatus[]
-  /** The operator's word: ends every key of an agent, or the one shown by that prefix. Answers how many were in force. */
+  /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
   revokeKeys(agentId: string, prefix: string | null): Promise<number>
-  /** `untilMs` null bans for good. */
+  /** `untilMs` null: for good. */
   ban(agentId: string, untilMs: number | null, reason: string): Promise<void>
   unban(agentId: string): Promise<void>
-}
-
-/** Where analyses are judged. */
-export interface SubmissionService {
-  submit(caller: Caller, request: SubmitRequest): Promise<Answer>
-  /** The public form of one analysis, or null. */
-  analysis(analysisId: string): Promise<Record<string, unknown> | null>
-  leaderboard(limit: number): Record<string, unknown>
-  agentLeaderboard(limit: number): Record<string, unknown>
-  /** XP of other kinds than analysis, by the operator. */
-  award(agentId: string, kind: string, times: number, note: string | null): Promise<Record<string, unknown>>
 }

@@ -1,17 +1,16 @@
-// In: the raw bytes of a submission. Out: a typed submission and the names of fields it had no business to send, or
-// the one error shape with a pointer to each fault that a program can repair. Never knows the market.
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { safeParse } from '../lib/safe-parse.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
-import { type FieldError, ServiceError } from '../schema/errors.ts'
+import type { FieldError } from '../schema/errors.ts'
 import { type Submission, submissionSchema } from '../schema/submission.ts'
+import { SubmissionError } from './errors.ts'
 import { FIELD_ERRORS_MAX, JSON_DEPTH_MAX, RISK_FACTORS_SENT_MAX } from './limits.ts'
 import { nearest } from './suggest.ts'
 
 export interface ValidSubmission {
   submission: Submission
-  /** Enriched fields that the client sent: dropped, the server resolves them. */
+  /** Enriched fields that the client sent. They are dropped: the server fills them. */
   ignored: string[]
 }
 
@@ -19,11 +18,10 @@ const BYTE_ORDER_MARK = 0xfeff
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Bytes to a submission; throws `invalid_json`, `validation_failed` or `invalid_mint`. */
+/** Parses the raw bytes of a submission. Throws `invalid_json`, `validation_failed` or `invalid_mint`, with a pointer to each fault. */
 export function validateSubmission(body: Buffer): ValidSubmission {
   const parsed = parseJson(body)
-  const factors = (parsed as { quant?: { riskFactors?: unknown } } | null)?.quant?.riskFactors
-  if (Array.isArray(factors) && factors.length > RISK_FACTORS_SENT_MAX) {
+  if (countRiskFactors(parsed) > RISK_FACTORS_SENT_MAX) {
     throw invalid([
       {
         pointer: '/quant/riskFactors',
@@ -35,15 +33,23 @@ export function validateSubmission(body: Buffer): ValidSubmission {
   const result = safeParse(submissionSchema, parsed)
   if (!result.success) throw invalid(result.error.issues.map((issue) => fieldError(issue, parsed)))
   const submission = result.data
-  return { submission, ignored: enrichedIn(parsed as Submission, submission) }
+  return { submission, ignored: ignoredFields(parsed, submission) }
 }
 
-/** What the schema knows nothing of it leaves out: where nothing was left out, nothing was enriched. */
-function enrichedIn(sent: Submission, taken: Submission): string[] {
+/** Checked before the schema is, which would report each factor of a long list. */
+function countRiskFactors(parsed: unknown): number {
+  const quant = isRecord(parsed) ? parsed.quant : null
+  const factors = isRecord(quant) ? quant.riskFactors : null
+  return Array.isArray(factors) ? factors.length : 0
+}
+
+/** Enriched fields in what was sent. The schema strips unknown fields, so equal numbers of fields mean that there are none. */
+function ignoredFields(sent: unknown, taken: Submission): string[] {
+  if (!isRecord(sent)) return []
   const ignored: string[] = []
   if (countKeys(sent) > countKeys(taken)) ignored.push(...ENRICHED_FIELDS.filter((field) => field in sent))
   const { snapshot } = sent
-  if (snapshot && countKeys(snapshot) > countKeys(taken.snapshot!))
+  if (isRecord(snapshot) && taken.snapshot && countKeys(snapshot) > countKeys(taken.snapshot))
     ignored.push(...ENRICHED_FIELDS.filter((field) => field in snapshot).map((field) => `snapshot.${field}`))
   return ignored
 }
@@ -51,20 +57,20 @@ function enrichedIn(sent: Submission, taken: Submission): string[] {
 const countKeys = (value: object): number => Object.keys(value).length
 
 function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new ServiceError('invalid_json', 'The body is not UTF-8.')
+  if (!isUtf8(body)) throw new SubmissionError('invalid_json', 'The body is not UTF-8.')
   const decoded = body.toString('utf8')
   const text = decoded.charCodeAt(0) === BYTE_ORDER_MARK ? decoded.slice(1) : decoded
-  if (opensMoreThan(text, JSON_DEPTH_MAX) && depthOf(body) > JSON_DEPTH_MAX)
-    throw new ServiceError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
+  if (hasMoreBrackets(text, JSON_DEPTH_MAX) && measureDepth(body) > JSON_DEPTH_MAX)
+    throw new SubmissionError('invalid_json', `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`)
   try {
     return JSON.parse(text)
   } catch {
-    throw new ServiceError('invalid_json', 'The body is not valid JSON.')
+    throw new SubmissionError('invalid_json', 'The body is not valid JSON.')
   }
 }
 
-/** Whether there are more opening brackets than `max`: what has fewer is not nested deeper, and is found in no time. */
-function opensMoreThan(text: string, max: number): boolean {
+/** Whether there are more opening brackets than `max`. A fast check: a text with fewer is not nested deeper. */
+function hasMoreBrackets(text: string, max: number): boolean {
   let count = 0
   for (const bracket of ['{', '['])
     for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
@@ -73,8 +79,8 @@ function opensMoreThan(text: string, max: number): boolean {
   return false
 }
 
-/** Deepest nesting of arrays and objects, by a scan of the bytes: cheaper and safer than parsing first. */
-function depthOf(body: Uint8Array): number {
+/** Deepest nesting of arrays and objects, by a scan of the bytes, which is safer than to parse first. */
+function measureDepth(body: Uint8Array): number {
   let depth = 0
   let deepest = 0
   let inString = false
@@ -90,27 +96,27 @@ function depthOf(body: Uint8Array): number {
   return deepest
 }
 
-function invalid(errors: FieldError[]): ServiceError {
+/** validation_failed with the first faults; invalid_mint where the mint is the only fault. */
+function invalid(errors: FieldError[]): SubmissionError {
   const shown = errors.slice(0, FIELD_ERRORS_MAX)
   const [first] = shown
   const rest = errors.length > 1 ? `, and ${errors.length - 1} more` : ''
   const sentence = `${first.pointer === '' ? 'The body' : first.pointer} ${first.message}${rest}.`
   const code = errors.every((error) => error.code === 'invalid_mint') ? 'invalid_mint' : 'validation_failed'
-  return new ServiceError(code, sentence, { errors: shown })
+  return new SubmissionError(code, sentence, { errors: shown })
 }
 
-/** One fault as zod found it, in the words of the contract. */
+/** A fault found by zod, as the contract describes faults. `root`: the whole value that was parsed. */
 export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
   const pointer = issue.path
     .map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`)
     .join('')
   const sent = issue.path.reduce<unknown>(
-    (value, part) =>
-      isRecord(value) || Array.isArray(value) ? (value as Record<PropertyKey, unknown>)[part] : undefined,
+    (value, part) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined),
     root,
   )
   if (sent === undefined && issue.path.length > 0)
-    return { pointer, code: 'required', message: 'is missing', ...allowedOf(issue) }
+    return { pointer, code: 'required', message: 'is missing', ...listAllowed(issue) }
   switch (issue.code) {
     case 'invalid_value': {
       const allowed = issue.values.map(String)
@@ -140,7 +146,7 @@ export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
     case 'custom':
       return {
         pointer,
-        code: (issue.params?.code as string | undefined) ?? 'invalid',
+        code: typeof issue.params?.code === 'string' ? issue.params.code : 'invalid',
         message: issue.message,
       }
     default:
@@ -148,7 +154,7 @@ export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
   }
 }
 
-const allowedOf = (issue: z.core.$ZodIssue) =>
+const listAllowed = (issue: z.core.$ZodIssue) =>
   issue.code === 'invalid_value' ? { allowed: issue.values.map(String) } : {}
 const article = (type: string) =>
   /^[aeiou]/.test(type) ? `an ${type}` : `a ${type === 'number' ? 'finite number' : type}`

@@ -13,7 +13,8 @@ import { Market } from '../../src/market/market.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
 import { ingestRecordSchema, type MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
 import { validateSubmission } from '../../src/submissions/validate.ts'
 import type { Mutator } from '../support/mutations.ts'
 import { submission, VALUES } from '../support/submission.ts'
@@ -96,7 +97,8 @@ function mayRefuse<Result>(act: () => Result): Result | null {
   try {
     return act()
   } catch (error) {
-    if (error instanceof ServiceError || error instanceof ConfigError) return null
+    if (error instanceof ServiceError || error instanceof SubmissionError) return null
+    if (error instanceof ConfigError) return null
     throw error
   }
 }
@@ -116,10 +118,11 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
   market.advanceTo(NOW)
   const good = JSON.stringify(trade)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
-  const agents = createAgentRegistry({
+  const agents = new AgentRegistry({
     recovered: empty,
     store: { commit: async () => {}, analysis: async () => null },
     clock: { now: () => NOW, monotonicMs: () => NOW },
+    random: () => 0.5,
     randomBytes: (size: number) => Buffer.alloc(size, 7),
     registrationOpen: true,
   })

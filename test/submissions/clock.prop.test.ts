@@ -1,9 +1,9 @@
-// Limits, strikes and bans against an oracle that scans what was committed: whatever the wall clock is set to while they
-// run, they last exactly as long as they say; after a restart what is left of them is what the stored wall times say, and
-// never more than their length.
+// Limits, strikes and bans against an oracle that scans all that was committed. They last exactly as long as they should,
+// however the wall clock is set meanwhile. After a restart they last as long as the stored wall times say, and never longer
+// than their length.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
+import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
@@ -37,13 +37,13 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom({ do: 'unban' as const }, { do: 'restart' as const }) },
 )
 
-/** Something that happened once: when by each clock. */
+/** The time of one event, by each clock. */
 interface Moment {
   wallMs: number
   atMs: number
 }
 
-/** The rules read plainly: every list is scanned, nothing is forgotten. */
+/** The rules in their simplest form: every list is scanned, and nothing is dropped. */
 class Oracle {
   attempts: Moment[] = []
   starts: (Moment & { mint: number })[] = []
@@ -60,7 +60,7 @@ class Oracle {
     return { wallMs: this.#clock.wallMs, atMs: this.#clock.elapsedMs }
   }
 
-  /** A new process knows wall times alone: what is said to be of later is of now. */
+  /** A new process knows wall times alone. A time in the future counts as now. */
   restart(): void {
     const { wallMs, atMs } = this.#now()
     const lists = [
@@ -93,7 +93,7 @@ class Oracle {
     const last = this.starts.filter((start) => start.mint === mint).at(-1)
     if (last !== undefined && now.atMs < last.atMs + COOLDOWN_MS) return 'mint_cooldown'
     this.starts.push({ ...now, mint })
-    if (isHonest) return 201
+    if (isHonest) return 'accepted'
     this.strikes.push({ ...now })
     if (within(this.strikes, STRIKE_RULES.strikeWindowMs) < STRIKE_RULES.strikesMax)
       return 'snapshot_rejected'
@@ -139,7 +139,7 @@ async function run(plan: readonly Step[]): Promise<void> {
   }
 }
 
-it('limits, strikes and bans last exactly as long as they say, however the wall clock is set meanwhile', async () => {
+it('limits, strikes and bans last exactly as long as they should, however the wall clock is set meanwhile', async () => {
   await fc.assert(fc.asyncProperty(fc.array(steps, { minLength: 20, maxLength: 80 }), run), {
     numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 150),
   })

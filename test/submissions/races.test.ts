@@ -1,7 +1,8 @@
-// Requests that race while the store has not answered: each takes back its own when it is refused, and sees what the
-// others bring about. The store is in memory, and its test decides each commit.
+// Requests that race while the store is writing. A refused one releases what it reserved, and nothing that others did. The
+// store is in memory, and the test decides each commit.
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ServiceError } from '../../src/schema/errors.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
+import type { SubmitResult } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -27,7 +28,7 @@ function hold(): void {
   service.store.isReady = false
 }
 
-/** The oldest commits become durable or are refused, in this order, and whoever waited for them goes on. */
+/** The oldest commits become durable or are refused, in this order, and the requests that waited for them go on. */
 async function decide(...fates: boolean[]): Promise<void> {
   await settled()
   for (const isDurable of fates) {
@@ -36,23 +37,23 @@ async function decide(...fates: boolean[]): Promise<void> {
   }
 }
 
-const xpOf = (answer: unknown) => (answer as { body: { xpEarned: number } }).body.xpEarned
+const earnedXp = (answer: unknown) => (answer as SubmitResult).receipt.xpEarned
 
-describe('a refused submission', () => {
-  it('leaves the first bonus to the one that raced with it', async () => {
+describe('when the store refuses a submission', () => {
+  it('a racing submission earns the first bonus instead', async () => {
     const [one, other, third] = [await service.register(), await service.register(), await service.register()]
     const mint = newMint()
     hold()
     const [first, second] = [service.send(one, submission(mint)), service.send(other, submission(mint))]
     await decide(false, true)
     expect(codeOf(await first)).toBe('store_unavailable')
-    expect(xpOf(await second)).toBe(50)
+    expect(earnedXp(await second)).toBe(50)
     const last = service.send(third, submission(mint))
     await decide(true)
-    expect(xpOf(await last)).toBe(25)
+    expect(earnedXp(await last)).toBe(25)
   })
 
-  it('leaves the labels of the one that was accepted on the board', async () => {
+  it('the leaderboard keeps the labels of the accepted one', async () => {
     const [one, other] = [await service.register(), await service.register()]
     const mint = newMint()
     await service.send(await service.register(), submission(mint))
@@ -66,7 +67,7 @@ describe('a refused submission', () => {
     ])
   })
 
-  it('leaves the cooldown of a later one of the same mint', async () => {
+  it('the cooldown of a later submission of the same mint stays', async () => {
     const caller = await service.register()
     const mint = newMint()
     hold()
@@ -77,11 +78,11 @@ describe('a refused submission', () => {
     expect(codeOf(await first)).toBe('store_unavailable')
     const third = service.send(caller, submission(mint))
     await decide(true, true)
-    expect(codeOf(await second)).toBe(201)
+    expect(codeOf(await second)).toBe('accepted')
     expect(codeOf(await third)).toBe('mint_cooldown')
   })
 
-  it('gives its rate back where not even the attempt could be written', async () => {
+  it('its rate is released if the attempt could not be written either', async () => {
     const caller = await service.register()
     hold()
     const answers = Array.from({ length: 10 }, () => service.send(caller, {}))
@@ -93,8 +94,8 @@ describe('a refused submission', () => {
   })
 })
 
-describe('a refused rejection', () => {
-  it('leaves the strike of the one that raced with it', async () => {
+describe('when the store refuses a rejection', () => {
+  it('the strike of a racing rejection stays', async () => {
     const caller = await service.register()
     hold()
     const [first, second] = [
@@ -103,13 +104,13 @@ describe('a refused rejection', () => {
     ]
     await decide(false, true)
     expect(codeOf(await first)).toBe('store_unavailable')
-    expect(((await second) as ServiceError).extra.strikes).toBe(1)
+    expect(((await second) as SubmissionError).details.strikes).toBe(1)
     const third = service.send(caller, fabricated(newMint()))
     await decide(true)
-    expect(((await third) as ServiceError).extra.strikes).toBe(2)
+    expect(((await third) as SubmissionError).details.strikes).toBe(2)
   })
 
-  it('that would have suspended leaves the operator’s ban', async () => {
+  it('the operator’s ban stays, though the rejection would have suspended', async () => {
     const caller = await service.register()
     for (let strike = 1; strike < 3; strike++) await service.send(caller, fabricated(newMint()))
     hold()
@@ -120,13 +121,13 @@ describe('a refused rejection', () => {
     await decide(false, true)
     await banned
     expect(codeOf(await third)).toBe('store_unavailable')
-    const refused = (await service.send(caller, submission(newMint()))) as ServiceError
-    expect(refused.extra.bannedUntil).toBeNull()
+    const refused = (await service.send(caller, submission(newMint()))) as SubmissionError
+    expect(refused.details.bannedUntil).toBeNull()
   })
 })
 
 it.each(['first', 'last'])(
-  'an operator’s ban holds that is written %s beside an automatic suspension',
+  'an operator’s ban holds if it is written %s of a ban and an automatic suspension',
   async (place) => {
     const caller = await service.register()
     for (let strike = 1; strike < 3; strike++) await service.send(caller, fabricated(newMint()))
@@ -140,49 +141,49 @@ it.each(['first', 'last'])(
     await Promise.all(both)
     for (const each of [service, restarted()]) {
       clock.pass(2 * DAY_MS)
-      const refused = (await each.send(caller, submission(newMint()))) as ServiceError
+      const refused = (await each.send(caller, submission(newMint()))) as SubmissionError
       expect(codeOf(refused)).toBe('agent_banned')
-      expect(refused.extra.bannedUntil).toBeNull()
+      expect(refused.details.bannedUntil).toBeNull()
     }
   },
 )
 
-describe('rotations that race', () => {
+describe('racing rotations', () => {
   const rotate = (caller: Parameters<MemorySubmissions['agents']['rotate']>[0]) =>
     service.agents.rotate(caller).then(
-      ({ status }) => status,
-      (error: ServiceError) => error.code,
+      () => 'rotated',
+      (error: SubmissionError) => error.code,
     )
 
-  it('make no more keys than ten a day, and a refused one is no rotation', async () => {
+  it('make at most ten keys a day, and a refused rotation does not count', async () => {
     const caller = await service.register()
     clock.pass(2 * DAY_MS)
     hold()
     const racing = Array.from({ length: 40 }, () => rotate(caller))
     await decide(...Array(7).fill(true), ...Array(3).fill(false))
     const outcomes = await Promise.all(racing)
-    expect(outcomes.filter((outcome) => outcome === 201)).toHaveLength(7)
+    expect(outcomes.filter((outcome) => outcome === 'rotated')).toHaveLength(7)
     expect(outcomes.filter((outcome) => outcome === 'register_rate_limited')).toHaveLength(30)
     expect(service.agents.list()[0].keys).toHaveLength(8)
     service = restarted()
     const again = await Promise.all(Array.from({ length: 10 }, () => rotate(caller)))
-    expect(again.filter((outcome) => outcome === 201)).toHaveLength(3)
+    expect(again.filter((outcome) => outcome === 'rotated')).toHaveLength(3)
   })
 
-  it('with the revocation of all keys leave none in force', async () => {
+  it('leave no valid key if all keys are revoked meanwhile', async () => {
     const caller = await service.register()
     hold()
     const rotated = service.agents.rotate(caller)
     const revoked = service.agents.revokeKeys(caller.agent.agentId, null)
     await decide(true, true)
-    const { key } = (await rotated).body.data as { key: string }
+    const { key } = await rotated
     expect(await revoked).toBe(2)
     for (const { agents } of [service, restarted()])
-      expect(() => agents.authenticate(key)).toThrow(ServiceError)
+      expect(() => agents.authenticate(key)).toThrow(SubmissionError)
   })
 })
 
-it('changes of a profile that race are both made', async () => {
+it('two racing changes of a profile both take effect', async () => {
   const caller = await service.register()
   hold()
   const changes = [

@@ -5,7 +5,7 @@ import { SNAPSHOT_FIELDS, type SnapshotValues } from '../../src/schema/datapoint
 import { isMint } from '../../src/schema/mint.ts'
 import { isKey, makeKey } from '../../src/submissions/accounts/api-keys.ts'
 import { compareSnapshot } from '../../src/submissions/deviation.ts'
-import { createRateLimiter } from '../../src/submissions/rate-limits/rate-limit.ts'
+import { RateLimiter } from '../../src/submissions/rate-limits/rate-limiter.ts'
 
 const value = fc.oneof(
   fc.constantFrom(0, 1, 0.5, 4.5e-9, 100, 1e9),
@@ -17,7 +17,7 @@ const snapshot = (of: fc.Arbitrary<number | null>) =>
   ) as unknown as fc.Arbitrary<SnapshotValues>
 const FLOORS: Partial<Record<string, number>> = { priceUsd: 0 }
 
-/** The contract's formula, as it stands there. */
+/** The contract's formula, written as it is there. */
 function naive(sent: SnapshotValues, cached: SnapshotValues): number {
   let worst = 0
   for (const field of SNAPSHOT_FIELDS) {
@@ -32,7 +32,7 @@ const near = (a: number, b: number) =>
   Math.abs(a - b) <= 1e-8 * Math.max(1, Math.abs(b)) || (a > 1e300 && b > 1e300)
 
 describe('for any snapshots', () => {
-  it('the deviation is the contract’s formula, and its worst field bears it', () => {
+  it('the deviation follows the contract’s formula, and is that of the worst field', () => {
     fc.assert(
       fc.property(snapshot(fc.option(value)), snapshot(fc.option(value)), (sent, cached) => {
         const { deviationPct, worstField, deviations } = compareSnapshot(sent, null, cached)
@@ -42,7 +42,7 @@ describe('for any snapshots', () => {
     )
   })
 
-  it('of two versions the nearer one counts, as a whole', () => {
+  it('the nearer of two versions counts as a whole', () => {
     fc.assert(
       fc.property(snapshot(value), snapshot(value), snapshot(value), (sent, then, now) => {
         const { deviationPct, compared } = compareSnapshot(sent, then, now)
@@ -53,18 +53,18 @@ describe('for any snapshots', () => {
   })
 })
 
-it('a rate limiter allows what a scan of all earlier takings allows', () => {
+it('a rate limiter allows as many requests as a scan of all earlier ones', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(fc.nat(40), { maxLength: 80 }), (max, steps) => {
-      const limiter = createRateLimiter(max, 100)
+      const limiter = new RateLimiter(max, 100)
       const taken: number[] = []
       let nowMs = 1_000
       for (const step of steps) {
         nowMs += step
         const used = taken.filter((atMs) => atMs > nowMs - 100 && atMs <= nowMs).length
-        const state = limiter.state('key', nowMs)
-        expect(state).toMatchObject({ allowed: used < max, remaining: max - used })
-        if (!state.allowed) continue
+        const quota = limiter.quota('key', { wallMs: nowMs, monotonicMs: nowMs })
+        expect(quota?.remaining).toBe(max - used)
+        if (quota?.remaining === 0) continue
         limiter.take('key', nowMs)
         taken.push(nowMs)
       }
@@ -72,7 +72,7 @@ it('a rate limiter allows what a scan of all earlier takings allows', () => {
   )
 })
 
-it('a key is known by its checksum: any one changed character is noticed', () => {
+it('the checksum of a key detects any one changed character', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 3, max: 50 }),
@@ -88,7 +88,7 @@ it('a key is known by its checksum: any one changed character is noticed', () =>
   )
 })
 
-it('a mint is what decodes to 32 bytes, up to the last digit', () => {
+it('a text is a mint exactly if it decodes to 32 bytes', () => {
   const length = fc.oneof(
     { weight: 3, arbitrary: fc.constant(32) },
     { weight: 1, arbitrary: fc.integer({ min: 30, max: 34 }) },

@@ -1,19 +1,20 @@
-// The submission service against a store that the test holds: what is reserved before the wait is taken back when the store refuses.
+// SubmissionService with a store that the test controls: what is reserved before the wait is released when the store refuses.
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
-import { ServiceError } from '../../src/schema/errors.ts'
 import type { Write } from '../../src/schema/tables.ts'
-import { createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
-import { createSubmissionService } from '../../src/submissions/submission-service.ts'
-import type { Answer, Caller, SubmissionService } from '../../src/submissions/types.ts'
+import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
+import { SubmissionService } from '../../src/submissions/submission-service.ts'
+import type { Caller, SubmitResult } from '../../src/submissions/types.ts'
 import { clockOf } from '../support/clock.ts'
+import { codeOf } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
 
 const START_MS = 1_795_000_000_000
 let nowMs: number
 let committed: Write[]
-/** What the store does with the next commits. */
+/** How the store handles the next commits. */
 let commit: (writes: readonly Write[]) => Promise<void>
 let values: Map<string, SnapshotValues>
 let submissions: SubmissionService
@@ -21,13 +22,11 @@ let caller: Caller
 let accepted: [string, number][]
 
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
-const unavailable = () => Promise.reject(new ServiceError('store_unavailable', 'the disk is full'))
-const send = (body: unknown, idempotencyKey: string | null = null): Promise<Answer | ServiceError> =>
+const unavailable = () => Promise.reject(new SubmissionError('store_unavailable', 'the disk is full'))
+const send = (body: unknown, idempotencyKey: string | null = null): Promise<SubmitResult | SubmissionError> =>
   submissions
     .submit(caller, { body: Buffer.from(JSON.stringify(body)), idempotencyKey })
     .catch((error) => error)
-const codeOf = (answer: Answer | ServiceError) =>
-  answer instanceof ServiceError ? answer.code : answer.status
 
 beforeEach(async () => {
   nowMs = START_MS
@@ -40,9 +39,16 @@ beforeEach(async () => {
   const store = { commit: (writes: readonly Write[]) => commit(writes), analysis: async () => null }
   const clock = clockOf(() => nowMs)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
-  const agents = createAgentRegistry({ recovered: empty, store, clock, randomBytes, registrationOpen: true })
+  const agents = new AgentRegistry({
+    recovered: empty,
+    store,
+    clock,
+    random: Math.random,
+    randomBytes,
+    registrationOpen: true,
+  })
   const snapshot = (mint: string) => values.get(mint) ?? null
-  submissions = createSubmissionService({
+  submissions = new SubmissionService({
     market: {
       has: (mint) => values.has(mint),
       snapshot,
@@ -53,6 +59,7 @@ beforeEach(async () => {
     store,
     agents,
     clock,
+    random: Math.random,
     marketMs: () => nowMs,
     recovered: {
       submitAttempts: [],
@@ -64,8 +71,8 @@ beforeEach(async () => {
     },
     onAccepted: (mint, count) => accepted.push([mint, count]),
   })
-  const { data } = (await agents.register({ name: 'agent' })).body as { data: { key: string } }
-  caller = agents.authenticate(data.key)
+  const { key } = await agents.register({ name: 'agent' })
+  caller = agents.authenticate(key)
   committed = []
 })
 
@@ -79,7 +86,7 @@ const fabricated = (mint: string) =>
   submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: nowMs } })
 
 describe('when the store refuses', () => {
-  it('an acceptance leaves no trace: rate, cooldown, XP, coverage and first bonus are as before', async () => {
+  it('an accepted submission changes nothing: rate, cooldown, XP, coverage and first bonus are as before', async () => {
     const mint = token()
     commit = unavailable
     for (let count = 0; count < 12; count++)
@@ -89,14 +96,13 @@ describe('when the store refuses', () => {
     commit = async (writes) => {
       committed.push(...writes)
     }
-    const answer = (await send(submission(mint))) as Answer
-    expect(answer.body).toMatchObject({ xpEarned: 50, xpTotal: 50 })
-    expect(answer.headers?.['X-RateLimit-Remaining']).toBe('9')
+    const result = await send(submission(mint))
+    expect(result).toMatchObject({ receipt: { xpEarned: 50, xpTotal: 50 }, quota: { remaining: 9 } })
     expect(committed.map(({ table }) => table)).toEqual(['training', 'xp_ledger', 'submit_attempts'])
     expect(accepted).toEqual([[mint, 1]])
   })
 
-  it('a rejection leaves no strike, and no suspension', async () => {
+  it('a rejection causes no strike and no suspension', async () => {
     for (let count = 0; count < 2; count++)
       expect(codeOf(await send(fabricated(token())))).toBe('snapshot_rejected')
     const working = commit
@@ -104,23 +110,23 @@ describe('when the store refuses', () => {
     for (let count = 0; count < 3; count++)
       expect(codeOf(await send(fabricated(token())))).toBe('store_unavailable')
     commit = working
-    expect(codeOf(await send(submission(token())))).toBe(201)
+    expect(codeOf(await send(submission(token())))).toBe('accepted')
     expect(codeOf(await send(fabricated(token())))).toBe('agent_banned')
     expect(codeOf(await send(submission(token())))).toBe('agent_banned')
   })
 
-  it('an Idempotency-Key is free again', async () => {
+  it('the Idempotency-Key can be used again', async () => {
     const mint = token()
     const working = commit
     commit = unavailable
     expect(codeOf(await send(submission(mint), 'key'))).toBe('store_unavailable')
     commit = working
-    expect(codeOf(await send(submission(mint), 'key'))).toBe(201)
+    expect(codeOf(await send(submission(mint), 'key'))).toBe('accepted')
   })
 })
 
 describe('while the store is writing', () => {
-  it('nothing is answered, and what is reserved holds', async () => {
+  it('nothing is returned, and rate, cooldown and Idempotency-Key are reserved', async () => {
     const mint = token()
     let finish = () => {}
     commit = () =>
@@ -135,12 +141,12 @@ describe('while the store is writing', () => {
     expect(codeOf(await send(submission(mint)))).toBe('mint_cooldown')
     expect(accepted).toEqual([])
     finish()
-    expect(codeOf(await first)).toBe(201)
+    expect(codeOf(await first)).toBe('accepted')
     expect(accepted).toEqual([[mint, 1]])
   })
 })
 
-it('a body that is refused is on record as an attempt before it is answered', async () => {
+it('an invalid body is recorded as an attempt before the error is thrown', async () => {
   expect(codeOf(await send({}))).toBe('validation_failed')
   expect(committed).toEqual([
     { table: 'submit_attempts', row: { agent_id: caller.agent.agentId, at: START_MS } },

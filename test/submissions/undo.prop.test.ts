@@ -1,11 +1,11 @@
-// Submissions, bans, rotations and profiles that race while the store accepts some commits and refuses others: what the
-// service knows afterwards is what the rows that became durable say, and nothing of it was taken back with a neighbour.
+// Submissions, bans, rotations and profile changes race while the store accepts some commits and refuses others. Afterwards
+// the state of the service is exactly that of a restart from the durable rows.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Row, TableName } from '../../src/schema/tables.ts'
-import { STRIKE_RULES } from '../../src/submissions/accounts/strikes.ts'
+import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
 import type { Caller } from '../../src/submissions/types.ts'
-import { xpBreakdown, xpEarned } from '../../src/submissions/xp.ts'
+import { xpBreakdown, xpEarned } from '../../src/submissions/xp/xp.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -41,21 +41,21 @@ const actions: fc.Arbitrary<Action> = fc.oneof(
   },
 )
 
-/** Lets whoever was woken go on until everybody waits for the store. */
+/** Lets requests that were notified go on until all wait for the store. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** What anybody can see of the service. */
+/** The visible state of the service. */
 function seen({ submissions, agents }: MemorySubmissions, callers: readonly Caller[]) {
   return {
     leaderboard: submissions.leaderboard(10),
     agentLeaderboard: submissions.agentLeaderboard(10),
     agents: agents.list(),
     profiles: callers.map((caller) => agents.profile(caller)),
-    suspensions: callers.map(({ agent: { agentId } }) => agents.suspensions(agentId).length),
+    suspensions: callers.map(({ agent: { agentId } }) => agents.bans(agentId).suspendedAtMs.length),
   }
 }
 
-/** Every bonus and every strike of the rows is the one that those before it bring about. */
+/** Every bonus and every strike in the rows follows from the rows before it. */
 function expectEarned(rowsOf: (table: TableName) => Row[]): void {
   const counts = new Map<string, number>()
   const earned = rowsOf('training').map(({ analysis_id, mint, outcome }) => {
@@ -111,7 +111,7 @@ async function run(plan: readonly Action[]): Promise<void> {
   expectEarned((table) => store.rows.filter((write) => write.table === table).map(({ row }) => row))
 }
 
-it('a refused commit takes back what it reserved and nothing that others did', async () => {
+it('a refused commit releases what it reserved and nothing that others did', async () => {
   await fc.assert(fc.asyncProperty(fc.array(actions, { minLength: 20, maxLength: 80 }), run), {
     numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 150),
   })

@@ -1,22 +1,20 @@
-// The submission service and its agents on a store in memory, which commits at once or when the test says so; and what a restart
-// would recover.
+// SubmissionService and AgentRegistry over a store in memory, which writes in order, at once or when the test decides. A restart
+// recovers all rows, however old.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
+import { machineRandom } from '../../src/lib/random.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
-import { ServiceError } from '../../src/schema/errors.ts'
-import type { Row, TableName, Write } from '../../src/schema/tables.ts'
-import { type AgentRegistry, createAgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
-import {
-  createSubmissionService,
-  type SubmissionServiceOptions,
-} from '../../src/submissions/submission-service.ts'
-import type { Answer, Caller, SubmissionService } from '../../src/submissions/types.ts'
+import type { SubmissionRow, TableName, TableRow, Write } from '../../src/schema/tables.ts'
+import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
+import { SubmissionError } from '../../src/submissions/errors.ts'
+import { SubmissionService, type SubmissionServiceOptions } from '../../src/submissions/submission-service.ts'
+import type { Caller, SubmitResult } from '../../src/submissions/types.ts'
 import { VALUES } from './submission.ts'
 
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
-const unavailable = () => new ServiceError('store_unavailable', 'the disk is full')
+const unavailable = () => new SubmissionError('store_unavailable', 'the disk is full')
 
-/** Commits wait in order until the test decides; or, with `isReady`, are durable at once. */
+/** With `isReady`, commits are durable at once. Otherwise they wait, in order, until the test decides. */
 export class MemorySubmissionStore {
   readonly rows: Write[] = []
   isReady = true
@@ -48,23 +46,21 @@ export class MemorySubmissionStore {
     } else first.reject(unavailable())
   }
 
-  async analysis(): Promise<Row | null> {
+  async analysis(): Promise<SubmissionRow | null> {
     return null
   }
 }
 
-/** What the store hands over after a restart. */
+/** What the store recovers after a restart. */
 export function recoveredFrom(writes: readonly Write[]) {
-  const rowsOf = (...tables: TableName[]) =>
-    writes.filter(({ table }) => tables.includes(table)).map(({ row }) => row)
-  const agentIds = [...new Set(rowsOf('xp_ledger').map((row) => row.agent_id as string))]
-  const mints = [...new Set(rowsOf('training').map((row) => row.mint as string))]
-  const moments = (...tables: TableName[]) =>
-    rowsOf(...tables).map((row) => ({
-      agentId: row.agent_id as string,
-      mint: row.mint as string,
-      atMs: row.received_at as number,
-    }))
+  const rowsOf = <Name extends TableName>(...tables: Name[]) =>
+    writes
+      .filter(({ table }) => tables.some((each) => each === table))
+      .map(({ row }) => row as TableRow<Name>)
+  const agentIds = [...new Set(rowsOf('xp_ledger').map((row) => row.agent_id))]
+  const mints = [...new Set(rowsOf('training').map((row) => row.mint))]
+  const moments = (...tables: ('training' | 'rejections')[]) =>
+    rowsOf(...tables).map((row) => ({ agentId: row.agent_id, mint: row.mint, atMs: row.received_at ?? 0 }))
   return {
     agents: rowsOf('agents'),
     agentKeys: rowsOf('agent_keys'),
@@ -80,7 +76,7 @@ export function recoveredFrom(writes: readonly Write[]) {
     strikes: moments('rejections'),
     xpTotals: agentIds.map((agentId) => {
       const own = rowsOf('xp_ledger').filter((row) => row.agent_id === agentId)
-      return { agentId, xp: own.reduce((sum, row) => sum + (row.xp as number), 0), analyses: own.length }
+      return { agentId, xp: own.reduce((sum, row) => sum + row.xp, 0), analyses: own.length }
     }),
     coverage: mints.map((mint) => {
       const own = rowsOf('training').filter((row) => row.mint === mint)
@@ -88,8 +84,8 @@ export function recoveredFrom(writes: readonly Write[]) {
       return {
         mint,
         count: own.length,
-        lastSentiment: last.sentiment as string,
-        lastScore: last.score as number,
+        lastSentiment: last.sentiment,
+        lastScore: last.score,
       }
     }),
   }
@@ -101,8 +97,8 @@ export interface MemorySubmissions {
   store: MemorySubmissionStore
   /** Registers an agent. */
   register(name?: string): Promise<Caller>
-  /** The answer, or the error that would be answered. */
-  send(caller: Caller, body: unknown, idempotencyKey?: string | null): Promise<Answer | ServiceError>
+  /** The result, or the error that was thrown. */
+  send(caller: Caller, body: unknown, idempotencyKey?: string | null): Promise<SubmitResult | SubmissionError>
 }
 
 type Settings = Partial<
@@ -117,9 +113,16 @@ export function openMemorySubmissions(
   const { rows = [], values = () => VALUES, ...rest } = settings
   const store = new MemorySubmissionStore(rows)
   const recovered = recoveredFrom(rows)
-  const agents = createAgentRegistry({ recovered, store, clock, randomBytes, registrationOpen: true })
+  const agents = new AgentRegistry({
+    recovered,
+    store,
+    clock,
+    random: machineRandom(),
+    randomBytes,
+    registrationOpen: true,
+  })
   let marketMs = 0
-  const submissions = createSubmissionService({
+  const submissions = new SubmissionService({
     market: {
       has: (mint) => values(mint) !== null,
       snapshot: values,
@@ -130,6 +133,7 @@ export function openMemorySubmissions(
     store,
     agents,
     clock,
+    random: machineRandom(),
     marketMs: () => {
       marketMs = Math.max(marketMs, clock.now())
       return marketMs
@@ -143,8 +147,8 @@ export function openMemorySubmissions(
     agents,
     store,
     async register(name = 'agent') {
-      const { data } = (await agents.register({ name })).body as { data: { key: string } }
-      return agents.authenticate(data.key)
+      const { key } = await agents.register({ name })
+      return agents.authenticate(key)
     },
     send: (caller, body, idempotencyKey = null) =>
       submissions
@@ -153,5 +157,6 @@ export function openMemorySubmissions(
   }
 }
 
-export const codeOf = (answer: Answer | ServiceError): string | number =>
-  answer instanceof ServiceError ? answer.code : answer.status
+/** The code of the error, or `accepted`. */
+export const codeOf = (result: SubmitResult | SubmissionError): string =>
+  result instanceof Error ? result.code : 'accepted'

@@ -1,6 +1,6 @@
 // Commands for keys, agents, bans and XP. They use the admin endpoints of a running server, which alone writes to the store.
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
-import { XP_KINDS } from '../../schema/xp.ts'
+import { AWARDED_KINDS } from '../../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
 import { ROW_FORMATS, type RowFormat, writeObjects } from '../rows.ts'
@@ -190,7 +190,7 @@ const xpAward: Command = {
     kind: {
       value: 'KIND',
       isRequired: true,
-      allowed: XP_KINDS.filter((kind) => kind !== 'analysis'),
+      allowed: AWARDED_KINDS,
       description: 'What the points are for',
     },
     times: { value: 'COUNT', otherwise: '1', description: 'How many trades, queries, enrichments or hours' },

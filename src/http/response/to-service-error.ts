@@ -1,25 +1,41 @@
-// In: whatever a handler threw. Out: the error as clients are told of it, or that it is a fault of the server's own. The one
-// place that turns the store's errors into statuses and headers.
-import { type ErrorCode, type ErrorExtra, ServiceError } from '../../schema/errors.ts'
+// The one place where errors of the store and of submissions get their status, headers and members of the body.
+import { ERRORS, type ErrorCode, type ErrorExtra, ServiceError } from '../../schema/errors.ts'
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts'
+import { SubmissionError } from '../../submissions/errors.ts'
+import { retryAfter, submitHeaders } from './rate-limit-headers.ts'
 
-const CODES: Readonly<Record<StoreErrorCode, ErrorCode>> = {
+const STORE_CODES: Readonly<Record<StoreErrorCode, ErrorCode>> = {
   unavailable: 'store_unavailable',
   closing: 'draining',
   invalid: 'invalid_parameter',
   not_found: 'not_found',
 }
-/** What a client is told to wait where the store does not say. */
+/** Used where the store does not say when to try again. */
 const RETRY_AFTER_MS = 1_000
 
-/** The error to answer with; null: nobody expected it. */
+/** The error to answer with; null: the error is unexpected, and answered as `internal`. */
 export function toServiceError(error: unknown): ServiceError | null {
   if (error instanceof ServiceError) return error
+  if (error instanceof SubmissionError) return fromSubmission(error)
   return error instanceof StoreError ? fromStore(error) : null
 }
 
+function fromSubmission({
+  code,
+  message,
+  details,
+  quota,
+  isReplay,
+  retryAfterMs,
+}: SubmissionError): ServiceError {
+  const headers = submitHeaders(quota, isReplay)
+  if (retryAfterMs !== null) Object.assign(headers, retryAfter(retryAfterMs))
+  if (ERRORS[code].status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  return new ServiceError(code, message, { ...details }, headers)
+}
+
 function fromStore(error: StoreError): ServiceError {
-  const code = CODES[error.code]
+  const code = STORE_CODES[error.code]
   const extra: ErrorExtra = {}
   if (error.mayBeStored) extra.mayBeStored = true
   if (error.field !== null)
@@ -30,5 +46,5 @@ function fromStore(error: StoreError): ServiceError {
     return new ServiceError(code, error.message, extra)
   const retryAfterMs = error.retryAfterMs ?? RETRY_AFTER_MS
   if (error.retryAfterMs !== null) extra.retryAfterMs = retryAfterMs
-  return new ServiceError(code, error.message, extra, { 'Retry-After': `${Math.ceil(retryAfterMs / 1_000)}` })
+  return new ServiceError(code, error.message, extra, retryAfter(retryAfterMs))
 }

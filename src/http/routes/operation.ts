@@ -4,15 +4,15 @@
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import type { LakeRepair } from '../../store/types.ts'
-import type { Agents, SubmissionService } from '../../submissions/types.ts'
+import type { Agents, Submissions } from '../../submissions/types.ts'
 import type { HttpAnswer } from '../context.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
-import { jsonObject } from './agents.ts'
+import { issuedKey, jsonObject } from './agents.ts'
 
 export interface OperationDeps {
   agents: Agents
-  submissions: SubmissionService
+  submissions: Submissions
   /** For /health: everything there is to say. */
   health(): Promise<Record<string, unknown>>
   /** Null when ready, else why not, in a sentence too. */
@@ -89,7 +89,7 @@ export function operationRoutes(deps: OperationDeps): Route[] {
       'POST',
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
-      (context) => agents.register(jsonObject(context), true),
+      async (context) => issuedKey(await agents.register(jsonObject(context), true)),
     ),
     admin(
       'POST',

@@ -1,6 +1,6 @@
 // In: nothing. Out: what the server and the lake process say to one another. Never holds state.
 import type { Instant } from '../../lib/clock.ts'
-import type { Row } from '../../schema/tables.ts'
+import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
 import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
 import type { RetainedDays } from '../lake/retention.ts'
@@ -75,7 +75,7 @@ export interface Requests {
   bars: { ask: BarDelivery; answer: BarReceipt & { held: number } }
   /** `inLake`: rows delivered to this process that are in files. */
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
-  find: { ask: { analysisId: string; nowMs: number }; answer: Row | null }
+  find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   /** Merges small files, and removes those replaced long enough ago. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }

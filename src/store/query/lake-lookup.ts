@@ -3,7 +3,7 @@
 // trusts that a file is still there: one that was replaced meanwhile is looked for anew, a damaged one is left out.
 import { decodeTime } from 'ulid'
 import { isAnalysisId } from '../../schema/submission.ts'
-import { type Row, TABLES } from '../../schema/tables.ts'
+import { type SubmissionRow, TABLES } from '../../schema/tables.ts'
 import type { ConnectionQueue } from '../duckdb/database.ts'
 import { query } from '../duckdb/query.ts'
 import { type LakeTable, selectList } from '../duckdb/sql.ts'
@@ -25,7 +25,7 @@ function datesOf(analysisId: string): string[] {
 }
 
 export interface LakeLookup {
-  find(analysisId: string, nowMs: number): Promise<Row | null>
+  find(analysisId: string, nowMs: number): Promise<SubmissionRow | null>
 }
 
 export function openLakeLookup(
@@ -40,7 +40,7 @@ export function openLakeLookup(
         wanted: ({ date }) => dates.includes(date),
         async work(parts) {
           if (parts.length === 0) return null
-          const rows = await query<Row>(
+          const rows = await query<SubmissionRow>(
             connection,
             `SELECT ${selectList(table)} FROM (${selectFromFiles(table, parts)}) WHERE analysis_id = $id LIMIT 1`,
             { id: analysisId },

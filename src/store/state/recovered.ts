@@ -1,18 +1,26 @@
 // In: a state. Out: what the rest of the server must know again after a start. Never changes the state.
-import { type Column, type Row, TABLES, type Table } from '../../schema/tables.ts'
+import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
 import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { Recovered } from '../types.ts'
 import type { PlacedRow, StoreState } from './state.ts'
 
-/** A row with every column of its table: one that was left out is null. */
-export function completeRow(table: Table, row: Row, knownAtMs: number): Row {
+/**
+ * A row with every column of its table: one that was left out is null. The row was checked against its table when it was
+ * written, so this is where it gets the type of its table.
+ */
+export function completeRow<Name extends TableName>(
+  table: Name,
+  row: Row,
+  knownAtMs: number,
+): TableRow<Name> {
+  const columns: readonly Column[] = TABLES[table].columns
   const cell = ({ name }: Column) => (name === 'known_at' ? knownAtMs : (row[name] ?? null))
-  return Object.fromEntries(table.columns.map((column) => [column.name, cell(column)]))
+  return Object.fromEntries(columns.map((column) => [column.name, cell(column)])) as TableRow<Name>
 }
 
 const inOrder = (a: PlacedRow, b: PlacedRow): number => a.lsn - b.lsn || a.index - b.index
 
-const rows = (table: Table, placed: Iterable<PlacedRow>): Row[] =>
+const rows = <Name extends TableName>(table: Name, placed: Iterable<PlacedRow>): TableRow<Name>[] =>
   [...placed].sort(inOrder).map(({ row, knownAtMs }) => completeRow(table, row, knownAtMs))
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
@@ -22,16 +30,16 @@ export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
   const young = <Value extends { knownAtMs: number }>(values: Iterable<Value>, keptMs: number): Value[] =>
     [...values].filter(({ knownAtMs }) => knownAtMs > nowMs - keptMs)
   return {
-    agents: rows(TABLES.agents, state.agents.values()),
-    agentKeys: rows(TABLES.agent_keys, state.agentKeys.values()),
-    agentEvents: rows(TABLES.agent_events, state.agentEvents.values()),
+    agents: rows('agents', state.agents.values()),
+    agentKeys: rows('agent_keys', state.agentKeys.values()),
+    agentEvents: rows('agent_events', state.agentEvents.values()),
     submitAttempts: young(state.submitAttempts.values(), SUBMIT_ATTEMPTS_RECOVERED_MS).map(
       ({ agentId, atMs }) => ({
         agent_id: agentId,
         at: atMs,
       }),
     ),
-    idempotency: rows(TABLES.idempotency, young(state.idempotency.values(), IDEMPOTENCY_KEPT_MS)),
+    idempotency: rows('idempotency', young(state.idempotency.values(), IDEMPOTENCY_KEPT_MS)),
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
     ),

@@ -1,401 +1,319 @@
-// In: keys, registrations and the operator's word. Out: who is asking, and whether it may submit. Every change is a
-// row of an append-only table, durable before it is answered; the state here is what those rows add up to, in the order in
-// which they were written. Whatever lasts for a time ends by the monotonic clock. Never keeps a key: only its SHA-256.
+// Agents with their keys, profiles and bans. Every change is a row of an append-only table, durable before it is answered.
+// The state held here is the sum of those rows in the order in which they were written. Whatever lasts for a time ends by
+// the monotonic clock.
 import { ulid } from 'ulid'
-import { z } from 'zod'
-import { type Clock, deadlineOf, type Instant, monotonicOf, readClock } from '../../lib/clock.ts'
-import { safeParse } from '../../lib/safe-parse.ts'
-import { ServiceError } from '../../schema/errors.ts'
-import type { Row, Write } from '../../schema/tables.ts'
-import { AGENT_TYPES, type AgentType } from '../../schema/vocabulary.ts'
+import { type Clock, type Instant, monotonicOf, readClock } from '../../lib/clock.ts'
+import type { TableRow, TableWrite } from '../../schema/tables.ts'
+import { AGENT_TYPES } from '../../schema/vocabulary.ts'
+import { SubmissionError } from '../errors.ts'
+import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_RATE_MAX } from '../limits.ts'
+import { RateLimiter } from '../rate-limits/rate-limiter.ts'
+import type {
+  Agent,
+  AgentStatus,
+  Agents,
+  Caller,
+  IssuedKey,
+  Profile,
+  RecoveredAgents,
+  SubmissionStore,
+} from '../types.ts'
+import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
+import type { RandomBytes } from './api-keys.ts'
+import { Bans, bannedError } from './bans.ts'
+import { type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
 import {
-  AGENTS_MAX,
-  KEYS_REMEMBERED_MAX,
-  ROTATED_KEY_LIFE_MS,
-  ROTATIONS_PER_DAY_MAX,
-  SUBMIT_RATE_MAX,
-} from '../limits.ts'
-import { createRateLimiter } from '../rate-limits/rate-limit.ts'
-import type { Agent, AgentStatus, Agents, Answer, Caller, Profile, SubmissionStore } from '../types.ts'
-import { fieldError } from '../validate.ts'
-import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './api-keys.ts'
-import { Bans, banned, type PendingSuspension } from './bans.ts'
+  changedProfile,
+  operatorRegistrationSchema,
+  type ProfileChange,
+  parseBody,
+  profileSchema,
+  type Registration,
+  registrationSchema,
+} from './profiles.ts'
 
 const DAY_MS = 86_400_000
-const text = (lengthMax: number) => z.string().trim().max(lengthMax)
-const registerSchema = z.object({ name: text(64).min(1), description: text(500).nullish() })
-/** What the operator may say besides. */
-const operatorSchema = registerSchema.extend({ type: z.enum(AGENT_TYPES).default('agent') })
-const profileSchema = z.object({
-  name: text(64).min(1).optional(),
-  description: text(500).nullish(),
-  avatarUrl: text(500).nullish(),
-  twitterHandle: text(64).nullish(),
-  website: text(500).nullish(),
-})
-
-interface Key {
-  hash: string
-  prefix: string
-  createdAtMs: number
-  /** From here on it is revoked, as it was told, wall time; Infinity while nobody has said so. */
-  expiresAtMs: number
-  /** The same on the monotonic clock. */
-  deadlineMs: number
-}
-
-interface AgentRecord {
-  agent: Agent
-  keys: Key[]
-  profile: Profile | null
-  bans: Bans
-  /** Resolves when the change of its profile under way is decided: one follows from the other. */
-  profileChange: Promise<unknown>
-}
-
-/** What the submission service keeps of an agent besides its keys. */
-export interface AgentRegistry extends Agents {
-  /** Throws `agent_banned` while the agent may not submit. */
-  checkBan(caller: Caller): void
-  /** Times of earlier suspensions on the monotonic clock, for the strike rules. */
-  suspensions(agentId: string): readonly number[]
-  /** Suspends an agent at once, `untilMs` null for good, with the rows that make it durable. */
-  suspend(agentId: string, untilMs: number | null, now: Instant): PendingSuspension & { writes: Write[] }
-  name(agentId: string): string
-}
 
 export interface AgentRegistryOptions {
-  recovered: { agents: Row[]; agentKeys: Row[]; agentEvents: Row[] }
+  recovered: RecoveredAgents
   store: SubmissionStore
   clock: Clock
+  /** For keys: unpredictable bytes. */
   randomBytes: RandomBytes
-  /** Submissions a minute that a key is told of; 0: no limit. */
+  /** For identities: uniform in [0, 1). */
+  random: () => number
+  /** Submissions a minute, which agents are told with their key; 0: no limit. */
   submitRateMax?: number
-  /** Of new identities; without it the machine’s own. Uniform in [0, 1). */
-  random?: () => number
   registrationOpen: boolean
 }
 
-const unauthorized = (code: 'missing_key' | 'invalid_key' | 'revoked_key', sentence: string) =>
-  new ServiceError(code, sentence, {}, { 'WWW-Authenticate': 'Bearer' })
+interface AgentRecord {
+  readonly agent: Agent
+  profile: Profile | null
+  readonly bans: Bans
+  /** Resolves when the last profile change is decided. Changes of one profile run one after the other. */
+  profileChange: Promise<unknown>
+}
 
-export function createAgentRegistry({
-  recovered,
-  store,
-  clock,
-  randomBytes,
-  submitRateMax = SUBMIT_RATE_MAX,
-  random,
-  registrationOpen,
-}: AgentRegistryOptions): AgentRegistry {
-  const records = new Map<string, AgentRecord>()
-  const keys = new Map<string, { key: Key; record: AgentRecord }>()
-  const rotations = createRateLimiter(ROTATIONS_PER_DAY_MAX, DAY_MS)
-  /** Registrations on their way to the store. */
-  let registering = 0
+export class AgentRegistry implements Agents {
+  readonly #options: AgentRegistryOptions
+  readonly #records = new Map<string, AgentRecord>()
+  readonly #keys = new KeyTable()
+  readonly #rotations = new RateLimiter(ROTATIONS_PER_DAY_MAX, DAY_MS)
+  /** Registrations that the store has not acknowledged. */
+  #registering = 0
 
-  /** A key is known before it is durable, so that revoking all keys revokes it too: nobody has it yet. */
-  function addKey(record: AgentRecord, key: Key): void {
-    record.keys.push(key)
-    keys.set(key.hash, { key, record })
+  constructor(options: AgentRegistryOptions) {
+    this.#options = options
+    this.#recover(options.recovered, readClock(options.clock))
   }
 
-  function dropKey(record: AgentRecord, key: Key): void {
-    record.keys = record.keys.filter((each) => each !== key)
-    keys.delete(key.hash)
+  authenticate(text: string): Caller {
+    const { agent, hash } = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
+    return { agent, keyHash: hash }
   }
 
-  function forgetOldestKeys(record: AgentRecord): void {
-    for (const key of record.keys.slice(0, -KEYS_REMEMBERED_MAX)) dropKey(record, key)
-  }
-
-  function expireKey(hash: string, fromMs: number, atMs: number, now: Instant): void {
-    const key = keys.get(hash)?.key
-    const deadlineMs = deadlineOf(fromMs, atMs, now)
-    if (key === undefined || key.deadlineMs <= deadlineMs) return
-    key.expiresAtMs = atMs
-    key.deadlineMs = deadlineMs
-  }
-
-  /** One row of agent_events made true; what the store recovers and what happens now take the same way. */
-  function applyEvent(
-    record: AgentRecord,
-    kind: string,
-    atMs: number,
-    data: Record<string, unknown>,
-    now: Instant,
-  ): void {
-    if (kind === 'profile') record.profile = data as unknown as Profile
-    if (kind === 'key_expires') expireKey(data.keyHash as string, atMs, data.atMs as number, now)
-    if (kind === 'suspended') record.bans.suspend(atMs, data.untilMs as number | null, now)
-    if (kind === 'banned') record.bans.ban(atMs, data.untilMs as number | null, now)
-    if (kind === 'unbanned') record.bans.lift()
-  }
-
-  const startedAt = readClock(clock)
-  for (const row of recovered.agents) {
-    const agent: Agent = {
-      agentId: row.agent_id as string,
-      name: row.name as string,
-      description: row.description as string | null,
-      type: row.type as Agent['type'],
-      createdAtMs: row.created_at as number,
+  async register(
+    body: Record<string, unknown>,
+    byOperator = false,
+  ): Promise<IssuedKey & { agentId: string }> {
+    const isOpen = this.#options.registrationOpen || byOperator
+    if (!isOpen || this.#records.size + this.#registering >= AGENTS_MAX)
+      throw new SubmissionError('registration_closed', 'Registration is closed: ask the operator for a key.')
+    const registration: Registration = byOperator
+      ? parseBody(operatorRegistrationSchema, body)
+      : { ...parseBody(registrationSchema, body), type: 'agent' }
+    this.#registering++
+    try {
+      return await this.#register(registration)
+    } finally {
+      this.#registering--
     }
-    records.set(agent.agentId, newRecord(agent))
-  }
-  for (const row of recovered.agentKeys) {
-    const record = records.get(row.agent_id as string)
-    if (record === undefined) continue
-    const createdAtMs = row.created_at as number
-    // The first key came with the registration; each further one was a rotation.
-    if (record.keys.length > 0) rotations.take(record.agent.agentId, monotonicOf(createdAtMs, startedAt))
-    addKey(record, {
-      ...IN_FORCE,
-      hash: row.key_hash as string,
-      prefix: row.key_prefix as string,
-      createdAtMs,
-    })
-    forgetOldestKeys(record)
-  }
-  for (const row of recovered.agentEvents) {
-    const record = records.get(row.agent_id as string)
-    if (record !== undefined)
-      applyEvent(record, row.kind as string, row.at as number, JSON.parse(row.data as string), startedAt)
   }
 
-  const eventRow = (agentId: string, kind: string, atMs: number, data: Record<string, unknown>): Write => ({
-    table: 'agent_events',
-    row: { agent_id: agentId, at: atMs, kind, data: JSON.stringify(data) },
-  })
-
-  async function appendEvent(
-    record: AgentRecord,
-    kind: string,
-    data: Record<string, unknown>,
-  ): Promise<void> {
-    const now = readClock(clock)
-    await store.commit([eventRow(record.agent.agentId, kind, now.wallMs, data)])
-    applyEvent(record, kind, now.wallMs, data, now)
+  async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
+    const { agentId } = agent
+    const now = readClock(this.#options.clock)
+    const quota = this.#rotations.quota(agentId, now)
+    if (quota?.remaining === 0) throw rotatedTooOften(quota.resetMs)
+    this.#rotations.take(agentId, now.monotonicMs)
+    try {
+      return await this.#rotate(this.#record(agentId), keyHash, now)
+    } catch (error) {
+      this.#rotations.release(agentId, now.monotonicMs)
+      throw error
+    }
   }
 
-  function recordOf(agentId: string): AgentRecord {
-    const record = records.get(agentId)
+  async revoke({ agent, keyHash }: Caller): Promise<void> {
+    const atMs = this.#options.clock.now()
+    await this.#append(agent.agentId, { kind: 'key_expires', data: { keyHash, atMs } })
+  }
+
+  profile({ agent }: Caller): Profile | null {
+    return this.#record(agent.agentId).profile
+  }
+
+  async setProfile({ agent }: Caller, body: Record<string, unknown>): Promise<Profile> {
+    const record = this.#record(agent.agentId)
+    const sent = parseBody(profileSchema, body)
+    const change = record.profileChange.then(() => this.#changeProfile(record, sent))
+    record.profileChange = change.catch(() => {})
+    return change
+  }
+
+  list(): AgentStatus[] {
+    const now = readClock(this.#options.clock)
+    return Array.from(this.#records.values(), ({ agent, bans }) =>
+      agentStatus(agent, this.#keys.ofAgent(agent.agentId), bans.untilMs(now)),
+    )
+  }
+
+  async revokeKeys(agentId: string, prefix: string | null): Promise<number> {
+    const record = this.#record(agentId)
+    const now = readClock(this.#options.clock)
+    const events = this.#keys
+      .ofAgent(agentId)
+      .filter((key) => key.deadlineMs > now.monotonicMs && (prefix === null || key.prefix === prefix))
+      .map(({ hash }) => ({ kind: 'key_expires' as const, data: { keyHash: hash, atMs: now.wallMs } }))
+    await this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs)))
+    for (const event of events) this.#apply(record, event, now.wallMs, now)
+    return events.length
+  }
+
+  async ban(agentId: string, untilMs: number | null, reason: string): Promise<void> {
+    await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })
+  }
+
+  async unban(agentId: string): Promise<void> {
+    await this.#append(agentId, { kind: 'unbanned', data: {} })
+  }
+
+  /** Throws `agent_banned` while the agent may not submit. */
+  checkBan(agentId: string): void {
+    const now = readClock(this.#options.clock)
+    const untilMs = this.#record(agentId).bans.untilMs(now)
+    if (untilMs !== null) throw bannedError(untilMs, now.wallMs)
+  }
+
+  /** Throws not_found. */
+  checkExists(agentId: string): void {
+    this.#record(agentId)
+  }
+
+  /** The agent's bans and suspensions. Throws not_found. */
+  bans(agentId: string): Bans {
+    return this.#record(agentId).bans
+  }
+
+  /** The name to show: the profile's, else the one that was registered, else the identity. */
+  name(agentId: string): string {
+    const record = this.#records.get(agentId)
+    return record?.profile?.name ?? record?.agent.name ?? agentId
+  }
+
+  #record(agentId: string): AgentRecord {
+    const record = this.#records.get(agentId)
     if (record === undefined)
-      throw new ServiceError('not_found', `There is no agent ${agentId.slice(0, 64)}.`)
+      throw new SubmissionError('not_found', `There is no agent ${agentId.slice(0, 64)}.`)
     return record
   }
 
-  /** A new key of an agent and its row. */
-  function newKey(record: AgentRecord, createdAtMs: number): { text: string; key: Key; write: Write } {
-    const text = makeKey(randomBytes)
-    const key: Key = { ...IN_FORCE, hash: hashKey(text), prefix: displayPrefix(text), createdAtMs }
-    const row = {
-      key_hash: key.hash,
-      key_prefix: key.prefix,
-      agent_id: record.agent.agentId,
-      created_at: createdAtMs,
+  #recover({ agents, agentKeys, agentEvents }: RecoveredAgents, now: Instant): void {
+    for (const row of agents) {
+      const agent = readAgent(row)
+      this.#records.set(agent.agentId, newRecord(agent))
     }
-    return { text, key, write: { table: 'agent_keys', row } }
+    for (const row of agentKeys) {
+      const record = this.#records.get(row.agent_id)
+      if (record === undefined) continue
+      const { agentId } = record.agent
+      // The first key came with the registration, each further one with a rotation.
+      if (this.#keys.ofAgent(agentId).length > 0)
+        this.#rotations.take(agentId, monotonicOf(row.created_at, now))
+      this.#keys.add(newKey(record.agent, row.key_hash, row.key_prefix, row.created_at))
+      this.#keys.dropOldest(agentId)
+    }
+    for (const row of agentEvents) {
+      const record = this.#records.get(row.agent_id)
+      const event = readEvent(row)
+      if (record !== undefined && event !== null) this.#apply(record, event, row.at, now)
+    }
   }
 
-  const keyAnswer = (key: string, type: AgentType, more: Record<string, unknown> = {}): Answer => ({
-    status: 201,
-    body: {
-      ok: true,
-      // Null, as elsewhere what does not exist: 0 would say that nothing may be submitted.
-      data: { key, type, rateLimit: submitRateMax === 0 ? null : submitRateMax, ...more },
-      important: 'Store this key now: it is shown once, and only its hash is kept.',
-    },
-    headers: { 'Cache-Control': 'no-store' },
-  })
-
-  async function register(sent: z.infer<typeof operatorSchema>): Promise<Answer> {
-    const { name, description = null, type } = sent
+  async #register({
+    name,
+    description = null,
+    type,
+  }: Registration): Promise<IssuedKey & { agentId: string }> {
+    const { clock, random, randomBytes, store } = this.#options
     const nowMs = clock.now()
-    const agent: Agent = {
-      agentId: `ag_${ulid(nowMs, random)}`,
-      name,
-      description,
-      type,
-      createdAtMs: nowMs,
-    }
-    const record = newRecord(agent)
-    const { text, key, write } = newKey(record, nowMs)
-    const row = { agent_id: agent.agentId, name, description, type, created_at: nowMs }
-    await store.commit([{ table: 'agents', row }, write])
-    records.set(agent.agentId, record)
-    addKey(record, key)
-    return keyAnswer(text, type, { agentId: agent.agentId })
+    const agentId = `ag_${ulid(nowMs, random)}`
+    const agent: Agent = { agentId, name, description, type, createdAtMs: nowMs }
+    const { text, key, write } = makeAgentKey(agent, nowMs, randomBytes)
+    const row = { agent_id: agentId, name, description, type, created_at: nowMs }
+    const registration: TableWrite<'agents'> = { table: 'agents', row }
+    await store.commit([registration, write])
+    this.#records.set(agentId, newRecord(agent))
+    this.#keys.add(key)
+    return { ...this.#issued(text, agent), agentId }
   }
 
-  async function rotate(record: AgentRecord, keyHash: string, now: Instant): Promise<Answer> {
-    const { agentId, type } = record.agent
-    const { text, key, write } = newKey(record, now.wallMs)
-    const expiry = { keyHash, atMs: now.wallMs + ROTATED_KEY_LIFE_MS }
-    addKey(record, key)
+  async #rotate(
+    record: AgentRecord,
+    keyHash: string,
+    now: Instant,
+  ): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
+    const { agent } = record
+    const { randomBytes, store } = this.#options
+    const { text, key, write } = makeAgentKey(agent, now.wallMs, randomBytes)
+    const atMs = now.wallMs + ROTATED_KEY_LIFE_MS
+    const expiry: AgentEvent = { kind: 'key_expires', data: { keyHash, atMs } }
+    // Known before it is durable, so that revoking all keys meanwhile revokes it too. Nobody has its text yet.
+    this.#keys.add(key)
     try {
-      await store.commit([write, eventRow(agentId, 'key_expires', now.wallMs, expiry)])
+      await store.commit([write, writeEvent(agent.agentId, expiry, now.wallMs)])
     } catch (error) {
-      dropKey(record, key)
+      this.#keys.drop(key)
       throw error
     }
-    forgetOldestKeys(record)
-    applyEvent(record, 'key_expires', now.wallMs, expiry, now)
-    return keyAnswer(text, type, { oldKeyExpiresAt: expiry.atMs })
+    this.#keys.dropOldest(agent.agentId)
+    this.#apply(record, expiry, now.wallMs, now)
+    return { ...this.#issued(text, agent), oldKeyExpiresAt: atMs }
   }
 
-  async function changeProfile(record: AgentRecord, sent: z.infer<typeof profileSchema>): Promise<Profile> {
-    const { agent, profile: before } = record
-    const nowMs = clock.now()
-    const keep = (
-      field: 'description' | 'avatarUrl' | 'twitterHandle' | 'website',
-      otherwise: string | null,
-    ) => (sent[field] === undefined ? (before?.[field] ?? otherwise) : sent[field])
-    const profile: Profile = {
-      name: sent.name ?? before?.name ?? agent.name,
-      description: keep('description', agent.description),
-      avatarUrl: keep('avatarUrl', null),
-      twitterHandle: keep('twitterHandle', null),
-      website: keep('website', null),
-      createdAt: before?.createdAt ?? nowMs,
-      updatedAt: nowMs,
-    }
-    await appendEvent(record, 'profile', { ...profile })
+  #issued(key: string, { type }: Agent): IssuedKey {
+    const { submitRateMax = SUBMIT_RATE_MAX } = this.#options
+    return { key, type, rateLimit: submitRateMax === 0 ? null : submitRateMax }
+  }
+
+  async #changeProfile(record: AgentRecord, sent: ProfileChange): Promise<Profile> {
+    const { agent } = record
+    const profile = changedProfile(agent, record.profile, sent, this.#options.clock.now())
+    await this.#append(agent.agentId, { kind: 'profile', data: profile })
     return profile
   }
 
-  return {
-    authenticate(text) {
-      if (text === '')
-        throw unauthorized('missing_key', 'An API key is required: Authorization: Bearer <API_KEY>.')
-      const entry = keys.get(hashKey(text))
-      if (entry === undefined) {
-        const isWhole = isKey(text)
-        throw unauthorized(
-          'invalid_key',
-          isWhole ? 'The API key is not known.' : 'The API key is mistyped or not a key of this service.',
-        )
-      }
-      if (clock.monotonicMs() >= entry.key.deadlineMs)
-        throw unauthorized('revoked_key', 'The API key was revoked.')
-      return { agent: entry.record.agent, keyHash: entry.key.hash }
-    },
+  /** Makes an event durable, then true. */
+  async #append(agentId: string, event: AgentEvent): Promise<void> {
+    const record = this.#record(agentId)
+    const now = readClock(this.#options.clock)
+    await this.#options.store.commit([writeEvent(agentId, event, now.wallMs)])
+    this.#apply(record, event, now.wallMs, now)
+  }
 
-    async register(body, byOperator = false) {
-      if (!(registrationOpen || byOperator) || records.size + registering >= AGENTS_MAX)
-        throw new ServiceError('registration_closed', 'Registration is closed: ask the operator for a key.')
-      const sent = byOperator
-        ? parse(operatorSchema, body)
-        : { ...parse(registerSchema, body), type: 'agent' as const }
-      registering++
-      try {
-        return await register(sent)
-      } finally {
-        registering--
-      }
-    },
-
-    async rotate({ agent, keyHash }) {
-      const record = recordOf(agent.agentId)
-      const now = readClock(clock)
-      const state = rotations.state(agent.agentId, now.monotonicMs)
-      if (!state.allowed) throw rotatedTooOften(state.resetMs)
-      rotations.take(agent.agentId, now.monotonicMs)
-      try {
-        return await rotate(record, keyHash, now)
-      } catch (error) {
-        rotations.release(agent.agentId, now.monotonicMs)
-        throw error
-      }
-    },
-
-    async revoke({ agent, keyHash }) {
-      await appendEvent(recordOf(agent.agentId), 'key_expires', { keyHash, atMs: clock.now() })
-      return { status: 200, body: { ok: true, data: { revoked: true } } }
-    },
-
-    profile: ({ agent }) => recordOf(agent.agentId).profile,
-
-    async setProfile({ agent }, body) {
-      const record = recordOf(agent.agentId)
-      const sent = parse(profileSchema, body)
-      const change = record.profileChange.then(() => changeProfile(record, sent))
-      record.profileChange = change.catch(() => {})
-      return change
-    },
-
-    list: () => {
-      const now = readClock(clock)
-      return [...records.values()].map((record) => statusOf(record, now))
-    },
-
-    async revokeKeys(agentId, prefix) {
-      const record = recordOf(agentId)
-      const now = readClock(clock)
-      const { wallMs: atMs, monotonicMs } = now
-      const expiries = record.keys
-        .filter((key) => key.deadlineMs > monotonicMs && (prefix === null || key.prefix === prefix))
-        .map(({ hash }) => ({ keyHash: hash, atMs }))
-      await store.commit(expiries.map((expiry) => eventRow(agentId, 'key_expires', atMs, expiry)))
-      for (const expiry of expiries) applyEvent(record, 'key_expires', atMs, expiry, now)
-      return expiries.length
-    },
-
-    ban: (agentId, untilMs, reason) => appendEvent(recordOf(agentId), 'banned', { untilMs, reason }),
-    unban: (agentId) => appendEvent(recordOf(agentId), 'unbanned', {}),
-
-    checkBan({ agent }) {
-      const now = readClock(clock)
-      const untilMs = recordOf(agent.agentId).bans.untilMs(now)
-      if (untilMs !== null) throw banned(untilMs, now.wallMs)
-    },
-    suspensions: (agentId) => recordOf(agentId).bans.suspendedAtMs,
-    suspend(agentId, untilMs, now) {
-      const pending = recordOf(agentId).bans.beginSuspension(untilMs, now)
-      const data = { untilMs, reason: 'rejected submissions' }
-      return { writes: [eventRow(agentId, 'suspended', now.wallMs, data)], ...pending }
-    },
-    name: (agentId) => records.get(agentId)?.profile?.name ?? records.get(agentId)?.agent.name ?? agentId,
+  /** Applies a durable event of `atMs`, wall time: of this run, or recovered. */
+  #apply(record: AgentRecord, { kind, data }: AgentEvent, atMs: number, now: Instant): void {
+    switch (kind) {
+      case 'profile':
+        record.profile = data
+        return
+      case 'key_expires':
+        this.#keys.expire(data.keyHash, atMs, data.atMs, now)
+        return
+      case 'suspended':
+        record.bans.suspend(atMs, data.untilMs, now)
+        return
+      case 'banned':
+        record.bans.ban(atMs, data.untilMs, now)
+        return
+      case 'unbanned':
+        record.bans.lift()
+    }
   }
 }
 
-const IN_FORCE = { expiresAtMs: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY }
-
 const newRecord = (agent: Agent): AgentRecord => ({
   agent,
-  keys: [],
   profile: null,
   bans: new Bans(),
   profileChange: Promise.resolve(),
 })
 
-const rotatedTooOften = (retryAfterMs: number): ServiceError =>
-  new ServiceError(
+/** A type that this version does not know gets the least rights. */
+const readAgent = (row: TableRow<'agents'>): Agent => ({
+  agentId: row.agent_id,
+  name: row.name,
+  description: row.description,
+  type: AGENT_TYPES.find((type) => type === row.type) ?? 'agent',
+  createdAtMs: row.created_at,
+})
+
+const agentStatus = (agent: Agent, keys: readonly Key[], bannedUntilMs: number | null): AgentStatus => ({
+  ...agent,
+  keys: keys.map(({ prefix, createdAtMs, expiresAtMs }) => ({
+    prefix,
+    createdAtMs,
+    expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
+  })),
+  bannedUntilMs: bannedUntilMs === Number.POSITIVE_INFINITY ? null : bannedUntilMs,
+  banned: bannedUntilMs !== null,
+})
+
+const rotatedTooOften = (retryAfterMs: number): SubmissionError =>
+  new SubmissionError(
     'register_rate_limited',
     `This agent’s key was rotated ${ROTATIONS_PER_DAY_MAX} times within a day.`,
     { limit: ROTATIONS_PER_DAY_MAX, retryAfterMs },
-    { 'Retry-After': `${Math.ceil(retryAfterMs / 1_000)}` },
+    { retryAfterMs },
   )
-
-function statusOf({ agent, keys, bans }: AgentRecord, now: Instant): AgentStatus {
-  const untilMs = bans.untilMs(now)
-  return {
-    ...agent,
-    keys: keys.map(({ prefix, createdAtMs, expiresAtMs }) => ({
-      prefix,
-      createdAtMs,
-      expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
-    })),
-    bannedUntilMs: untilMs === Number.POSITIVE_INFINITY ? null : untilMs,
-    banned: untilMs !== null,
-  }
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
-  const result = safeParse(schema, body)
-  if (result.success) return result.data
-  const errors = result.error.issues.map((issue) => fieldError(issue, body))
-  throw new ServiceError('validation_failed', `${errors[0].pointer || 'The body'} ${errors[0].message}.`, {
-    errors,
-  })
-}

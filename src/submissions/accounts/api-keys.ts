@@ -1,5 +1,4 @@
-// In: random bytes, or the text of a key. Out: a key, its hash, or whether it can be one. The last six characters are a
-// checksum of the rest, so whoever mistyped a key is told so. Never stores or logs a key.
+// API keys. The last six characters are a checksum of the rest, so that a mistyped key is told from an unknown one.
 import { hash } from 'node:crypto'
 
 const KEY_PREFIX = 'ps_'
@@ -8,12 +7,12 @@ const CHECKSUM_CHARACTERS = 6
 const SECRET_CHARACTERS = KEY_CHARACTERS - CHECKSUM_CHARACTERS
 const DISPLAY_CHARACTERS = KEY_PREFIX.length + 6
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
-/** The largest multiple of the alphabet's length in a byte: greater bytes are thrown away, so that no letter is favoured. */
+/** The largest multiple of the alphabet's length in a byte. Greater bytes are discarded, so that all letters are equally likely. */
 const BYTE_BOUND = 256 - (256 % ALPHABET.length)
 const CHECKSUM_BYTES = 6
 const KEY_PATTERN = new RegExp(`^${KEY_PREFIX}[a-z0-9]{${KEY_CHARACTERS}}$`)
 
-/** Gives `count` unpredictable bytes. */
+/** Returns `count` unpredictable bytes. */
 export type RandomBytes = (count: number) => Uint8Array
 
 function checksum(body: string): string {
@@ -37,19 +36,19 @@ export function makeKey(randomBytes: RandomBytes): string {
   return KEY_PREFIX + secret + checksum(KEY_PREFIX + secret)
 }
 
-/** True when the form and the checksum are right; whether anybody holds it is another question. */
+/** True when form and checksum are right. The key may still be unknown. */
 export function isKey(text: string): boolean {
   if (!KEY_PATTERN.test(text)) return false
   const body = text.slice(0, -CHECKSUM_CHARACTERS)
   return text.slice(-CHECKSUM_CHARACTERS) === checksum(body)
 }
 
-/** SHA-256, hex: all that is stored of a key. 217 random bits need no slow hash. */
+/** SHA-256, hex: the only thing that is stored of a key. 217 random bits need no slow hash. */
 export function hashKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** The first characters, by which its owner knows it again. */
+/** The first characters, by which its owner recognises it. */
 export function displayPrefix(key: string): string {
   return key.slice(0, DISPLAY_CHARACTERS)
 }

@@ -1,81 +1,81 @@
-// In: the operator's bans and automatic suspensions of one agent, as they become durable, and those on their way to the
-// store. Out: until when it may not submit. The two are kept apart, so that neither takes back the other, whichever is
-// written first. Ends are kept on the monotonic clock. Never reads a clock, never writes.
 import type { Instant } from '../../lib/clock.ts'
 import { deadlineOf, monotonicOf } from '../../lib/clock.ts'
-import { ServiceError } from '../../schema/errors.ts'
+import { type ErrorDetails, SubmissionError } from '../errors.ts'
 
-/** The wall clock was set since an end was told, when the two differ by more than this: then the end is told anew. */
-const TOLD_DIFFERENCE_MS = 1_000
+/** When the two ends of a ban differ by more than this, the wall clock was set since: then the end is computed anew. */
+const WALL_CLOCK_STEP_MS = 1_000
 
-/** `Infinity` twice: for good. */
+/** Both ends are `Infinity` for a ban for good. */
 interface Ban {
-  /** As it was told and stored: Unix ms of the wall clock. */
+  /** Unix ms of the wall clock, as it was announced and stored. */
   untilMs: number
   /** The same on the monotonic clock. */
   deadlineMs: number
 }
 
-interface Suspension extends Ban {
-  /** On the monotonic clock. */
+/** An automatic suspension. */
+export interface Suspension extends Ban {
+  /** When it began, on the monotonic clock. */
   atMs: number
 }
 
 const NO_BAN: Ban = { untilMs: 0, deadlineMs: Number.NEGATIVE_INFINITY }
 
-function banOf(fromMs: number, untilMs: number | null, now: Instant): Ban {
+function makeBan(fromMs: number, untilMs: number | null, now: Instant): Ban {
   if (untilMs === null) return { untilMs: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY }
   return { untilMs, deadlineMs: deadlineOf(fromMs, untilMs, now) }
 }
 
-/** A suspension that counts already, though the store has not answered. */
-export interface PendingSuspension {
-  /** It is durable. */
-  confirm(): void
-  /** The store refused it. */
-  cancel(): void
-}
-
+/**
+ * The operator's ban and the automatic suspensions of one agent. They are held apart, so that neither replaces the other:
+ * the later end counts, and `lift` ends both. `untilMs` null means for good.
+ */
 export class Bans {
   #byOperator: Ban = NO_BAN
   #suspensions: Suspension[] = []
+  /** Suspensions that the store has not acknowledged. They are in force already. */
   readonly #pending = new Set<Suspension>()
 
-  /** The operator's word of `fromMs`, wall time; the latest counts. `untilMs` null: for good. */
+  /** The operator's ban of `fromMs`, wall time. It replaces the operator's earlier one. */
   ban(fromMs: number, untilMs: number | null, now: Instant): void {
-    this.#byOperator = banOf(fromMs, untilMs, now)
+    this.#byOperator = makeBan(fromMs, untilMs, now)
   }
 
-  /** An automatic suspension that is durable. */
+  /** A durable suspension that began at `fromMs`, wall time. */
   suspend(fromMs: number, untilMs: number | null, now: Instant): void {
-    this.#suspensions.push({ ...banOf(fromMs, untilMs, now), atMs: monotonicOf(fromMs, now) })
+    this.#suspensions.push({ ...makeBan(fromMs, untilMs, now), atMs: monotonicOf(fromMs, now) })
   }
 
-  /** Begins an automatic suspension now. */
-  beginSuspension(untilMs: number | null, now: Instant): PendingSuspension {
-    const suspension = { ...banOf(now.wallMs, untilMs, now), atMs: now.monotonicMs }
+  /** Suspends from now on, before the store has the row. `confirm` or `cancel` must follow. */
+  begin(untilMs: number | null, now: Instant): Suspension {
+    const suspension = { ...makeBan(now.wallMs, untilMs, now), atMs: now.monotonicMs }
     this.#pending.add(suspension)
-    return {
-      confirm: () => {
-        this.#pending.delete(suspension)
-        this.#suspensions.push(suspension)
-      },
-      cancel: () => void this.#pending.delete(suspension),
-    }
+    return suspension
   }
 
-  /** Ends the operator's ban and every suspension that is durable, and forgets that there were any. */
+  /** The suspension is durable. */
+  confirm(suspension: Suspension): void {
+    this.#pending.delete(suspension)
+    this.#suspensions.push(suspension)
+  }
+
+  /** The store refused the suspension. */
+  cancel(suspension: Suspension): void {
+    this.#pending.delete(suspension)
+  }
+
+  /** Ends the operator's ban and every durable suspension, and forgets them. */
   lift(): void {
     this.#byOperator = NO_BAN
     this.#suspensions = []
   }
 
-  /** When it was suspended, on the monotonic clock. */
+  /** When the agent was suspended, on the monotonic clock. */
   get suspendedAtMs(): number[] {
     return [...this.#suspensions, ...this.#pending].map(({ atMs }) => atMs)
   }
 
-  /** Until when it may not submit, by the wall clock as it stands now; `Infinity` for good, null when it may. */
+  /** Until when the agent may not submit, by today's wall clock. `Infinity`: for good. Null: it may. */
   untilMs(now: Instant): number | null {
     const last = [...this.#suspensions, ...this.#pending].reduce<Ban>(
       (latest, each) => (each.deadlineMs > latest.deadlineMs ? each : latest),
@@ -84,23 +84,24 @@ export class Bans {
     if (now.monotonicMs >= last.deadlineMs) return null
     if (last.deadlineMs === Number.POSITIVE_INFINITY) return last.deadlineMs
     const untilMs = Math.round(now.wallMs + last.deadlineMs - now.monotonicMs)
-    return Math.abs(untilMs - last.untilMs) > TOLD_DIFFERENCE_MS ? untilMs : last.untilMs
+    return Math.abs(untilMs - last.untilMs) > WALL_CLOCK_STEP_MS ? untilMs : last.untilMs
   }
 }
 
-/** The answer to a submission of an agent that may not submit; `bannedUntil` null means for good. */
-export function banned(
+/** The error of an agent that may not submit. `untilMs` `Infinity`: for good. */
+export function bannedError(
   untilMs: number,
   nowMs: number,
-  sentence?: string,
-  extra: Record<string, unknown> = {},
-): ServiceError {
-  const forGood = untilMs === Number.POSITIVE_INFINITY
-  const words =
-    sentence ??
-    (forGood ? 'This agent is banned.' : `This agent is suspended until ${new Date(untilMs).toISOString()}.`)
-  const headers: Record<string, string> = forGood
-    ? {}
-    : { 'Retry-After': `${Math.ceil((untilMs - nowMs) / 1_000)}` }
-  return new ServiceError('agent_banned', words, { bannedUntil: forGood ? null : untilMs, ...extra }, headers)
+  sentence = untilMs === Number.POSITIVE_INFINITY
+    ? 'This agent is banned.'
+    : `This agent is suspended until ${new Date(untilMs).toISOString()}.`,
+  details: ErrorDetails = {},
+): SubmissionError {
+  const isForGood = untilMs === Number.POSITIVE_INFINITY
+  return new SubmissionError(
+    'agent_banned',
+    sentence,
+    { bannedUntil: isForGood ? null : untilMs, ...details },
+    { retryAfterMs: isForGood ? null : untilMs - nowMs },
+  )
 }

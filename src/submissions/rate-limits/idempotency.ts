@@ -1,63 +1,75 @@
-// In: an agent's Idempotency-Key and the hash of its body. Out: the first answer again, or that there is none yet.
-// Only answers that made a record are remembered (201, and rejections): any other may be tried again under its key.
-// At the maximum the oldest are forgotten. Never computes an answer.
-import { ServiceError } from '../../schema/errors.ts'
-import { IDEMPOTENCY_ANSWERS_MAX, IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
+// Remembers the responses of requests with an Idempotency-Key. Only responses that made a record are remembered (accepted
+// and rejected submissions): after any other response the same key may be tried again.
+import { SubmissionError } from '../errors.ts'
+import { IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
 
-export interface Remembered {
+const RETRY_AFTER_MS = 1_000
+
+/** An Idempotency-Key of an agent, and what was sent with it. */
+export interface IdempotentRequest {
+  key: string
+  /** SHA-256 of the body, hex. */
   bodyHash: string
-  status: number
-  /** JSON of the first answer. */
-  body: string
+}
+
+export interface RememberedResponse {
+  bodyHash: string
+  /** As made by stored-response.ts. */
+  json: string
   /** On the monotonic clock. */
   atMs: number
 }
 
-export class IdempotencyCache {
-  #answers = new Map<string, Remembered>()
-  #inFlight = new Map<string, string>()
+const cacheKey = (agentId: string, key: string): string => `${agentId} ${key}`
 
-  /** The first answer, or null; throws when the key is malformed, in flight, or was used with another body. */
-  find(agentId: string, key: string, bodyHash: string, nowMs: number): Remembered | null {
+/** Bounded: at its maximum the oldest responses are dropped. */
+export class IdempotencyCache {
+  readonly #responses = new Map<string, RememberedResponse>()
+  /** Body hashes of requests that are being processed. */
+  readonly #inFlight = new Map<string, string>()
+
+  /** The first response, or null. Throws when the key is too long, in flight, or was used with another body. */
+  find(agentId: string, { key, bodyHash }: IdempotentRequest, nowMs: number): RememberedResponse | null {
     if (key.length > IDEMPOTENCY_KEY_CHARACTERS_MAX) {
       const message = `must be at most ${IDEMPOTENCY_KEY_CHARACTERS_MAX} characters`
-      throw new ServiceError('invalid_parameter', `Idempotency-Key ${message}.`, {
+      throw new SubmissionError('invalid_parameter', `Idempotency-Key ${message}.`, {
         errors: [{ pointer: '/Idempotency-Key', code: 'too_big', message }],
       })
     }
-    const id = `${agentId} ${key}`
-    const remembered = this.#answers.get(id)
-    const hash = remembered?.bodyHash ?? this.#inFlight.get(id)
-    if (hash === undefined || (remembered !== undefined && nowMs - remembered.atMs >= IDEMPOTENCY_TTL_MS))
+    const id = cacheKey(agentId, key)
+    const response = this.#responses.get(id)
+    const hash = response?.bodyHash ?? this.#inFlight.get(id)
+    if (hash === undefined || (response !== undefined && nowMs - response.atMs >= IDEMPOTENCY_TTL_MS))
       return null
     if (hash !== bodyHash)
-      throw new ServiceError('idempotency_mismatch', 'This Idempotency-Key was used with another body.')
-    if (remembered === undefined) {
-      throw new ServiceError(
+      throw new SubmissionError('idempotency_mismatch', 'This Idempotency-Key was used with another body.')
+    if (response === undefined) {
+      throw new SubmissionError(
         'idempotency_in_flight',
         'A request with this Idempotency-Key is still being answered.',
         {},
-        { 'Retry-After': '1' },
+        { retryAfterMs: RETRY_AFTER_MS },
       )
     }
-    return remembered
+    return response
   }
 
-  begin(agentId: string, key: string, bodyHash: string): void {
-    this.#inFlight.set(`${agentId} ${key}`, bodyHash)
+  begin(agentId: string, { key, bodyHash }: IdempotentRequest): void {
+    this.#inFlight.set(cacheKey(agentId, key), bodyHash)
   }
 
-  end(agentId: string, key: string): void {
-    this.#inFlight.delete(`${agentId} ${key}`)
+  end(agentId: string, { key }: IdempotentRequest): void {
+    this.#inFlight.delete(cacheKey(agentId, key))
   }
 
-  remember(agentId: string, key: string, answer: Remembered): void {
-    const id = `${agentId} ${key}`
-    this.#answers.delete(id)
-    this.#answers.set(id, answer)
-    for (const [oldest, { atMs }] of this.#answers) {
-      if (this.#answers.size <= IDEMPOTENCY_ANSWERS_MAX && answer.atMs - atMs < IDEMPOTENCY_TTL_MS) return
-      this.#answers.delete(oldest)
+  remember(agentId: string, key: string, response: RememberedResponse): void {
+    const id = cacheKey(agentId, key)
+    this.#responses.delete(id)
+    this.#responses.set(id, response)
+    for (const [oldest, { atMs }] of this.#responses) {
+      const isWithinBounds = this.#responses.size <= IDEMPOTENCY_RESPONSES_MAX
+      if (isWithinBounds && response.atMs - atMs < IDEMPOTENCY_TTL_MS) return
+      this.#responses.delete(oldest)
     }
   }
 }

@@ -100,7 +100,7 @@ describe('a key', () => {
       expectProblem(await post('/api/v1/keys/register', body), 'validation_failed', '/name')
   })
 
-  it('that was rotated lives 24 hours beside the new one', async () => {
+  it('stays valid for 24 hours after its rotation', async () => {
     const old = await server.client.register()
     const answer = await server.client.request('POST', '/api/v1/keys/rotate', undefined, {
       Authorization: `Bearer ${old}`,
@@ -117,7 +117,7 @@ describe('a key', () => {
     expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
   })
 
-  it('once revoked is 401 at once and after a restart; another key of the agent stays', async () => {
+  it('answers 401 once it is revoked, also after a restart; other keys of the agent stay valid', async () => {
     const old = await server.client.register()
     const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
     expect((await revoke(old)).body.ok).toBe(true)
@@ -130,7 +130,7 @@ describe('a key', () => {
     }
   })
 
-  it('that replaced another earns for the same agent', async () => {
+  it('earns XP for the same agent after a rotation', async () => {
     const old = await server.client.register()
     const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
     const [one, two] = [await seedToken(server.client, nowMs), await seedToken(server.client, nowMs)]
@@ -165,8 +165,8 @@ describe('a profile', () => {
   })
 })
 
-describe('what is published of agents', () => {
-  it('a leaderboard by XP, the coverage of tokens and one analysis', async () => {
+describe('agents and their analyses', () => {
+  it('are published as a leaderboard by XP, the coverage of tokens and single analyses', async () => {
     await alone({}, async () => {
       const keys = [await server.client.register('first'), await server.client.register('second')]
       const mint = await seedToken(server.client, nowMs)
@@ -209,7 +209,7 @@ describe('what is published of agents', () => {
     })
   })
 
-  it('of an identity that no analysis can bear nothing is asked of the store', async () => {
+  it('are not looked up in the store for a text that is no identity', async () => {
     const asked = vi.spyOn(server.store, 'analysis')
     const wellFormed = `an_${'0'.repeat(26)}`
     for (const id of ['x', 'an_nothing', `an_8${'0'.repeat(25)}`, `an_${'I'.repeat(26)}`, `${wellFormed}0`])
@@ -219,14 +219,14 @@ describe('what is published of agents', () => {
     expect(asked).toHaveBeenCalledOnce()
   })
 
-  it('the XP table of the specification', async () => {
+  it('earn XP by the table of the specification', async () => {
     const { data } = (await get('/api/v1/xp')).body
     expect(data.analysis).toMatchObject({ base: 10, firstBonus: 25, lowCoverageBonus: 15 })
   })
 })
 
 describe('the operator', () => {
-  it('is told of an agent that it may submit again once its ban is over', async () => {
+  it('sees that an agent may submit again once its ban is over', async () => {
     const key = await server.client.register('Eve')
     const find = async () =>
       (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data.find(
@@ -268,7 +268,7 @@ describe('the operator', () => {
       )
   })
 
-  it('makes researchers, which nobody makes of himself', async () => {
+  it('makes researchers, and no agent can make itself one', async () => {
     const made = await post('/api/v1/admin/keys', { name: 'Rosalind', type: 'researcher' }, ADMIN_KEY)
     expect(made.status, made.text).toBe(201)
     expect(made.body.data.type).toBe('researcher')

@@ -49,7 +49,7 @@ const send = (key: string, body: unknown, headers?: Record<string, string>) =>
   submit(server.client, key, body, headers)
 const snapshotOf = (more: object = {}) => ({ ...VALUES, snapshotAt: nowMs, ...more })
 
-describe('deviation', () => {
+describe('the deviation', () => {
   const OUTCOMES: [string, object, number, string, number][] = [
     ['nothing', {}, 0, 'validated', 50],
     ['exactly 15 % up', { volume24h: 23_000 }, 15, 'validated', 50],
@@ -58,7 +58,7 @@ describe('deviation', () => {
     ['exactly 50 %', { liquidity: 15_000 }, 50, 'unvalidated', 25],
     ['exactly 50 % of a percentage', { bondingProgress: 60 }, 50, 'unvalidated', 25],
   ]
-  it.each(OUTCOMES)('of %s', async (_, changes, deviationPct, outcome, xpEarned) => {
+  it.each(OUTCOMES)('of %s decides outcome and XP', async (_, changes, deviationPct, outcome, xpEarned) => {
     const answer = await send(await register(), submission(await token(), { snapshot: snapshotOf(changes) }))
     expect(answer.status, answer.text).toBe(201)
     expect(answer.body).toMatchObject({
@@ -101,7 +101,7 @@ describe('deviation', () => {
     expect(await totalAnalyses()).toBe(before)
   })
 
-  it('far above 50 % is told in digits that people read', async () => {
+  it('far above 50 % is shown in readable digits', async () => {
     const errorOf = async (changes: object): Promise<string> =>
       (await send(await register(), submission(await token(), { snapshot: snapshotOf(changes) }))).body.error
     expect(await errorOf({ liquidity: 692_310_000 })).toContain(' 6,923,000% (liquidity)')
@@ -131,7 +131,7 @@ describe('deviation', () => {
     expect(Object.keys(answer.body.deviations)).toEqual(['priceUsd'])
   })
 
-  it('is taken against the version in effect at snapshotAt, or the current one if that is nearer', async () => {
+  it('is measured from the version in effect at snapshotAt, or from the current one if that is nearer', async () => {
     const mint = await token()
     const before = snapshotOf()
     const sendOf = async (changes: object) =>
@@ -146,7 +146,7 @@ describe('deviation', () => {
     expectProblem(await sendOf({ priceUsd: 0.01 }), 'snapshot_rejected')
   })
 
-  it('is none when the snapshot is left out: the server takes its own', async () => {
+  it('is 0 when the snapshot is left out, as the server uses its own', async () => {
     const answer = await send(await register(), submission(await token()))
     expect(answer.body).toMatchObject({
       deviationPct: 0,
@@ -182,11 +182,11 @@ describe('snapshotAt', () => {
 })
 
 describe('a token', () => {
-  it('that is not known cannot be verified', async () => {
+  it('is refused if no DataPoint is known', async () => {
     expectProblem(await send(await register(), submission(newMint())), 'token_not_found')
   })
 
-  it('of which nothing is known to compare with is not available yet', async () => {
+  it('is unavailable if its DataPoint has no value to compare with', async () => {
     const mint = newMint()
     await server.client.push({
       type: 'patch',
@@ -222,7 +222,7 @@ describe('XP', () => {
     expect(row.analysis_count).toBe(7)
   })
 
-  it('gives the first bonus once, however many race for it', async () => {
+  it('has one first bonus, however many submissions race for it', async () => {
     const mint = await token()
     const keys = await Promise.all(Array.from({ length: 20 }, () => register()))
     const answers = await Promise.all(keys.map((key) => send(key, submission(mint))))
@@ -258,7 +258,7 @@ describe('XP', () => {
 })
 
 describe('the limits', () => {
-  it('let a key submit a mint once in 60 seconds', async () => {
+  it('allow a key one submission of a mint in 60 seconds', async () => {
     const mint = await token()
     const key = await register()
     expect((await send(key, submission(mint))).status).toBe(201)
@@ -273,7 +273,7 @@ describe('the limits', () => {
     expect((await send(key, submission(mint))).status).toBe(201)
   })
 
-  it('let exactly one of many racing submissions of a mint through', async () => {
+  it('accept exactly one of many racing submissions of a mint', async () => {
     await alone({ 'submit-rate': '0' }, async () => {
       const mint = await token()
       const key = await register()
@@ -283,7 +283,7 @@ describe('the limits', () => {
     })
   })
 
-  it('let exactly ten through in a rolling minute, however they race', async () => {
+  it('accept exactly ten submissions in a rolling minute, however they race', async () => {
     const mints = await Promise.all(Array.from({ length: 30 }, () => token()))
     const key = await register()
     const answers = await Promise.all(mints.map((mint) => send(key, submission(mint))))
@@ -301,7 +301,7 @@ describe('the limits', () => {
     )
   })
 
-  it('let an agent go on that sends exactly every six seconds', async () => {
+  it('accept every submission of an agent that sends one every six seconds', async () => {
     const key = await register()
     for (let count = 0; count < 25; count++) {
       const answer = await send(key, submission(await token()))
@@ -310,7 +310,7 @@ describe('the limits', () => {
     }
   })
 
-  it('count a refused body against the rate, but start no cooldown with it', async () => {
+  it('count an invalid body against the rate, and start no cooldown for it', async () => {
     const mint = await token()
     const key = await register()
     for (let count = 0; count < 9; count++)
@@ -415,7 +415,7 @@ describe('an Idempotency-Key', () => {
     expect(await totalAnalyses()).toBe(before + 1)
   })
 
-  it('lets one of two racing requests through', async () => {
+  it('accepts one of two racing requests', async () => {
     const before = await totalAnalyses()
     const mint = await token()
     const key = await register()

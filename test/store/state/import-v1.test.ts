@@ -8,7 +8,7 @@ import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import type { StoreOptions } from '../../../src/store/store.ts'
 import type { Recovered, Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
-import { createAgentRegistry } from '../../../src/submissions/accounts/agent-registry.ts'
+import { AgentRegistry } from '../../../src/submissions/accounts/agent-registry.ts'
 import { clockOf } from '../../support/clock.ts'
 import { openTestStore, readSql, removeFolder, submission, temporaryFolder } from '../support.ts'
 
@@ -58,7 +58,7 @@ async function changeOld({ dataDir }: Fixture, file: string, ...statements: stri
 const sorted = <Each>(rows: readonly Each[]): Each[] =>
   [...rows].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
 const standingOf = (recovered: Recovered, { nowMs }: Fixture) =>
-  createAgentRegistry({
+  new AgentRegistry({
     recovered,
     store: { commit: async () => {}, analysis: async () => null },
     clock: clockOf(() => nowMs),

@@ -1,5 +1,3 @@
-// In: how many of an agent's submissions were rejected and when it was suspended, on the monotonic clock. Out: what one
-// more rejection does, and the warning that stands in its answer. Never reads a clock and never keeps anything.
 import {
   STRIKE_WINDOW_MS,
   STRIKES_MAX,
@@ -9,11 +7,11 @@ import {
 } from '../limits.ts'
 
 export interface StrikeRules {
-  /** The rejection within 24 h that suspends; 0 switches the automatic ban off. */
+  /** The strike within `strikeWindowMs` that suspends. 0: no strike does. */
   strikesMax: number
   strikeWindowMs: number
   suspensionMs: number
-  /** The suspension within 30 days that bans for good; 0 never does. */
+  /** The suspension within `suspensionWindowMs` that bans for good. 0: none does. */
   suspensionsMax: number
   suspensionWindowMs: number
 }
@@ -32,7 +30,11 @@ export type Sanction =
   /** For good. */
   | { kind: 'ban' }
 
-/** What the rejection that makes the `strikes`-th strike brings. `suspendedAtMs` holds earlier suspensions. */
+/**
+ * The sanction of a rejection.
+ * @param strikes the agent's strikes within the window, this one included
+ * @param suspendedAtMs its earlier suspensions, on the same clock as `nowMs`
+ */
 export function sanctionFor(
   strikes: number,
   suspendedAtMs: readonly number[],
@@ -47,14 +49,15 @@ export function sanctionFor(
 
 const HOUR_MS = 3_600_000
 
-/** The ban warning that stands in the answer to a rejection: each of its forms has the word “ban”. */
+/** The warning in the answer to a rejection. Clients look for the word “ban”, so every form has it. */
 export function warningFor(strikes: number, sanction: Sanction, rules: StrikeRules): string {
-  const ground = 'The snapshot deviates from the DataPoint by more than 50%.'
-  if (sanction.kind === 'ban') return `${ground} This agent is banned for good.`
+  const reason = 'The snapshot deviates from the DataPoint by more than 50%.'
+  if (sanction.kind === 'ban') return `${reason} This agent is banned for good.`
   if (sanction.kind === 'suspension') {
-    const again = rules.suspensionsMax > 0 ? ' Further suspensions end in a ban for good.' : ''
-    return `${ground} This agent is banned from submitting for ${sanction.lengthMs / HOUR_MS} hours.${again}`
+    const outlook = rules.suspensionsMax > 0 ? ' Further suspensions end in a ban for good.' : ''
+    return `${reason} This agent is banned from submitting for ${sanction.lengthMs / HOUR_MS} hours.${outlook}`
   }
-  if (rules.strikesMax === 0) return `${ground} Fabricated data may lead to a ban.`
-  return `${ground} Strike ${strikes} of ${rules.strikesMax} within ${rules.strikeWindowMs / HOUR_MS} hours: the last one brings a ban of ${rules.suspensionMs / HOUR_MS} hours.`
+  if (rules.strikesMax === 0) return `${reason} Fabricated data may lead to a ban.`
+  const [windowHours, banHours] = [rules.strikeWindowMs / HOUR_MS, rules.suspensionMs / HOUR_MS]
+  return `${reason} Strike ${strikes} of ${rules.strikesMax} within ${windowHours} hours: strike ${rules.strikesMax} brings a ban of ${banHours} hours.`
 }

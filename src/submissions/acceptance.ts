@@ -1,0 +1,72 @@
+import type { Instant } from '../lib/clock.ts'
+import type { TableWrite, Write } from '../schema/tables.ts'
+import type { Decision } from './decision.ts'
+import { type Evaluation, trainingRow } from './rows.ts'
+import type { Receipt } from './types.ts'
+import type { XpLedger } from './xp/ledger.ts'
+import type { Scoreboard, ScoredAnalysis } from './xp/scoreboard.ts'
+import { xpBreakdown, xpEarned } from './xp/xp.ts'
+
+const UNVALIDATED_WARNING =
+  'The snapshot deviates from the DataPoint by more than 15%: half the XP. Above 50% a submission is rejected and may lead to a ban.'
+
+export interface AcceptanceDeps {
+  scoreboard: Scoreboard
+  ledger: XpLedger
+  cooldownMs: number
+}
+
+/** An accepted submission: it earns XP, and counts at once for the bonuses of those that follow. */
+export class Acceptance implements Decision {
+  readonly writes: readonly Write[]
+  readonly result: Receipt
+  readonly #scoreboard: Scoreboard
+  readonly #analysis: ScoredAnalysis
+
+  constructor(evaluation: Evaluation, now: Instant, { scoreboard, ledger, cooldownMs }: AcceptanceDeps) {
+    const { analysisId, agentId, submission, outcome, submittedAtMs } = evaluation
+    const { mint, sentiment, score } = submission
+    const breakdown = xpBreakdown(outcome, scoreboard.countWithPending(mint))
+    const xp = xpEarned(breakdown)
+    this.#scoreboard = scoreboard
+    this.#analysis = { agentId, mint, xp, sentiment, score }
+    const xpTotal = scoreboard.begin(this.#analysis)
+    const { deviationPct, worstField, deviations } = evaluation.deviation
+    this.result = {
+      analysisId,
+      mint,
+      outcome,
+      validated: outcome === 'validated',
+      xpEarned: xp,
+      xpTotal,
+      xpBreakdown: breakdown,
+      deviationPct,
+      worstField,
+      deviations,
+      snapshotSource: submission.snapshot ? 'client' : 'server',
+      enriched: evaluation.enriched,
+      ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
+      ...(evaluation.ignored.length > 0 && { ignored: evaluation.ignored }),
+      createdAt: submittedAtMs,
+      nextAllowedAt: now.wallMs + cooldownMs,
+    }
+    const training: TableWrite<'training'> = { table: 'training', row: trainingRow(evaluation) }
+    const entry = {
+      agentId,
+      awardedAtMs: submittedAtMs,
+      kind: 'analysis',
+      xp,
+      analysisId,
+      note: null,
+    } as const
+    this.writes = [training, ledger.write(entry)]
+  }
+
+  confirm(): void {
+    this.#scoreboard.confirm(this.#analysis)
+  }
+
+  cancel(): void {
+    this.#scoreboard.cancel(this.#analysis)
+  }
+}

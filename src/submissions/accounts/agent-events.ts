@@ -1,0 +1,35 @@
+import type { TableRow, TableWrite } from '../../schema/tables.ts'
+import type { Profile } from '../types.ts'
+
+/** A change to an agent or to one of its keys: a row of `agent_events`. Times are Unix ms. */
+export type AgentEvent =
+  | { kind: 'profile'; data: Profile }
+  | { kind: 'key_expires'; data: { keyHash: string; atMs: number } }
+  /** Automatic. `untilMs` null: for good. */
+  | { kind: 'suspended'; data: { untilMs: number | null; reason: string } }
+  /** By the operator. */
+  | { kind: 'banned'; data: { untilMs: number | null; reason: string } }
+  | { kind: 'unbanned'; data: Record<string, never> }
+
+export const writeEvent = (
+  agentId: string,
+  { kind, data }: AgentEvent,
+  atMs: number,
+): TableWrite<'agent_events'> => ({
+  table: 'agent_events',
+  row: { agent_id: agentId, at: atMs, kind, data: JSON.stringify(data) },
+})
+
+/** The event of a stored row; null: of a kind that this version does not know. */
+export function readEvent({ kind, data }: TableRow<'agent_events'>): AgentEvent | null {
+  switch (kind) {
+    case 'profile':
+    case 'key_expires':
+    case 'suspended':
+    case 'banned':
+    case 'unbanned':
+      return { kind, data: JSON.parse(data) }
+    default:
+      return null
+  }
+}

@@ -1,0 +1,99 @@
+import { deadlineOf, type Instant } from '../../lib/clock.ts'
+import type { TableWrite } from '../../schema/tables.ts'
+import { SubmissionError } from '../errors.ts'
+import { KEYS_REMEMBERED_MAX } from '../limits.ts'
+import type { Agent } from '../types.ts'
+import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './api-keys.ts'
+
+export interface Key {
+  readonly agent: Agent
+  readonly hash: string
+  readonly prefix: string
+  readonly createdAtMs: number
+  /** When it stops being valid, as it was announced, wall time. Infinity: never. */
+  expiresAtMs: number
+  /** The same on the monotonic clock. */
+  deadlineMs: number
+}
+
+export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: number): Key => ({
+  agent,
+  hash,
+  prefix,
+  createdAtMs,
+  expiresAtMs: Number.POSITIVE_INFINITY,
+  deadlineMs: Number.POSITIVE_INFINITY,
+})
+
+/** A key that was just made: its text, which only the agent keeps, and the row that holds its hash. */
+export interface MadeKey {
+  text: string
+  key: Key
+  write: TableWrite<'agent_keys'>
+}
+
+export function makeAgentKey(agent: Agent, createdAtMs: number, randomBytes: RandomBytes): MadeKey {
+  const text = makeKey(randomBytes)
+  const key = newKey(agent, hashKey(text), displayPrefix(text), createdAtMs)
+  const row = {
+    key_hash: key.hash,
+    key_prefix: key.prefix,
+    agent_id: agent.agentId,
+    created_at: createdAtMs,
+  }
+  return { text, key, write: { table: 'agent_keys', row } }
+}
+
+/** The keys of all agents, by hash and by agent. Of each agent the latest KEYS_REMEMBERED_MAX are known, revoked ones too. */
+export class KeyTable {
+  readonly #byHash = new Map<string, Key>()
+  readonly #byAgent = new Map<string, Key[]>()
+
+  /** In the order in which they were made. */
+  ofAgent(agentId: string): readonly Key[] {
+    return this.#byAgent.get(agentId) ?? []
+  }
+
+  /** The key of that text. Throws missing_key, invalid_key or revoked_key. */
+  authenticate(text: string, nowMs: number): Key {
+    if (text === '')
+      throw new SubmissionError('missing_key', 'An API key is required: Authorization: Bearer <API_KEY>.')
+    const key = this.#byHash.get(hashKey(text))
+    if (key === undefined) {
+      const sentence = isKey(text)
+        ? 'The API key is not known.'
+        : 'The API key is mistyped or not a key of this service.'
+      throw new SubmissionError('invalid_key', sentence)
+    }
+    if (nowMs >= key.deadlineMs) throw new SubmissionError('revoked_key', 'The API key was revoked.')
+    return key
+  }
+
+  add(key: Key): void {
+    const { agentId } = key.agent
+    const keys = this.#byAgent.get(agentId)
+    if (keys === undefined) this.#byAgent.set(agentId, [key])
+    else keys.push(key)
+    this.#byHash.set(key.hash, key)
+  }
+
+  drop(key: Key): void {
+    const keys = this.#byAgent.get(key.agent.agentId)
+    const index = keys?.indexOf(key) ?? -1
+    if (keys && index >= 0) keys.splice(index, 1)
+    this.#byHash.delete(key.hash)
+  }
+
+  dropOldest(agentId: string): void {
+    for (const key of this.ofAgent(agentId).slice(0, -KEYS_REMEMBERED_MAX)) this.drop(key)
+  }
+
+  /** Ends a key at `atMs`, as said at `fromMs`; both are wall times. A key that ends earlier keeps its end. */
+  expire(hash: string, fromMs: number, atMs: number, now: Instant): void {
+    const key = this.#byHash.get(hash)
+    const deadlineMs = deadlineOf(fromMs, atMs, now)
+    if (key === undefined || key.deadlineMs <= deadlineMs) return
+    key.expiresAtMs = atMs
+    key.deadlineMs = deadlineMs
+  }
+}

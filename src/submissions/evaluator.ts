@@ -1,0 +1,113 @@
+import { monotonicFactory } from 'ulid'
+import type { Instant } from '../lib/clock.ts'
+import type { SnapshotValues } from '../schema/datapoint.ts'
+import type { Submission } from '../schema/submission.ts'
+import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.ts'
+import { SubmissionError } from './errors.ts'
+import type { Cooldowns } from './rate-limits/cooldowns.ts'
+import type { Evaluation } from './rows.ts'
+import { checkSnapshotAge } from './snapshot-age.ts'
+import type { MarketReader } from './types.ts'
+import { validateSubmission } from './validate.ts'
+import { outcomeOf } from './xp/xp.ts'
+
+const EMPTY_DATAPOINT_RETRY_MS = 5_000
+
+export interface EvaluatorOptions {
+  market: MarketReader
+  cooldowns: Cooldowns
+  /** For identities: uniform in [0, 1). */
+  random: () => number
+  /** The market's time, Unix ms. */
+  marketMs(): number
+  /** The market replays old data in its own time, which the wall clock tells nothing about. */
+  recordedTime: boolean
+}
+
+/** Checks the body of a submission and compares it with the market. */
+export class Evaluator {
+  readonly #options: EvaluatorOptions
+  /** The time in an identity is that of its row, by which the lake is searched. */
+  readonly #nextUlid: (timeMs: number) => string
+
+  constructor(options: EvaluatorOptions) {
+    this.#options = options
+    this.#nextUlid = monotonicFactory(options.random)
+  }
+
+  /**
+   * Checks in this order: JSON, schema, mint, cooldown, age of the snapshot, whether there is anything to compare with. Then
+   * starts the cooldown. Throws SubmissionError where a check fails; the deviation decides the outcome and throws nothing.
+   */
+  evaluate(agentId: string, body: Buffer, now: Instant): Evaluation {
+    const { market, cooldowns } = this.#options
+    const { submission, ignored } = validateSubmission(body)
+    const { mint, snapshot } = submission
+    const current = market.snapshot(mint)
+    if (current === null) throw unknownToken(mint)
+    const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
+    if (waitMs > 0) throw inCooldown(waitMs)
+    const times = this.#currentTimes(now)
+    if (snapshot) checkSnapshotAge(snapshot.snapshotAt, times)
+    const enriched = market.enriched(mint)
+    if (enriched === null || isEmptySnapshot(current)) throw emptyDataPoint(mint)
+    const deviation = this.#compare(submission, current)
+    const submittedAtMs = Math.max(...times)
+    const comparedAtMs = snapshot && deviation.version === 'asOf' ? snapshot.snapshotAt : submittedAtMs
+    return {
+      analysisId: `an_${this.#nextUlid(submittedAtMs)}`,
+      agentId,
+      submission,
+      ignored,
+      outcome: outcomeOf(deviation.deviationPct),
+      deviation,
+      compared: deviation.compared,
+      enriched,
+      submittedAtMs,
+      receivedAtMs: now.wallMs,
+      snapshotAtMs: Math.min(submittedAtMs, comparedAtMs),
+      priceAtSubmissionUsd: current.priceUsd,
+      cooldown: cooldowns.start(agentId, mint, now.monotonicMs),
+    }
+  }
+
+  /**
+   * The market's time, which never goes back, and the wall clock's. They differ where the wall clock was set back: then a
+   * client may have copied the DataPoint's time or read a correct clock, and both are right.
+   */
+  #currentTimes({ wallMs }: Instant): number[] {
+    const { marketMs, recordedTime } = this.#options
+    return recordedTime ? [marketMs()] : [marketMs(), wallMs]
+  }
+
+  /** The comparison with the smallest deviation of those that the client may have read. */
+  #compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
+    if (!snapshot)
+      return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
+    const { market } = this.#options
+    const after = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt), current)
+    if (after.deviationPct === 0) return after
+    // In the millisecond of a change two versions were in effect, and the client may have read either.
+    const before = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt - 1), current)
+    return before.deviationPct < after.deviationPct ? before : after
+  }
+}
+
+const unknownToken = (mint: string): SubmissionError =>
+  new SubmissionError('token_not_found', `No DataPoint is known for ${mint}: it cannot be verified.`)
+
+const inCooldown = (waitMs: number): SubmissionError =>
+  new SubmissionError(
+    'mint_cooldown',
+    `This mint is in cooldown for this key: try again in ${Math.ceil(waitMs / 1_000)} seconds.`,
+    { limit: 1, retryAfterMs: waitMs },
+    { retryAfterMs: waitMs },
+  )
+
+const emptyDataPoint = (mint: string): SubmissionError =>
+  new SubmissionError(
+    'datapoint_unavailable',
+    `The DataPoint of ${mint} holds nothing to compare with yet.`,
+    {},
+    { retryAfterMs: EMPTY_DATAPOINT_RETRY_MS },
+  )

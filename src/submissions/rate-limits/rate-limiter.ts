@@ -1,0 +1,39 @@
+import type { Instant } from '../../lib/clock.ts'
+import type { Quota } from '../types.ts'
+import { SlidingWindow } from './sliding-window.ts'
+
+/** A rate limit by key over a sliding window, exact. `max` 0 switches it off. */
+export class RateLimiter {
+  readonly #max: number
+  readonly #taken: SlidingWindow
+
+  constructor(max: number, windowMs: number) {
+    this.#max = max
+    this.#taken = new SlidingWindow(windowMs, max)
+  }
+
+  /** False when the limit is switched off. */
+  get isEnabled(): boolean {
+    return this.#max > 0
+  }
+
+  /** What is left for a key now. Null: the limit is switched off. Takes nothing. */
+  quota(key: string, { wallMs, monotonicMs }: Instant): Quota | null {
+    if (!this.isEnabled) return null
+    const { windowMs } = this.#taken
+    const times = this.#taken.times(key, monotonicMs)
+    const resetMs = times.length === 0 ? 0 : Math.ceil(Math.min(...times) + windowMs - monotonicMs)
+    const remaining = Math.max(0, this.#max - times.length)
+    return { limit: this.#max, remaining, windowMs, resetMs, resetAtMs: wallMs + resetMs }
+  }
+
+  /** Takes one. The caller has checked `quota` in the same turn. */
+  take(key: string, nowMs: number): void {
+    if (this.isEnabled) this.#taken.add(key, nowMs)
+  }
+
+  /** Returns one that was taken at `atMs`. */
+  release(key: string, atMs: number): void {
+    this.#taken.remove(key, atMs)
+  }
+}

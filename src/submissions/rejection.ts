@@ -1,0 +1,129 @@
+import type { Instant } from '../lib/clock.ts'
+import type { TableWrite, Write } from '../schema/tables.ts'
+import { writeEvent } from './accounts/agent-events.ts'
+import { type Bans, bannedError, type Suspension } from './accounts/bans.ts'
+import { type Sanction, type StrikeRules, sanctionFor, warningFor } from './accounts/sanctions.ts'
+import type { Decision } from './decision.ts'
+import { shownPercent } from './deviation.ts'
+import { type ErrorDetails, SubmissionError } from './errors.ts'
+import { STRIKES_COUNTED_MAX } from './limits.ts'
+import { KeyedCondition } from './rate-limits/keyed-condition.ts'
+import { SlidingWindow } from './rate-limits/sliding-window.ts'
+import { type Evaluation, rejectionRow } from './rows.ts'
+
+const SUSPENSION_REASON = 'rejected submissions'
+
+/** Strikes by agent. An agent's rejections are decided one after the other, since each must know which strike it is. */
+export class Strikes {
+  readonly rules: StrikeRules
+  readonly window: SlidingWindow
+  /** Agents with a rejection that the store has not acknowledged. */
+  readonly #pending = new Set<string>()
+  readonly #decided = new KeyedCondition()
+
+  constructor(rules: StrikeRules) {
+    this.rules = rules
+    this.window = new SlidingWindow(rules.strikeWindowMs, STRIKES_COUNTED_MAX)
+  }
+
+  /** Null when the agent's next rejection can be decided, else a promise to wait for before asking again. */
+  waitForDecision(agentId: string): Promise<void> | null {
+    return this.#pending.has(agentId) ? this.#decided.wait(agentId) : null
+  }
+
+  /** Adds a strike. Returns the agent's strikes within the window, this one included. `confirm` or `cancel` must follow. */
+  begin(agentId: string, nowMs: number): number {
+    this.window.add(agentId, nowMs)
+    this.#pending.add(agentId)
+    return this.window.times(agentId, nowMs).length
+  }
+
+  confirm(agentId: string): void {
+    this.#pending.delete(agentId)
+    this.#decided.notifyAll(agentId)
+  }
+
+  cancel(agentId: string, atMs: number): void {
+    this.window.remove(agentId, atMs)
+    this.confirm(agentId)
+  }
+}
+
+/**
+ * A rejected submission: it is a strike, and may suspend the agent. A suspension is in force before the store has written it,
+ * so that no racing submission passes meanwhile.
+ */
+export class Rejection implements Decision {
+  readonly writes: readonly Write[]
+  readonly result: SubmissionError
+  readonly #agentId: string
+  readonly #atMs: number
+  readonly #strikes: Strikes
+  readonly #bans: Bans
+  readonly #suspension: Suspension | null
+
+  constructor(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans) {
+    const { agentId } = evaluation
+    const { monotonicMs, wallMs } = now
+    this.#agentId = agentId
+    this.#atMs = monotonicMs
+    this.#strikes = strikes
+    this.#bans = bans
+    const count = strikes.begin(agentId, monotonicMs)
+    const sanction = sanctionFor(count, bans.suspendedAtMs, monotonicMs, strikes.rules)
+    const row: TableWrite<'rejections'> = { table: 'rejections', row: rejectionRow(evaluation, count) }
+    this.result = rejectionError(evaluation, count, sanction, wallMs, strikes.rules)
+    if (sanction.kind === 'warning') {
+      this.#suspension = null
+      this.writes = [row]
+      return
+    }
+    const untilMs = suspendedUntilMs(sanction, wallMs)
+    this.#suspension = bans.begin(untilMs, now)
+    const event = { kind: 'suspended', data: { untilMs, reason: SUSPENSION_REASON } } as const
+    this.writes = [row, writeEvent(agentId, event, wallMs)]
+  }
+
+  confirm(): void {
+    if (this.#suspension !== null) this.#bans.confirm(this.#suspension)
+    this.#strikes.confirm(this.#agentId)
+  }
+
+  cancel(): void {
+    if (this.#suspension !== null) this.#bans.cancel(this.#suspension)
+    this.#strikes.cancel(this.#agentId, this.#atMs)
+  }
+}
+
+/** Unix ms; null: for good. */
+const suspendedUntilMs = (sanction: Exclude<Sanction, { kind: 'warning' }>, nowMs: number): number | null =>
+  sanction.kind === 'ban' ? null : nowMs + sanction.lengthMs
+
+function rejectionError(
+  { submission, deviation }: Evaluation,
+  strikes: number,
+  sanction: Sanction,
+  nowMs: number,
+  rules: StrikeRules,
+): SubmissionError {
+  const warning = warningFor(strikes, sanction, rules)
+  const { deviationPct, worstField, deviations } = deviation
+  const details: ErrorDetails = {
+    mint: submission.mint,
+    outcome: 'rejected',
+    validated: false,
+    deviationPct,
+    worstField,
+    deviations,
+    strikes,
+    warning,
+  }
+  if (sanction.kind === 'warning')
+    return new SubmissionError(
+      'snapshot_rejected',
+      `The snapshot deviates from the DataPoint by ${shownPercent(deviationPct)} (${worstField}).`,
+      details,
+    )
+  const untilMs = suspendedUntilMs(sanction, nowMs) ?? Number.POSITIVE_INFINITY
+  return bannedError(untilMs, nowMs, warning, details)
+}
