@@ -30,6 +30,7 @@ import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { shared } from './lib/shared.ts'
 import { steadyClock } from './lib/steady-clock.ts'
+import { HOUR_MS } from './lib/time.ts'
 import { Market } from './market/market.ts'
 import { createMarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
@@ -52,7 +53,6 @@ const QUIET_MS = 100
 const LINGER_MS_MAX = 1_000
 /** How long the last market data may take to reach the store, though the disk hang. */
 const RECORDS_MS_MAX = 4_000
-const HOUR_MS = 3_600_000
 /** How long /health waits for the store's word. */
 const STORE_STATUS_MS_MAX = 1_000
 /** How long the store's word, and the text of /metrics, serve all who ask: anybody may, as often as they like. */

@@ -7,6 +7,7 @@ import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
 import { isNetwork } from '../http/request/addresses.ts'
 import { PROVIDER_REQUESTS_PER_SECOND_MAX } from '../ingest/limits.ts'
 import { safeParse } from '../lib/safe-parse.ts'
+import { HOUR_MS } from '../lib/time.ts'
 import { DISK_RESERVE_MB_DEFAULT } from '../store/limits.ts'
 import { idleSetting } from './setting-needs.ts'
 
@@ -15,7 +16,6 @@ const number = z.string().trim().min(1, 'must be a number').transform(Number)
 const wholeNumber = (min: number, max: number) => number.pipe(z.number().int().min(min).max(max))
 const flag = z.enum(['true', 'false', '1', '0', '']).transform((word) => word !== 'false' && word !== '0')
 const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
-const HOUR_MS = 3_600_000
 const RETAIN_DAYS_MAX = 36_500
 
 /** Every setting: README's table is held equal to this. `secret` ones have no flag: command lines are public. */

@@ -1,10 +1,10 @@
 // In: the time a client says it read the snapshot, and the times that may be called now. Out: nothing, or the error to answer.
 // Never reads a clock.
+import { DAY_MS } from '../lib/time.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { SNAPSHOT_AGE_MS_MAX, SNAPSHOT_AHEAD_MS_MAX } from './limits.ts'
 
 const MS_PER_SECOND = 1_000
-const DAY_MS = 24 * 3_600_000
 
 /** What else the number could be, when it is no recent time in milliseconds: a sentence, or null. */
 function unitHint(snapshotAtMs: number, nowMs: number): string | null {

@@ -3,6 +3,7 @@
 // schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
 import { ownText } from '../../lib/own-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { DAY_MS } from '../../lib/time.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -13,7 +14,7 @@ export interface RecordFault {
   message: string
 }
 
-const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * 86_400_000
+const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * DAY_MS
 const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
 
 const isAmount = (value: unknown): value is number =>

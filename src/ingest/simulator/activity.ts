@@ -1,7 +1,7 @@
 // In: trades of one token as they happen. Out: what the last 1 and 24 hours held, to the hour. Never keeps a trade.
+import { HOUR_MS } from '../../lib/time.ts'
 
 const HOURS = 24
-const HOUR_MS = 3_600_000
 /** Of n trades about n^0.85 come from different wallets. */
 const WALLET_EXPONENT = 0.85
 

@@ -1,6 +1,7 @@
 // In: a seed and how far to go. Out: the events of a made-up market of bonding-curve tokens, in order of time: launches,
 // trades with skewed popularity, rugs, graduations, live streams, patches, the SOL price. The same seed gives the same
 // events however the time is cut into steps. Never reads a clock, never touches a market.
+import { DAY_MS, HOUR_MS } from '../../lib/time.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { mintOfSymbol } from '../../schema/mint.ts'
 import { graduatedPool } from './curve.ts'
@@ -29,7 +30,7 @@ export interface SimulatedEvent {
 }
 
 /** How far back the coarse history reaches. */
-export const HISTORY_MS = 86_400_000
+export const HISTORY_MS = DAY_MS
 /** The simulation forgets its least traded tokens above this many times those of the start. */
 const TOKENS_GROWTH_MAX = 2
 const TOKENS_KEPT_MIN = 10_000
@@ -37,7 +38,6 @@ const WALLETS = 4_096
 const SOL_USD_MEAN = 150
 const SOL_USD_SIGMA_PER_SQRT_HOUR = 0.008
 const SOL_USD_PULL_PER_HOUR = 0.02
-const HOUR_MS = 3_600_000
 const COARSE_SCALE = 3
 const FORGET_SAMPLES = 16
 const VIEWERS_MEDIAN = 25

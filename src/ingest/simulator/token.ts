@@ -1,4 +1,5 @@
 // In: a slot, an identity and random numbers. Out: one simulated token with its whole state. Never trades, never emits.
+import { DAY_MS } from '../../lib/time.ts'
 import { mintOfSymbol } from '../../schema/mint.ts'
 import { Activity } from './activity.ts'
 import {
@@ -46,7 +47,6 @@ export interface SimulatedToken extends TokenWords {
 
 const APPEAL_EXPONENT = 1.15
 export const APPEAL_MAX = 250
-const DAY_MS = 86_400_000
 const AGE_MEAN_MS = 3 * DAY_MS
 const AGE_MS_MAX = 40 * DAY_MS
 const RAISED_MEAN_SOL = 9

@@ -5,6 +5,7 @@ import { ulid } from 'ulid'
 import { z } from 'zod'
 import { type Clock, deadlineOf, type Instant, monotonicOf, readClock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { DAY_MS } from '../../lib/time.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Row, Write } from '../../schema/tables.ts'
 import { AGENT_TYPES, type AgentType } from '../../schema/vocabulary.ts'
@@ -21,7 +22,6 @@ import { fieldError } from '../validate.ts'
 import { displayPrefix, hashKey, isKey, makeKey, type RandomBytes } from './api-keys.ts'
 import { Bans, banned, type PendingSuspension } from './bans.ts'
 
-const DAY_MS = 86_400_000
 const text = (lengthMax: number) => z.string().trim().max(lengthMax)
 const registerSchema = z.object({ name: text(64).min(1), description: text(500).nullish() })
 /** What the operator may say besides. */

@@ -1,5 +1,6 @@
 // In: how many of an agent's submissions were rejected and when it was suspended, on the monotonic clock. Out: what one
 // more rejection does, and the warning that stands in its answer. Never reads a clock and never keeps anything.
+import { HOUR_MS } from '../../lib/time.ts'
 import {
   STRIKE_WINDOW_MS,
   STRIKES_MAX,
@@ -44,8 +45,6 @@ export function sanctionFor(
   if (rules.suspensionsMax > 0 && suspensions >= rules.suspensionsMax) return { kind: 'ban' }
   return { kind: 'suspension', lengthMs: rules.suspensionMs }
 }
-
-const HOUR_MS = 3_600_000
 
 /** The ban warning that stands in the answer to a rejection: each of its forms has the word “ban”. */
 export function warningFor(strikes: number, sanction: Sanction, rules: StrikeRules): string {
