@@ -18,7 +18,8 @@ const ROOT_FILES = ['README.md', 'app.ts', 'main.ts']
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['app.ts', 'config/config.ts'],
-  'app.ts': ['config', 'http', 'ingest', 'market', 'recording', 'store', 'submissions'],
+  'app.ts': ['config', 'http', 'ingest', 'market', 'recording', 'server', 'store', 'submissions'],
+  server: ['config', 'http', 'ingest', 'market', 'recording', 'store', 'submissions/types.ts'],
   schema: [],
   lib: [],
   config: ['http/limits.ts', 'http/request/addresses.ts', 'ingest/limits.ts', 'store/limits.ts'],

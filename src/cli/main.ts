@@ -2,7 +2,7 @@
 // scripts/mintlake.mjs does.
 
 import { ConfigError, SETTINGS } from '../config/config.ts'
-import { messageOf } from '../lib/messages.ts'
+import { errorMessage } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import {
@@ -60,7 +60,7 @@ export const COMMANDS: readonly Command[] = [
 /** What to say of a failure, and the exit code. */
 function failure(error: unknown): { message: string; code: number } {
   if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
-  const message = messageOf(error)
+  const message = errorMessage(error)
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }

@@ -2,7 +2,7 @@
 // far beyond anything a market shows, and so close together that no product, quotient or sum that the engine makes of
 // them leaves the range of doubles. Never holds a value.
 import { z } from 'zod'
-import { ownText } from '../lib/own-text.ts'
+import { truncateText } from '../lib/truncate-text.ts'
 
 /** The largest price, amount or value in USD, SOL or tokens. What follows from such and is larger is unknown. */
 export const AMOUNT_MAX = 1e30
@@ -30,7 +30,7 @@ export const time = z.number().int().min(TIME_MS_MIN).max(TIME_MS_MAX)
 const text = (charsMax: number) =>
   z
     .string()
-    .transform((value) => ownText(value, charsMax))
+    .transform((value) => truncateText(value, charsMax))
     .meta({ description: `Cut after ${charsMax} characters` })
 export const word = text(WORD_CHARS_MAX)
 export const uri = text(URI_CHARS_MAX)

@@ -1,7 +1,7 @@
 // In: nothing. Out: the DataPoint: its fields, types, units and which of them a patch may set. The one source for the
 // TypeScript type, OpenAPI, the docs and the patch validator. Never holds a value.
 import { z } from 'zod'
-import { ownText } from '../lib/own-text.ts'
+import { truncateText } from '../lib/truncate-text.ts'
 import * as bounds from './bounds.ts'
 import { ENRICHED, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
@@ -160,7 +160,9 @@ const patchedTexts = {
   topHolders: z
     .array(
       topHolderSchema.extend({
-        address: topHolderSchema.shape.address.transform((text) => ownText(text, HOLDER_ADDRESS_CHARS_MAX)),
+        address: topHolderSchema.shape.address.transform((text) =>
+          truncateText(text, HOLDER_ADDRESS_CHARS_MAX),
+        ),
       }),
     )
     .max(TOP_HOLDERS_MAX),

@@ -1,7 +1,7 @@
 // In: one record from a feed, of unknown shape. Out: a typed market event, or the reason it is none.
 // The wire's record and the engine's event are the same thing, so that push, replay and simulation share one type.
 import { z } from 'zod'
-import { ownText } from '../lib/own-text.ts'
+import { truncateText } from '../lib/truncate-text.ts'
 import { amount, count, description, positive, price, time as ts, uri, word } from './bounds.ts'
 import { patchFieldsSchema } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
@@ -9,7 +9,7 @@ import { isMint, MINT_SHAPE } from './mint.ts'
 const mint = z
   .string()
   .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
-  .transform((value) => ownText(value, MINT_SHAPE.maxLength))
+  .transform((value) => truncateText(value, MINT_SHAPE.maxLength))
 
 export const tokenEventSchema = z.object({
   type: z.literal('token'),

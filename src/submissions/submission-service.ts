@@ -5,7 +5,7 @@
 // Never reads the system clock, and never answers 201 before the store has.
 import { createHash } from 'node:crypto'
 import { monotonicFactory } from 'ulid'
-import { type Clock, type Instant, monotonicOf, readClock } from '../lib/clock.ts'
+import { type Clock, type Instant, readClock, toMonotonicMs } from '../lib/clock.ts'
 import { machineRandom } from '../lib/random.ts'
 import type { SnapshotValues } from '../schema/datapoint.ts'
 import { type ErrorCode, type ErrorExtra, ServiceError } from '../schema/errors.ts'
@@ -121,7 +121,7 @@ export function createSubmissionService(options: SubmissionServiceOptions): Subm
   function recoverLimits(now: Instant): void {
     const inOrder = <Stored>(stored: readonly Stored[], wallMsOf: (each: Stored) => number) =>
       stored
-        .map((each) => ({ each, atMs: monotonicOf(wallMsOf(each), now) }))
+        .map((each) => ({ each, atMs: toMonotonicMs(wallMsOf(each), now) }))
         .sort((one, other) => one.atMs - other.atMs)
     for (const { each, atMs } of inOrder(recovered.submitAttempts, (row) => row.at as number))
       rate.take(each.agent_id as string, atMs)

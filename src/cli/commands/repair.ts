@@ -1,7 +1,7 @@
 // In: a data folder whose lake lost files, with or without a server that has it. Out: what was found, taken back and
 // lost, in plain words. Works on the store itself where nobody else has it, else asks the server that does.
 import { existsSync, realpathSync } from 'node:fs'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import { openStore } from '../../store/store.ts'
@@ -32,7 +32,7 @@ async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepa
   }
 }
 
-const isInUse = (error: unknown): boolean => /is in use by/.test(messageOf(error))
+const isInUse = (error: unknown): boolean => /is in use by/.test(errorMessage(error))
 
 async function repair(values: Values, terminal: Terminal, dataDir: string): Promise<LakeRepair> {
   try {

@@ -1,8 +1,8 @@
 // In: one parsed frame of PumpPortal, of unknown shape. Out: the events it tells of, stamped with the time of receipt,
 // because no frame bears a time of its own. Never connects, never remembers.
 import { z } from 'zod'
-import { ownText } from '../../lib/own-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { truncateText } from '../../lib/truncate-text.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -81,7 +81,7 @@ function tradeOf(
     priceUsd: undefined,
     solAmount,
     ...curveOf(frame),
-    wallet: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
+    wallet: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
     tx: frame.signature,
   }
 }
@@ -92,10 +92,10 @@ function createEvents(frame: CreateFrame, ts: number): MarketEvent[] {
     type: 'token',
     mint: frame.mint,
     ts,
-    name: ownText(name, WORD_CHARS_MAX),
-    symbol: ownText(frame.symbol || name, WORD_CHARS_MAX),
-    uri: frame.uri == null ? undefined : ownText(frame.uri, URI_CHARS_MAX),
-    creator: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
+    name: truncateText(name, WORD_CHARS_MAX),
+    symbol: truncateText(frame.symbol || name, WORD_CHARS_MAX),
+    uri: frame.uri == null ? undefined : truncateText(frame.uri, URI_CHARS_MAX),
+    creator: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
     totalSupply: frame.pool === PUMP_POOL ? PUMP_SUPPLY : undefined,
   }
   // The creator's own first purchase happens in the transaction of the launch.
@@ -113,7 +113,7 @@ function eventsOf(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[]
           type: 'graduated',
           mint: frame.mint,
           ts,
-          pool: frame.pool == null ? undefined : ownText(frame.pool, WORD_CHARS_MAX),
+          pool: frame.pool == null ? undefined : truncateText(frame.pool, WORD_CHARS_MAX),
         },
       ]
     default:

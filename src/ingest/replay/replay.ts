@@ -4,7 +4,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../../lib/clock.ts'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
@@ -129,7 +129,7 @@ class Replay implements ReplayFeed {
 
   private fail(error: unknown): void {
     this.state = 'failed'
-    this.error = messageOf(error)
+    this.error = errorMessage(error)
     this.log.error({ error: this.error, rows: this.rows, label: this.options.label }, 'the replay failed')
     this.settleReady.reject(error)
     const atMs = this.rows === 0 ? this.clock.now() : this.latestMs

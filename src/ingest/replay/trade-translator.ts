@@ -1,6 +1,6 @@
 // In: rows of recorded trades in columns. Out: each row as a trade event, with the token event that must come before it,
 // or why it is none. Never decides when.
-import { ownText } from '../../lib/own-text.ts'
+import { truncateText } from '../../lib/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { TokenEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint, mintOfSymbol } from '../../schema/mint.ts'
@@ -45,7 +45,7 @@ interface SymbolState {
 }
 
 const own = (text: string | null | undefined): string | undefined =>
-  text == null ? undefined : ownText(text, WORD_CHARS_MAX)
+  text == null ? undefined : truncateText(text, WORD_CHARS_MAX)
 const refused = (fault: TradeFault): Translation => ({ token: null, trade: null, fault })
 
 export class TradeTranslator {
@@ -104,7 +104,7 @@ export class TradeTranslator {
 function tell(symbol: SymbolState, ts: number): TokenEvent | null {
   if (symbol.isTold) return null
   symbol.isTold = true
-  const name = ownText(symbol.name, WORD_CHARS_MAX)
+  const name = truncateText(symbol.name, WORD_CHARS_MAX)
   return { type: 'token', mint: symbol.mint, ts, name, symbol: name }
 }
 

@@ -3,7 +3,7 @@
 // which they were written. Whatever lasts for a time ends by the monotonic clock. Never keeps a key: only its SHA-256.
 import { ulid } from 'ulid'
 import { z } from 'zod'
-import { type Clock, deadlineOf, type Instant, monotonicOf, readClock } from '../../lib/clock.ts'
+import { type Clock, type Instant, readClock, toMonotonicDeadlineMs, toMonotonicMs } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -111,7 +111,7 @@ export function createAgentRegistry({
 
   function expireKey(hash: string, fromMs: number, atMs: number, now: Instant): void {
     const key = keys.get(hash)?.key
-    const deadlineMs = deadlineOf(fromMs, atMs, now)
+    const deadlineMs = toMonotonicDeadlineMs(fromMs, atMs, now)
     if (key === undefined || key.deadlineMs <= deadlineMs) return
     key.expiresAtMs = atMs
     key.deadlineMs = deadlineMs
@@ -148,7 +148,7 @@ export function createAgentRegistry({
     if (record === undefined) continue
     const createdAtMs = row.created_at as number
     // The first key came with the registration; each further one was a rotation.
-    if (record.keys.length > 0) rotations.take(record.agent.agentId, monotonicOf(createdAtMs, startedAt))
+    if (record.keys.length > 0) rotations.take(record.agent.agentId, toMonotonicMs(createdAtMs, startedAt))
     addKey(record, {
       ...IN_FORCE,
       hash: row.key_hash as string,

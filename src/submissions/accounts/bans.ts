@@ -2,7 +2,7 @@
 // store. Out: until when it may not submit. The two are kept apart, so that neither takes back the other, whichever is
 // written first. Ends are kept on the monotonic clock. Never reads a clock, never writes.
 import type { Instant } from '../../lib/clock.ts'
-import { deadlineOf, monotonicOf } from '../../lib/clock.ts'
+import { toMonotonicDeadlineMs, toMonotonicMs } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
 
 /** The wall clock was set since an end was told, when the two differ by more than this: then the end is told anew. */
@@ -25,7 +25,7 @@ const NO_BAN: Ban = { untilMs: 0, deadlineMs: Number.NEGATIVE_INFINITY }
 
 function banOf(fromMs: number, untilMs: number | null, now: Instant): Ban {
   if (untilMs === null) return { untilMs: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY }
-  return { untilMs, deadlineMs: deadlineOf(fromMs, untilMs, now) }
+  return { untilMs, deadlineMs: toMonotonicDeadlineMs(fromMs, untilMs, now) }
 }
 
 /** A suspension that counts already, though the store has not answered. */
@@ -48,7 +48,7 @@ export class Bans {
 
   /** An automatic suspension that is durable. */
   suspend(fromMs: number, untilMs: number | null, now: Instant): void {
-    this.#suspensions.push({ ...banOf(fromMs, untilMs, now), atMs: monotonicOf(fromMs, now) })
+    this.#suspensions.push({ ...banOf(fromMs, untilMs, now), atMs: toMonotonicMs(fromMs, now) })
   }
 
   /** Begins an automatic suspension now. */

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
 import { type TradeBatch, TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
-import { ownText } from '../../src/lib/own-text.ts'
+import { truncateText } from '../../src/lib/truncate-text.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 
@@ -93,11 +93,11 @@ test('what is kept of a replayed row and of a frame does not hold the text that 
 })
 
 test('a cut never halves a character, and what is none is U+FFFD', () => {
-  expect(ownText('ab🐕', 3)).toBe('ab')
-  expect(ownText('ab🐕', 4)).toBe('ab🐕')
-  expect(ownText('ab🐕c', 4)).toBe('ab🐕')
-  expect(ownText('a\ud800b', 3)).toBe('a\ufffdb')
-  expect(ownText('', 3)).toBe('')
+  expect(truncateText('ab🐕', 3)).toBe('ab')
+  expect(truncateText('ab🐕', 4)).toBe('ab🐕')
+  expect(truncateText('ab🐕c', 4)).toBe('ab🐕')
+  expect(truncateText('a\ud800b', 3)).toBe('a\ufffdb')
+  expect(truncateText('', 3)).toBe('')
   const sink = new MemorySink()
   push({ type: 'token', mint, ts: NOW, name: `${'x'.repeat(127)}🐕`, symbol: '\ud800' }, sink)
   expect(sink.events).toMatchObject([{ name: 'x'.repeat(127), symbol: '\ufffd' }])
