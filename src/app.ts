@@ -1,7 +1,7 @@
 // Builds a server from its configuration and connects its parts: store, market, submissions, feeds and HTTP. The rules are in
 // the folders; this file only wires them.
 import { randomBytes } from 'node:crypto'
-import type { Config } from './config/config.ts'
+import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import type { Route } from './http/route.ts'

@@ -1,7 +1,8 @@
 // In: the words after `mintlake`. Out: a command carried out, and an exit code. Never carries out `serve` itself:
 // scripts/mintlake.mjs does.
 
-import { ConfigError, SETTINGS } from '../config/config.ts'
+import { ConfigError } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { StoreError } from '../store/errors.ts'
@@ -30,8 +31,10 @@ import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
 /** The server's own settings, as flags of `serve`. */
 const serverOptions = (): Record<string, Option> =>
   Object.fromEntries(
-    Object.values(SETTINGS).flatMap(({ flag, env, otherwise, description }) =>
-      flag === null ? [] : [[flag, { value: 'VALUE', otherwise, description: `${description}; ${env}` }]],
+    Object.values(SETTINGS).flatMap(({ flag, env, defaultText, description }) =>
+      flag === null
+        ? []
+        : [[flag, { value: 'VALUE', otherwise: defaultText, description: `${description}; ${env}` }]],
     ),
   )
 

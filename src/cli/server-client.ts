@@ -1,6 +1,6 @@
 // In: where a server runs, and the operator's key of the environment. Out: its answers, or a sentence on why there is
 // none. Never follows a redirect: the key is for that server alone.
-import { SETTINGS } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
@@ -12,15 +12,15 @@ const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '
 
 export const URL_OPTION: Option = {
   value: 'URL',
-  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.otherwise}:${port.otherwise}]`,
+  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.defaultText}:${port.defaultText}]`,
 }
 
 /** The server's address without a slash at its end. */
 export function urlOf(values: Values, { env }: Terminal): string {
-  const name = env[host.env] || host.otherwise
+  const name = env[host.env] || host.defaultText
   const reachable = EVERYWHERE[name] ?? name
   const authority = reachable.includes(':') ? `[${reachable}]` : reachable
-  const text = values.url || `http://${authority}:${env[port.env] || port.otherwise}`
+  const text = values.url || `http://${authority}:${env[port.env] || port.defaultText}`
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new UsageError(`--url: "${text}" is no address like http://127.0.0.1:8080`)

@@ -21,6 +21,7 @@ export const TS_AHEAD_MS_MAX = 60_000
  *  forgotten is checked anew. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
+export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
 /** Simulated tokens that can be asked for at the start. */
 export const SIMULATOR_TOKENS_MAX = 50_000
 /** Simulated trades per second that can be asked for. */
@@ -32,6 +33,7 @@ export const SIMULATOR_SLICE_EVENTS = 4_096
 /** How often the simulator catches up with the wall clock. */
 export const SIMULATOR_TICK_MS = 40
 
+export const REPLAY_DEFAULTS = { speed: 1, time: 'recorded' } as const
 /** Rows of a replay applied in one turn of the event loop. */
 export const REPLAY_SLICE_ROWS = 4_096
 /** Symbols of one replay; rows of further symbols are counted and dropped. */

@@ -1,6 +1,6 @@
 // In: the configuration. Out: the feeds it names, running into the market. A part of the server: it alone knows which
 // upstream needs which setting. Never knows a route or a table.
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { EventSink } from '../schema/event.ts'

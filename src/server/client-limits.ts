@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from '../http/limits.ts'
 import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
 import { type Clock, readClock } from '../lib/clock.ts'

@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { agentRoutes } from '../http/routes/agents.ts'

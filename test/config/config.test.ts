@@ -1,7 +1,8 @@
 // In: command lines and environments. Out: proof that a setting that is wrong, or would do nothing, is refused in a sentence
 // that says why. Never starts a server.
 import { describe, expect, test } from 'vitest'
-import { ConfigError, readConfig, SETTINGS, shownConfig } from '../../src/config/config.ts'
+import { ConfigError, readConfig, shownConfig } from '../../src/config/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
   try {
@@ -31,7 +32,7 @@ describe('a setting that has no effect', () => {
     ['--feed pumpportal --birdeye-url https://a', '--birdeye-url has no effect without MINTLAKE_BIRDEYE_KEY'],
     [
       '--sol-price 150',
-      '--sol-price has no effect without a feed that tells no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
+      '--sol-price has no effect without a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
     ],
     [
       '--strikes 0 --suspensions 2',

@@ -2,7 +2,8 @@
 // service may, and throws for anything else. Never listens: that hostile bytes also survive the way over a socket is shown
 // where the real server is fuzzed.
 import { Packr } from 'msgpackr'
-import { ConfigError, readConfig, SETTINGS } from '../../src/config/config.ts'
+import { ConfigError, readConfig } from '../../src/config/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
 import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream/stream-request.ts'

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
-import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
+import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import { type TradeBatch, TradeTranslator } from './trade-translator.ts'
@@ -42,8 +42,6 @@ export interface ReplayOptions {
   /** Called about once a second and at the end. */
   onProgress?: (progress: ReplayProgress) => void
 }
-
-export const REPLAY_DEFAULTS = { speed: 1, time: 'recorded' } as const
 
 export interface ReplayFeed extends Feed {
   /** Resolves when the last trade is applied, the replay was stopped, or its source failed (see `describe`). */

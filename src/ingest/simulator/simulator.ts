@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import {
+  SIMULATOR_DEFAULTS,
   SIMULATOR_LAG_MS_MAX,
   SIMULATOR_RATE_MAX,
   SIMULATOR_SLICE_EVENTS,
@@ -25,8 +26,6 @@ export interface SimulatorOptions {
   tokens?: number
   tradesPerSecond?: number
 }
-
-export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
 
 /**
  * A deterministic market whose history (24 hours, coarse) ends at `startMs`, Unix ms. The same options give the same
