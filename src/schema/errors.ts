@@ -1,5 +1,4 @@
-// In: nothing. Out: the one registry of error codes, and the error value that carries one. README's error table is
-// held equal to this by a test. Never formats an HTTP answer: http/response/reply.ts does.
+// All error codes of the API. A test holds the README's table of errors equal to this one.
 
 export const ERRORS = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
@@ -43,7 +42,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One repairable fault in a body. `pointer` is a JSON pointer (RFC 6901); `allowed` and `suggestion` stand for enums. */
+/** One invalid field of a body. `pointer` is a JSON pointer (RFC 6901); `allowed` and `suggestion` are given for enums. */
 export interface FieldError {
   pointer: string
   code: string
@@ -52,13 +51,13 @@ export interface FieldError {
   suggestion?: string
 }
 
-/** Members that stand beside the fixed ones of an error answer. */
+/** Additional members of an error answer. */
 export interface ErrorExtra {
   errors?: FieldError[]
   [member: string]: unknown
 }
 
-/** The world was wrong (input, disk, network), in a way that has a code. Wrong code asserts instead. */
+/** An error with a code, caused by input, disk or network. A bug in the code fails an assertion instead. */
 export class ServiceError extends Error {
   readonly code: ErrorCode
   readonly status: number

@@ -1,9 +1,9 @@
 // In: a Birdeye of one's own, behind a network that fails. Out: proof that whatever it answers, or does not, the provider's
 // feeds go on, keep to their bounds and take the next good answer. Never reaches the real one.
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
-import { startSecurity } from '../../src/ingest/birdeye/security.ts'
-import { startSolPrice } from '../../src/ingest/birdeye/sol-price.ts'
+import { BirdeyeClient, type BirdeyeClientOptions } from '../../src/ingest/birdeye/birdeye-client.ts'
+import { startSecurityFeed } from '../../src/ingest/birdeye/security-feed.ts'
+import { startSolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import type { Feed } from '../../src/ingest/types.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -37,8 +37,8 @@ afterEach(async () => {
   await upstream.close()
 })
 
-const client = (more: Partial<BirdeyeOptions> = {}) =>
-  new Birdeye({
+const client = (more: Partial<BirdeyeClientOptions> = {}) =>
+  new BirdeyeClient({
     apiKey: 'k',
     baseUrl: `http://127.0.0.1:${network.port}`,
     requestsPerSecond: 100,
@@ -46,7 +46,7 @@ const client = (more: Partial<BirdeyeOptions> = {}) =>
     ...more,
   })
 function start(birdeye = client()) {
-  const feed = startSecurity({ birdeye }, sink, systemClock, silentLog)
+  const feed = startSecurityFeed({ birdeye }, sink, systemClock, silentLog)
   feeds.push(feed)
   return feed
 }
@@ -115,8 +115,8 @@ test.each([
 test('the rate of the plan is used up and kept by all that ask, and the price of SOL has its turn', async () => {
   const birdeye = client({ requestsPerSecond: 50 })
   const feed = start(birdeye)
-  for (let index = 0; index < 200; index++) feed.want(mintOf(index))
-  const price = startSolPrice({ birdeye }, sink, systemClock, silentLog)
+  for (let index = 0; index < 200; index++) feed.request(mintOf(index))
+  const price = startSolPriceFeed({ birdeye }, sink, systemClock, silentLog)
   feeds.push(price)
   await price.ready
   expect(sink.events.filter(({ type }) => type === 'solPrice')).toHaveLength(1)

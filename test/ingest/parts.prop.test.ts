@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RecentMap } from '../../src/ingest/recent-map.ts'
-import { buy, freshCurve, sell } from '../../src/ingest/simulator/curve.ts'
+import { buy, newCurve, sell } from '../../src/ingest/simulator/curve.ts'
 import { Popularity } from '../../src/ingest/simulator/popularity.ts'
 import { Random } from '../../src/ingest/simulator/random.ts'
 
@@ -59,7 +59,7 @@ test('whoever buys and sells back on a curve gets no more SOL than was paid, and
     fc.property(
       fc.array(fc.double({ min: 0.001, max: 20, noNaN: true }), { minLength: 1, maxLength: 30 }),
       (sols) => {
-        const curve = freshCurve()
+        const curve = newCurve()
         const fills = sols.map((sol) => buy(curve, sol, Number.POSITIVE_INFINITY))
         const paid = fills.reduce((sum, { sol }) => sum + sol, 0)
         const back = fills.reduceRight((sum, { tokens }) => sum + sell(curve, tokens).sol, 0)

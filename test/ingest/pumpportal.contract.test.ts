@@ -30,7 +30,7 @@ const HASTE: Omit<PumpPortalOptions, 'url'> = { reconnectMsMin: 1, reconnectMsMa
 let upstream: PumpPortalServer
 let network: FaultyNetwork
 let sink: MemorySink
-let lines: { level: string; message: string; error?: string; unsaid?: number }[]
+let lines: { level: string; message: string; error?: string; suppressed?: number }[]
 let feeds: Feed[]
 const log: FeedLog = {
   info: (details, message) => void lines.push({ ...details, level: 'info', message }),
@@ -194,7 +194,7 @@ describe('an upstream that misbehaves', () => {
     expect(rejected.unknown_frame).toBeGreaterThanOrEqual(7)
     expect(rejected.fault).toBeUndefined()
     // A line for what the upstream reports, not one for each.
-    expect(lines.filter(({ message }) => message === 'the upstream reports an error')).toHaveLength(1)
+    expect(lines.filter(({ message }) => message === 'PumpPortal reports an error')).toHaveLength(1)
   })
 
   test('a fault of our own in taking a frame is told of, and the next frame is taken', async () => {
@@ -209,7 +209,7 @@ describe('an upstream that misbehaves', () => {
     await expect.poll(() => upstream.peers.size, soon).toBe(1)
     upstream.send(tradeFrame(mint, 'a'))
     await expect.poll(() => feed.describe().rejected.fault, soon).toBe(1)
-    expect(lines.at(-1)).toMatchObject({ level: 'error', message: 'a frame could not be taken' })
+    expect(lines.at(-1)).toMatchObject({ level: 'error', message: 'a frame could not be applied' })
     isBroken = false
     upstream.send(tradeFrame(mint, 'b'))
     await expect.poll(() => sink.events.length, soon).toBe(1)
@@ -297,7 +297,7 @@ describe('what is told', () => {
         level: 'warn',
         message: 'not connected: trying again',
         attempt: 1,
-        unsaid: 0,
+        suppressed: 0,
       }),
     ])
     const back = await PumpPortalServer.start(upstream.port)

@@ -2,7 +2,7 @@
 // connection. Never reaches the network.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
-import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { clockOf } from '../support/clock.ts'
@@ -45,7 +45,7 @@ const buy = {
   pool: 'pump',
 }
 const eventsOf = (frame: unknown) => {
-  const reading = readFrame(frame, NOW)
+  const reading = parseFrame(frame, NOW)
   return reading.kind === 'events' ? reading.events : reading
 }
 
@@ -98,10 +98,13 @@ test('a migration of four fields is a graduation', () => {
 })
 
 test('acknowledgements and errors are told apart, and anything else is unknown', () => {
-  expect(readFrame({ message: 'Successfully subscribed' }, NOW).kind).toBe('notice')
-  expect(readFrame({ errors: 'Invalid API key' }, NOW)).toEqual({ kind: 'error', message: 'Invalid API key' })
+  expect(parseFrame({ message: 'Successfully subscribed' }, NOW).kind).toBe('notice')
+  expect(parseFrame({ errors: 'Invalid API key' }, NOW)).toEqual({
+    kind: 'error',
+    message: 'Invalid API key',
+  })
   for (const frame of [undefined, null, 7, [], {}, { ...buy, mint: 'no mint' }, { ...buy, solAmount: '1' }]) {
-    expect(readFrame(frame, NOW).kind).toBe('unknown')
+    expect(parseFrame(frame, NOW).kind).toBe('unknown')
   }
 })
 
@@ -121,7 +124,7 @@ test('trade subscriptions are bounded: the oldest gives way', () => {
     { method: 'subscribeTokenTrade', keys: ['c'] },
     { method: 'unsubscribeTokenTrade', keys: ['a'] },
   ])
-  expect(keys.all()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
+  expect(keys.subscribeAll()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
 })
 
 let upstream: PumpPortalServer

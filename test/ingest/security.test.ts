@@ -1,14 +1,10 @@
 // In: a local HTTP server that speaks Birdeye. Out: proof of the mapping, and of how seldom and how carefully it is asked.
 // Never reaches the network.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
-import {
-  enrichedOf,
-  type SecurityOptions,
-  startSecurity,
-  top10PercentOf,
-} from '../../src/ingest/birdeye/security.ts'
-import { startSolPrice } from '../../src/ingest/birdeye/sol-price.ts'
+import { BirdeyeClient, type BirdeyeClientOptions } from '../../src/ingest/birdeye/birdeye-client.ts'
+import { toEnrichedFields, toTop10Percent } from '../../src/ingest/birdeye/enriched-fields.ts'
+import { type SecurityOptions, startSecurityFeed } from '../../src/ingest/birdeye/security-feed.ts'
+import { startSolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import {
   BirdeyeServer,
@@ -24,7 +20,7 @@ const mint = mintOfSymbol('security test')
 
 describe('the mapping', () => {
   test('each of the nine fields is taken from its place', () => {
-    expect(enrichedOf(SECURITY, OVERVIEW)).toEqual({
+    expect(toEnrichedFields(SECURITY, OVERVIEW)).toEqual({
       has_freeze_authority: false,
       has_mint_authority: true,
       transfer_fee_enabled: false,
@@ -38,11 +34,11 @@ describe('the mapping', () => {
   })
 
   test('what is not said is null, never false or zero', () => {
-    const unknown = Object.values(enrichedOf(null, null))
+    const unknown = Object.values(toEnrichedFields(null, null))
     expect(unknown).toHaveLength(9)
     expect(unknown.every((value) => value === null)).toBe(true)
-    expect(Object.values(enrichedOf({}, {})).every((value) => value === null)).toBe(true)
-    const odd = enrichedOf(
+    expect(Object.values(toEnrichedFields({}, {})).every((value) => value === null)).toBe(true)
+    const odd = toEnrichedFields(
       { mutableMetadata: 'yes', top10HolderPercent: '0.5' },
       { uniqueWallet24h: 1.5, vBuy24hUSD: -1 },
     )
@@ -50,7 +46,7 @@ describe('the mapping', () => {
   })
 
   test('the transfer fee of an unknown program is unknown', () => {
-    const fee = (data: object) => enrichedOf({ ...data }, null).transfer_fee_enabled
+    const fee = (data: object) => toEnrichedFields({ ...data }, null).transfer_fee_enabled
     expect(fee({ transferFeeEnable: true, isToken2022: true })).toBe(true)
     expect(fee({ transferFeeEnable: null, isToken2022: true })).toBe(null)
     expect(fee({ transferFeeEnable: null })).toBe(null)
@@ -58,11 +54,11 @@ describe('the mapping', () => {
   })
 
   test('a share outside 0-100 percent is not believed', () => {
-    expect(top10PercentOf(0)).toEqual({ percent: 0, isOutside: false })
-    expect(top10PercentOf(1)).toEqual({ percent: 100, isOutside: false })
-    expect(top10PercentOf(1.01)).toEqual({ percent: null, isOutside: true })
-    expect(top10PercentOf(-0.01)).toEqual({ percent: null, isOutside: true })
-    expect(top10PercentOf(undefined)).toEqual({ percent: null, isOutside: false })
+    expect(toTop10Percent(0)).toEqual({ percent: 0, isOutside: false })
+    expect(toTop10Percent(1)).toEqual({ percent: 100, isOutside: false })
+    expect(toTop10Percent(1.01)).toEqual({ percent: null, isOutside: true })
+    expect(toTop10Percent(-0.01)).toEqual({ percent: null, isOutside: true })
+    expect(toTop10Percent(undefined)).toEqual({ percent: null, isOutside: false })
   })
 })
 
@@ -79,11 +75,11 @@ beforeEach(async () => {
 })
 afterEach(() => upstream.close())
 
-const client = (more: Partial<BirdeyeOptions> = {}) =>
-  new Birdeye({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
-const start = (sink: MemorySink, more: Partial<BirdeyeOptions & SecurityOptions> = {}) => {
+const client = (more: Partial<BirdeyeClientOptions> = {}) =>
+  new BirdeyeClient({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
+const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOptions> = {}) => {
   const { ttlMs, waitingMax, ...birdeye } = more
-  return startSecurity({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
+  return startSecurityFeed({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
 }
 
 test('an answer becomes a patch of all nine fields with its date and source', async () => {
@@ -96,7 +92,7 @@ test('an answer becomes a patch of all nine fields with its date and source', as
         type: 'patch',
         mint,
         ts: NOW,
-        fields: { ...enrichedOf(SECURITY, OVERVIEW), enriched_at: NOW, enriched_source: 'birdeye' },
+        fields: { ...toEnrichedFields(SECURITY, OVERVIEW), enriched_at: NOW, enriched_source: 'birdeye' },
       },
       receivedAtMs: NOW,
     },
@@ -167,9 +163,9 @@ test('what is beyond the rate waits, each token once, and the one that was trade
   const sink = new MemorySink()
   const feed = start(sink, { requestsPerSecond: 40 })
   const mints = Array.from({ length: 16 }, (_, index) => mintOfSymbol(`waiting ${index}`))
-  for (const one of mints) feed.want(one)
-  feed.want(mints[12])
-  feed.want(mints[11])
+  for (const one of mints) feed.request(one)
+  feed.request(mints[12])
+  feed.request(mints[11])
   expect(feed.describe()).toMatchObject({ asking: 10, waiting: 6, displaced: 0 })
   await expect.poll(() => sink.events.length, { interval: 5, timeout: 10_000 }).toBe(16)
   const asked = upstream.mintsAt(SECURITY_PATH)
@@ -244,7 +240,7 @@ test('stopped, it lets go of open requests and answers no more', async () => {
   const sink = new MemorySink()
   answers['/defi/token_security'] = () => {}
   const feed = start(sink)
-  feed.want(mint)
+  feed.request(mint)
   await expect.poll(() => requests.length, { interval: 5 }).toBe(2)
   await feed.stop()
   expect(sink.events).toEqual([])
@@ -254,7 +250,7 @@ test('stopped, it lets go of open requests and answers no more', async () => {
 test('the price of SOL is asked for and becomes an event; a bad answer is counted and changes nothing', async () => {
   const sink = new MemorySink()
   answers['/defi/price'] = json({ success: true, data: { value: 151.25 } })
-  const feed = startSolPrice({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
+  const feed = startSolPriceFeed({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
   await feed.ready
   expect(sink.events[0]).toEqual({ type: 'solPrice', ts: NOW, usd: 151.25, source: 'birdeye' })
   answers['/defi/price'] = json({ success: true, data: { value: null } })

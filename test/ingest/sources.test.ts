@@ -14,8 +14,8 @@ test('frames made to break it do not end the server; what its sources lack and l
   const feedOf = async () => (await server.client.get('/health')).body.feeds[0]
   try {
     const warnings = () => server.lines.filter((line) => line.includes('"level":40')).join('\n')
-    expect(warnings()).toContain('no trades, without a key: set MINTLAKE_PUMPPORTAL_KEY')
-    expect(warnings()).toContain('before there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price')
+    expect(warnings()).toContain('but no trades: set MINTLAKE_PUMPPORTAL_KEY')
+    expect(warnings()).toContain('until there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price')
     expect(await feedOf()).toMatchObject({ state: 'running', isConnected: true, latestError: null })
     for (const frame of [
       `{"errors":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,

@@ -32,7 +32,7 @@ afterEach(() => removeFolder(folder))
 function rowsOf(batch: TradeBatch): Trade[] {
   return Array.from({ length: batch.rows }, (_, row) => ({
     ts: batch.tsMs[row],
-    symbol: batch.symbol(row),
+    symbol: batch.symbols[batch.symbolCode[row]],
     price: batch.price[row],
     size: batch.size[row],
     ...(batch.side === null ? {} : { side: batch.side(row) }),
@@ -135,7 +135,7 @@ describe('times', () => {
   test('a unit that cannot be told must be declared', async () => {
     const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
     await expect(readTimes(path)).rejects.toThrow(
-      'the unit of the times in "ts" (86400 to 86400) cannot be told',
+      'the unit of the times in "ts" (86400 to 86400) is not clear',
     )
     expect(await readTimes(path, { tsUnit: 's' })).toEqual([86_400_000])
   })
@@ -156,7 +156,7 @@ describe('order', () => {
       sizes.push(batch.rows)
       for (let row = 0; row < batch.rows; row++) {
         prices.push(batch.price[row])
-        expect(batch.symbol(row)).toBe(`S${batch.price[row] % 7}`)
+        expect(batch.symbols[batch.symbolCode[row]]).toBe(`S${batch.price[row] % 7}`)
       }
     }
     expect(sizes).toEqual([3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 2_000])
@@ -169,7 +169,7 @@ describe('order', () => {
     let next = 0
     for await (const batch of readTrades({ path, batchRows: 10_000 })) {
       for (let row = 0; row < batch.rows; row++) {
-        if (batch.price[row] !== next || batch.symbol(row) !== `S${next % 11}`)
+        if (batch.price[row] !== next || batch.symbols[batch.symbolCode[row]] !== `S${next % 11}`)
           throw new Error(`row ${next} is out of place`)
         next++
       }
@@ -195,7 +195,7 @@ describe('what cannot be read is said clearly', () => {
   test('a column of the wrong type', async () => {
     const path = file('trades.csv', CSV)
     const mapping: TradeMapping = { ts: 'when', symbol: 'what', price: 'when' }
-    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is no number')
+    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is not a number')
   })
 
   test('a file that is missing, of no known kind, or not what its name says', async () => {
@@ -233,7 +233,7 @@ test.skipIf(!existsSync(TICKS))(
       for (let row = 0; row < batch.rows; row++) {
         actual.size += batch.size[row]
         actual.times += batch.tsMs[row] % 100_003
-        if (batch.symbol(row) === 'IBM') actual.ibm += batch.price[row] * batch.size[row]
+        if (batch.symbols[batch.symbolCode[row]] === 'IBM') actual.ibm += batch.price[row] * batch.size[row]
         ordered &&= batch.tsMs[row] >= last
         last = batch.tsMs[row]
       }

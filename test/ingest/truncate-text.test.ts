@@ -4,9 +4,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
-import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
-import { type TradeBatch, TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
+import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
+import { TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
 import { truncateText } from '../../src/lib/truncate-text.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
@@ -87,7 +88,7 @@ test('what is kept of a replayed row and of a frame does not hold the text that 
       traderPublicKey: 'k',
       name: `${at}`.padStart(900, 'x'),
     }
-    kept.push(readFrame(frame, NOW))
+    kept.push(parseFrame(frame, NOW))
   }
   expect(heapBytes() - before).toBeLessThan((RECORDS * TEXT_CHARS) / 10)
 })
