@@ -1,4 +1,3 @@
-// In: events. Out: the same events, kept in order, for a test to look at. Never a market.
 import type { EventRejection, EventSink, MarketEvent } from '../../src/schema/event.ts'
 
 export interface Received {

@@ -1,5 +1,4 @@
-// In: the real server, and upstreams of one's own. Out: proof that it tells what its sources do and what they lack, and
-// that nothing they send ends it. Never reaches the real ones.
+// Tests of the real server with local upstreams: it reports the state of its sources and survives whatever they send.
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, spawnServer } from '../support/test-server.ts'
@@ -8,7 +7,7 @@ import { createFrame, PumpPortalServer, tradeFrame } from '../support/upstreams/
 const soon = { interval: 10, timeout: 20_000 }
 const mint = mintOfSymbol('sources')
 
-test('frames made to break it do not end the server; what its sources lack and lose is told in log, /readyz and /health', async () => {
+test('hostile frames do not end the server, and log, /readyz and /health show what its sources lack and lose', async () => {
   const upstream = await PumpPortalServer.start()
   const server = await spawnServer({ feed: 'pumpportal', 'pumpportal-url': upstream.url })
   const feedOf = async () => (await server.client.get('/health')).body.feeds[0]
@@ -46,7 +45,7 @@ test('frames made to break it do not end the server; what its sources lack and l
   }
 })
 
-test('until its source was reached for the first time a server is not ready, says why, and serves what it is pushed', async () => {
+test('a server is not ready until its source was reached once; it says why and serves pushed data', async () => {
   const upstream = await PumpPortalServer.start()
   await upstream.close()
   const server = await openTestServer({

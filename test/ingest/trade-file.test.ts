@@ -1,4 +1,4 @@
-// In: files of trades of every kind. Out: proof that each row comes out once, in the order of the file, in one shape.
+// Tests of trade files of all formats: each row comes out once, in the order of the file and in one form.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -63,7 +63,7 @@ const readTimes = async (path: string, options: Partial<TradeFileOptions> = {}):
   (await readAll({ path, ...options })).map((trade) => trade.ts)
 
 describe('formats', () => {
-  test('CSV with a timestamp, a side and texts', async () => {
+  test('reads CSV with a timestamp, a side and texts', async () => {
     const path = file(
       'trades.csv',
       `ts,symbol,price,size,side,wallet,tx
@@ -79,7 +79,7 @@ describe('formats', () => {
     ])
   })
 
-  test('NDJSON with numbers as text, as exchanges send them, and a mapping', async () => {
+  test('reads NDJSON with numbers as text, as exchanges send them, with a mapping', async () => {
     const lines = [
       { T: NOON_MS, s: 'SOLUSDT', p: '171.25', q: '0.5' },
       { T: NOON_MS + 1, s: 'BTCUSDT', p: '1e5', q: '0.25' },
@@ -92,7 +92,7 @@ describe('formats', () => {
     ])
   })
 
-  test('a file that lacks a value keeps the row: NaN, or the empty symbol', async () => {
+  test('keeps a row without a value: NaN, or the empty symbol', async () => {
     const sql = `SELECT * FROM (VALUES (make_timestamp(2025,6,1,12,0,0), 'A', 1.0, 2), (NULL, NULL, NULL, NULL)) t(ts, symbol, price, size)`
     const rows = await readAll({ path: await parquet(sql) })
     expect(rows[1]).toEqual({ ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN })
@@ -100,7 +100,7 @@ describe('formats', () => {
     expect((await readAll({ path: csv }))[1]).toEqual(rows[1])
   })
 
-  test('a file without rows is no error', async () => {
+  test('accepts a file without rows', async () => {
     const sql = `SELECT now()::TIMESTAMP AS ts, 'A' AS symbol, 1.0 AS price, 1 AS size LIMIT 0`
     expect(await readAll({ path: await parquet(sql) })).toEqual([])
   })
@@ -132,7 +132,7 @@ describe('times', () => {
     expect(await readTimes(path)).toEqual(Array.from({ length: 1_000 }, (_, i) => 1_381_132_800_000 + i))
   })
 
-  test('a unit that cannot be told must be declared', async () => {
+  test('a unit that is not clear must be declared', async () => {
     const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
     await expect(readTimes(path)).rejects.toThrow(
       'the unit of the times in "ts" (86400 to 86400) is not clear',
@@ -141,7 +141,7 @@ describe('times', () => {
   })
 })
 
-describe('order', () => {
+describe('the order of rows', () => {
   test('is that of the file over row groups and batches, ties in time included', async () => {
     const rows = 20_000
     const path = await parquet(
@@ -178,7 +178,7 @@ describe('order', () => {
   })
 })
 
-describe('what cannot be read is said clearly', () => {
+describe('the error is clear for', () => {
   const CSV = 'when,what,price,size\n2025-06-01 12:00:00,A,1,2\n'
 
   test('a column that is not there, with those that are', async () => {

@@ -1,5 +1,4 @@
-// In: trades as feeds write them, whole and with bytes changed. Out: proof that what is read from the bytes is what the
-// libraries read, to the last bit, and that the usual trade is read from the bytes. Never needs a market.
+// Property tests: trades read from the bytes of a body equal those of the libraries, and the usual trade is read from the bytes.
 import fc from 'fast-check'
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test } from 'vitest'

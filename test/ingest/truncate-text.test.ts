@@ -1,5 +1,4 @@
-// In: records with texts far longer than what is kept of them, by each way in. Out: proof that what is kept has memory of
-// its own, and is well-formed.
+// Tests that truncated texts are copies, which do not keep the original text in memory, and that they are well-formed.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Packr } from 'msgpackr'
@@ -56,7 +55,7 @@ test.each([
   ['trades of NDJSON', (at: number, sink: MemorySink) => push(trade(at), sink)],
   ['tokens of msgpack', (at: number, sink: MemorySink) => pack(token(at), sink)],
   ['trades of msgpack', (at: number, sink: MemorySink) => pack(trade(at), sink)],
-])('what is kept of %s does not hold the text that it was cut from', (_, take) => {
+])('%s keep truncated texts without the original text', (_, take) => {
   const sink = new MemorySink()
   take(0, sink)
   const before = heapBytes()
@@ -65,7 +64,7 @@ test.each([
   expect(heapBytes() - before).toBeLessThan((RECORDS * TEXT_CHARS) / 10)
 })
 
-test('what is kept of a replayed row and of a frame does not hold the text that it was cut from', () => {
+test('replayed rows and frames keep truncated texts without the original text', () => {
   const kept: unknown[] = []
   const before = heapBytes()
   for (let at = 0; at < RECORDS; at++) {
@@ -93,7 +92,7 @@ test('what is kept of a replayed row and of a frame does not hold the text that 
   expect(heapBytes() - before).toBeLessThan((RECORDS * TEXT_CHARS) / 10)
 })
 
-test('a cut never halves a character, and what is none is U+FFFD', () => {
+test('truncating never splits a character, and lone surrogates become U+FFFD', () => {
   expect(truncateText('ab🐕', 3)).toBe('ab')
   expect(truncateText('ab🐕', 4)).toBe('ab🐕')
   expect(truncateText('ab🐕c', 4)).toBe('ab🐕')
