@@ -1,7 +1,7 @@
 // node scripts/readme-tables.mjs
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { SETTINGS } from '../src/config/config.ts'
+import { SETTINGS } from '../src/config/settings.ts'
 import * as http from '../src/http/limits.ts'
 import { agentRoutes } from '../src/http/routes/agents.ts'
 import { barRoute } from '../src/http/routes/bars.ts'
@@ -94,10 +94,10 @@ export function readmeTables() {
     ),
     settings: table(
       ['Flag', 'Environment', 'Default', 'Meaning'],
-      Object.values(SETTINGS).map(({ flag, env, otherwise, description }) => [
+      Object.values(SETTINGS).map(({ flag, env, defaultText, description }) => [
         code(flag === null ? '' : `--${flag}`),
         code(env),
-        code(otherwise),
+        code(defaultText),
         description,
       ]),
     ),

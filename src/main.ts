@@ -1,15 +1,15 @@
-// In: the command line, the environment, signals. Out: a running server, and an orderly end. Never knows a folder but
-// config, and app.ts.
+// The server's entry point: reads the configuration, starts the app and stops it on a signal.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, startApp } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { createLog, type Log } from './lib/log.ts'
 
-/** Beyond it whoever asked for the end would kill us: nothing acknowledged is lost, the next start does what is left. */
+/** A shutdown that takes longer is given up, before a supervisor kills the process. Nothing acknowledged is lost: the next start
+ *  does the rest. */
 const STOP_MS_MAX = 24_000
-/** What a call of the disk may take yet when everything else has ended. */
+/** How long the process waits for file-system calls when everything else has ended. */
 const DISK_MS_MAX = 1_000
-/** What ends npm, its shell and us sends a signal to each, and start.mjs makes one of their end: within this they are one. */
+/** npm, its shell and the server each get the signal, and scripts/start.mjs passes it on: repeats within this time count once. */
 const SAME_SIGNAL_MS = 1_000
 const EXIT_USAGE = 2
 
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   if (config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)
-  // Others wait for this line, whatever the format of the log: it is printed as it is.
+  // Scripts and tests wait for this line, so it does not depend on the log format.
   console.log(`listening on ${app.url}`)
   await app.ready
   log.info({ tokens: app.market.stats().tokens }, 'ready')
@@ -57,13 +57,14 @@ function stopOnSignals(app: App, log: Log): void {
   process.on('SIGINT', stop)
 }
 
-const isDiskAtWork = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
+/** Whether a file-system call is still running. */
+const isDiskBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
 
-/** Ends the process. `process.exit` waits for every call of the disk: where that hangs, only a signal ends it. */
+/** Ends the process. `process.exit` waits for every file-system call; when the disk hangs, only SIGKILL ends the process. */
 async function exit(code: number): Promise<void> {
   const untilMs = performance.now() + DISK_MS_MAX
-  while (isDiskAtWork() && performance.now() < untilMs) await sleep(DISK_MS_MAX / 20)
-  if (isDiskAtWork()) process.kill(process.pid, 'SIGKILL')
+  while (isDiskBusy() && performance.now() < untilMs) await sleep(DISK_MS_MAX / 20)
+  if (isDiskBusy()) process.kill(process.pid, 'SIGKILL')
   process.exit(code)
 }
 

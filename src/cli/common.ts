@@ -1,5 +1,5 @@
 // Options and small helpers that several commands share.
-import { SETTINGS } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { partPath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 import { type Option, UsageError, type Values } from './command.ts'
@@ -7,12 +7,12 @@ import { type Terminal, write } from './terminal.ts'
 
 export const DATA_DIR: Option = {
   value: 'FOLDER',
-  description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.otherwise}]`,
+  description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.defaultText}]`,
 }
 
 /** The data folder, as the server chooses it: the flag, else the environment variable, else the default. */
 export const dataDirOf = (values: Values, { env }: Terminal): string =>
-  values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.otherwise
+  values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.defaultText
 
 export function wholeNumber(values: Values, name: string, min: number): number {
   const value = values[name]

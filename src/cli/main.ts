@@ -1,6 +1,7 @@
 // The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
-import { ConfigError, SETTINGS } from '../config/config.ts'
-import { messageOf } from '../lib/messages.ts'
+import { ConfigError } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
+import { errorMessage } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import {
@@ -28,8 +29,10 @@ import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
 /** The settings of the server, as flags of `serve`. */
 const serverOptions = (): Record<string, Option> =>
   Object.fromEntries(
-    Object.values(SETTINGS).flatMap(({ flag, env, otherwise, description }) =>
-      flag === null ? [] : [[flag, { value: 'VALUE', otherwise, description: `${description}; ${env}` }]],
+    Object.values(SETTINGS).flatMap(({ flag, env, defaultText, description }) =>
+      flag === null
+        ? []
+        : [[flag, { value: 'VALUE', otherwise: defaultText, description: `${description}; ${env}` }]],
     ),
   )
 
@@ -58,7 +61,7 @@ export const COMMANDS: readonly Command[] = [
 /** The message and exit code for an error. */
 function failure(error: unknown): { message: string; code: number } {
   if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
-  const message = messageOf(error)
+  const message = errorMessage(error)
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }

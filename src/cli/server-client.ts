@@ -1,5 +1,5 @@
 // HTTP client for a running server. It follows no redirect, since the operator's key is for that server only.
-import { SETTINGS } from '../config/config.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
@@ -11,15 +11,15 @@ const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '
 
 export const URL_OPTION: Option = {
   value: 'URL',
-  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.otherwise}:${port.otherwise}]`,
+  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.defaultText}:${port.defaultText}]`,
 }
 
 /** The server's base URL, without a trailing slash. */
 export function urlOf(values: Values, { env }: Terminal): string {
-  const name = env[host.env] || host.otherwise
+  const name = env[host.env] || host.defaultText
   const reachable = EVERYWHERE[name] ?? name
   const authority = reachable.includes(':') ? `[${reachable}]` : reachable
-  const text = values.url || `http://${authority}:${env[port.env] || port.otherwise}`
+  const text = values.url || `http://${authority}:${env[port.env] || port.defaultText}`
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new UsageError(`--url: "${text}" is no address like http://127.0.0.1:8080`)

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
-import { systemCode } from '../lib/messages.ts'
+import { systemCode } from '../lib/error-text.ts'
 
 /** The process, as far as commands see it. */
 export interface Terminal {

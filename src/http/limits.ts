@@ -1,4 +1,5 @@
 // In: nothing. Out: every bound of the HTTP layer, with what happens at it. Never read from the environment.
+import { HOUR_MS } from '../lib/time.ts'
 
 /** A submission or any other JSON body; one byte more is 413. */
 export const BODY_BYTES_MAX = 64 * 1024
@@ -55,7 +56,7 @@ export const READERS_MAX = 100_000
 /** Peers of which is remembered whether they are trusted proxies; at the maximum all are forgotten. */
 export const ADDRESSES_REMEMBERED_MAX = 4_096
 export const READ_WINDOW_MS = 60_000
-export const REGISTER_WINDOW_MS = 3_600_000
+export const REGISTER_WINDOW_MS = HOUR_MS
 export const MARKET_LIMIT_DEFAULT = 50
 export const MARKET_LIMIT_MAX_JSON = 500
 /** How long a cursor is good for: the contract's 30 s, and a second for its way to the client and back. */
@@ -93,7 +94,7 @@ export const FOLLOW_HEARTBEAT_MS = 15_000
  *  the HTTP engine gives up a response that nobody reads, and cuts it. */
 export const FOLLOW_STALLED_MS_MAX = 5_000
 /** After this a stream ends with `bye`, so that load can move between servers. */
-export const FOLLOW_AGE_MS_MAX = 3_600_000
+export const FOLLOW_AGE_MS_MAX = HOUR_MS
 /** Rows in one write to a follower: with the length of a row, what a reader that stops can hold of the server. */
 export const FOLLOW_ROWS_MAX = 128
 /** Writes to one follower in one flush; more wait for the next, so that one who catches up does not hold up the others. */

@@ -1,24 +1,26 @@
-// In: something worth a log line, again and again. Out: whether to say it now: at once the first time, then at most once in
-// an interval. What was not said is counted, so that the next line can tell. Never logs.
-
+/** Limits how often a repeated log line is written: at once the first time, then at most once per interval. */
 export class LogThrottle {
-  private saidAtMs = Number.NEGATIVE_INFINITY
-  private unsaid = 0
-  private readonly everyMs: number
+  readonly #everyMs: number
+  #loggedAtMs = Number.NEGATIVE_INFINITY
+  #suppressed = 0
 
   constructor(everyMs: number) {
-    this.everyMs = everyMs
+    this.#everyMs = everyMs
   }
 
-  /** How often it went unsaid since the last line, where it is to be said now; else null. `nowMs` is monotonic. */
+  /**
+   * Whether the line is to be written now.
+   * @param nowMs monotonic time.
+   * @returns how many were suppressed since the last one; null where this one is suppressed too.
+   */
   due(nowMs: number): number | null {
-    if (nowMs - this.saidAtMs < this.everyMs) {
-      this.unsaid++
+    if (nowMs - this.#loggedAtMs < this.#everyMs) {
+      this.#suppressed++
       return null
     }
-    const { unsaid } = this
-    this.saidAtMs = nowMs
-    this.unsaid = 0
-    return unsaid
+    const suppressed = this.#suppressed
+    this.#loggedAtMs = nowMs
+    this.#suppressed = 0
+    return suppressed
   }
 }

@@ -1,36 +1,43 @@
-// In: nothing. Out: what every feed looks like from outside: how it is started, stopped and described. Never holds state.
+// What all feeds have in common.
+import type { EventSink } from '../schema/event.ts'
+
+/** A sink that has a time, such as the market. */
+export interface TimedSink extends EventSink {
+  /** Market time, Unix ms. */
+  readonly timeMs: number
+}
 
 export interface FeedStatus {
   feed: string
   state: 'starting' | 'running' | 'reconnecting' | 'finished' | 'failed' | 'stopped'
-  /** True where the data is made up; shown wherever the feed is. */
+  /** True where the data is made up. */
   simulated: boolean
-  /** Unix ms: since when the state is this one; where the feed has a source that it may lose. */
+  /** Since when the feed has been in this state, Unix ms; only for feeds whose source can fail. */
   stateSinceMs?: number
-  /** What last went wrong with the source, Unix ms, and null where nothing has. */
+  /** The latest failure of the source, at a time in Unix ms; null where there was none. */
   latestError?: { message: string; atMs: number } | null
-  /** Events that the market took. */
+  /** Events that the market accepted. */
   accepted: number
-  /** Events that the market refused, by reason. */
+  /** Events that the market rejected, by reason. */
   rejected: Record<string, number>
-  /** What else is worth knowing of this feed; never a secret. */
+  /** Further details of this feed. Must not hold a secret: they are public. */
   [detail: string]: unknown
 }
 
 /** A running feed. */
 export interface Feed {
-  /** Resolves when the market holds what this feed has to offer at the start; rejects when it never will. */
+  /** Resolves when the market has the feed's initial data; rejects when it will never come. */
   readonly ready: Promise<void>
   /** Resolves when no further event will come. May be called more than once. */
   stop(): Promise<void>
   /** For `/health`. */
   describe(): FeedStatus
-  /** For `/readyz`: a sentence on why the source has brought nothing yet, null when it may have. Where it is left out,
-   *  `ready` alone tells. */
+  /** For `/readyz`: a sentence that says why the source has delivered nothing yet, or null. Feeds without it are ready when
+   *  `ready` resolves. */
   whyNotReady?(): string | null
 }
 
-/** The part of a logger that feeds use. pino fits. */
+/** The part of a pino logger that feeds use. */
 export interface FeedLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void

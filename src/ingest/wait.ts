@@ -1,8 +1,6 @@
-// In: a number of milliseconds and a signal. Out: a promise that resolves when either is over. Never rejects, and never
-// keeps the process alive by itself.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits `ms` milliseconds, less when the signal says stop. */
+/** Waits `ms` milliseconds, or less when the signal aborts. Does not keep the process alive. */
 export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(ms, undefined, { signal, ref: false })

@@ -1,6 +1,4 @@
-// In: a condition that the code itself guarantees. Out: nothing, or a crash. Never used on input from outside.
-
-/** Throws when the code is wrong. Left on in production. */
+/** Throws when `condition` is false: the code itself is wrong. Also active in production. Not for checking input. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`)
 }

@@ -1,10 +1,9 @@
-// In: nothing. Out: the time, on two clocks: the wall's, which may be set back or ahead at any moment, and a monotonic one,
-// which only runs. Passed in wherever time is needed, so that tests own it.
+// The two clocks of the server. They are passed in wherever time is needed, so that tests can set them.
 
 export interface Clock {
-  /** Wall time, Unix milliseconds: what is shown, stored, or compared with what others say. */
+  /** Wall time, Unix ms. May jump when the machine's clock is set. For what is shown, stored or compared with outside times. */
   now(): number
-  /** Milliseconds since some moment of this process; never goes back, never jumps: every limit, age and time-out. */
+  /** Milliseconds since some moment of this process. Never jumps. For every limit, age and time-out. */
   monotonicMs(): number
 }
 
@@ -21,10 +20,13 @@ export const readClock = (clock: Clock): Instant => ({
   monotonicMs: clock.monotonicMs(),
 })
 
-/** When something happened, on the monotonic clock, that bears the wall time `storedMs`; never later than `now`. */
-export const monotonicOf = (storedMs: number, now: Instant): number =>
+/** The monotonic time of an event that was stored with the wall time `storedMs`. A stored time in the future counts as now. */
+export const toMonotonicMs = (storedMs: number, now: Instant): number =>
   now.monotonicMs - Math.max(0, now.wallMs - storedMs)
 
-/** When a span that is stored by its two ends is over, on the monotonic clock: never further ahead than it is long. */
-export const deadlineOf = (fromMs: number, untilMs: number, now: Instant): number =>
-  monotonicOf(fromMs, now) + (untilMs - fromMs)
+/**
+ * The monotonic time at which a stored span of wall time ends. Never further ahead than the span is long, also when the wall
+ * clock was set back since it was stored.
+ */
+export const toMonotonicDeadlineMs = (fromMs: number, untilMs: number, now: Instant): number =>
+  toMonotonicMs(fromMs, now) + (untilMs - fromMs)

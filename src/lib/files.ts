@@ -1,10 +1,9 @@
-// In: paths of files and folders. Out: the same, durable: a sync of a file makes its content last, one of a folder the names
-// in it. Never reads or changes what lies there.
+// Makes files and folders durable. Syncing a file makes its content durable, syncing a folder the names in it.
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Makes the content of a file, or the names in a folder, durable. */
+/** Syncs a file or a folder. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {
@@ -14,7 +13,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** The same, at once. */
+/** As `syncPath`, but blocks until it is done. */
 export function syncPathNow(path: string): void {
   const file = openSync(path, 'r')
   try {
@@ -24,11 +23,11 @@ export function syncPathNow(path: string): void {
   }
 }
 
-/** Folders that were made and whose names are not synced, with the topmost that was made with each: whoever wants one after a
- *  sync has failed finds it there, and must sync it all the same. */
+/** Folders that were created but not synced yet, each with the topmost folder created along with it. When a sync fails, the next
+ *  call finds the folder on the disk and must still sync it. */
 const unsynced = new Map<string, string>()
 
-/** Makes a folder and those above it, where they are not there; their names are durable once this resolves. */
+/** Creates a folder and its missing parents. Resolves when their names are durable. */
 export async function makeFolder(path: string): Promise<void> {
   const topmost = (await mkdir(path, { recursive: true })) ?? unsynced.get(path)
   if (topmost === undefined) return

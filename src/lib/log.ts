@@ -1,5 +1,4 @@
-// In: what happened. Out: a line on standard output, as JSON for programs or as text for people. Never sees a secret:
-// callers hand it none.
+// The log on standard output: JSON for programs, or one line of text per entry for people. Callers must not pass secrets.
 import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type Log = Logger
@@ -21,7 +20,7 @@ export function createLog({ format, quiet }: LogOptions): Log {
   )
 }
 
-/** `12:00:00 message key=value`: one line each. */
+/** Formats entries as `12:00:00 message key=value`. */
 function textStream(): DestinationStream {
   return {
     write(line) {

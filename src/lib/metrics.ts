@@ -1,46 +1,50 @@
-// In: counts and times. Out: Prometheus text. Base units, `_total` on counters; never a mint, a key or an address as a
-// label: those have no bound.
+// Prometheus metrics. Base units, `_total` on counters. Labels must have a bounded set of values: never a mint, key or address.
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import { RequestDurations } from './request-durations.ts'
 
-export interface Metrics {
-  observeRequest(route: string, status: number, seconds: number): void
-  /** Reads a figure when the text is asked for. Names of counters end in `_total`. */
-  read(name: string, help: string, value: () => number): void
-  text(): Promise<string>
-  contentType: string
-}
+export class Metrics {
+  readonly contentType: string
+  readonly #registry = new Registry()
+  readonly #durations = new RequestDurations('mintlake_http_request_duration_seconds')
 
-export function createMetrics(): Metrics {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  const durations = new RequestDurations('mintlake_http_request_duration_seconds')
-  registry.registerMetric(durations as unknown as Metric)
-  new Counter({
-    name: 'mintlake_http_requests_total',
-    help: 'Requests answered',
-    labelNames: ['route', 'status'],
-    registers: [registry],
-    collect() {
-      this.reset()
-      durations.eachCount((route, status, count) => this.inc({ route, status }, count))
-    },
-  })
-  return {
-    contentType: registry.contentType,
-    text: () => registry.metrics(),
-    observeRequest: (route, status, seconds) => durations.observe(route, status, seconds),
-    read(name, help, value) {
-      const Kind = name.endsWith('_total') ? Counter : Gauge
-      new Kind({
-        name,
-        help,
-        registers: [registry],
-        collect(this: Counter | Gauge) {
-          this.reset()
-          this.inc(value())
-        },
-      })
-    },
+  constructor() {
+    const durations = this.#durations
+    this.contentType = this.#registry.contentType
+    collectDefaultMetrics({ register: this.#registry })
+    // prom-client's type asks for members that it does not call.
+    this.#registry.registerMetric(durations as unknown as Metric)
+    new Counter({
+      name: 'mintlake_http_requests_total',
+      help: 'Requests answered',
+      labelNames: ['route', 'status'],
+      registers: [this.#registry],
+      collect() {
+        this.reset()
+        durations.eachCount((route, status, count) => this.inc({ route, status }, count))
+      },
+    })
+  }
+
+  observeRequest(route: string, status: number, seconds: number): void {
+    this.#durations.observe(route, status, seconds)
+  }
+
+  /** Adds a metric whose value is read each time the text is made: a counter when `name` ends in `_total`, else a gauge. */
+  read(name: string, help: string, value: () => number): void {
+    const Kind = name.endsWith('_total') ? Counter : Gauge
+    new Kind({
+      name,
+      help,
+      registers: [this.#registry],
+      collect(this: Counter | Gauge) {
+        this.reset()
+        this.inc(value())
+      },
+    })
+  }
+
+  /** All metrics in the Prometheus text format. */
+  text(): Promise<string> {
+    return this.#registry.metrics()
   }
 }

@@ -1,15 +1,17 @@
-// In: the machine's randomness. Out: one number after another from it. Never gives a number twice.
 import { randomFillSync } from 'node:crypto'
 
-const NUMBERS_AT_ONCE = 1_024
+const BATCH_NUMBERS = 1_024
 const RANGE = 2 ** 32
 
-/** Unpredictable numbers, uniform in [0, 1). Drawn many at a time: a call for each costs more than what it is for. */
+/**
+ * A source of cryptographically strong numbers, uniform in [0, 1), to be used like `Math.random`. It draws from the system in
+ * batches, because one call for each number would cost more than the work it is needed for.
+ */
 export function machineRandom(): () => number {
-  const drawn = new Uint32Array(NUMBERS_AT_ONCE)
-  let used = NUMBERS_AT_ONCE
+  const drawn = new Uint32Array(BATCH_NUMBERS)
+  let used = BATCH_NUMBERS
   return () => {
-    if (used === NUMBERS_AT_ONCE) {
+    if (used === BATCH_NUMBERS) {
       randomFillSync(drawn)
       used = 0
     }

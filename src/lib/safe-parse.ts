@@ -1,14 +1,14 @@
-// In: a zod schema and a value from outside, of any shape. Out: zod's result, always: a value that makes zod itself throw
-// is refused like any other wrong value. Every parse of foreign data takes this way. Never throws.
+// The only place that calls zod's `safeParse` on data from outside. zod itself throws for some values, for example
+// `{length: {toString: 1}}`; here they are reported as invalid like any other wrong value.
 import { z } from 'zod'
 
-/** Code of the fault where nothing better can be said of a value than that it cannot be read. */
+/** The code of an issue that says no more than that the value cannot be read. */
 export const UNREADABLE = 'unreadable'
 
-/** Names whose values zod compares with a length, of whatever type their owner is. */
-const MEASURES: ReadonlySet<string> = new Set(['length', 'size'])
+/** Properties that zod compares with a length whatever the type of the value that has them. */
+const LENGTH_PROPERTIES: ReadonlySet<string> = new Set(['length', 'size'])
 
-/** As `schema.safeParse(value)`, but for any value: zod throws for some, for example `{length: {toString: 1}}`. */
+/** As `schema.safeParse(value)`, but never throws. */
 export function safeParse<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
@@ -16,17 +16,17 @@ export function safeParse<Schema extends z.ZodType>(
   try {
     return schema.safeParse(value)
   } catch {
-    return { success: false, error: faultsOf(schema, value) as z.ZodError<z.output<Schema>> }
+    return { success: false, error: parseError(schema, value) as z.ZodError<z.output<Schema>> }
   }
 }
 
-/** What is wrong with a value that zod cannot parse: without the members it stumbles over, it says where the fault lies. */
-function faultsOf(schema: z.ZodType, value: unknown): z.ZodError {
+/** The error of a value that makes zod throw: parsed again without the length properties, to find where the issue lies. */
+function parseError(schema: z.ZodType, value: unknown): z.ZodError {
   try {
-    const { error } = schema.safeParse(withoutMeasures(value))
+    const { error } = schema.safeParse(withoutLengthProperties(value))
     if (error !== undefined) return error
   } catch {
-    // Something else in it is unreadable: that is all there is to say.
+    // Something else in the value cannot be read either: report the value as a whole.
   }
   const message = 'cannot be read'
   return new z.ZodError([
@@ -34,10 +34,11 @@ function faultsOf(schema: z.ZodType, value: unknown): z.ZodError {
   ])
 }
 
-/** A copy in JSON's terms. Throws for what JSON cannot hold, and for what is nested too deep to be copied. */
-function withoutMeasures(value: unknown): unknown {
+/** A copy made through JSON, without length properties that hold objects. @throws for values that JSON cannot hold, or that are
+ *  nested too deep. */
+function withoutLengthProperties(value: unknown): unknown {
   const text = JSON.stringify(value, (name, member: unknown) =>
-    MEASURES.has(name) && typeof member === 'object' ? undefined : member,
+    LENGTH_PROPERTIES.has(name) && typeof member === 'object' ? undefined : member,
   )
   return JSON.parse(text)
 }

@@ -1,4 +1,5 @@
 // In: nothing. Out: every bound of the engine, with what happens at it. Never computed from the machine.
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 
 /** Tokens held at once. One more evicts the token that was touched by an event longest ago. */
@@ -76,14 +77,14 @@ export const TOP_HOLDERS_MAX = 50
 export const HOT_HALF_LIFE_MS = 600_000
 
 /** A token counts as new for this long after its creation. */
-export const NEW_WINDOW_MS_DEFAULT = 86_400_000
+export const NEW_WINDOW_MS_DEFAULT = DAY_MS
 
 /** The sliding windows: length, and the timeframe whose bars they are summed from, which is their resolution. */
 export const WINDOWS = {
-  '1m': { lengthMs: 60_000, timeframe: '1s' },
-  '1h': { lengthMs: 3_600_000, timeframe: '1m' },
-  '6h': { lengthMs: 21_600_000, timeframe: '5m' },
-  '24h': { lengthMs: 86_400_000, timeframe: '15m' },
+  '1m': { lengthMs: MINUTE_MS, timeframe: '1s' },
+  '1h': { lengthMs: HOUR_MS, timeframe: '1m' },
+  '6h': { lengthMs: 6 * HOUR_MS, timeframe: '5m' },
+  '24h': { lengthMs: DAY_MS, timeframe: '15m' },
 } as const satisfies Record<string, { lengthMs: number; timeframe: Timeframe }>
 export type WindowName = keyof typeof WINDOWS
 

@@ -1,4 +1,3 @@
-// In: nothing. Out: the timeframes and the OHLC bar. Never holds a value.
 import { z } from 'zod'
 
 export { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from './timeframe.ts'
@@ -18,7 +17,7 @@ export type Bar = z.infer<typeof barSchema>
 export const BAR_FILLS = ['none', 'prev'] as const
 export const BAR_SHAPES = ['short', 'long'] as const
 export type BarShape = (typeof BAR_SHAPES)[number]
-/** What each shape calls the fields of a bar, in their order. */
+/** The names of a bar's fields in each shape, in the same order. */
 export const BAR_NAMES: Readonly<Record<BarShape, readonly string[]>> = {
   short: Object.keys(barSchema.shape),
   long: ['timestamp', 'open', 'high', 'low', 'close', 'volume', 'trades', 'closed'],

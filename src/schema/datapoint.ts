@@ -1,7 +1,7 @@
-// In: nothing. Out: the DataPoint: its fields, types, units and which of them a patch may set. The one source for the
-// TypeScript type, OpenAPI, the docs and the patch validator. Never holds a value.
+// The DataPoint: its fields, types and units, and which of them a patch may set. The TypeScript type, OpenAPI, the documents and the
+// patch validator all come from here.
 import { z } from 'zod'
-import { ownText } from '../lib/own-text.ts'
+import { truncateText } from '../lib/truncate-text.ts'
 import * as bounds from './bounds.ts'
 import { ENRICHED, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
@@ -137,13 +137,13 @@ export const dataPointSchema = z.object({
 export type DataPoint = z.infer<typeof dataPointSchema>
 export type Enriched = Pick<DataPoint, EnrichedField>
 
-/** Version of the DataPoint's schema, the `version` field. */
+/** The value of the `version` field. */
 export const DATAPOINT_VERSION = '1'
 
-/** Fields that follow from others or from the reading itself: a patch that names one is refused. */
+/** Fields that are computed, from others or at each read. Patches cannot set them. */
 const NEVER_PATCHED = ['mint', 'snapshotAt', 'ttl', 'version', 'recentTrades', 'sparkline', 'skills'] as const
 
-/** Texts of a patch, cut where a token event's are; what is kept of it has memory of its own. */
+/** The texts of a patch, truncated like those of a token event. */
 const patchedTexts = {
   name: bounds.word,
   symbol: bounds.word,
@@ -160,13 +160,15 @@ const patchedTexts = {
   topHolders: z
     .array(
       topHolderSchema.extend({
-        address: topHolderSchema.shape.address.transform((text) => ownText(text, HOLDER_ADDRESS_CHARS_MAX)),
+        address: topHolderSchema.shape.address.transform((text) =>
+          truncateText(text, HOLDER_ADDRESS_CHARS_MAX),
+        ),
       }),
     )
     .max(TOP_HOLDERS_MAX),
 }
 
-/** A patch: any other DataPoint field; unknown names are dropped, wrong types and what is out of bounds refused. */
+/** A patch: any other fields of the DataPoint. Unknown names are dropped; wrong types and values out of bounds are rejected. */
 export const patchFieldsSchema = dataPointSchema
   .omit(
     Object.fromEntries(NEVER_PATCHED.map((field) => [field, true])) as Record<

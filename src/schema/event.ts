@@ -1,7 +1,7 @@
-// In: one record from a feed, of unknown shape. Out: a typed market event, or the reason it is none.
-// The wire's record and the engine's event are the same thing, so that push, replay and simulation share one type.
+// Market events and their schemas. Records on the wire and events in the engine are the same, so that push, replay and simulation
+// share one type.
 import { z } from 'zod'
-import { ownText } from '../lib/own-text.ts'
+import { truncateText } from '../lib/truncate-text.ts'
 import { amount, count, description, positive, price, time as ts, uri, word } from './bounds.ts'
 import { patchFieldsSchema } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
@@ -9,7 +9,7 @@ import { isMint, MINT_SHAPE } from './mint.ts'
 const mint = z
   .string()
   .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
-  .transform((value) => ownText(value, MINT_SHAPE.maxLength))
+  .transform((value) => truncateText(value, MINT_SHAPE.maxLength))
 
 export const tokenEventSchema = z.object({
   type: z.literal('token'),
@@ -62,7 +62,7 @@ export const liveEventSchema = z.object({
 })
 export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: price })
 
-/** What a feed may push (contract 9). */
+/** The records that a feed may push. */
 export const ingestRecordSchema = z.discriminatedUnion('type', [
   tokenEventSchema,
   tradeEventSchema,
@@ -77,17 +77,17 @@ export type TradeEvent = z.infer<typeof tradeEventSchema>
 export type PatchEvent = z.infer<typeof patchEventSchema>
 export type GraduatedEvent = z.infer<typeof graduatedEventSchema>
 export type LiveEvent = z.infer<typeof liveEventSchema>
-/** Where a price of SOL comes from; one without a source was pushed. */
+/** A price of SOL. One without a source was pushed. */
 export type SolPriceEvent = z.infer<typeof solPriceEventSchema> & {
   source?: 'setting' | 'birdeye' | 'simulator'
 }
-/** A feed lost its source: data may be missing from here until it is back. */
+/** A feed lost its source: data may be missing from then on until it is connected again. */
 export interface DisconnectEvent {
   type: 'disconnect'
   ts: number
   feed: string
 }
-/** The server itself counted another accepted analysis of a token. */
+/** The number of accepted analyses of a token has changed. Made by the server itself. */
 export interface AnalysisCountEvent {
   type: 'analysisCount'
   mint: string
@@ -98,10 +98,10 @@ export interface AnalysisCountEvent {
 export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: 'solPrice' }> | SolPriceEvent
 export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
 
-/** Why the engine did not take an event. Counted by code; nothing of the market changed. */
+/** Why the engine rejected an event, which then changed nothing. */
 export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown' | 'volume_too_large'
 
-/** Where feeds deliver. `receivedAtMs` is the time of receipt, Unix ms; it carries the market's time forward. */
+/** Where feeds deliver events. `receivedAtMs` is the time of receipt, Unix ms; it advances the market's time. */
 export interface EventSink {
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
 }

@@ -1,7 +1,7 @@
-// In: nothing. Out: what a submission is judged by and trained on, of the DataPoint: the fields that are compared, and
-// those that the server adds, with their units. Loads nothing: threads that check no input have no use for zod.
+// The fields of the DataPoint that a submission is compared on, and those that the server adds to it. Imports nothing, so that
+// threads and processes that do not validate input need not load zod.
 
-/** What a submission's snapshot is compared on: the nine numeric fields of the specification's section 2.2. */
+/** The nine numeric fields that a submission's snapshot is compared on (specification 2.2). */
 export const SNAPSHOT_FIELDS = [
   'priceUsd',
   'marketCap',
@@ -15,7 +15,7 @@ export const SNAPSHOT_FIELDS = [
 ] as const
 export type SnapshotField = (typeof SNAPSHOT_FIELDS)[number]
 
-/** The nine values of one DataPoint version; null where unknown. */
+/** The nine compared values of one DataPoint version; null where unknown. */
 export type SnapshotValues = Record<SnapshotField, number | null>
 
 export interface Meaning {
@@ -23,7 +23,7 @@ export interface Meaning {
   unit?: string
 }
 
-/** The nine fields that the server resolves and that clients never send (specification 2.5). */
+/** The nine fields that the server adds; clients do not send them (specification 2.5). */
 export const ENRICHED = {
   has_freeze_authority: { description: 'The freeze authority is set' },
   has_mint_authority: { description: 'The mint authority is set' },

@@ -1,9 +1,9 @@
-// In: nothing. Out: one row of the market list, under pump.fun's names. Never holds a value.
 import { z } from 'zod'
 
 const nullableText = z.string().nullable()
 const nullableNumber = z.number().nullable()
 
+/** One row of the market list, with pump.fun's field names. */
 export const marketItemSchema = z.object({
   mint: z.string(),
   name: z.string(),

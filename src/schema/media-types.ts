@@ -1,7 +1,6 @@
-// In: nothing. Out: the content types that a push may have, by the form of its records; the first of each is the one that
-// the documents name. Never decides which form a route takes.
+// The accepted content types of pushes. The first of each list is the one that the documents name.
 
-/** A record a line. */
+/** One record per line. */
 export const NDJSON_MEDIA_TYPES: readonly string[] = [
   'application/x-ndjson',
   'application/ndjson',

@@ -1,5 +1,3 @@
-// In: the parsed body of a submission, of unknown shape. Out: a typed submission. Length is counted in Unicode code
-// points after trimming; duplicate risk factors are folded. Never knows the market.
 import { z } from 'zod'
 import { AMOUNT_MAX } from './bounds.ts'
 import { SNAPSHOT_FIELDS } from './datapoint.ts'
@@ -20,10 +18,10 @@ export const RISK_FACTORS_MIN = 1
 export const RISK_FACTORS_MAX = 8
 
 /**
- * How many code points `text` has, as far as the bounds ask: a text of so many UTF-16 units has at most as many and at
- * least half as many, so most texts need no counting.
+ * The number of code points, exact only where the bounds on the summary depend on it. A text has at most as many code points as
+ * UTF-16 units, and at least half as many, so that most texts need no counting.
  */
-const codePoints = (text: string): number => {
+const countCodePoints = (text: string): number => {
   const units = text.length
   if (units < SUMMARY_CODE_POINTS_MIN || units > 2 * SUMMARY_CODE_POINTS_MAX) return units
   if (units >= 2 * SUMMARY_CODE_POINTS_MIN && units <= SUMMARY_CODE_POINTS_MAX) return units
@@ -43,8 +41,8 @@ function lengthFault(count: number): { message: string; params: { code: string }
   return null
 }
 
-/** Without duplicates; the same array when there are none, as nearly always. */
-const distinct = <T>(items: T[]): T[] => {
+/** Removes duplicates. Returns the same array when there are none, which is the usual case. */
+const withoutDuplicates = <T>(items: T[]): T[] => {
   for (let at = 1; at < items.length; at++) {
     if (items.indexOf(items[at]) < at) return [...new Set(items)]
   }
@@ -53,14 +51,14 @@ const distinct = <T>(items: T[]): T[] => {
 
 const PERCENT_MAX = 100
 
-/** What is wrong with a figure that must lie between zero and `maximum`; null: nothing. */
+/** The issue of a number that is not between 0 and `maximum`; null where there is none. */
 function rangeFault(input: number, maximum: number) {
   const fault = { origin: 'number', inclusive: true, input } as const
   if (input < 0) return { code: 'too_small', minimum: 0, ...fault } as const
   return input > maximum ? ({ code: 'too_big', maximum, ...fault } as const) : null
 }
 
-/** One check for both ends: it costs half of two. */
+/** One check for both bounds takes half the time of two. */
 const percent = z
   .number()
   .check(({ value, issues }) => {
@@ -71,7 +69,11 @@ const percent = z
 
 export const quantSchema = z.object({
   riskLevel: z.enum(RISK_LEVELS),
-  riskFactors: z.array(z.enum(RISK_FACTORS)).overwrite(distinct).min(RISK_FACTORS_MIN).max(RISK_FACTORS_MAX),
+  riskFactors: z
+    .array(z.enum(RISK_FACTORS))
+    .overwrite(withoutDuplicates)
+    .min(RISK_FACTORS_MIN)
+    .max(RISK_FACTORS_MAX),
   buyPressure: percent,
   volatilityScore: percent,
   liquidityDepth: z.enum(LIQUIDITY_DEPTHS),
@@ -92,7 +94,7 @@ const snapshotNumbers = Object.fromEntries(
   }),
 ) as Record<(typeof SNAPSHOT_FIELDS)[number], Figure>
 
-/** Nothing that is compared can be negative, or larger than what the market holds. One check of all figures: one for each costs a microsecond in all. */
+/** Compared values cannot be negative or beyond the market's bounds. One check for all fields: nine would take a microsecond. */
 const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number | null>>>(
   ({ value, issues }) => {
     for (const field of SNAPSHOT_FIELDS) {
@@ -103,7 +105,7 @@ const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number 
     }
   },
 )
-// Beside a figure of a wrong type the others are checked too: an agent is told of all faults at once.
+// Runs even when a field has a wrong type, so that an agent learns of all errors at once.
 inRange._zod.def.when = ({ value }) => typeof value === 'object' && value !== null
 
 export const snapshotSchema = z
@@ -126,7 +128,7 @@ export const submissionSchema = z.object({
     .string()
     .trim()
     .check(({ value, issues }) => {
-      const fault = lengthFault(codePoints(value))
+      const fault = lengthFault(countCodePoints(value))
       if (fault !== null) issues.push({ code: 'custom', input: value, ...fault })
     })
     .meta({
@@ -142,8 +144,8 @@ export type Submission = z.infer<typeof submissionSchema>
 export type SubmittedSnapshot = z.infer<typeof snapshotSchema>
 export type Quant = z.infer<typeof quantSchema>
 
-/** A ULID after the prefix; beyond 7 its first digit is no time. */
+/** A ULID after the prefix. The first digit of a valid ULID is at most 7. */
 const ANALYSIS_ID = /^an_[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
-/** Whether a submission of this service can bear that identity. */
+/** Whether `text` has the form of a submission's identity. */
 export const isAnalysisId = (text: string): boolean => ANALYSIS_ID.test(text)

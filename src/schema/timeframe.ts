@@ -1,4 +1,4 @@
-// In: nothing. Out: the timeframes of bars. Loads nothing: threads that check no input have no use for zod.
+// Imports nothing, so that threads and processes that do not validate input need not load zod.
 
 /** Length of each timeframe in milliseconds, finest first; each divides the next. */
 export const TIMEFRAME_MS = {

@@ -1,4 +1,4 @@
-// In: nothing. Out: every closed vocabulary of the service, once. Never holds rules, only words.
+// All enumerations of the API.
 
 export const SENTIMENTS = ['bullish', 'bearish', 'neutral'] as const
 export const RISK_LEVELS = ['critical', 'high', 'medium', 'low'] as const
@@ -7,7 +7,7 @@ export const HOLDER_CONCENTRATIONS = ['distributed', 'moderate', 'concentrated',
 export const TREND_DIRECTIONS = ['up', 'down', 'sideways', 'reversal'] as const
 export const VOLUME_PROFILES = ['surging', 'rising', 'stable', 'declining', 'dead'] as const
 
-/** The 35 risk factors of the specification's section 2.4; the last seven came with the second campaign. */
+/** The 35 risk factors of the specification (2.4). */
 export const RISK_FACTORS = [
   'whale_dominance',
   'creator_holds_majority',

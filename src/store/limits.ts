@@ -1,5 +1,6 @@
 // In: nothing. Out: every bound of the store, units last, and the asserts on their relations. Never reads a setting.
 import { assert } from '../lib/assert.ts'
+import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 
 /** Rows of one `commit` call: they are one record of the log. */
 export const COMMIT_ROWS_MAX = 8_192
@@ -37,7 +38,7 @@ export const MERGE_FILES_MIN = 8
 /** Rows of the largest file that merging makes. */
 export const MERGED_ROWS_MAX = 8_388_608
 /** A date that got no new file for this long is over: its files are made one. */
-export const DATE_QUIET_MS = 3_600_000
+export const DATE_QUIET_MS = HOUR_MS
 /** A replaced file stays this long for readers who have begun. */
 export const LAKE_GRACE_MS_DEFAULT = 300_000
 /** The merging process: one merge at a time, in a database in memory of its own, that spills to disk. */
@@ -135,12 +136,12 @@ export const SET_ASIDE_TOLD_MAX = 20
 /** While a fault lasts it is logged this often, with how often it came. */
 export const FAULT_LOG_EVERY_MS = 60_000
 /** The clock may run ahead of what is known of the time by this much; beyond it no date leaves the lake. */
-export const CLOCK_LEAP_MAX_MS = 24 * 3_600_000
+export const CLOCK_LEAP_MAX_MS = DAY_MS
 
 /** A label is known this long after its horizon, when the last bars of it have closed. */
 export const LABEL_DELAY_MS = 60_000
 /** How far back the price of an example that has none is looked for. */
-export const BASE_LOOKBACK_MS = 86_400_000
+export const BASE_LOOKBACK_MS = DAY_MS
 /** Submissions labelled in one step (a day of bars for each, at most), and steps of one flush; the rest waits for the next. */
 export const OUTCOMES_STEP_ROWS = 1_024
 export const OUTCOMES_STEPS_MAX = 8
@@ -155,13 +156,13 @@ export const POSITIONS_CHECK_MS = 250
 export const POSITIONS_PER_MS = 2_048
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
-export const IDEMPOTENCY_KEPT_MS = 24 * 3_600_000
+export const IDEMPOTENCY_KEPT_MS = DAY_MS
 
 /** What recovery hands over. */
 export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
 /** Of cooldowns, or as much as a cooldown is long. */
 export const COOLDOWNS_RECOVERED_MS_MIN = 10 * 60_000
-export const STRIKES_RECOVERED_MS = 30 * 24 * 3_600_000
+export const STRIKES_RECOVERED_MS = 30 * DAY_MS
 /** Remembered answers handed over, the youngest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 

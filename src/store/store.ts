@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import pLimit from 'p-limit'
 import { assert } from '../lib/assert.ts'
 import { type Clock, readClock } from '../lib/clock.ts'
-import { messageOf } from '../lib/messages.ts'
+import { errorMessage } from '../lib/error-text.ts'
 import type { Row, SubmissionRow, TableName, Write } from '../schema/tables.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
 import { useFolder } from './data-folder/folder-info.ts'
@@ -76,7 +76,7 @@ function madeFolder(dataDir: string): string {
     mkdirSync(dataDir, { recursive: true })
     return realpathSync(dataDir)
   } catch (error) {
-    throw unavailable(`the data folder ${dataDir} cannot be used: ${messageOf(error)}`)
+    throw unavailable(`the data folder ${dataDir} cannot be used: ${errorMessage(error)}`)
   }
 }
 
@@ -435,7 +435,7 @@ class DurableStore implements Store {
       return null
     } catch (error) {
       if (error instanceof LogError && error.code === 'segment_removed') return null
-      throw unavailable(`the log cannot be read: ${messageOf(error)}`)
+      throw unavailable(`the log cannot be read: ${errorMessage(error)}`)
     }
   }
 

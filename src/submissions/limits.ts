@@ -1,5 +1,6 @@
 // Every bound of submissions and accounts. Some are defaults of settings.
 import { assert } from '../lib/assert.ts'
+import { DAY_MS } from '../lib/time.ts'
 
 export const SUBMIT_RATE_MAX = 10
 export const SUBMIT_RATE_WINDOW_MS = 60_000
@@ -11,10 +12,10 @@ export const SNAPSHOT_AGE_MS_MAX = 300_000
 export const SNAPSHOT_AHEAD_MS_MAX = 30_000
 
 export const STRIKES_MAX = 3
-export const STRIKE_WINDOW_MS = 24 * 3_600_000
-export const SUSPENSION_MS = 24 * 3_600_000
+export const STRIKE_WINDOW_MS = DAY_MS
+export const SUSPENSION_MS = DAY_MS
 export const SUSPENSIONS_MAX = 3
-export const SUSPENSION_WINDOW_MS = 30 * 24 * 3_600_000
+export const SUSPENSION_WINDOW_MS = 30 * DAY_MS
 /** Strikes counted for one agent. It is reached only where strikes do not suspend. */
 export const STRIKES_COUNTED_MAX = 1_000
 
@@ -27,7 +28,7 @@ export const RISK_FACTORS_SENT_MAX = 64
 export const SUGGESTION_CHARACTERS_MAX = 64
 
 export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
-export const IDEMPOTENCY_TTL_MS = 24 * 3_600_000
+export const IDEMPOTENCY_TTL_MS = DAY_MS
 /** Remembered responses. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */
 export const IDEMPOTENCY_RESPONSES_MAX = 50_000
 
@@ -43,7 +44,7 @@ export const AWARD_TIMES_MAX = 1_000_000
 /** Registered agents. Beyond it registration answers `registration_closed`. */
 export const AGENTS_MAX = 1_000_000
 /** How long a key stays valid after its rotation. */
-export const ROTATED_KEY_LIFE_MS = 24 * 3_600_000
+export const ROTATED_KEY_LIFE_MS = DAY_MS
 /** Rotations of one agent within a day. Beyond it the answer is 429 `register_rate_limited`. */
 export const ROTATIONS_PER_DAY_MAX = 10
 /** Keys of one agent that are remembered, revoked ones included. Beyond it the oldest counts as unknown, not as revoked. */

@@ -1,8 +1,8 @@
+import { DAY_MS } from '../lib/time.ts'
 import { SubmissionError } from './errors.ts'
 import { SNAPSHOT_AGE_MS_MAX, SNAPSHOT_AHEAD_MS_MAX } from './limits.ts'
 
 const MS_PER_SECOND = 1_000
-const DAY_MS = 24 * 3_600_000
 
 /** A hint when the number is a recent time in another unit; else null. */
 function unitHint(snapshotAtMs: number, nowMs: number): string | null {

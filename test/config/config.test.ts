@@ -1,6 +1,7 @@
-// Settings that are wrong, or that would have no effect, are refused with a sentence that says why.
+// Tests that a setting that is wrong, or would have no effect, is refused with a sentence that says why.
 import { describe, expect, test } from 'vitest'
-import { ConfigError, readConfig, SETTINGS, shownConfig } from '../../src/config/config.ts'
+import { ConfigError, readConfig, shownConfig } from '../../src/config/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
   try {
@@ -30,7 +31,7 @@ describe('a setting that has no effect', () => {
     ['--feed pumpportal --birdeye-url https://a', '--birdeye-url has no effect without MINTLAKE_BIRDEYE_KEY'],
     [
       '--sol-price 150',
-      '--sol-price has no effect without a feed that tells no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
+      '--sol-price has no effect without a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
     ],
     [
       '--strikes 0 --suspensions 2',
@@ -44,7 +45,7 @@ describe('a setting that has no effect', () => {
     expect(errorOf(words(line))).toBe(message)
   })
 
-  test('is refused from the environment too, by the name it was given under', () => {
+  test('is refused from the environment too, with the name of its variable', () => {
     expect(errorOf([], { MINTLAKE_REPLAY_SPEED: '2' })).toBe(
       'MINTLAKE_REPLAY_SPEED has no effect without --feed replay',
     )
@@ -66,19 +67,19 @@ describe('a setting that has no effect', () => {
     ],
     ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
     ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain-bars-days 0', {}],
-  ])('and one that has is taken: %s', (line, env) => {
+  ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })
 })
 
-describe('a value', () => {
-  test('that is empty in the environment is one that is not set, and never a limit of 0', () => {
+describe('the value of a setting', () => {
+  test('counts as not set when it is empty in the environment, and never as a limit of 0', () => {
     const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
     expect(readConfig([], empty)).toEqual(readConfig([], {}))
   })
 
   test.each(['--read-limit-anonymous=', '--port=', '--port= ', '--tokens-max=', '--birdeye-rate='])(
-    'that is empty on the command line is no number: %s',
+    'is not a number when it is empty on the command line: %s',
     (flag) => {
       expect(errorOf([flag])).toMatch(/is not valid: must be a number$/)
     },
@@ -92,11 +93,11 @@ describe('a value', () => {
     ['--feed pumpportal --birdeye-url ftp://a', 'must be an address that begins with http:// or https://'],
     ['--birdeye-rate 101', 'Too big: expected number to be <=100'],
     ['--birdeye-rate 0', 'Too small: expected number to be >=1'],
-  ])('%s is refused with the reason', (line, reason) => {
+  ])('is refused with the reason: %s', (line, reason) => {
     expect(errorOf(words(line))).toContain(reason)
   })
 
-  test('that may hold a key is shown without it', () => {
+  test('is shown without the keys that it may hold', () => {
     const args = words('--feed pumpportal --pumpportal-url wss://user:pass@a/b?api-key=secret')
     expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
     expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)

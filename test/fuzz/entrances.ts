@@ -1,13 +1,14 @@
 // Every place where untrusted data enters, as a function that takes one case. It returns where the data is accepted or refused
 // as specified, and throws otherwise.
 import { Packr } from 'msgpackr'
-import { ConfigError, readConfig, SETTINGS } from '../../src/config/config.ts'
+import { ConfigError, readConfig } from '../../src/config/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
 import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream/stream-request.ts'
-import { dataOf } from '../../src/ingest/birdeye/birdeye.ts'
-import { enrichedOf, top10PercentOf } from '../../src/ingest/birdeye/security.ts'
-import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { parseEnvelope } from '../../src/ingest/birdeye/birdeye-client.ts'
+import { toEnrichedFields, toTop10Percent } from '../../src/ingest/birdeye/enriched-fields.ts'
+import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { ingest, ingestFrame } from '../../src/ingest/push/push.ts'
 import { Market } from '../../src/market/market.ts'
 import { ServiceError } from '../../src/schema/errors.ts'
@@ -187,13 +188,13 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
     },
     'a frame of PumpPortal': (mutator) => {
       const frame = JSON.parse(mutator.json(mutator.pick(FRAMES))) as unknown
-      const reading = readFrame(frame, NOW)
+      const reading = parseFrame(frame, NOW)
       if (reading.kind === 'events') for (const event of reading.events) applyAsPushed(event)
     },
     'an answer of Birdeye': (mutator) => {
-      const data = dataOf(mutator.json({ success: true, data: security }))
-      const fields = { ...enrichedOf(data, data), enriched_at: NOW, enriched_source: 'birdeye' }
-      top10PercentOf(data?.top10HolderPercent)
+      const data = parseEnvelope(mutator.json({ success: true, data: security }))
+      const fields = { ...toEnrichedFields(data, data), enriched_at: NOW, enriched_source: 'birdeye' }
+      toTop10Percent(data?.top10HolderPercent)
       applyAsPushed({ type: 'patch', mint, ts: NOW, fields })
     },
     'a message of a stream': (mutator) => {

@@ -1,9 +1,8 @@
-// The Birdeye client against a local server behind an unreliable network: it keeps its rate and bounds and takes the next good
-// response.
+// Runs the feeds of Birdeye against a local server behind a failing network. Never reaches the real Birdeye.
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
-import { startSecurity } from '../../src/ingest/birdeye/security.ts'
-import { startSolPrice } from '../../src/ingest/birdeye/sol-price.ts'
+import { BirdeyeClient, type BirdeyeClientOptions } from '../../src/ingest/birdeye/birdeye-client.ts'
+import { startSecurityFeed } from '../../src/ingest/birdeye/security-feed.ts'
+import { startSolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import type { Feed } from '../../src/ingest/types.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -37,8 +36,8 @@ afterEach(async () => {
   await upstream.close()
 })
 
-const client = (more: Partial<BirdeyeOptions> = {}) =>
-  new Birdeye({
+const client = (more: Partial<BirdeyeClientOptions> = {}) =>
+  new BirdeyeClient({
     apiKey: 'k',
     baseUrl: `http://127.0.0.1:${network.port}`,
     requestsPerSecond: 100,
@@ -46,13 +45,13 @@ const client = (more: Partial<BirdeyeOptions> = {}) =>
     ...more,
   })
 function start(birdeye = client()) {
-  const feed = startSecurity({ birdeye }, sink, systemClock, silentLog)
+  const feed = startSecurityFeed({ birdeye }, sink, systemClock, silentLog)
   feeds.push(feed)
   return feed
 }
 const mintOf = (index: number) => mintOfSymbol(`birdeye ${index}`)
 
-test('answers that are cut anywhere are missing answers, and the next token gets its own', async () => {
+test('a truncated answer counts as missing, and the next token gets its own answer', async () => {
   network.faultOf = (connection) => (connection < 40 ? { cutAfterBytes: connection * 10 } : {})
   const feed = start()
   for (let index = 0; index < 12; index++) await feed.resolve(mintOf(index))
@@ -69,7 +68,7 @@ test.each([
   ['hangs before its first byte', { stallAfterBytes: 0 }],
   ['hangs in the middle', { stallAfterBytes: 150 }],
   ['drips in byte by byte', { dripMs: 20 }],
-])('an answer that %s is given up in time, with its connection', async (_, fault) => {
+])('an answer that %s is given up in time and its connection is closed', async (_, fault) => {
   network.faultOf = (connection) => (connection < 2 ? fault : {})
   const feed = start()
   await feed.resolve(mintOf(0))
@@ -100,7 +99,7 @@ test.each([
   ['a redirect', raw('', 302), 'refused'],
   ['a failure of its own', raw('no', 500), 'refused'],
   ['a key that is not good', json({ success: false }, 401), 'refused'],
-])('an answer of %s is taken for what it is, and the next one is taken', async (_, answer, fault) => {
+])('an answer of %s has the right effect, and the next answer is applied', async (_, answer, fault) => {
   const good = upstream.answers[SECURITY_PATH]
   upstream.answers[SECURITY_PATH] = answer
   const feed = start()
@@ -112,11 +111,11 @@ test.each([
   expect(sink.events[1]).toMatchObject({ fields: { has_mint_authority: true } })
 })
 
-test('the rate of the plan is used up and kept by all that ask, and the price of SOL has its turn', async () => {
+test('all callers together use the full rate of the plan and keep to it, and the price of SOL gets its turn', async () => {
   const birdeye = client({ requestsPerSecond: 50 })
   const feed = start(birdeye)
-  for (let index = 0; index < 200; index++) feed.want(mintOf(index))
-  const price = startSolPrice({ birdeye }, sink, systemClock, silentLog)
+  for (let index = 0; index < 200; index++) feed.request(mintOf(index))
+  const price = startSolPriceFeed({ birdeye }, sink, systemClock, silentLog)
   feeds.push(price)
   await price.ready
   expect(sink.events.filter(({ type }) => type === 'solPrice')).toHaveLength(1)
@@ -127,7 +126,7 @@ test('the rate of the plan is used up and kept by all that ask, and the price of
   expect(perSecond).toBeGreaterThan(30)
 })
 
-test('a server with a key asks for the price of SOL and for the tokens of its feeds, and says where the price is from', async () => {
+test('a server with a key asks for the price of SOL and the tokens of its feeds, and shows the source of the price', async () => {
   const portal = await PumpPortalServer.start()
   const server = await openTestServer(
     {

@@ -1,4 +1,3 @@
-// A sink that keeps events in order, for tests to look at.
 import type { EventRejection, EventSink, MarketEvent } from '../../src/schema/event.ts'
 
 export interface Received {

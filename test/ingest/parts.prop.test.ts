@@ -1,12 +1,12 @@
-// Properties of the small parts of the feeds: weighted draws, the bounded map, the bonding curve.
+// Property tests of the small parts of the feeds: weighted draws, the bounded map, the curve, the random generator.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RecentMap } from '../../src/ingest/recent-map.ts'
-import { buy, freshCurve, sell } from '../../src/ingest/simulator/curve.ts'
+import { buy, newCurve, sell } from '../../src/ingest/simulator/curve.ts'
 import { Popularity } from '../../src/ingest/simulator/popularity.ts'
 import { Random } from '../../src/ingest/simulator/random.ts'
 
-test('a slot is drawn exactly where a walk over the weights would find it, and never an empty one', () => {
+test('a draw finds the same slot as a linear walk over the weights, and never a slot without weight', () => {
   const settings = fc.array(fc.tuple(fc.nat(19), fc.constantFrom(0, 0.001, 0.5, 1, 7, 250)), { minLength: 1 })
   fc.assert(
     fc.property(
@@ -53,12 +53,12 @@ test('the bounded map never exceeds its maximum and keeps the latest half', () =
   )
 })
 
-test('whoever buys and sells back on a curve gets no more SOL than was paid, and the curve is as before', () => {
+test('buying and selling back on a curve returns the SOL that was paid and restores the curve', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0.001, max: 20, noNaN: true }), { minLength: 1, maxLength: 30 }),
       (sols) => {
-        const curve = freshCurve()
+        const curve = newCurve()
         const fills = sols.map((sol) => buy(curve, sol, Number.POSITIVE_INFINITY))
         const paid = fills.reduce((sum, { sol }) => sum + sol, 0)
         const back = fills.reduceRight((sum, { tokens }) => sum + sell(curve, tokens).sol, 0)
@@ -70,7 +70,7 @@ test('whoever buys and sells back on a curve gets no more SOL than was paid, and
   )
 })
 
-test('the numbers of a seed are its own: even, in range, and far apart for neighbouring seeds', () => {
+test('random numbers are uniform, in range, and different for neighbouring seeds', () => {
   const random = new Random(1)
   const draws = Array.from({ length: 20_000 }, () => random.next())
   expect(draws.every((draw) => draw >= 0 && draw < 1)).toBe(true)

@@ -1,5 +1,4 @@
-// The PumpPortal client against a local server behind an unreliable network: it holds one connection, reports what happened and
-// delivers each event once.
+// Runs the PumpPortal feed against a local server behind a failing network. Never reaches the real PumpPortal.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -30,7 +29,7 @@ const HASTE: Omit<PumpPortalOptions, 'url'> = { reconnectMsMin: 1, reconnectMsMa
 let upstream: PumpPortalServer
 let network: FaultyNetwork
 let sink: MemorySink
-let lines: { level: string; message: string; error?: string; unsaid?: number }[]
+let lines: { level: string; message: string; error?: string; suppressed?: number }[]
 let feeds: Feed[]
 const log: FeedLog = {
   info: (details, message) => void lines.push({ ...details, level: 'info', message }),
@@ -62,7 +61,7 @@ const kinds = (events: readonly MarketEvent[]) =>
 const story = [createFrame(mint), tradeFrame(mint, 'a'), tradeFrame(mint, 'b'), migrateFrame(mint)]
 
 describe('a network that fails', () => {
-  test('cut at every place of the conversation, each event still arrives once, over one connection at a time', async () => {
+  test('when the connection is cut anywhere, each event still arrives once, over one connection at a time', async () => {
     upstream.onPeer = (peer) => {
       for (const frame of story) peer.send(JSON.stringify(frame))
     }
@@ -81,7 +80,7 @@ describe('a network that fails', () => {
     expect(network.connections.most).toBeLessThanOrEqual(1)
   })
 
-  test('a connection that is half-open is found by a ping, ended and replaced', async () => {
+  test('a half-open connection is detected by a ping and replaced', async () => {
     const feed = start({ pingMs: 20 })
     await expect.poll(() => upstream.peers.size, soon).toBe(1)
     network.faultOf = () => ({})
@@ -91,7 +90,7 @@ describe('a network that fails', () => {
     expect(network.connections.open).toBe(1)
   })
 
-  test('an upstream that answers pings and brings no data for long is replaced as well', async () => {
+  test('a connection without data is replaced even if pings are answered', async () => {
     const feed = start({ pingMs: 100, silenceMsMax: 350 })
     await expect.poll(() => feed.describe().connects, soon).toBe(2)
     expect(feed.describe().latestError).toMatchObject({ message: 'no data for 350 ms' })
@@ -101,7 +100,7 @@ describe('a network that fails', () => {
   test.each([
     ['that is never answered', 'hang' as const, {}],
     ['that drips in for ever', 'take' as const, { dripMs: 5 }],
-  ])('a handshake %s is given up, and the next one is taken', async (_, handshake, fault) => {
+  ])('a handshake %s is given up, and the next one succeeds', async (_, handshake, fault) => {
     upstream.handshake = handshake
     network.faultOf = (connection) => (connection < 3 ? fault : {})
     const feed = start({ connectMsMax: 40 })
@@ -116,7 +115,7 @@ describe('a network that fails', () => {
     expect(network.connections.open).toBe(1)
   })
 
-  test('a frame that stalls in the middle ends by the ping; frames that drip in byte by byte are taken whole', async () => {
+  test('a frame that stalls ends the connection by its ping; frames that arrive byte by byte are read', async () => {
     upstream.onPeer = (peer) => peer.send(JSON.stringify(migrateFrame(mint)))
     network.faultOf = (connection) => (connection === 0 ? { stallAfterBytes: 200 } : { dripMs: 0 })
     const feed = start({ pingMs: 800 })
@@ -124,7 +123,7 @@ describe('a network that fails', () => {
     expect(feed.describe()).toMatchObject({ connects: 2, disconnects: 1 })
   })
 
-  test('hundreds of reconnects leave neither sockets nor memory behind', async () => {
+  test('hundreds of reconnects leak neither sockets nor memory', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     upstream.onPeer = (peer) => {
@@ -151,7 +150,7 @@ describe('a network that fails', () => {
 })
 
 describe('an upstream that misbehaves', () => {
-  test('frames twice and out of order make the same market', async () => {
+  test('repeated and reordered frames lead to the same market', async () => {
     const market = new Market({ tokensMax: 10 })
     market.apply({ type: 'solPrice', ts: Date.now(), usd: 150 }, Date.now())
     const feed = start({}, market)
@@ -167,7 +166,7 @@ describe('an upstream that misbehaves', () => {
     })
   })
 
-  test('hostile frames are counted, and those after them are taken', async () => {
+  test('hostile frames are counted, and the frames after them are applied', async () => {
     const feed = start()
     await expect.poll(() => upstream.messages.length, soon).toBe(2)
     const deep = (depth: number) => `{"errors":${'['.repeat(depth)}${']'.repeat(depth)}}`
@@ -194,10 +193,10 @@ describe('an upstream that misbehaves', () => {
     expect(rejected.unknown_frame).toBeGreaterThanOrEqual(7)
     expect(rejected.fault).toBeUndefined()
     // A line for what the upstream reports, not one for each.
-    expect(lines.filter(({ message }) => message === 'the upstream reports an error')).toHaveLength(1)
+    expect(lines.filter(({ message }) => message === 'PumpPortal reports an error')).toHaveLength(1)
   })
 
-  test('a fault of our own in taking a frame is told of, and the next frame is taken', async () => {
+  test('an exception while a frame is applied is logged, and the next frame is applied', async () => {
     let isBroken = true
     const broken: EventSink = {
       apply: (event, receivedAtMs) => {
@@ -209,13 +208,13 @@ describe('an upstream that misbehaves', () => {
     await expect.poll(() => upstream.peers.size, soon).toBe(1)
     upstream.send(tradeFrame(mint, 'a'))
     await expect.poll(() => feed.describe().rejected.fault, soon).toBe(1)
-    expect(lines.at(-1)).toMatchObject({ level: 'error', message: 'a frame could not be taken' })
+    expect(lines.at(-1)).toMatchObject({ level: 'error', message: 'a frame could not be applied' })
     isBroken = false
     upstream.send(tradeFrame(mint, 'b'))
     await expect.poll(() => sink.events.length, soon).toBe(1)
   })
 
-  test('bytes that are no frame, and a frame of 10 MB, end the connection and nothing else', async () => {
+  test('bytes that are not a frame, and a frame of 10 MB, end only the connection', async () => {
     const feed = start()
     await expect.poll(() => upstream.peers.size, soon).toBe(1)
     upstream.sendBytes(Buffer.alloc(4_096, 0xff))
@@ -248,7 +247,7 @@ describe('an upstream that misbehaves', () => {
     },
   )
 
-  test('one that sends an event and drops is left alone for longer each time, until a connection lasts', async () => {
+  test('waits grow while each connection drops after one event, and shrink when one lasts', async () => {
     const startedAtMs: number[] = []
     let frames = 0
     upstream.onPeer = (peer) => {
@@ -268,7 +267,7 @@ describe('an upstream that misbehaves', () => {
     expect(performance.now() - droppedAtMs).toBeLessThan(320)
   })
 
-  test('the key stands in no log line and no status, whatever the network says', async () => {
+  test('the key appears in no log line and no status, whatever error the network reports', async () => {
     upstream.onPeer = (peer) => peer.send(JSON.stringify({ errors: 'the key secret-key is not good' }))
     const feed = start({ apiKey: 'secret-key' })
     await expect
@@ -278,8 +277,8 @@ describe('an upstream that misbehaves', () => {
   })
 })
 
-describe('what is told', () => {
-  test('an upstream that cannot be reached is told of at once, then seldom, with its error and since when', async () => {
+describe('logging', () => {
+  test('an unreachable upstream is logged at once and then rarely, and its status has the error and the time', async () => {
     await upstream.close()
     const feed = startPumpPortal({ url: upstream.url, ...HASTE }, sink, systemClock, log)
     feeds.push(feed)
@@ -297,7 +296,7 @@ describe('what is told', () => {
         level: 'warn',
         message: 'not connected: trying again',
         attempt: 1,
-        unsaid: 0,
+        suppressed: 0,
       }),
     ])
     const back = await PumpPortalServer.start(upstream.port)

@@ -1,7 +1,7 @@
-// What each frame of PumpPortal becomes, and what survives a lost connection.
+// Tests of PumpPortal's frames, and of the feed against a local WebSocket server.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
-import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { clockOf } from '../support/clock.ts'
@@ -44,11 +44,11 @@ const buy = {
   pool: 'pump',
 }
 const eventsOf = (frame: unknown) => {
-  const reading = readFrame(frame, NOW)
+  const reading = parseFrame(frame, NOW)
   return reading.kind === 'events' ? reading.events : reading
 }
 
-test('a create frame is a token and the creator’s first purchase, stamped on receipt', () => {
+test('a create frame becomes a token and the creator’s first purchase, with the time of receipt', () => {
   expect(eventsOf(create)).toEqual([
     {
       type: 'token',
@@ -75,7 +75,7 @@ test('a create frame is a token and the creator’s first purchase, stamped on r
   ])
 })
 
-test('without a name the symbol stands in, without both the mint; without a purchase there is no trade', () => {
+test('a missing name is replaced by the symbol, or else by the mint; without a purchase there is no trade', () => {
   expect(eventsOf({ ...create, name: undefined, initialBuy: 0 })).toMatchObject([
     { name: 'TOK', symbol: 'TOK' },
   ])
@@ -84,34 +84,37 @@ test('without a name the symbol stands in, without both the mint; without a purc
   ])
 })
 
-test('only pump.fun’s own pool is a curve: pools of others bring no virtual reserves', () => {
+test('only trades on pump.fun’s own curve have virtual reserves', () => {
   const bonk = { ...create, pool: 'bonk', tokensInPool: 9e8, solInPool: 3, vSolInBondingCurve: undefined }
   expect(eventsOf(bonk)).toMatchObject([{ type: 'token', totalSupply: undefined }, { vSol: undefined }])
   const amm = { ...buy, txType: 'sell', pool: 'pump-amm', tokensInPool: 2e8, solInPool: 85 }
   expect(eventsOf(amm)).toMatchObject([{ type: 'trade', side: 'sell', vSol: undefined, vTokens: undefined }])
 })
 
-test('a migration of four fields is a graduation', () => {
+test('a migrate frame becomes a graduation', () => {
   const frame = { signature: 's', mint, txType: 'migrate', pool: 'pump-amm' }
   expect(eventsOf(frame)).toEqual([{ type: 'graduated', mint, ts: NOW, pool: 'pump-amm' }])
 })
 
-test('acknowledgements and errors are told apart, and anything else is unknown', () => {
-  expect(readFrame({ message: 'Successfully subscribed' }, NOW).kind).toBe('notice')
-  expect(readFrame({ errors: 'Invalid API key' }, NOW)).toEqual({ kind: 'error', message: 'Invalid API key' })
+test('acknowledgements and errors are recognised, and anything else is unknown', () => {
+  expect(parseFrame({ message: 'Successfully subscribed' }, NOW).kind).toBe('notice')
+  expect(parseFrame({ errors: 'Invalid API key' }, NOW)).toEqual({
+    kind: 'error',
+    message: 'Invalid API key',
+  })
   for (const frame of [undefined, null, 7, [], {}, { ...buy, mint: 'no mint' }, { ...buy, solAmount: '1' }]) {
-    expect(readFrame(frame, NOW).kind).toBe('unknown')
+    expect(parseFrame(frame, NOW).kind).toBe('unknown')
   }
 })
 
-test('waits between attempts grow, are spread at random, and stay within their bounds', () => {
+test('waits between attempts grow, are random and stay within their bounds', () => {
   expect(backoffMs(0, 0)).toBe(250)
   expect(backoffMs(0, 0.999)).toBeLessThan(500)
   expect(backoffMs(4, 0.5)).toBe(4_000)
   expect(backoffMs(1_000, 0.999)).toBeLessThan(30_000)
 })
 
-test('trade subscriptions are bounded: the oldest gives way', () => {
+test('trade subscriptions are bounded: the oldest is dropped', () => {
   const keys = new TradeSubscriptions(2)
   expect(keys.add('a')).toEqual([{ method: 'subscribeTokenTrade', keys: ['a'] }])
   expect(keys.add('a')).toEqual([])
@@ -120,7 +123,7 @@ test('trade subscriptions are bounded: the oldest gives way', () => {
     { method: 'subscribeTokenTrade', keys: ['c'] },
     { method: 'unsubscribeTokenTrade', keys: ['a'] },
   ])
-  expect(keys.all()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
+  expect(keys.subscribeAll()).toEqual([{ method: 'subscribeTokenTrade', keys: ['b', 'c'] }])
 })
 
 let upstream: PumpPortalServer
@@ -133,7 +136,7 @@ const soon = { interval: 5, timeout: 5_000 }
 const start = (sink: MemorySink, more: object = {}) =>
   startPumpPortal({ url: upstream.url, random: () => 0, reconnectMsMin: 5, ...more }, sink, clock, silentLog)
 
-test('connected, it subscribes, delivers each frame once and counts what it does not know', async () => {
+test('when connected it subscribes, delivers each frame once and counts unknown frames', async () => {
   const sink = new MemorySink()
   const feed = start(sink)
   await feed.ready
@@ -163,7 +166,7 @@ test('connected, it subscribes, delivers each frame once and counts what it does
   expect(sink.events.some(({ type }) => type === 'disconnect')).toBe(false)
 })
 
-test('with a key it follows the trades of new tokens; after a lost connection it says so and subscribes again', async () => {
+test('with a key it subscribes to trades of new tokens, and again after a lost connection, which it reports', async () => {
   const sink = new MemorySink()
   const feed = start(sink, { apiKey: 'secret-key' })
   await feed.ready
@@ -189,7 +192,7 @@ test('with a key it follows the trades of new tokens; after a lost connection it
   await feed.stop()
 })
 
-test('a connection on which nothing comes is taken for dead and replaced', async () => {
+test('a silent connection is replaced', async () => {
   const sink = new MemorySink()
   const feed = start(sink, { silenceMsMax: 30 })
   await expect.poll(() => upstream.queries.length, soon).toBeGreaterThan(1)
@@ -197,7 +200,7 @@ test('a connection on which nothing comes is taken for dead and replaced', async
   expect(sink.events[0]).toEqual({ type: 'disconnect', ts: NOW, feed: 'pumpportal' })
 })
 
-test('an upstream that cannot be reached keeps no one waiting: the feed goes on trying until it is stopped', async () => {
+test('a feed whose upstream is unreachable is ready at once and tries again until it is stopped', async () => {
   const sink = new MemorySink()
   await upstream.close()
   const feed = start(sink)

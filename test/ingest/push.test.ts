@@ -1,4 +1,4 @@
-// NDJSON and msgpack bodies, valid and invalid: what each record becomes.
+// Tests of pushed bodies and frames without a server or a market.
 import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'
@@ -36,18 +36,18 @@ test('every kind of record becomes its event, stamped with the time of receipt',
   expect(sink.received.every(({ receivedAtMs }) => receivedAtMs === NOW)).toBe(true)
 })
 
-test('CRLF, blank lines, a byte order mark and a missing last newline do no harm', () => {
+test('CRLF, blank lines, a byte order mark and a missing last newline are accepted', () => {
   const line = JSON.stringify(trade)
   const { result } = send(`\ufeff${line}\r\n\r\n  \n\n${line}\n${line}`)
   expect(result).toEqual({ accepted: 3, rejected: 0, errors: [] })
 })
 
-test('an empty body is no record', () => {
+test('an empty body holds no record', () => {
   expect(send('').result).toEqual({ accepted: 0, rejected: 0, errors: [] })
   expect(send(new Uint8Array(0), MSGPACK).result).toEqual({ accepted: 0, rejected: 0, errors: [] })
 })
 
-test('a bad line is named by its place and code and spoils none of its neighbours', () => {
+test('a bad line is reported with its index and code, and its neighbours are applied', () => {
   const body = [
     JSON.stringify(trade),
     '{"type":"trade",',
@@ -76,7 +76,7 @@ test('a bad line is named by its place and code and spoils none of its neighbour
   expect(result.errors[2].message).toMatch(/^tokenAmount: /)
 })
 
-test('a patch with an unknown field loses the field, one with a wrong type is refused', () => {
+test('an unknown field of a patch is dropped, and a patch with a wrong type is rejected', () => {
   const { sink, result } = send(
     lines(
       { type: 'patch', mint, ts: NOW, fields: { holderCount: 7, unheardOf: 1 } },
@@ -89,14 +89,14 @@ test('a patch with an unknown field loses the field, one with a wrong type is re
   ])
 })
 
-test('what the market refuses is reported under the market’s code', () => {
+test('a rejection by the market is reported with its code', () => {
   const sink = new MemorySink()
   sink.reject = (event) => (event.ts < NOW ? 'late' : null)
   const result = ingest(Buffer.from(lines({ ...trade, ts: NOW - 1 }, trade)), NDJSON, sink, NOW)
   expect(result).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 0, code: 'late' }] })
 })
 
-test('60 s ahead of the receipt is accepted, 1 ms more is ts_in_future', () => {
+test('a time 60 s ahead of the receipt is accepted, and 1 ms more is ts_in_future', () => {
   const { result } = send(lines({ ...trade, ts: NOW + 60_000 }, { ...trade, ts: NOW + 60_001 }))
   expect(result).toMatchObject({ accepted: 1, errors: [{ index: 1, code: 'ts_in_future' }] })
 })
@@ -113,27 +113,27 @@ test('seconds and microseconds instead of milliseconds get a hint', () => {
   })
 })
 
-test('the first 100 faults are listed and all are counted', () => {
+test('the first 100 errors are listed and all are counted', () => {
   const { result } = send(`${'x\n'.repeat(150)}${JSON.stringify(trade)}\n${lines({ type: 'trade' })}`)
   expect(result.rejected).toBe(151)
   expect(result.accepted).toBe(1)
   expect(result.errors).toHaveLength(100)
 })
 
-test('a line that is not UTF-8 is refused alone', () => {
+test('a line that is not UTF-8 is rejected alone', () => {
   const good = Buffer.from(lines(trade))
   const bad = Buffer.concat([Buffer.from('{"type":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}\n')])
   const { result } = send(Buffer.concat([good, bad, good]))
   expect(result).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 1, code: 'invalid_json' }] })
 })
 
-test('text that is not ASCII arrives whole', () => {
+test('text that is not ASCII arrives unchanged', () => {
   const name = 'köpek 🐕 犬'
   const { sink } = send(lines({ type: 'token', mint, ts: NOW, name, symbol: '犬' }))
   expect(sink.events[0]).toMatchObject({ name, symbol: '犬' })
 })
 
-test('msgpack: an array of records and records one after another are the same', () => {
+test('msgpack: an array of records and a sequence of records give the same events', () => {
   const records = [trade, { ...trade, side: 'sell' }, { type: 'solPrice', ts: NOW, usd: 1.5 }]
   const many = Array.from({ length: 70_000 }, () => ({ type: 'solPrice', ts: NOW, usd: 2 }))
   const sequence = Buffer.concat(records.map((record) => Buffer.from(packr.pack(record))))
@@ -142,19 +142,19 @@ test('msgpack: an array of records and records one after another are the same', 
   expect(send(packr.pack(many), MSGPACK).result.accepted).toBe(70_000)
 })
 
-test('msgpack: 64-bit integers are times as well', () => {
+test('msgpack: 64-bit integers are accepted as times', () => {
   const body = packr.pack([{ ...trade, ts: BigInt(NOW) }])
   expect(send(body, MSGPACK).sink.events).toEqual([trade])
 })
 
-test('msgpack: a bad record spoils none of its neighbours', () => {
+test('msgpack: the neighbours of a bad record are applied', () => {
   const body = packr.pack([trade, 7, { ...trade, side: 'hold' }, trade])
   const { result } = send(body, MSGPACK)
   expect(result.accepted).toBe(2)
   expect(result.errors.map(({ index }) => index)).toEqual([1, 2])
 })
 
-test('msgpack: what comes before a malformed or missing tail counts, and the tail is reported', () => {
+test('msgpack: records before a malformed or missing end are applied, and the end is reported', () => {
   const whole = packr.pack([trade, trade, trade])
   const cut = send(whole.subarray(0, whole.length - 10), MSGPACK).result
   expect(cut).toMatchObject({ accepted: 2, rejected: 1, errors: [{ index: 2, code: 'invalid_msgpack' }] })
@@ -168,14 +168,14 @@ test('msgpack: what comes before a malformed or missing tail counts, and the tai
   expect(late).toMatchObject({ accepted: 1, errors: [{ index: 1, code: 'invalid_msgpack' }] })
 })
 
-test('hostile msgpack (huge announced sizes, deep nesting) is refused and not allocated', () => {
+test('hostile msgpack (huge announced sizes, deep nesting) is rejected without allocating memory', () => {
   const hugeArray = Buffer.from([0xdd, 0xff, 0xff, 0xff, 0xff, 0xdd, 0xff, 0xff, 0xff, 0xff])
   expect(codesOf(send(hugeArray, MSGPACK).result)).toEqual(['invalid_msgpack'])
   const deep = Buffer.alloc(1_000_000, 0x91)
   expect(send(deep, MSGPACK).result.accepted).toBe(0)
 })
 
-test('a record over 256 KiB is refused unparsed, whatever it holds, and spoils none of its neighbours', () => {
+test('a record over 256 KiB is rejected unparsed, and its neighbours are applied', () => {
   const padded = (bytes: number, record: object = trade) => {
     const pad = 'x'.repeat(bytes - JSON.stringify({ ...record, pad: '' }).length)
     return { ...record, pad }
@@ -206,7 +206,7 @@ test('a record over 256 KiB is refused unparsed, whatever it holds, and spoils n
   }
 })
 
-test('other content types and bodies above the maximum are refused whole', () => {
+test('other content types and bodies above the maximum are rejected as a whole', () => {
   expect(() => send(lines(trade), 'text/plain')).toThrow(
     expect.objectContaining({ code: 'unsupported_media_type' }),
   )
@@ -216,7 +216,7 @@ test('other content types and bodies above the maximum are refused whole', () =>
   )
 })
 
-test('a body taken in slices gives the same as one taken at once', async () => {
+test('a body read in slices gives the same result as one read at once', async () => {
   const records = Array.from({ length: 10_000 }, (_, i) => ({ ...trade, tokenAmount: i % 7 ? i : -1 }))
   for (const [body, type] of [
     [Buffer.from(lines(...records)), NDJSON],
@@ -231,7 +231,7 @@ test('a body taken in slices gives the same as one taken at once', async () => {
   }
 })
 
-test('a bug in the market is thrown, not reported as bad input', () => {
+test('an exception in the market is thrown and not reported as bad input', () => {
   const sink = new MemorySink()
   sink.reject = () => {
     throw new Error('assertion failed: a bug')
@@ -240,7 +240,7 @@ test('a bug in the market is thrown, not reported as bad input', () => {
   expect(() => ingest(packr.pack([trade, trade]), MSGPACK, sink, NOW)).toThrow('a bug')
 })
 
-test('a frame holds one record, an array, or a record a line; a binary frame msgpack', () => {
+test('a text frame holds one record, an array or one record per line; a binary frame holds msgpack', () => {
   const take = (frame: string | Uint8Array) => {
     const bytes = typeof frame === 'string' ? Buffer.from(frame) : frame
     return ingestFrame(bytes, typeof frame !== 'string', new MemorySink(), NOW)

@@ -1,4 +1,4 @@
-// The hand-written validation of trades and the schema agree on random records around the limits.
+// Property test: the hand-written check of trades agrees with the schema.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readRecord, tradeOf } from '../../src/ingest/push/record.ts'
@@ -56,7 +56,7 @@ test('the quick check of a trade accepts exactly what the schema accepts, with t
   )
 })
 
-test('anything at all is either an event of a known type or a fault with a code and a sentence', () => {
+test('any value becomes an event of a known type or a fault with a code and a message', () => {
   fc.assert(
     fc.property(fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true }), (record) => {
       const outcome = readRecord(record, 1_772_000_000_000)

@@ -1,4 +1,4 @@
-// Each recorded trade becomes one event, in order and not before its time.
+// Tests of replays: each recorded trade becomes one event, in order and not before its time.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,8 +39,8 @@ function fakeClock() {
   return clock
 }
 
-describe('flat out', () => {
-  test('rows of one recorded time are applied in one turn, so that nobody reads between them', async () => {
+describe('a replay as fast as possible', () => {
+  test('applies rows of one recorded time in one turn of the event loop', async () => {
     const perSecond = 3_000
     const rows = Array.from(
       { length: 4 * perSecond },
@@ -61,7 +61,7 @@ describe('flat out', () => {
     expect(seen.size).toBeGreaterThan(2)
   })
 
-  test('each row becomes a trade in the order of the file; a symbol is told once, before its first trade', async () => {
+  test('makes a trade of each row in order, and names each symbol once, before its first trade', async () => {
     const sink = new MemorySink()
     const parts: Row[][] = [
       [
@@ -96,14 +96,14 @@ describe('flat out', () => {
     })
   })
 
-  test('a symbol that is a mint stays one and is not told', async () => {
+  test('keeps a symbol that is a mint and does not name it', async () => {
     const mint = mintOfSymbol('already a mint')
     const sink = new MemorySink()
     await startReplay({ trades: batches([[0, mint, 1, 1]]), speed: 'max' }, sink, fakeClock(), silentLog).done
     expect(sink.events).toMatchObject([{ type: 'trade', mint }])
   })
 
-  test('the side is the file’s, or follows from the price where the file is silent', async () => {
+  test('takes the side from the file, or else from the change of price', async () => {
     const rows: Row[] = [
       [0, 'A', 10, 1],
       [1, 'A', 9, 1],
@@ -118,7 +118,7 @@ describe('flat out', () => {
     expect(sides).toEqual(['buy', 'sell', 'sell', 'buy', 'sell', 'sell'])
   })
 
-  test('rows that are no trades are counted by reason and dropped', async () => {
+  test('drops rows that are not trades and counts them by reason', async () => {
     const rows: Row[] = [
       [0, 'A', 0, 1],
       [0, 'A', Number.NaN, 1],
@@ -139,7 +139,7 @@ describe('flat out', () => {
     expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade'])
   })
 
-  test('the event loop turns while a long file is applied, and progress reaches the end', async () => {
+  test('lets the event loop run during a long file, and reports progress up to the end', async () => {
     const rows = Array.from({ length: 50_000 }, (_, i): Row => [i, 'A', 1 + i, 1])
     const clock = fakeClock()
     const seen: ReplayProgress[] = []
@@ -165,7 +165,7 @@ describe('flat out', () => {
   })
 })
 
-describe('by the clock', () => {
+describe('a replay by the clock', () => {
   const rows: Row[] = [
     [0, 'A', 1, 1],
     [100, 'A', 2, 1],
@@ -179,7 +179,7 @@ describe('by the clock', () => {
     await expect.poll(() => sink.events.length - 1, { interval: 5 }).toBe(trades)
   }
 
-  test('at recorded speed a trade comes when as much time has passed as in the file', async () => {
+  test('applies a trade at recorded speed when as much time has passed as in the file', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
     const replay = startReplay({ trades: batches(rows), speed: 1 }, sink, clock, silentLog)
@@ -192,7 +192,7 @@ describe('by the clock', () => {
     expect(replay.describe()).toMatchObject({ state: 'stopped', rows: 3 })
   })
 
-  test('at ten times the speed it comes ten times sooner', async () => {
+  test('applies it ten times sooner at ten times the speed', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
     const replay = startReplay({ trades: batches(rows), speed: 10 }, sink, clock, silentLog)
@@ -203,7 +203,7 @@ describe('by the clock', () => {
     expect(replay.describe().state).toBe('finished')
   })
 
-  test('with time now, the first trade happens at the start and distances stay', async () => {
+  test('moves the first trade to the start with time now, and keeps the distances', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
     const replay = startReplay({ trades: batches(rows), speed: 'max', time: 'now' }, sink, clock, silentLog)
@@ -214,20 +214,20 @@ describe('by the clock', () => {
   })
 })
 
-describe('when the source fails', () => {
+describe('a replay whose source fails', () => {
   async function* broken(rows: Row[]): AsyncGenerator<TradeBatch> {
     if (rows.length > 0) yield batchOf(rows)
     throw new Error('no such file')
   }
 
-  test('at once: the feed never becomes ready and says why', async () => {
+  test('at once never becomes ready and says why', async () => {
     const replay = startReplay({ trades: broken([]), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
     await expect(replay.ready).rejects.toThrow('no such file')
     await replay.done
     expect(replay.describe()).toMatchObject({ state: 'failed', error: 'no such file' })
   })
 
-  test('in the middle: what came before stays, and the loss is an event', async () => {
+  test('in the middle keeps what came before and sends a disconnect event', async () => {
     const sink = new MemorySink()
     const replay = startReplay(
       { trades: broken([[5, 'A', 1, 1]]), speed: 'max' },
@@ -241,7 +241,7 @@ describe('when the source fails', () => {
   })
 })
 
-test('a file of the store’s reader is replayed as it is', async () => {
+test('batches of the trade file reader can be replayed directly', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mintlake-replay-'))
   try {
     const path = join(folder, 'trades.csv')

@@ -1,13 +1,9 @@
-// The mapping of Birdeye's responses, and how often and in what order they are requested.
+// Tests of Birdeye's field mapping, and of the security feed against a local HTTP server.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Birdeye, type BirdeyeOptions } from '../../src/ingest/birdeye/birdeye.ts'
-import {
-  enrichedOf,
-  type SecurityOptions,
-  startSecurity,
-  top10PercentOf,
-} from '../../src/ingest/birdeye/security.ts'
-import { startSolPrice } from '../../src/ingest/birdeye/sol-price.ts'
+import { BirdeyeClient, type BirdeyeClientOptions } from '../../src/ingest/birdeye/birdeye-client.ts'
+import { toEnrichedFields, toTop10Percent } from '../../src/ingest/birdeye/enriched-fields.ts'
+import { type SecurityOptions, startSecurityFeed } from '../../src/ingest/birdeye/security-feed.ts'
+import { startSolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import {
   BirdeyeServer,
@@ -21,9 +17,9 @@ import { MemorySink, silentLog } from './memory-sink.ts'
 const NOW = 1_772_000_000_000
 const mint = mintOfSymbol('security test')
 
-describe('the mapping', () => {
-  test('each of the nine fields is taken from its place', () => {
-    expect(enrichedOf(SECURITY, OVERVIEW)).toEqual({
+describe('the mapping of fields', () => {
+  test('fills each of the nine fields', () => {
+    expect(toEnrichedFields(SECURITY, OVERVIEW)).toEqual({
       has_freeze_authority: false,
       has_mint_authority: true,
       transfer_fee_enabled: false,
@@ -36,32 +32,32 @@ describe('the mapping', () => {
     })
   })
 
-  test('what is not said is null, never false or zero', () => {
-    const unknown = Object.values(enrichedOf(null, null))
+  test('gives null for missing values, never false or zero', () => {
+    const unknown = Object.values(toEnrichedFields(null, null))
     expect(unknown).toHaveLength(9)
     expect(unknown.every((value) => value === null)).toBe(true)
-    expect(Object.values(enrichedOf({}, {})).every((value) => value === null)).toBe(true)
-    const odd = enrichedOf(
+    expect(Object.values(toEnrichedFields({}, {})).every((value) => value === null)).toBe(true)
+    const odd = toEnrichedFields(
       { mutableMetadata: 'yes', top10HolderPercent: '0.5' },
       { uniqueWallet24h: 1.5, vBuy24hUSD: -1 },
     )
     expect(Object.values(odd).every((value) => value === null)).toBe(true)
   })
 
-  test('the transfer fee of an unknown program is unknown', () => {
-    const fee = (data: object) => enrichedOf({ ...data }, null).transfer_fee_enabled
+  test('gives null for the transfer fee of an unknown program', () => {
+    const fee = (data: object) => toEnrichedFields({ ...data }, null).transfer_fee_enabled
     expect(fee({ transferFeeEnable: true, isToken2022: true })).toBe(true)
     expect(fee({ transferFeeEnable: null, isToken2022: true })).toBe(null)
     expect(fee({ transferFeeEnable: null })).toBe(null)
     expect(fee({ isToken2022: false })).toBe(false)
   })
 
-  test('a share outside 0-100 percent is not believed', () => {
-    expect(top10PercentOf(0)).toEqual({ percent: 0, isOutside: false })
-    expect(top10PercentOf(1)).toEqual({ percent: 100, isOutside: false })
-    expect(top10PercentOf(1.01)).toEqual({ percent: null, isOutside: true })
-    expect(top10PercentOf(-0.01)).toEqual({ percent: null, isOutside: true })
-    expect(top10PercentOf(undefined)).toEqual({ percent: null, isOutside: false })
+  test('drops a share outside 0-100 percent', () => {
+    expect(toTop10Percent(0)).toEqual({ percent: 0, isOutside: false })
+    expect(toTop10Percent(1)).toEqual({ percent: 100, isOutside: false })
+    expect(toTop10Percent(1.01)).toEqual({ percent: null, isOutside: true })
+    expect(toTop10Percent(-0.01)).toEqual({ percent: null, isOutside: true })
+    expect(toTop10Percent(undefined)).toEqual({ percent: null, isOutside: false })
   })
 })
 
@@ -78,11 +74,11 @@ beforeEach(async () => {
 })
 afterEach(() => upstream.close())
 
-const client = (more: Partial<BirdeyeOptions> = {}) =>
-  new Birdeye({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
-const start = (sink: MemorySink, more: Partial<BirdeyeOptions & SecurityOptions> = {}) => {
+const client = (more: Partial<BirdeyeClientOptions> = {}) =>
+  new BirdeyeClient({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
+const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOptions> = {}) => {
   const { ttlMs, waitingMax, ...birdeye } = more
-  return startSecurity({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
+  return startSecurityFeed({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
 }
 
 test('an answer becomes a patch of all nine fields with its date and source', async () => {
@@ -95,7 +91,7 @@ test('an answer becomes a patch of all nine fields with its date and source', as
         type: 'patch',
         mint,
         ts: NOW,
-        fields: { ...enrichedOf(SECURITY, OVERVIEW), enriched_at: NOW, enriched_source: 'birdeye' },
+        fields: { ...toEnrichedFields(SECURITY, OVERVIEW), enriched_at: NOW, enriched_source: 'birdeye' },
       },
       receivedAtMs: NOW,
     },
@@ -122,7 +118,7 @@ test('a mint is asked for once at a time, and again only when its answer is no l
   await feed.stop()
 })
 
-test('one missing answer leaves its own fields null; two say nothing and are not asked for again at once', async () => {
+test('one missing answer leaves its fields null; two send no patch and are not asked for again at once', async () => {
   const sink = new MemorySink()
   const feed = start(sink)
   answers['/defi/token_overview'] = json({ success: false, message: 'no' })
@@ -138,7 +134,7 @@ test('one missing answer leaves its own fields null; two say nothing and are not
   await feed.stop()
 })
 
-test('a share that cannot be is null and counted', async () => {
+test('an impossible share is null and counted', async () => {
   const sink = new MemorySink()
   answers['/defi/token_security'] = json({ success: true, data: { ...SECURITY, top10HolderPercent: 25.4 } })
   const feed = start(sink)
@@ -148,7 +144,7 @@ test('a share that cannot be is null and counted', async () => {
   await feed.stop()
 })
 
-test('a provider that does not answer in time, or answers without end, is given up', async () => {
+test('an answer that is late or endless is given up', async () => {
   const sink = new MemorySink()
   answers['/defi/token_security'] = () => {}
   answers['/defi/token_overview'] = (_request, response) => {
@@ -162,13 +158,13 @@ test('a provider that does not answer in time, or answers without end, is given 
   await feed.stop()
 })
 
-test('what is beyond the rate waits, each token once, and the one that was traded last is asked for first', async () => {
+test('tokens beyond the rate wait, each once, and the most recently traded is asked for first', async () => {
   const sink = new MemorySink()
   const feed = start(sink, { requestsPerSecond: 40 })
   const mints = Array.from({ length: 16 }, (_, index) => mintOfSymbol(`waiting ${index}`))
-  for (const one of mints) feed.want(one)
-  feed.want(mints[12])
-  feed.want(mints[11])
+  for (const one of mints) feed.request(one)
+  feed.request(mints[12])
+  feed.request(mints[11])
   expect(feed.describe()).toMatchObject({ asking: 10, waiting: 6, displaced: 0 })
   await expect.poll(() => sink.events.length, { interval: 5, timeout: 10_000 }).toBe(16)
   const asked = upstream.mintsAt(SECURITY_PATH)
@@ -178,7 +174,7 @@ test('what is beyond the rate waits, each token once, and the one that was trade
   await feed.stop()
 })
 
-test('where more wait than there is room for the one traded longest ago gives way, is told of, and is wanted anew by its next trade', async () => {
+test('a full queue drops the least recently traded token and logs it, and its next trade requests it again', async () => {
   const feed = start(new MemorySink(), { waitingMax: 1, requestsPerSecond: 4 })
   const [first, second, third] = ['first', 'second', 'third'].map(mintOfSymbol)
   const done = feed.resolve(first)
@@ -193,7 +189,7 @@ test('where more wait than there is room for the one traded longest ago gives wa
   await feed.stop()
 })
 
-test('a plan that is smaller than it was said to be delays answers and loses none', async () => {
+test('answers are delayed but not lost when the plan is smaller than configured', async () => {
   upstream.planPerSecond = 10
   const sink = new MemorySink()
   const feed = start(sink, { requestsPerSecond: 40 })
@@ -205,7 +201,7 @@ test('a plan that is smaller than it was said to be delays answers and loses non
   await feed.stop()
 })
 
-test('a market that cannot take an answer is told of; the process and the next answer go on', async () => {
+test('an exception in the market is logged, and the next answer is applied', async () => {
   const sink = new MemorySink()
   sink.reject = () => {
     throw new Error('broken')
@@ -227,7 +223,7 @@ test('requests keep to the rate of the plan', async () => {
   await feed.stop()
 })
 
-test('a watched sink passes everything on and wants what is launched or traded', async () => {
+test('a watched sink passes all events on and requests tokens that are launched or traded', async () => {
   const sink = new MemorySink()
   const feed = start(new MemorySink())
   const watched = feed.watch(sink)
@@ -239,21 +235,21 @@ test('a watched sink passes everything on and wants what is launched or traded',
   await feed.stop()
 })
 
-test('stopped, it lets go of open requests and answers no more', async () => {
+test('a stopped feed aborts open requests and sends nothing more', async () => {
   const sink = new MemorySink()
   answers['/defi/token_security'] = () => {}
   const feed = start(sink)
-  feed.want(mint)
+  feed.request(mint)
   await expect.poll(() => requests.length, { interval: 5 }).toBe(2)
   await feed.stop()
   expect(sink.events).toEqual([])
   expect(feed.describe().state).toBe('stopped')
 })
 
-test('the price of SOL is asked for and becomes an event; a bad answer is counted and changes nothing', async () => {
+test('the price of SOL becomes an event; a bad answer is counted and changes nothing', async () => {
   const sink = new MemorySink()
   answers['/defi/price'] = json({ success: true, data: { value: 151.25 } })
-  const feed = startSolPrice({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
+  const feed = startSolPriceFeed({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
   await feed.ready
   expect(sink.events[0]).toEqual({ type: 'solPrice', ts: NOW, usd: 151.25, source: 'birdeye' })
   answers['/defi/price'] = json({ success: true, data: { value: null } })

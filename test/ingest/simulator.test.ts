@@ -1,4 +1,4 @@
-// The simulated market is reproducible from its seed, obeys its own rules, looks alive and is marked as simulated.
+// Tests of the simulated market: determinism, its trading rules, a lively start, and that all data is marked as simulated.
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createSimulator, type SimulatedEvent, startSimulator } from '../../src/ingest/simulator/simulator.ts'
@@ -22,12 +22,12 @@ const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
     { type: Type }
   >[]
 
-test('the same seed gives the same events, another seed others', () => {
+test('the same seed gives the same events, and another seed gives others', () => {
   expect(hashOf(createSimulator(small).events(START + MINUTE))).toBe(hashOf(all))
   expect(hashOf(createSimulator({ ...small, seed: 8 }).events(START + MINUTE))).not.toBe(hashOf(all))
 })
 
-test('the events do not depend on how the time is cut into steps, or on who takes them', () => {
+test('the events do not depend on how time is divided into calls, or on the sink', () => {
   const stepped = createSimulator(small)
   const parts: SimulatedEvent[] = []
   for (let untilMs = START - MINUTE; untilMs <= START + MINUTE; untilMs += 997)
@@ -40,7 +40,7 @@ test('the events do not depend on how the time is cut into steps, or on who take
   expect(hashOf(sink.received)).toBe(hashOf(all))
 })
 
-test('time of receipt never goes back, and nothing is told before it happened', () => {
+test('the time of receipt never goes back, and no event is received before its own time', () => {
   let latestMs = 0
   for (const { event, receivedAtMs } of all) {
     expect(receivedAtMs).toBeGreaterThanOrEqual(latestMs)
@@ -49,13 +49,13 @@ test('time of receipt never goes back, and nothing is told before it happened', 
   }
 })
 
-test('every event passes the schema of the push door unchanged', () => {
+test('every event passes the schema of pushes unchanged', () => {
   for (const { event } of all) {
     expect(ingestRecordSchema.parse(event)).toEqual(JSON.parse(JSON.stringify(event)))
   }
 })
 
-test('what is simulated says so', () => {
+test('simulated data is marked as simulated', () => {
   for (const token of eventsOf('token')) {
     expect(token.description).toMatch(/simulated/i)
     expect(isMint(token.mint)).toBe(true)
@@ -101,7 +101,7 @@ test('a curve graduates when its last token is sold, at about 115 virtual SOL', 
   expect(seen).toBeGreaterThan(0)
 })
 
-test('holders never hold more than was sold, and the ten largest are the sum of the first ten', () => {
+test('holders never hold more than was sold, and the top ten share is the sum of the first ten', () => {
   for (const { fields } of eventsOf('patch')) {
     const top = fields.topHolders ?? []
     const sum = top.slice(0, 10).reduce((total, { pct }) => total + (pct ?? 0), 0)
@@ -152,7 +152,7 @@ test('at the start the market looks alive: every token has a price and a patch, 
   expect(new Set(fresh.map(({ event }) => (event as { mint: string }).mint)).size).toBeGreaterThan(170)
 })
 
-test('live, it trades at the rate asked for, and a few tokens draw most of it', () => {
+test('the live market trades at the configured rate, mostly in a few tokens', () => {
   const live = all.filter(({ event, receivedAtMs }) => event.type === 'trade' && receivedAtMs > START)
   expect(live.length / 60).toBeGreaterThan(90)
   expect(live.length / 60).toBeLessThan(110)
@@ -181,7 +181,7 @@ class WatchedSink extends MemorySink {
   }
 }
 
-test('started on a clock, it tells its history, then keeps up with the clock, and stops', async () => {
+test('a feed delivers its history, then keeps up with the clock, and stops', async () => {
   const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
   const feed = startSimulator({ seed: 7, tokens: 200, tradesPerSecond: 100 }, sink, clock, silentLog)
@@ -196,7 +196,7 @@ test('started on a clock, it tells its history, then keeps up with the clock, an
   expect(hashOf(sink.received)).toBe(hashOf(expected.slice(0, sink.received.length)))
 })
 
-test('after a long sleep of the machine it leaves a gap and says so', async () => {
+test('after the machine slept for long, the feed skips the time and reports it', async () => {
   const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
   const feed = startSimulator({ seed: 7, tokens: 50, tradesPerSecond: 100 }, sink, clock, silentLog)

@@ -1,4 +1,4 @@
-// The server reports what its feeds do and what they lack, and nothing that they send ends it.
+// Tests of the real server with local upstreams: it reports the state of its sources and survives whatever they send.
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, spawnServer } from '../support/test-server.ts'
@@ -7,14 +7,14 @@ import { createFrame, PumpPortalServer, tradeFrame } from '../support/upstreams/
 const soon = { interval: 10, timeout: 20_000 }
 const mint = mintOfSymbol('sources')
 
-test('frames made to break it do not end the server; what its sources lack and lose is told in log, /readyz and /health', async () => {
+test('hostile frames do not end the server, and log, /readyz and /health show what its sources lack and lose', async () => {
   const upstream = await PumpPortalServer.start()
   const server = await spawnServer({ feed: 'pumpportal', 'pumpportal-url': upstream.url })
   const feedOf = async () => (await server.client.get('/health')).body.feeds[0]
   try {
     const warnings = () => server.lines.filter((line) => line.includes('"level":40')).join('\n')
-    expect(warnings()).toContain('no trades, without a key: set MINTLAKE_PUMPPORTAL_KEY')
-    expect(warnings()).toContain('before there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price')
+    expect(warnings()).toContain('but no trades: set MINTLAKE_PUMPPORTAL_KEY')
+    expect(warnings()).toContain('until there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price')
     expect(await feedOf()).toMatchObject({ state: 'running', isConnected: true, latestError: null })
     for (const frame of [
       `{"errors":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
@@ -45,7 +45,7 @@ test('frames made to break it do not end the server; what its sources lack and l
   }
 })
 
-test('until its source was reached for the first time a server is not ready, says why, and serves what it is pushed', async () => {
+test('a server is not ready until its source was reached once; it says why and serves pushed data', async () => {
   const upstream = await PumpPortalServer.start()
   await upstream.close()
   const server = await openTestServer({

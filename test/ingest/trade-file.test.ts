@@ -1,11 +1,11 @@
-// Trade files of every supported kind: each row is read once, in the order of the file and in one shape.
+// Tests of trade files of all formats: each row comes out once, in the order of the file and in one form.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTradeFile,
   readTrades,
-  type TradeFileBatch,
+  type TradeBatch,
   type TradeFileOptions,
   type TradeMapping,
 } from '../../src/ingest/replay/trade-file.ts'
@@ -29,10 +29,10 @@ beforeEach(() => {
 })
 afterEach(() => removeFolder(folder))
 
-function rowsOf(batch: TradeFileBatch): Trade[] {
+function rowsOf(batch: TradeBatch): Trade[] {
   return Array.from({ length: batch.rows }, (_, row) => ({
     ts: batch.tsMs[row],
-    symbol: batch.symbol(row),
+    symbol: batch.symbols[batch.symbolCode[row]],
     price: batch.price[row],
     size: batch.size[row],
     ...(batch.side === null ? {} : { side: batch.side(row) }),
@@ -63,7 +63,7 @@ const readTimes = async (path: string, options: Partial<TradeFileOptions> = {}):
   (await readAll({ path, ...options })).map((trade) => trade.ts)
 
 describe('formats', () => {
-  test('CSV with a timestamp, a side and texts', async () => {
+  test('reads CSV with a timestamp, a side and texts', async () => {
     const path = file(
       'trades.csv',
       `ts,symbol,price,size,side,wallet,tx
@@ -79,7 +79,7 @@ describe('formats', () => {
     ])
   })
 
-  test('NDJSON with numbers as text, as exchanges send them, and a mapping', async () => {
+  test('reads NDJSON with numbers as text, as exchanges send them, with a mapping', async () => {
     const lines = [
       { T: NOON_MS, s: 'SOLUSDT', p: '171.25', q: '0.5' },
       { T: NOON_MS + 1, s: 'BTCUSDT', p: '1e5', q: '0.25' },
@@ -92,7 +92,7 @@ describe('formats', () => {
     ])
   })
 
-  test('a file that lacks a value keeps the row: NaN, or the empty symbol', async () => {
+  test('keeps a row without a value: NaN, or the empty symbol', async () => {
     const sql = `SELECT * FROM (VALUES (make_timestamp(2025,6,1,12,0,0), 'A', 1.0, 2), (NULL, NULL, NULL, NULL)) t(ts, symbol, price, size)`
     const rows = await readAll({ path: await parquet(sql) })
     expect(rows[1]).toEqual({ ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN })
@@ -100,7 +100,7 @@ describe('formats', () => {
     expect((await readAll({ path: csv }))[1]).toEqual(rows[1])
   })
 
-  test('a file without rows is no error', async () => {
+  test('accepts a file without rows', async () => {
     const sql = `SELECT now()::TIMESTAMP AS ts, 'A' AS symbol, 1.0 AS price, 1 AS size LIMIT 0`
     expect(await readAll({ path: await parquet(sql) })).toEqual([])
   })
@@ -132,16 +132,16 @@ describe('times', () => {
     expect(await readTimes(path)).toEqual(Array.from({ length: 1_000 }, (_, i) => 1_381_132_800_000 + i))
   })
 
-  test('a unit that cannot be told must be declared', async () => {
+  test('a unit that is not clear must be declared', async () => {
     const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
     await expect(readTimes(path)).rejects.toThrow(
-      'the unit of the times in "ts" (86400 to 86400) cannot be told',
+      'the unit of the times in "ts" (86400 to 86400) is not clear',
     )
     expect(await readTimes(path, { tsUnit: 's' })).toEqual([86_400_000])
   })
 })
 
-describe('order', () => {
+describe('the order of rows', () => {
   test('is that of the file over row groups and batches, ties in time included', async () => {
     const rows = 20_000
     const path = await parquet(
@@ -156,7 +156,7 @@ describe('order', () => {
       sizes.push(batch.rows)
       for (let row = 0; row < batch.rows; row++) {
         prices.push(batch.price[row])
-        expect(batch.symbol(row)).toBe(`S${batch.price[row] % 7}`)
+        expect(batch.symbols[batch.symbolCode[row]]).toBe(`S${batch.price[row] % 7}`)
       }
     }
     expect(sizes).toEqual([3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 2_000])
@@ -169,7 +169,7 @@ describe('order', () => {
     let next = 0
     for await (const batch of readTrades({ path, batchRows: 10_000 })) {
       for (let row = 0; row < batch.rows; row++) {
-        if (batch.price[row] !== next || batch.symbol(row) !== `S${next % 11}`)
+        if (batch.price[row] !== next || batch.symbols[batch.symbolCode[row]] !== `S${next % 11}`)
           throw new Error(`row ${next} is out of place`)
         next++
       }
@@ -178,7 +178,7 @@ describe('order', () => {
   })
 })
 
-describe('what cannot be read is said clearly', () => {
+describe('the error is clear for', () => {
   const CSV = 'when,what,price,size\n2025-06-01 12:00:00,A,1,2\n'
 
   test('a column that is not there, with those that are', async () => {
@@ -195,7 +195,7 @@ describe('what cannot be read is said clearly', () => {
   test('a column of the wrong type', async () => {
     const path = file('trades.csv', CSV)
     const mapping: TradeMapping = { ts: 'when', symbol: 'what', price: 'when' }
-    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is no number')
+    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is not a number')
   })
 
   test('a file that is missing, of no known kind, or not what its name says', async () => {
@@ -233,7 +233,7 @@ test.skipIf(!existsSync(TICKS))(
       for (let row = 0; row < batch.rows; row++) {
         actual.size += batch.size[row]
         actual.times += batch.tsMs[row] % 100_003
-        if (batch.symbol(row) === 'IBM') actual.ibm += batch.price[row] * batch.size[row]
+        if (batch.symbols[batch.symbolCode[row]] === 'IBM') actual.ibm += batch.price[row] * batch.size[row]
         ordered &&= batch.tsMs[row] >= last
         last = batch.tsMs[row]
       }

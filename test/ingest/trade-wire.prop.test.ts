@@ -1,4 +1,4 @@
-// The trade readers return exactly what the libraries read from the same bytes, for valid and for damaged input.
+// Property tests: trades read from the bytes of a body equal those of the libraries, and the usual trade is read from the bytes.
 import fc from 'fast-check'
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test } from 'vitest'

@@ -1,6 +1,6 @@
 // The market goes on when the wall clock is set far ahead or back, for a while or permanently.
 import { expect, test } from 'vitest'
-import { steadyClock } from '../../src/lib/steady-clock.ts'
+import { SteadyClock } from '../../src/lib/steady-clock.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { openTestServer } from '../support/test-server.ts'
@@ -38,7 +38,7 @@ test.each([
 test('a wall clock that stays set is followed after ten seconds, a correction of less than that at once', () => {
   const clock = new SteppedClock(START_MS)
   const jumps: [number, boolean][] = []
-  const steady = steadyClock(clock, (...jump) => jumps.push(jump))
+  const steady = new SteadyClock(clock, (...jump) => jumps.push(jump))
   const afterMs = (ms: number) => {
     clock.pass(ms)
     return steady.now() - START_MS

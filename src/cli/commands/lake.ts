@@ -1,4 +1,5 @@
 // `lake status`: size and freshness of the lake. `lake verify`: whether it is complete and consistent. Both only read.
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import { withLake } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
@@ -41,9 +42,9 @@ function sizeText(bytes: number): string {
 }
 
 const SPANS: readonly (readonly [string, number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
+  ['d', DAY_MS],
+  ['h', HOUR_MS],
+  ['min', MINUTE_MS],
   ['s', 1_000],
 ]
 

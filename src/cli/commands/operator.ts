@@ -44,7 +44,7 @@ async function tell<T = Record<string, unknown>>(
 
 const time = (ms: number): string => new Date(ms).toISOString()
 
-function banOf({ banned, bannedUntilMs }: AgentSeen): string | null {
+function makeBan({ banned, bannedUntilMs }: AgentSeen): string | null {
   if (!banned) return null
   return bannedUntilMs === null ? 'for good' : `until ${time(bannedUntilMs)}`
 }
@@ -64,7 +64,7 @@ const agentRow = (agent: AgentSeen) => ({
   type: agent.type,
   keys: agent.keys.filter(({ expiresAtMs }) => expiresAtMs === null).length,
   created: time(agent.createdAtMs),
-  banned: banOf(agent),
+  banned: makeBan(agent),
 })
 
 const keysMake: Command = {

@@ -1,6 +1,6 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import { openStore } from '../../store/store.ts'
@@ -31,7 +31,7 @@ async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepa
   }
 }
 
-const isInUse = (error: unknown): boolean => /is in use by/.test(messageOf(error))
+const isInUse = (error: unknown): boolean => /is in use by/.test(errorMessage(error))
 
 async function repair(values: Values, terminal: Terminal, dataDir: string): Promise<LakeRepair> {
   try {

@@ -1,14 +1,13 @@
-// In: one parsed frame of PumpPortal, of unknown shape. Out: the events it tells of, stamped with the time of receipt,
-// because no frame bears a time of its own. Never connects, never remembers.
+// Reads PumpPortal's frames as market events. Events get the time of receipt, because frames carry no time of their own.
 import { z } from 'zod'
-import { ownText } from '../../lib/own-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { truncateText } from '../../lib/truncate-text.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
 
-/** What a frame was: events, word from the server itself, or nothing that is known. */
-export type FrameReading =
+/** The meaning of a frame: market events, a message of the server, or nothing known. */
+export type ParsedFrame =
   | { kind: 'events'; key: string; mint: string; isLaunch: boolean; events: MarketEvent[] }
   | { kind: 'notice'; message: string }
   | { kind: 'error'; message: string }
@@ -17,7 +16,7 @@ export type FrameReading =
 const text = z.string().max(1_000)
 const mint = z.string().refine(isMint)
 const signature = z.string().min(1).max(128)
-/** pump.fun's curve: both or none. Other pools name what lies in them instead. */
+/** Both reserves on pump.fun's own curve; frames of other pools have other fields. */
 const reserves = {
   pool: text.nullish(),
   vSolInBondingCurve: positive.nullish(),
@@ -56,8 +55,8 @@ const PUMP_POOL = 'pump'
 const PUMP_SUPPLY = 1_000_000_000
 const NOTICE_CHARS_MAX = 300
 
-/** Virtual reserves count on pump.fun's own curve only. */
-function curveOf(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vTokens'> {
+/** The virtual reserves, which only trades on pump.fun's own curve have. */
+function curveReserves(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vTokens'> {
   const { pool, vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens } = frame
   const isPump = pool == null || pool === PUMP_POOL
   return isPump && vSol != null && vTokens != null
@@ -65,7 +64,7 @@ function curveOf(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vT
     : { vSol: undefined, vTokens: undefined }
 }
 
-function tradeOf(
+function toTrade(
   frame: CreateFrame | TradeFrame,
   side: 'buy' | 'sell',
   tokenAmount: number,
@@ -80,69 +79,75 @@ function tradeOf(
     tokenAmount,
     priceUsd: undefined,
     solAmount,
-    ...curveOf(frame),
-    wallet: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
+    ...curveReserves(frame),
+    wallet: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
     tx: frame.signature,
   }
 }
 
-function createEvents(frame: CreateFrame, ts: number): MarketEvent[] {
+function launchEvents(frame: CreateFrame, ts: number): MarketEvent[] {
   const name = frame.name || frame.symbol || frame.mint
   const token: MarketEvent = {
     type: 'token',
     mint: frame.mint,
     ts,
-    name: ownText(name, WORD_CHARS_MAX),
-    symbol: ownText(frame.symbol || name, WORD_CHARS_MAX),
-    uri: frame.uri == null ? undefined : ownText(frame.uri, URI_CHARS_MAX),
-    creator: ownText(frame.traderPublicKey, WORD_CHARS_MAX),
+    name: truncateText(name, WORD_CHARS_MAX),
+    symbol: truncateText(frame.symbol || name, WORD_CHARS_MAX),
+    uri: frame.uri == null ? undefined : truncateText(frame.uri, URI_CHARS_MAX),
+    creator: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
     totalSupply: frame.pool === PUMP_POOL ? PUMP_SUPPLY : undefined,
   }
-  // The creator's own first purchase happens in the transaction of the launch.
+  // The creator's first purchase is part of the launch transaction.
   const { initialBuy, solAmount } = frame
-  return initialBuy && solAmount ? [token, tradeOf(frame, 'buy', initialBuy, solAmount, ts)] : [token]
+  return initialBuy && solAmount ? [token, toTrade(frame, 'buy', initialBuy, solAmount, ts)] : [token]
 }
 
-function eventsOf(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[] {
+function toEvents(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[] {
   switch (frame.txType) {
     case 'create':
-      return createEvents(frame, ts)
+      return launchEvents(frame, ts)
     case 'migrate':
       return [
         {
           type: 'graduated',
           mint: frame.mint,
           ts,
-          pool: frame.pool == null ? undefined : ownText(frame.pool, WORD_CHARS_MAX),
+          pool: frame.pool == null ? undefined : truncateText(frame.pool, WORD_CHARS_MAX),
         },
       ]
     default:
-      return [tradeOf(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
+      return [toTrade(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
   }
 }
 
-/** What the upstream says of an error, as text: it may say it in any shape. */
-function shortText(value: unknown): string {
+/** An error value of any shape as a short text. */
+function toShortText(value: unknown): string {
   if (typeof value === 'string') return value.slice(0, NOTICE_CHARS_MAX)
   try {
     return JSON.stringify(value).slice(0, NOTICE_CHARS_MAX)
   } catch {
-    // Nested too deep to be written out.
+    // Nested too deep for JSON.
     return `an unreadable ${Array.isArray(value) ? 'array' : typeof value}`
   }
 }
 
-/** What a frame says. `key` (signature and kind of transaction) tells a repeated frame from a new one. */
-export function readFrame(frame: unknown, receivedAtMs: number): FrameReading {
+/** Parses one frame. Its `key`, of signature and kind of transaction, identifies frames that come twice. */
+export function parseFrame(frame: unknown, receivedAtMs: number): ParsedFrame {
   const market = safeParse(marketFrame, frame)
   if (market.success) {
-    const { txType, signature: sign, mint: of } = market.data
-    const events = eventsOf(market.data, receivedAtMs)
-    return { kind: 'events', key: `${sign}:${txType}`, mint: of, isLaunch: txType === 'create', events }
+    const { txType, mint: frameMint } = market.data
+    const events = toEvents(market.data, receivedAtMs)
+    return {
+      kind: 'events',
+      key: `${market.data.signature}:${txType}`,
+      mint: frameMint,
+      isLaunch: txType === 'create',
+      events,
+    }
   }
   const error = safeParse(errorFrame, frame)
   if (error.success && error.data.errors !== undefined) {
-    return { kind: 'error', message: shortText(error.data.errors) }
+    return { kind: 'error', message: toShortText(error.data.errors) }
   }
   const notice = safeParse(noticeFrame, frame)
   return notice.success

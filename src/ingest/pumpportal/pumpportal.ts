@@ -1,5 +1,4 @@
-// In: PumpPortal's WebSocket. Out: events, stamped on receipt, each once. Reconnects are routine: back-off with jitter,
-// subscribe again, and say that data may be missing. One connection at a time. Never logs the address: it may hold a key.
+// The feed of PumpPortal: one WebSocket connection at a time, with reconnects. The address is never logged: it holds the API key.
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
@@ -15,24 +14,27 @@ import { LogThrottle } from '../log-throttle.ts'
 import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
-import { type FrameReading, readFrame } from './pumpportal-frame.ts'
+import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
 import { TradeSubscriptions } from './trade-subscriptions.ts'
 import { UPSTREAM_TIMING, UpstreamSocket, type UpstreamTiming } from './upstream-socket.ts'
 
 export interface PumpPortalOptions extends Partial<UpstreamTiming> {
   url: string
-  /** Needed for trades; without it launches and migrations alone are told. */
+  /** Needed for trades; without it PumpPortal sends only launches and migrations. */
   apiKey?: string | null
   tradeKeysMax?: number
   reconnectMsMin?: number
   reconnectMsMax?: number
-  /** A connection that lasted so long was a good one: the wait after it is the shortest again. */
+  /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
   steadyMs?: number
   /** Uniform in [0, 1), for the jitter. */
   random: () => number
 }
 
-/** Starts the client. It is ready after its first attempt to connect, whatever came of it: it goes on trying. */
+/**
+ * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
+ * frame is applied once; a lost connection is reported to the market, because data may be missing.
+ */
 export function startPumpPortal(
   options: PumpPortalOptions,
   sink: EventSink,
@@ -43,8 +45,8 @@ export function startPumpPortal(
 }
 
 /**
- * How long to wait before attempt number `attempt` (from 0), ms: a random share of an exponentially growing span ("full
- * jitter", M. Brooker, "Exponential Backoff and Jitter", 2015), never less than the minimum.
+ * The wait in ms before attempt number `attempt` (from 0): a random share of an exponentially growing span ("full jitter",
+ * M. Brooker, "Exponential Backoff and Jitter", 2015), but at least `minMs`.
  */
 export function backoffMs(
   attempt: number,
@@ -60,222 +62,220 @@ const MESSAGE_CHARS_MAX = 200
 
 class PumpPortal implements Feed {
   readonly ready: Promise<void>
-  private state: FeedStatus['state'] = 'starting'
-  private stateSinceMs: number
-  private connects = 0
-  private disconnects = 0
-  private duplicates = 0
-  /** Attempts since a connection lasted. */
-  private attempt = 0
-  private latestFrameAtMs: number | null = null
-  private latestError: { message: string; atMs: number } | null = null
-  /** On the monotonic clock; null while there is no connection. */
-  private openedAtMs: number | null = null
-  private readonly seen = new RecentMap<true>(UPSTREAM_SIGNATURES_MAX)
-  private readonly lines = {
+  #state: FeedStatus['state'] = 'starting'
+  #stateSinceMs: number
+  #connects = 0
+  #disconnects = 0
+  #duplicates = 0
+  /** Attempts since the last connection that lasted. */
+  #attempt = 0
+  #latestFrameAtMs: number | null = null
+  #latestError: { message: string; atMs: number } | null = null
+  /** When the current connection opened, on the monotonic clock; null while there is none. */
+  #openedAtMs: number | null = null
+  /** Keys of recent frames. */
+  readonly #seen = new RecentMap<true>(UPSTREAM_SIGNATURES_MAX)
+  readonly #throttles = {
     lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     reported: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    fault: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    failed: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
   }
-  private readonly tradeKeys: TradeSubscriptions
-  private readonly options: PumpPortalOptions
-  private readonly timing: UpstreamTiming
-  private readonly address: string
-  private readonly counters: EventCounters
-  private readonly clock: Clock
-  private readonly log: FeedLog
-  private readonly stopping = new AbortController()
-  private readonly running: Promise<void>
-  private readonly settled = Promise.withResolvers<void>()
+  readonly #subscriptions: TradeSubscriptions
+  readonly #options: PumpPortalOptions
+  readonly #timing: UpstreamTiming
+  readonly #address: string
+  readonly #counters: EventCounters
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #stopping = new AbortController()
+  readonly #running: Promise<void>
+  readonly #firstAttempt = Promise.withResolvers<void>()
 
   constructor(options: PumpPortalOptions, sink: EventSink, clock: Clock, log: FeedLog) {
-    this.options = options
+    this.#options = options
     const { connectMsMax, pingMs, silenceMsMax } = { ...UPSTREAM_TIMING, ...options }
-    this.timing = { connectMsMax, pingMs, silenceMsMax }
-    this.tradeKeys = new TradeSubscriptions(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
+    this.#timing = { connectMsMax, pingMs, silenceMsMax }
+    this.#subscriptions = new TradeSubscriptions(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
     const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
-    this.address = address.href
-    this.counters = new EventCounters(sink)
-    this.clock = clock
-    this.log = log
-    this.stateSinceMs = clock.now()
-    this.ready = this.settled.promise
-    this.running = this.run()
+    this.#address = address.href
+    this.#counters = new EventCounters(sink)
+    this.#clock = clock
+    this.#log = log
+    this.#stateSinceMs = clock.now()
+    this.ready = this.#firstAttempt.promise
+    this.#running = this.#run()
   }
 
-  private enter(state: FeedStatus['state']): void {
-    if (this.state !== state) this.stateSinceMs = this.clock.now()
-    this.state = state
+  #setState(state: FeedStatus['state']): void {
+    if (this.#state !== state) this.#stateSinceMs = this.#clock.now()
+    this.#state = state
   }
 
-  private async run(): Promise<void> {
-    const { signal } = this.stopping
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
     while (!signal.aborted) {
       try {
-        await this.connection()
+        await this.#connectOnce()
       } catch (error) {
-        this.failed(error)
+        this.#onFailure(error)
       }
-      this.settled.resolve()
+      this.#firstAttempt.resolve()
       if (signal.aborted) break
-      this.enter('reconnecting')
-      const { random, reconnectMsMin, reconnectMsMax } = this.options
-      await wait(backoffMs(this.attempt++, random(), reconnectMsMin, reconnectMsMax), signal)
+      this.#setState('reconnecting')
+      const { random, reconnectMsMin, reconnectMsMax } = this.#options
+      await wait(backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax), signal)
     }
-    this.settled.resolve()
-    this.enter('stopped')
+    this.#firstAttempt.resolve()
+    this.#setState('stopped')
   }
 
-  /** One connection, from the attempt until its socket is gone. */
-  private async connection(): Promise<void> {
-    const { signal } = this.stopping
+  /** Connects once. Resolves when the socket is closed again. */
+  async #connectOnce(): Promise<void> {
+    const { signal } = this.#stopping
     const socket = new UpstreamSocket(
-      this.address,
+      this.#address,
       {
-        opened: () => this.opened(socket),
-        frame: (text) => this.take(socket, text),
-        fault: (error) => this.failed(error),
+        onOpen: () => this.#onOpen(socket),
+        onFrame: (text) => this.#onFrame(socket, text),
+        onHandlerError: (error) => this.#onFailure(error),
       },
-      this.timing,
+      this.#timing,
     )
     const stop = () => socket.end('stopped')
     signal.addEventListener('abort', stop)
     const reason = await socket.ended
     signal.removeEventListener('abort', stop)
-    this.ended(reason)
+    this.#onClose(reason)
   }
 
-  private opened(socket: UpstreamSocket): void {
-    this.connects++
-    this.openedAtMs = this.clock.monotonicMs()
-    this.enter('running')
-    this.settled.resolve()
-    this.log.info({ feed: 'pumpportal', connects: this.connects }, 'connected')
-    this.send(socket, { method: 'subscribeNewToken' })
-    this.send(socket, { method: 'subscribeMigration' })
-    for (const message of this.tradeKeys.all()) this.send(socket, message)
+  #onOpen(socket: UpstreamSocket): void {
+    this.#connects++
+    this.#openedAtMs = this.#clock.monotonicMs()
+    this.#setState('running')
+    this.#firstAttempt.resolve()
+    this.#log.info({ feed: 'pumpportal', connects: this.#connects }, 'connected')
+    this.#send(socket, { method: 'subscribeNewToken' })
+    this.#send(socket, { method: 'subscribeMigration' })
+    for (const message of this.#subscriptions.subscribeAll()) this.#send(socket, message)
   }
 
-  private ended(reason: string): void {
-    const openedAtMs = this.openedAtMs
-    this.openedAtMs = null
-    if (this.stopping.signal.aborted) return
-    const nowMs = this.clock.now()
-    const monotonicMs = this.clock.monotonicMs()
-    this.latestError = { message: this.shown(reason), atMs: nowMs }
-    const details = { feed: 'pumpportal', error: this.latestError.message }
+  #onClose(reason: string): void {
+    const openedAtMs = this.#openedAtMs
+    this.#openedAtMs = null
+    if (this.#stopping.signal.aborted) return
+    const nowMs = this.#clock.now()
+    const monotonicMs = this.#clock.monotonicMs()
+    this.#latestError = { message: this.#withoutKey(reason), atMs: nowMs }
+    const details = { feed: 'pumpportal', error: this.#latestError.message }
     if (openedAtMs === null) {
-      const unsaid = this.lines.unreached.due(monotonicMs)
-      if (unsaid !== null)
-        this.log.warn({ ...details, attempt: this.attempt + 1, unsaid }, 'not connected: trying again')
+      const suppressed = this.#throttles.unreached.due(monotonicMs)
+      if (suppressed !== null)
+        this.#log.warn({ ...details, attempt: this.#attempt + 1, suppressed }, 'not connected: trying again')
       return
     }
-    if (monotonicMs - openedAtMs >= (this.options.steadyMs ?? UPSTREAM_STEADY_MS)) this.attempt = 0
-    this.disconnects++
-    this.counters.apply({ type: 'disconnect', ts: nowMs, feed: 'pumpportal' }, nowMs)
-    const unsaid = this.lines.lost.due(monotonicMs)
-    if (unsaid !== null)
-      this.log.warn(
-        { ...details, disconnects: this.disconnects, unsaid },
+    if (monotonicMs - openedAtMs >= (this.#options.steadyMs ?? UPSTREAM_STEADY_MS)) this.#attempt = 0
+    this.#disconnects++
+    this.#counters.apply({ type: 'disconnect', ts: nowMs, feed: 'pumpportal' }, nowMs)
+    const suppressed = this.#throttles.lost.due(monotonicMs)
+    if (suppressed !== null)
+      this.#log.warn(
+        { ...details, disconnects: this.#disconnects, suppressed },
         'disconnected: data may be missing; trying again',
       )
   }
 
-  /** What the network says of a failure, without the key that the address holds. */
-  private shown(message: string): string {
-    const { apiKey } = this.options
+  /** A message without the API key, which an error may repeat with the address. */
+  #withoutKey(message: string): string {
+    const { apiKey } = this.#options
     const text = apiKey ? message.replaceAll(apiKey, '…') : message
     return text.slice(0, MESSAGE_CHARS_MAX)
   }
 
-  private send(socket: UpstreamSocket, message: object): void {
+  #send(socket: UpstreamSocket, message: object): void {
     socket.send(JSON.stringify(message))
   }
 
-  private failed(error: unknown): void {
-    this.counters.refuse('fault')
-    const unsaid = this.lines.fault.due(this.clock.monotonicMs())
-    if (unsaid !== null)
-      this.log.error({ feed: 'pumpportal', err: error, unsaid }, 'a frame could not be taken')
+  #onFailure(error: unknown): void {
+    this.#counters.countRejected('fault')
+    const suppressed = this.#throttles.failed.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.error({ feed: 'pumpportal', err: error, suppressed }, 'a frame could not be applied')
   }
 
-  private take(socket: UpstreamSocket, text: string | null): void {
-    const nowMs = this.clock.now()
-    this.latestFrameAtMs = nowMs
-    const reading = readFrame(parse(text), nowMs)
-    switch (reading.kind) {
+  #onFrame(socket: UpstreamSocket, text: string | null): void {
+    const nowMs = this.#clock.now()
+    this.#latestFrameAtMs = nowMs
+    const frame = parseFrame(parseJson(text), nowMs)
+    switch (frame.kind) {
       case 'unknown':
-        this.counters.refuse('unknown_frame')
+        this.#counters.countRejected('unknown_frame')
         break
       case 'error':
-        this.reported(reading.message, nowMs)
+        this.#onUpstreamError(frame.message, nowMs)
         break
       case 'events':
-        this.takeEvents(socket, reading, nowMs)
+        this.#applyFrame(socket, frame, nowMs)
         break
     }
   }
 
-  private reported(message: string, nowMs: number): void {
-    this.counters.refuse('upstream_error')
-    this.latestError = { message: this.shown(message), atMs: nowMs }
-    const unsaid = this.lines.reported.due(this.clock.monotonicMs())
-    if (unsaid !== null)
-      this.log.warn(
-        { feed: 'pumpportal', message: this.latestError.message, unsaid },
-        'the upstream reports an error',
+  #onUpstreamError(message: string, nowMs: number): void {
+    this.#counters.countRejected('upstream_error')
+    this.#latestError = { message: this.#withoutKey(message), atMs: nowMs }
+    const suppressed = this.#throttles.reported.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn(
+        { feed: 'pumpportal', message: this.#latestError.message, suppressed },
+        'PumpPortal reports an error',
       )
   }
 
-  private takeEvents(
-    socket: UpstreamSocket,
-    reading: Extract<FrameReading, { kind: 'events' }>,
-    nowMs: number,
-  ): void {
-    if (this.seen.get(reading.key)) {
-      this.duplicates++
+  #applyFrame(socket: UpstreamSocket, frame: Extract<ParsedFrame, { kind: 'events' }>, nowMs: number): void {
+    if (this.#seen.get(frame.key)) {
+      this.#duplicates++
       return
     }
-    this.seen.set(reading.key, true)
-    for (const event of reading.events) this.counters.apply(event, nowMs)
-    if (!reading.isLaunch || !this.options.apiKey) return
-    for (const message of this.tradeKeys.add(reading.mint)) this.send(socket, message)
+    this.#seen.set(frame.key, true)
+    for (const event of frame.events) this.#counters.apply(event, nowMs)
+    if (!frame.isLaunch || !this.#options.apiKey) return
+    for (const message of this.#subscriptions.add(frame.mint)) this.#send(socket, message)
   }
 
   async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.running
+    this.#stopping.abort()
+    await this.#running
   }
 
   describe(): FeedStatus {
     return {
       feed: 'pumpportal',
-      state: this.state,
+      state: this.#state,
       simulated: false,
-      stateSinceMs: this.stateSinceMs,
-      isConnected: this.openedAtMs !== null,
-      latestError: this.latestError,
-      withTrades: Boolean(this.options.apiKey),
-      tradeKeys: this.tradeKeys.size,
-      connects: this.connects,
-      disconnects: this.disconnects,
-      duplicates: this.duplicates,
-      latestFrameAtMs: this.latestFrameAtMs,
-      accepted: this.counters.accepted,
-      rejected: { ...this.counters.rejected },
+      stateSinceMs: this.#stateSinceMs,
+      isConnected: this.#openedAtMs !== null,
+      latestError: this.#latestError,
+      withTrades: Boolean(this.#options.apiKey),
+      tradeKeys: this.#subscriptions.size,
+      connects: this.#connects,
+      disconnects: this.#disconnects,
+      duplicates: this.#duplicates,
+      latestFrameAtMs: this.#latestFrameAtMs,
+      accepted: this.#counters.accepted,
+      rejected: { ...this.#counters.rejected },
     }
   }
 
   whyNotReady(): string | null {
-    if (this.connects > 0) return null
-    const error = this.latestError === null ? '' : `: ${this.latestError.message}`
+    if (this.#connects > 0) return null
+    const error = this.#latestError === null ? '' : `: ${this.#latestError.message}`
     return `PumpPortal has not been reached yet${error}`
   }
 }
 
-function parse(text: string | null): unknown {
+/** The parsed frame; undefined where it is binary or not JSON. */
+function parseJson(text: string | null): unknown {
   if (text === null) return undefined
   try {
     return JSON.parse(text)

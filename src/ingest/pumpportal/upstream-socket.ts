@@ -1,6 +1,3 @@
-// In: the address of a WebSocket server of somebody else. Out: its text frames, and how the connection ended. Whatever the
-// peer does, the connection ends: a handshake, a frame, a ping and what waits to be sent have their bounds, and an end is
-// not told of before the socket is gone. Never connects twice, never logs.
 import { WebSocket } from 'ws'
 import {
   UPSTREAM_BACKLOG_BYTES_MAX,
@@ -13,18 +10,18 @@ import {
 export interface UpstreamTiming {
   /** From the attempt to an open connection. */
   connectMsMax: number
-  /** Between two pings; one that is unanswered when the next is due ends the connection. */
+  /** Between two pings; the connection ends when one is unanswered by the time of the next. */
   pingMs: number
-  /** A connection on which no data came for so long is taken for dead, whether pings are answered or not. */
+  /** The connection ends when no data came for this long, even if pings are answered. */
   silenceMsMax: number
 }
 
 export interface UpstreamHandlers {
-  opened(): void
-  /** A text frame; null: one that is binary. */
-  frame(text: string | null): void
-  /** Code that took a frame threw. */
-  fault(error: unknown): void
+  onOpen(): void
+  /** @param text null for a binary frame. */
+  onFrame(text: string | null): void
+  /** Called when one of the other handlers has thrown. */
+  onHandlerError(error: unknown): void
 }
 
 export const UPSTREAM_TIMING: UpstreamTiming = {
@@ -33,93 +30,97 @@ export const UPSTREAM_TIMING: UpstreamTiming = {
   silenceMsMax: UPSTREAM_SILENCE_MS_MAX,
 }
 
-/** One connection to an upstream. */
+/**
+ * One connection to the WebSocket server of somebody else. Whatever the peer does, the connection ends in bounded time: there are
+ * limits on the handshake, frame sizes, pings, silence and unsent data.
+ */
 export class UpstreamSocket {
-  /** Why it ended; resolves when the socket is gone. */
+  /** Resolves with the reason when the socket is closed. */
   readonly ended: Promise<string>
-  private readonly socket: WebSocket
-  private readonly handlers: UpstreamHandlers
-  private readonly timers: NodeJS.Timeout[] = []
-  private reason: string | null = null
-  private isPingOpen = false
+  readonly #socket: WebSocket
+  readonly #handlers: UpstreamHandlers
+  readonly #timers: NodeJS.Timeout[] = []
+  #reason: string | null = null
+  #isPingOpen = false
 
   constructor(address: string, handlers: UpstreamHandlers, timing: UpstreamTiming = UPSTREAM_TIMING) {
-    this.handlers = handlers
-    // Compression is not offered: a small frame could unfold to a large one, and frames are small.
-    this.socket = new WebSocket(address, {
+    this.#handlers = handlers
+    // No compression: a small frame could expand to a large one, and frames are small anyway.
+    this.#socket = new WebSocket(address, {
       maxPayload: UPSTREAM_FRAME_BYTES_MAX,
       perMessageDeflate: false,
       followRedirects: false,
     })
-    // A time limit of the library's would begin anew with each byte of a handshake that drips in.
+    // The library's own handshake timeout restarts with each byte that arrives, so a slow peer could delay it for ever.
     const { connectMsMax, pingMs, silenceMsMax } = timing
-    const connecting = this.later(connectMsMax, `no connection within ${connectMsMax} ms`)
-    const silence = this.later(silenceMsMax, `no data for ${silenceMsMax} ms`)
-    this.socket.on('open', () => {
+    const connecting = this.#endAfter(connectMsMax, `no connection within ${connectMsMax} ms`)
+    const silence = this.#endAfter(silenceMsMax, `no data for ${silenceMsMax} ms`)
+    this.#socket.on('open', () => {
       clearTimeout(connecting)
       silence.refresh()
-      this.timers.push(setInterval(() => this.ping(pingMs), pingMs))
-      this.guarded(() => handlers.opened())
+      this.#timers.push(setInterval(() => this.#ping(pingMs), pingMs))
+      this.#callHandler(() => handlers.onOpen())
     })
-    this.socket.on('message', (data: Buffer, isBinary) => {
+    this.#socket.on('message', (data: Buffer, isBinary) => {
       silence.refresh()
-      this.heard()
-      if (this.reason === null) this.guarded(() => handlers.frame(isBinary ? null : data.toString('utf8')))
+      this.#onPeerActive()
+      if (this.#reason === null)
+        this.#callHandler(() => handlers.onFrame(isBinary ? null : data.toString('utf8')))
     })
-    this.socket.on('ping', () => this.heard())
-    this.socket.on('pong', () => this.heard())
-    this.socket.on('error', (error) => this.end(error.message))
+    this.#socket.on('ping', () => this.#onPeerActive())
+    this.#socket.on('pong', () => this.#onPeerActive())
+    this.#socket.on('error', (error) => this.end(error.message))
     this.ended = new Promise((resolve) => {
-      this.socket.on('close', (code) => {
-        for (const timer of this.timers) clearTimeout(timer)
-        resolve(this.reason ?? `closed by the upstream (${code})`)
+      this.#socket.on('close', (code) => {
+        for (const timer of this.#timers) clearTimeout(timer)
+        resolve(this.#reason ?? `closed by the upstream (${code})`)
       })
     })
   }
 
-  /** Sends text, where the connection is open. An upstream that does not read what it is sent is given up. */
+  /** Sends text if the connection is open, and ends it when too much is unsent. */
   send(text: string): void {
-    if (this.socket.readyState !== WebSocket.OPEN) return
-    this.socket.send(text)
-    this.checkBacklog()
+    if (this.#socket.readyState !== WebSocket.OPEN) return
+    this.#socket.send(text)
+    this.#checkBacklog()
   }
 
-  /** Ends the connection without asking the peer, which may be dead. */
+  /** Ends the connection at once, without a closing handshake: the peer may be gone. */
   end(reason: string): void {
-    this.reason ??= reason
-    this.socket.terminate()
+    this.#reason ??= reason
+    this.#socket.terminate()
   }
 
-  private later(ms: number, reason: string): NodeJS.Timeout {
+  #endAfter(ms: number, reason: string): NodeJS.Timeout {
     const timer = setTimeout(() => this.end(reason), ms)
-    this.timers.push(timer)
+    this.#timers.push(timer)
     return timer
   }
 
-  private ping(pingMs: number): void {
-    if (this.isPingOpen) {
+  #ping(pingMs: number): void {
+    if (this.#isPingOpen) {
       this.end(`no answer to a ping within ${pingMs} ms`)
       return
     }
-    this.isPingOpen = true
-    this.socket.ping()
+    this.#isPingOpen = true
+    this.#socket.ping()
   }
 
-  /** The peer lives. Pongs that it is sent and does not read are a backlog too. */
-  private heard(): void {
-    this.isPingOpen = false
-    this.checkBacklog()
+  /** Also checks the backlog: pongs that are sent to a peer that does not read add to it. */
+  #onPeerActive(): void {
+    this.#isPingOpen = false
+    this.#checkBacklog()
   }
 
-  private checkBacklog(): void {
-    if (this.socket.bufferedAmount > UPSTREAM_BACKLOG_BYTES_MAX) this.end('the upstream does not read')
+  #checkBacklog(): void {
+    if (this.#socket.bufferedAmount > UPSTREAM_BACKLOG_BYTES_MAX) this.end('the upstream does not read')
   }
 
-  private guarded(act: () => void): void {
+  #callHandler(handler: () => void): void {
     try {
-      act()
+      handler()
     } catch (error) {
-      this.handlers.fault(error)
+      this.#handlers.onHandlerError(error)
     }
   }
 }

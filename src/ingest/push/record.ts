@@ -1,8 +1,10 @@
 // In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
 // Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
 // schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
-import { ownText } from '../../lib/own-text.ts'
+
 import { safeParse } from '../../lib/safe-parse.ts'
+import { DAY_MS } from '../../lib/time.ts'
+import { truncateText } from '../../lib/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -13,7 +15,7 @@ export interface RecordFault {
   message: string
 }
 
-const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * 86_400_000
+const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * DAY_MS
 const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
 
 const isAmount = (value: unknown): value is number =>
@@ -25,7 +27,7 @@ const isAbsentOrText = (value: unknown): boolean => value == null || typeof valu
 const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
 const own = (text: string | null | undefined): string | null | undefined =>
-  text == null ? text : ownText(text, WORD_CHARS_MAX)
+  text == null ? text : truncateText(text, WORD_CHARS_MAX)
 
 /** What a trade must keep besides its mint. */
 export function isValidTrade(trade: Partial<TradeEvent>): boolean {
@@ -47,7 +49,7 @@ export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
   const { mint, ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
   return {
     type: 'trade',
-    mint: ownText(mint, WORD_CHARS_MAX),
+    mint: truncateText(mint, WORD_CHARS_MAX),
     ts,
     side,
     tokenAmount,

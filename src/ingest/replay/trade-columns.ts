@@ -1,13 +1,11 @@
-// In: the columns of a file of trades and a mapping of names. Out: SQL that reads them in one shape: ms, doubles, text.
-// Never reads a row, but for the sample that tells the unit of an integer time.
-
+// Finds the columns of a trade file and makes the SQL that reads them in one form: Unix ms, doubles and text.
 import { identifier } from '../../store/duckdb/sql.ts'
 import { StoreError } from '../../store/errors.ts'
 
 export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
 export type TimeUnit = (typeof TIME_UNITS)[number]
 
-/** The file's own name of each thing that a trade has. What is left out is looked for under its usual names. */
+/** The names of the file's columns. Those that are left out are looked for under their usual names. */
 export interface TradeMapping {
   ts?: string
   symbol?: string
@@ -20,13 +18,12 @@ export interface TradeMapping {
 
 export interface FileColumn {
   name: string
-  /** DuckDB's word for its type. */
+  /** DuckDB's name of its type. */
   type: string
 }
 
 type Role = keyof TradeMapping
-const REQUIRED: readonly Role[] = ['ts', 'symbol', 'price', 'size']
-/** Looked for, in this order and any case, where the mapping names nothing. */
+/** Tried in this order, in any case, where the mapping names no column. */
 const USUAL_NAMES: Record<Role, readonly string[]> = {
   ts: ['ts', 'timestamp', 'time', 'datetime', 'date'],
   symbol: ['symbol', 'mint', 'ticker', 'instrument'],
@@ -42,86 +39,96 @@ const FRACTION = /^(DOUBLE|FLOAT|REAL|DECIMAL)/
 const TEXT = /^(VARCHAR|ENUM|UUID)/
 const isNumber = (type: string): boolean => WHOLE.test(type) || FRACTION.test(type)
 
-/** The caller's file or mapping is wrong. */
-export const refuse = (sentence: string): StoreError => new StoreError('invalid', sentence)
+/** The error for a file or mapping that cannot be used. */
+export const invalid = (sentence: string): StoreError => new StoreError('invalid', sentence)
 
-/** The column that plays `role`, or null; throws where a named one is not there. */
-function find(role: Role, named: string | undefined, columns: readonly FileColumn[]): FileColumn | null {
-  const candidates = named === undefined ? USUAL_NAMES[role] : [named]
-  for (const candidate of candidates) {
+/** @throws StoreError `invalid` where the mapping names a column that the file does not have. */
+function findColumn(role: Role, mapping: TradeMapping, columns: readonly FileColumn[]): FileColumn | null {
+  const named = mapping[role]
+  for (const candidate of named === undefined ? USUAL_NAMES[role] : [named]) {
     const exact = columns.find((column) => column.name === candidate)
-    const close = columns.find((column) => column.name.toLowerCase() === candidate.toLowerCase())
-    const found = exact ?? close
+    const found = exact ?? columns.find((column) => column.name.toLowerCase() === candidate.toLowerCase())
     if (found !== undefined) return found
   }
-  if (named === undefined && !REQUIRED.includes(role)) return null
-  const available = columns.map((column) => column.name).join(', ')
-  const sought =
-    named === undefined ? `no column looks like the ${role}` : `no column "${named}" for the ${role}`
-  throw refuse(`${sought}; the file's columns are: ${available}`)
+  if (named === undefined) return null
+  throw missingColumn(`no column "${named}" for the ${role}`, columns)
 }
 
-export type TradeColumns = Record<(typeof REQUIRED)[number] & Role, FileColumn> & {
+function requireColumn(role: Role, mapping: TradeMapping, columns: readonly FileColumn[]): FileColumn {
+  const found = findColumn(role, mapping, columns)
+  if (found === null) throw missingColumn(`no column looks like the ${role}`, columns)
+  return found
+}
+
+function missingColumn(sentence: string, columns: readonly FileColumn[]): StoreError {
+  return invalid(`${sentence}; the file's columns are: ${columns.map(({ name }) => name).join(', ')}`)
+}
+
+export interface TradeColumns {
+  ts: FileColumn
+  symbol: FileColumn
+  price: FileColumn
+  size: FileColumn
   side: FileColumn | null
   wallet: FileColumn | null
   tx: FileColumn | null
 }
 
-/** Finds each column of `mapping`. Throws `invalid`, naming the columns that there are. */
+/** Finds the column of each field. @throws StoreError `invalid`, which names the file's columns. */
 export function resolveColumns(mapping: TradeMapping, columns: readonly FileColumn[]): TradeColumns {
-  const of = (role: Role): FileColumn | null => find(role, mapping[role], columns)
   return {
-    ts: of('ts')!,
-    symbol: of('symbol')!,
-    price: of('price')!,
-    size: of('size')!,
-    side: of('side'),
-    wallet: of('wallet'),
-    tx: of('tx'),
-  } as TradeColumns
+    ts: requireColumn('ts', mapping, columns),
+    symbol: requireColumn('symbol', mapping, columns),
+    price: requireColumn('price', mapping, columns),
+    size: requireColumn('size', mapping, columns),
+    side: findColumn('side', mapping, columns),
+    wallet: findColumn('wallet', mapping, columns),
+    tx: findColumn('tx', mapping, columns),
+  }
 }
 
-export const isCountedTime = (column: FileColumn): boolean => isNumber(column.type)
+/** Whether a time column holds numbers, whose unit must be known, and not timestamps. */
+export const isNumericTime = (column: FileColumn): boolean => isNumber(column.type)
 
-/** Moments between these are taken for trades when a unit is guessed: the years 2000 to 2100, in seconds. */
+/** The years 2000 to 2100 in seconds: a unit fits when the times lie between them. */
 const PLAUSIBLE_S = { min: 946_684_800, max: 4_102_444_800 }
 const UNITS_PER_S: Record<TimeUnit, number> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 }
 
-/** The unit in which both ends of a sample lie between 2000 and 2100; no two units can. Throws where none does. */
+/** The one unit in which the least and greatest time of a sample lie between 2000 and 2100. @throws StoreError `invalid`. */
 export function inferUnit(column: FileColumn, min: number | null, max: number | null): TimeUnit {
-  if (min === null || max === null) throw refuse(`the column "${column.name}" holds no times`)
+  if (min === null || max === null) throw invalid(`the column "${column.name}" holds no times`)
   const fits = (unit: TimeUnit): boolean =>
     min >= PLAUSIBLE_S.min * UNITS_PER_S[unit] && max <= PLAUSIBLE_S.max * UNITS_PER_S[unit]
   const unit = TIME_UNITS.find(fits)
   if (unit !== undefined) return unit
-  throw refuse(
-    `the unit of the times in "${column.name}" (${min} to ${max}) cannot be told; declare it as one of ${TIME_UNITS.join(', ')}`,
+  throw invalid(
+    `the unit of the times in "${column.name}" (${min} to ${max}) is not clear; declare it as one of ${TIME_UNITS.join(', ')}`,
   )
 }
 
 const TO_MS: Record<TimeUnit, (name: string) => string> = {
-  // A fraction such as .464 has no exact double: it is rounded to microseconds before it is cut to milliseconds.
+  // A fraction such as .464 is not exact in a double: it is rounded to microseconds before it is cut to milliseconds.
   s: (name) => `floor(round(${name}::DOUBLE * 1e6) / 1000)`,
   ms: (name) => `floor(${name}::DOUBLE)`,
   us: (name) => `floor(${name}::DOUBLE / 1000)`,
-  // Doubles cannot hold nanoseconds since 1970: whole numbers are divided as such first.
+  // Doubles cannot hold nanoseconds since 1970: the division is one of whole numbers.
   ns: (name) => `floor((${name} // 1000000)::DOUBLE)`,
 }
 
-/** Whole Unix ms as a double; NULL where it is no time. `unit` counts for numbers only. */
+/** SQL for whole Unix ms as a double, NULL where the value is not a time. `unit` is that of numeric times. */
 export function timeSql(column: FileColumn, unit: TimeUnit): string {
   const name = identifier(column.name)
   if (isNumber(column.type)) return `${TO_MS[unit](name)}::DOUBLE`
   if (/^TIMESTAMP WITH TIME ZONE/.test(column.type)) return `epoch_ms(${name})::DOUBLE`
   if (/^(TIMESTAMP|DATE)/.test(column.type)) return `epoch_ms(${name}::TIMESTAMP)::DOUBLE`
   if (TEXT.test(column.type)) return `epoch_ms(TRY_CAST(${name} AS TIMESTAMPTZ))::DOUBLE`
-  throw refuse(`the column "${column.name}" is a ${column.type}, which is no time`)
+  throw invalid(`the column "${column.name}" is a ${column.type}, which is not a time`)
 }
 
-/** A double; NULL where the text is no number. */
+/** SQL for a double, NULL where the text is not a number. */
 export function numberSql(column: FileColumn): string {
   if (isNumber(column.type) || TEXT.test(column.type)) return `TRY_CAST(${identifier(column.name)} AS DOUBLE)`
-  throw refuse(`the column "${column.name}" is a ${column.type}, which is no number`)
+  throw invalid(`the column "${column.name}" is a ${column.type}, which is not a number`)
 }
 
 export const textSql = (column: FileColumn): string => `${identifier(column.name)}::VARCHAR`
@@ -129,7 +136,7 @@ export const textSql = (column: FileColumn): string => `${identifier(column.name
 export const SIDE_BUY = 1
 export const SIDE_SELL = 2
 
-/** 1 buy, 2 sell, 0 unknown, as a double: words, or the sign of a number. */
+/** SQL for SIDE_BUY, SIDE_SELL or 0 (unknown) as a double, from words or from the sign of a number. */
 export function sideSql(column: FileColumn): string {
   const name = identifier(column.name)
   const buy = isNumber(column.type) ? `${name} > 0` : `lower(${name}::VARCHAR) IN ('buy', 'b')`

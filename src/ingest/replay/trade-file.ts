@@ -1,8 +1,7 @@
-// In: a Parquet, CSV or NDJSON file of trades and a mapping of its columns. Out: its rows in batches of columns, in the
-// order of the file, with bounded memory: DuckDB reads ahead a megabyte, and waits. Never sorts, never drops a row.
-
+// Reads a Parquet, CSV or NDJSON file of trades with DuckDB, in the order of the file and with bounded memory.
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { errorMessage } from '../../lib/error-text.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from '../../store/duckdb/duckdb.ts'
 import { query } from '../../store/duckdb/query.ts'
 import { identifier, literal } from '../../store/duckdb/sql.ts'
@@ -15,12 +14,13 @@ import {
   TRADE_FILE_THREADS,
   TRADE_SYMBOLS_MAX,
 } from '../limits.ts'
+import type { TradeBatch } from './trade-batch.ts'
 import {
   type FileColumn,
   inferUnit,
-  isCountedTime,
+  invalid,
+  isNumericTime,
   numberSql,
-  refuse,
   resolveColumns,
   sideSql,
   type TimeUnit,
@@ -29,10 +29,10 @@ import {
   textSql,
   timeSql,
 } from './trade-columns.ts'
-import { type TradeFileBatch, TradeReader, tooManySymbols } from './trade-reader.ts'
+import { TradeReader, tooManySymbols } from './trade-reader.ts'
 
+export type { TradeBatch } from './trade-batch.ts'
 export type { TimeUnit, TradeMapping } from './trade-columns.ts'
-export type { TradeFileBatch } from './trade-reader.ts'
 
 export const TRADE_FORMATS = ['parquet', 'csv', 'ndjson'] as const
 export type TradeFormat = (typeof TRADE_FORMATS)[number]
@@ -40,35 +40,37 @@ export type TradeFormat = (typeof TRADE_FORMATS)[number]
 export interface TradeFileOptions {
   path: string
   mapping?: TradeMapping
-  /** By the file's name, unless told. */
+  /** Inferred from the file's name when left out. */
   format?: TradeFormat
-  /** Of a time that is a number; told from a sample, unless declared. */
+  /** The unit of a numeric time; inferred from a sample when left out. */
   tsUnit?: TimeUnit
   batchRows?: number
 }
 
 export interface TradeFile {
-  /** Null where counting would mean reading. */
+  /** Null for formats whose rows cannot be counted without reading them. */
   rowsTotal: number | null
   columns: readonly FileColumn[]
-  /** The unit of a time that is a number; null where it is a timestamp. */
+  /** The unit of a numeric time; null for timestamps. */
   tsUnit: TimeUnit | null
-  /** To be read once; closes the file at its end, or when it is left early. */
-  batches: AsyncGenerator<TradeFileBatch>
-  /** For a file that is not read after all. */
+  /** May be iterated once. Closes the file at its end, or when the iteration is left early. */
+  batches: AsyncGenerator<TradeBatch>
+  /** Closes a file that is not read. May be called more than once. */
   close(): Promise<void>
 }
 
-const NAME_FORMATS: readonly [RegExp, TradeFormat][] = [
+const FORMATS_BY_NAME: readonly [RegExp, TradeFormat][] = [
   [/\.(parquet|pq)$/i, 'parquet'],
   [/\.(csv|tsv|txt)(\.gz|\.zst)?$/i, 'csv'],
   [/\.(ndjson|jsonl|json)(\.gz|\.zst)?$/i, 'ndjson'],
 ]
 
-function formatOf({ path, format }: TradeFileOptions): TradeFormat {
-  const found = format ?? NAME_FORMATS.find(([pattern]) => pattern.test(path))?.[1]
+function detectFormat({ path, format }: TradeFileOptions): TradeFormat {
+  const found = format ?? FORMATS_BY_NAME.find(([pattern]) => pattern.test(path))?.[1]
   if (found === undefined)
-    throw refuse(`the format of ${path} cannot be told; say one of ${TRADE_FORMATS.join(', ')}`)
+    throw invalid(
+      `the format of ${path} is not clear from its name; declare it as one of ${TRADE_FORMATS.join(', ')}`,
+    )
   return found
 }
 
@@ -94,7 +96,7 @@ async function connect(): Promise<{ connection: DuckDBConnection; close(): void 
   return { connection, close }
 }
 
-async function describe(connection: DuckDBConnection, table: string): Promise<FileColumn[]> {
+async function readColumns(connection: DuckDBConnection, table: string): Promise<FileColumn[]> {
   const rows = await query<{ column_name: string; column_type: string }>(
     connection,
     `DESCRIBE SELECT * FROM ${table}`,
@@ -112,8 +114,9 @@ async function sampleUnit(connection: DuckDBConnection, table: string, ts: FileC
 }
 
 /**
- * A Parquet file tells its symbols quickly, so they are numbered once by DuckDB and each row costs a number. Other
- * formats would have to be parsed twice: their symbols are numbered as they come.
+ * Numbers the symbols of a Parquet file in DuckDB, as an ENUM type, so that the query gives a number per row and no text. The
+ * other formats would have to be parsed twice for that; `TradeReader` numbers their symbols.
+ * @returns the symbols in the order of their codes.
  */
 async function numberSymbols(
   connection: DuckDBConnection,
@@ -134,29 +137,29 @@ async function numberSymbols(
     connection,
     'SELECT unnest(enum_range(NULL::symbols))::VARCHAR AS symbol',
   )
-  return rows.map(({ symbol: each }) => each)
+  return rows.map((row) => row.symbol)
 }
 
-/** Opens a file of trades. Rejects with `invalid` when it cannot be read or the mapping does not fit it. */
+/** Opens a file of trades. @throws StoreError `invalid` when the file cannot be read or does not fit the mapping. */
 export async function openTradeFile(options: TradeFileOptions): Promise<TradeFile> {
   const batchRows = options.batchRows ?? TRADE_BATCH_ROWS
   if (!(Number.isInteger(batchRows) && batchRows > 0 && batchRows <= TRADE_BATCH_ROWS_MAX)) {
-    throw refuse(`batchRows must be a whole number from 1 to ${TRADE_BATCH_ROWS_MAX}`)
+    throw invalid(`batchRows must be a whole number from 1 to ${TRADE_BATCH_ROWS_MAX}`)
   }
-  const format = formatOf(options)
+  const format = detectFormat(options)
   const file = await stat(options.path).catch(() => null)
-  if (file?.isFile() !== true) throw refuse(`there is no file ${options.path}`)
+  if (file?.isFile() !== true) throw invalid(`there is no file ${options.path}`)
   const database = await connect()
   try {
-    return await prepare(database, options, format, batchRows)
+    return await openTable(database, options, format, batchRows)
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
-    throw refuse(`${options.path} cannot be read as ${format}: ${(error as Error).message}`)
+    throw invalid(`${options.path} cannot be read as ${format}: ${errorMessage(error)}`)
   }
 }
 
-async function prepare(
+async function openTable(
   database: { connection: DuckDBConnection; close(): void },
   options: TradeFileOptions,
   format: TradeFormat,
@@ -164,27 +167,27 @@ async function prepare(
 ): Promise<TradeFile> {
   const { connection } = database
   const table = TABLE_FUNCTIONS[format](options.path)
-  const available = await describe(connection, table)
+  const available = await readColumns(connection, table)
   const columns = resolveColumns(options.mapping ?? {}, available)
-  const counted = isCountedTime(columns.ts)
-  const tsUnit = counted ? (options.tsUnit ?? (await sampleUnit(connection, table, columns.ts))) : null
+  const isNumeric = isNumericTime(columns.ts)
+  const tsUnit = isNumeric ? (options.tsUnit ?? (await sampleUnit(connection, table, columns.ts))) : null
   const dictionary = format === 'parquet' ? await numberSymbols(connection, table, columns.symbol) : null
   const isNumbered = dictionary !== null && dictionary.length > 0
   const sql = selectTrades(table, columns, tsUnit ?? 'ms', isNumbered)
   const rowsTotal = format === 'parquet' ? await parquetRows(connection, options.path) : null
   const reader = new TradeReader(columns, isNumbered ? dictionary : null, batchRows)
-  let closed = false
+  let isClosed = false
   const close = async (): Promise<void> => {
-    if (closed) return
-    closed = true
+    if (isClosed) return
+    isClosed = true
     database.close()
   }
   const batches = reader.read(() => connection.stream(sql), close)
   return { rowsTotal, columns: available, tsUnit, batches, close }
 }
 
-/** The trades of a file, from its first row to its last. See openTradeFile. */
-export async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeFileBatch> {
+/** Opens a file and iterates over its trades. See `openTradeFile`. */
+export async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeBatch> {
   yield* (await openTradeFile(options)).batches
 }
 

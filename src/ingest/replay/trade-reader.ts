@@ -1,27 +1,20 @@
-// In: chunks of a query over a file of trades. Out: batches of columns of an exact size, symbols as numbers. Holds one
-// batch at a time. Never sorts, never drops a row.
-
 import type { DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
+import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError } from '../../store/errors.ts'
 import { TRADE_SYMBOLS_MAX } from '../limits.ts'
-import { refuse, SIDE_BUY, SIDE_SELL, type TradeColumns } from './trade-columns.ts'
-import type { TradeBatch } from './trade-translator.ts'
+import type { TradeBatch } from './trade-batch.ts'
+import { invalid, SIDE_BUY, SIDE_SELL, type TradeColumns } from './trade-columns.ts'
 
-/** A batch as a file has it: prices are in the file's own money, and symbols are asked for by row. */
-export interface TradeFileBatch extends TradeBatch {
-  symbol(row: number): string
-}
+export const tooManySymbols = (): StoreError => invalid(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
 
-export const tooManySymbols = (): StoreError => refuse(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
-
-/** The columns of the query, by place. */
+/** The columns of the query by index. Side, wallet and tx follow in this order where the file has them. */
 const TS = 0
 const PRICE = 1
 const SIZE = 2
 const SYMBOL = 3
 const FIRST_OPTIONAL = 4
 
-interface Columns {
+interface BatchColumns {
   tsMs: Float64Array
   price: Float64Array
   size: Float64Array
@@ -31,105 +24,106 @@ interface Columns {
   tx: (string | null)[] | null
 }
 
-/** Turns DuckDB's chunks into batches of exactly `batchRows`, but the last. */
+/** Copies the chunks of a DuckDB result into batches of exactly `batchRows` rows; the last one may be shorter. */
 export class TradeReader {
-  private readonly symbols: string[]
-  private readonly codes: Map<string, number> | null
-  private readonly present: Pick<TradeColumns, 'side' | 'wallet' | 'tx'>
-  private readonly batchRows: number
-  private batch: Columns
-  private filled = 0
-  /** The place in `symbols` of rows that name none. */
-  private readonly noSymbol: number
+  readonly #symbols: string[]
+  /** The index of each symbol; null where the query gives indexes itself, by its dictionary. */
+  readonly #codes: Map<string, number> | null
+  readonly #columns: Pick<TradeColumns, 'side' | 'wallet' | 'tx'>
+  readonly #batchRows: number
+  #batch: BatchColumns
+  #filled = 0
+  /** The index of ''. */
+  readonly #emptySymbolCode: number
 
+  /** @param dictionary the symbols in the order of the query's codes; null where the query gives symbols as text. */
   constructor(columns: TradeColumns, dictionary: string[] | null, batchRows: number) {
-    this.present = columns
-    this.batchRows = batchRows
-    this.symbols = dictionary === null ? [''] : [...dictionary, '']
-    this.noSymbol = dictionary === null ? 0 : dictionary.length
-    this.codes = dictionary === null ? new Map([['', 0]]) : null
-    this.batch = this.emptyBatch()
+    this.#columns = columns
+    this.#batchRows = batchRows
+    this.#symbols = dictionary === null ? [''] : [...dictionary, '']
+    this.#emptySymbolCode = dictionary === null ? 0 : dictionary.length
+    this.#codes = dictionary === null ? new Map([['', 0]]) : null
+    this.#batch = this.#emptyBatch()
   }
 
-  async *read(
-    start: () => Promise<DuckDBResult>,
-    close: () => Promise<void>,
-  ): AsyncGenerator<TradeFileBatch> {
+  async *read(start: () => Promise<DuckDBResult>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
     try {
       const result = await start()
-      for await (const chunk of result) yield* this.take(chunk)
-      if (this.filled > 0) yield this.finish()
+      for await (const chunk of result) yield* this.#take(chunk)
+      if (this.#filled > 0) yield this.#finish()
     } catch (error) {
       if (error instanceof StoreError) throw error
-      throw refuse(`the file cannot be read on: ${(error as Error).message}`)
+      throw invalid(`the file cannot be read to its end: ${errorMessage(error)}`)
     } finally {
       await close()
     }
   }
 
-  private *take(chunk: DuckDBDataChunk): Generator<TradeFileBatch> {
+  *#take(chunk: DuckDBDataChunk): Generator<TradeBatch> {
     for (let from = 0; from < chunk.rowCount; ) {
-      const rows = Math.min(chunk.rowCount - from, this.batchRows - this.filled)
-      this.copy(chunk, from, rows)
+      const rows = Math.min(chunk.rowCount - from, this.#batchRows - this.#filled)
+      this.#copy(chunk, from, rows)
       from += rows
-      this.filled += rows
-      if (this.filled === this.batchRows) yield this.finish()
+      this.#filled += rows
+      if (this.#filled === this.#batchRows) yield this.#finish()
     }
   }
 
-  private copy(chunk: DuckDBDataChunk, from: number, rows: number): void {
-    const { batch, filled: to } = this
+  #copy(chunk: DuckDBDataChunk, from: number, rows: number): void {
+    const batch = this.#batch
+    const to = this.#filled
     copyNumbers(chunk, TS, from, rows, batch.tsMs, to, Number.NaN)
     copyNumbers(chunk, PRICE, from, rows, batch.price, to, Number.NaN)
     copyNumbers(chunk, SIZE, from, rows, batch.size, to, Number.NaN)
-    if (this.codes === null) copyNumbers(chunk, SYMBOL, from, rows, batch.symbolCode, to, this.noSymbol)
-    else this.copySymbols(chunk, from, rows)
+    if (this.#codes === null)
+      copyNumbers(chunk, SYMBOL, from, rows, batch.symbolCode, to, this.#emptySymbolCode)
+    else this.#copySymbols(chunk, from, rows, this.#codes)
     let column = FIRST_OPTIONAL
     if (batch.side !== null) copyNumbers(chunk, column++, from, rows, batch.side, to, 0)
     if (batch.wallet !== null) copyTexts(chunk, column++, from, rows, batch.wallet)
     if (batch.tx !== null) copyTexts(chunk, column++, from, rows, batch.tx)
   }
 
-  private copySymbols(chunk: DuckDBDataChunk, from: number, rows: number): void {
+  #copySymbols(chunk: DuckDBDataChunk, from: number, rows: number, codes: Map<string, number>): void {
     const vector = chunk.getColumnVector(SYMBOL)
     for (let row = 0; row < rows; row++) {
-      const symbol = (vector.getItem(from + row) as string | null) ?? ''
-      this.batch.symbolCode[this.filled + row] = this.codes!.get(symbol) ?? this.addSymbol(symbol)
+      const value = vector.getItem(from + row)
+      const symbol = typeof value === 'string' ? value : ''
+      this.#batch.symbolCode[this.#filled + row] = codes.get(symbol) ?? this.#addSymbol(symbol, codes)
     }
   }
 
-  private addSymbol(symbol: string): number {
-    if (this.symbols.length > TRADE_SYMBOLS_MAX) throw tooManySymbols()
-    this.codes!.set(symbol, this.symbols.length)
-    return this.symbols.push(symbol) - 1
+  #addSymbol(symbol: string, codes: Map<string, number>): number {
+    if (this.#symbols.length > TRADE_SYMBOLS_MAX) throw tooManySymbols()
+    codes.set(symbol, this.#symbols.length)
+    return this.#symbols.push(symbol) - 1
   }
 
-  private emptyBatch(): Columns {
-    const rows = this.batchRows
+  #emptyBatch(): BatchColumns {
+    const rows = this.#batchRows
     return {
       tsMs: new Float64Array(rows),
       price: new Float64Array(rows),
       size: new Float64Array(rows),
       symbolCode: new Uint32Array(rows),
-      side: this.present.side === null ? null : new Uint8Array(rows),
-      wallet: this.present.wallet === null ? null : [],
-      tx: this.present.tx === null ? null : [],
+      side: this.#columns.side === null ? null : new Uint8Array(rows),
+      wallet: this.#columns.wallet === null ? null : [],
+      tx: this.#columns.tx === null ? null : [],
     }
   }
 
-  private finish(): TradeFileBatch {
-    const { symbols, batch, filled: rows } = this
-    const symbolCode = batch.symbolCode.subarray(0, rows)
-    this.batch = this.emptyBatch()
-    this.filled = 0
+  #finish(): TradeBatch {
+    const batch = this.#batch
+    const rows = this.#filled
+    this.#batch = this.#emptyBatch()
+    this.#filled = 0
     return {
       rows,
       tsMs: batch.tsMs.subarray(0, rows),
       price: batch.price.subarray(0, rows),
       size: batch.size.subarray(0, rows),
-      symbolCode,
-      symbols,
-      symbol: (row) => symbols[symbolCode[row]],
+      symbolCode: batch.symbolCode.subarray(0, rows),
+      symbols: this.#symbols,
       side: batch.side === null ? null : sideReader(batch.side),
       wallet: batch.wallet,
       tx: batch.tx,
@@ -140,7 +134,7 @@ export class TradeReader {
 const sideReader = (codes: Uint8Array) => (row: number) =>
   codes[row] === SIDE_BUY ? 'buy' : codes[row] === SIDE_SELL ? 'sell' : null
 
-/** Every numeric column of the query is a DOUBLE, so that this loop always meets the same vector. */
+/** All numeric columns of the query are DOUBLE, so that this loop always sees the same class of vector. */
 function copyNumbers(
   chunk: DuckDBDataChunk,
   column: number,
@@ -152,8 +146,8 @@ function copyNumbers(
 ): void {
   const vector = chunk.getColumnVector(column)
   for (let row = 0; row < rows; row++) {
-    const value = vector.getItem(from + row) as number | null
-    into[at + row] = value === null ? missing : value
+    const value = vector.getItem(from + row)
+    into[at + row] = typeof value === 'number' ? value : missing
   }
 }
 
@@ -165,5 +159,8 @@ function copyTexts(
   into: (string | null)[],
 ): void {
   const vector = chunk.getColumnVector(column)
-  for (let row = 0; row < rows; row++) into.push(vector.getItem(from + row) as string | null)
+  for (let row = 0; row < rows; row++) {
+    const value = vector.getItem(from + row)
+    into.push(typeof value === 'string' ? value : null)
+  }
 }

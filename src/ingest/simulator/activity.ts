@@ -1,8 +1,7 @@
-// In: trades of one token as they happen. Out: what the last 1 and 24 hours held, to the hour. Never keeps a trade.
+import { HOUR_MS } from '../../lib/time.ts'
 
 const HOURS = 24
-const HOUR_MS = 3_600_000
-/** Of n trades about n^0.85 come from different wallets. */
+/** About n^0.85 of n trades come from different wallets. */
 const WALLET_EXPONENT = 0.85
 
 function sum(hours: Float64Array): number {
@@ -11,38 +10,38 @@ function sum(hours: Float64Array): number {
   return total
 }
 
-/** Hourly sums of one token's trading. */
+/** Hourly sums of one token's trading over the last 24 hours. */
 export class Activity {
-  private readonly buysUsd = new Float64Array(HOURS)
-  private readonly sellsUsd = new Float64Array(HOURS)
-  private readonly trades = new Float64Array(HOURS)
-  private hour = 0
+  readonly #buysUsd = new Float64Array(HOURS)
+  readonly #sellsUsd = new Float64Array(HOURS)
+  readonly #trades = new Float64Array(HOURS)
+  #hour = 0
 
   add(isBuy: boolean, usd: number, timeMs: number): void {
-    this.advance(timeMs)
-    const slot = this.hour % HOURS
-    ;(isBuy ? this.buysUsd : this.sellsUsd)[slot] += usd
-    this.trades[slot]++
+    this.#advance(timeMs)
+    const slot = this.#hour % HOURS
+    ;(isBuy ? this.#buysUsd : this.#sellsUsd)[slot] += usd
+    this.#trades[slot]++
   }
 
-  private advance(timeMs: number): void {
+  #advance(timeMs: number): void {
     const hour = Math.floor(timeMs / HOUR_MS)
-    const passed = Math.min(HOURS, hour - this.hour)
+    const passed = Math.min(HOURS, hour - this.#hour)
     for (let back = 0; back < passed; back++) {
       const slot = (hour - back) % HOURS
-      this.buysUsd[slot] = this.sellsUsd[slot] = this.trades[slot] = 0
+      this.#buysUsd[slot] = this.#sellsUsd[slot] = this.#trades[slot] = 0
     }
-    this.hour = hour
+    this.#hour = hour
   }
 
-  /** The sums as of a time, Unix ms; USD and counts. */
+  /** The sums of the last 24 hours and of the last hour, to the full hour, as of a time in Unix ms. */
   readAt(timeMs: number): { buyUsd24h: number; sellUsd24h: number; wallets24h: number; wallets1h: number } {
-    this.advance(timeMs)
+    this.#advance(timeMs)
     return {
-      buyUsd24h: sum(this.buysUsd),
-      sellUsd24h: sum(this.sellsUsd),
-      wallets24h: Math.round(sum(this.trades) ** WALLET_EXPONENT),
-      wallets1h: Math.round(this.trades[this.hour % HOURS] ** WALLET_EXPONENT),
+      buyUsd24h: sum(this.#buysUsd),
+      sellUsd24h: sum(this.#sellsUsd),
+      wallets24h: Math.round(sum(this.#trades) ** WALLET_EXPONENT),
+      wallets1h: Math.round(this.#trades[this.#hour % HOURS] ** WALLET_EXPONENT),
     }
   }
 }

@@ -1,5 +1,4 @@
-// In: the reserves of a constant-product pool and a wish. Out: what the trade gives and the reserves after it.
-// Figures are pump.fun's as the contract gives them; fees are left out. Never knows who trades.
+// Constant-product trading on pump.fun's bonding curve and in pools. The figures are pump.fun's; fees are left out.
 
 export interface Reserves {
   /** SOL, in steps of a lamport. */
@@ -23,47 +22,47 @@ const TOKEN_UNITS = 1e6
 export const roundSol = (sol: number): number => Math.round(sol * LAMPORTS) / LAMPORTS
 export const roundTokens = (tokens: number): number => Math.round(tokens * TOKEN_UNITS) / TOKEN_UNITS
 
-/** A curve that nobody has bought from. */
-export const freshCurve = (): Reserves => ({ sol: CURVE_SOL, tokens: CURVE_TOKENS })
+/** A curve from which nothing was bought yet. */
+export const newCurve = (): Reserves => ({ sol: CURVE_SOL, tokens: CURVE_TOKENS })
 
 /** A curve that has raised this much SOL. */
-export function curveWith(raisedSol: number): Reserves {
+export function curveAfterRaising(raisedSol: number): Reserves {
   const sol = roundSol(CURVE_SOL + raisedSol)
   return { sol, tokens: roundTokens((CURVE_SOL * CURVE_TOKENS) / sol) }
 }
 
 /** Tokens that a curve has sold. */
-export const soldBy = (curve: Reserves): number => roundTokens(CURVE_TOKENS - curve.tokens)
+export const tokensSold = (curve: Reserves): number => roundTokens(CURVE_TOKENS - curve.tokens)
 
 /** The pool into which a graduated curve moves: its price is the curve's last one. */
 export const graduatedPool = (): Reserves => ({ sol: roundSol(CURVE_SOL_RAISED), tokens: POOL_TOKENS })
 
 /** A pool of a graduated token after trading has moved it: the product stays. */
-export function poolWith(sol: number): Reserves {
+export function tradedPool(sol: number): Reserves {
   return { sol: roundSol(sol), tokens: roundTokens((CURVE_SOL_RAISED * POOL_TOKENS) / sol) }
 }
 
-/** Tokens for SOL; at most `tokensMax` are sold, for the SOL they cost. Changes the reserves. */
+/** Buys tokens for SOL; at most `tokensMax`, which then cost less. Changes the reserves. */
 export function buy(reserves: Reserves, sol: number, tokensMax: number): { sol: number; tokens: number } {
   const product = reserves.sol * reserves.tokens
   const tokens = roundTokens(reserves.tokens - product / (reserves.sol + sol))
-  if (tokens <= tokensMax) return settle(reserves, roundSol(sol), tokens)
+  if (tokens <= tokensMax) return applyTrade(reserves, roundSol(sol), tokens)
   const cost = roundSol(product / (reserves.tokens - tokensMax) - reserves.sol)
-  return settle(reserves, cost, tokensMax)
+  return applyTrade(reserves, cost, tokensMax)
 }
 
-/** SOL for tokens. Changes the reserves. */
+/** Sells tokens for SOL. Changes the reserves. */
 export function sell(reserves: Reserves, tokens: number): { sol: number; tokens: number } {
   const sol = reserves.sol - (reserves.sol * reserves.tokens) / (reserves.tokens + tokens)
-  const settled = settle(reserves, -roundSol(sol), -tokens)
+  const settled = applyTrade(reserves, -roundSol(sol), -tokens)
   return { sol: -settled.sol, tokens: -settled.tokens }
 }
 
-function settle(reserves: Reserves, sol: number, tokens: number): { sol: number; tokens: number } {
+function applyTrade(reserves: Reserves, sol: number, tokens: number): { sol: number; tokens: number } {
   reserves.sol = roundSol(reserves.sol + sol)
   reserves.tokens = roundTokens(reserves.tokens - tokens)
   return { sol, tokens }
 }
 
-/** SOL for one token, at the margin. */
-export const priceOf = (reserves: Reserves): number => reserves.sol / reserves.tokens
+/** The marginal price of one token in SOL. */
+export const spotPriceSol = (reserves: Reserves): number => reserves.sol / reserves.tokens

@@ -1,4 +1,3 @@
-// In: a simulated token. Out: the events that tell of it: its creation, its patch, its graduation. Never changes it.
 import type { PatchFields } from '../../schema/datapoint.ts'
 import type { GraduatedEvent, PatchEvent, TokenEvent } from '../../schema/event.ts'
 import { TOTAL_SUPPLY } from './curve.ts'
@@ -7,8 +6,8 @@ import type { SimulatedToken } from './token.ts'
 export const ENRICHED_SOURCE = 'simulator'
 export const POOL_NAME = 'pump-amm'
 const CURVE_DEX = 'pumpfun'
-/** Trades after which early holders have sold a good half. */
-const THINNING_TRADES = 300
+/** After this many trades early holders keep 1/e of what they had. */
+const EARLY_HOLDING_DECAY_TRADES = 300
 
 const toTenth = (value: number): number => Math.round(value * 10) / 10
 const toCent = (usd: number): number => Math.round(usd * 100) / 100
@@ -54,7 +53,7 @@ function enrichedFields(token: SimulatedToken, top10Pct: number, timeMs: number)
   }
 }
 
-/** Only a pool needs its liquidity said: on a curve it follows from the trades. */
+/** The liquidity of a pool; that of a curve follows from its trades. */
 function poolFields(token: SimulatedToken, solUsd: number): PatchFields {
   if (!token.isGraduated) return { primaryDex: CURVE_DEX }
   return {
@@ -64,12 +63,12 @@ function poolFields(token: SimulatedToken, solUsd: number): PatchFields {
   }
 }
 
-/** What trades do not tell of a token, as of a time in Unix ms: holders, security, pool, promotion. */
+/** What does not follow from trades, as of a time in Unix ms: holders, security, pool and promotion. */
 export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number): PatchEvent {
   const { holders, top10Pct } = token.holders.top()
-  const thinning = Math.exp(-token.trades / THINNING_TRADES)
+  const earlyShareLeft = Math.exp(-token.trades / EARLY_HOLDING_DECAY_TRADES)
   const [snipers, insiders, bundlers, fresh] = token.earlyHoldings.map((percent) =>
-    toTenth(percent * thinning),
+    toTenth(percent * earlyShareLeft),
   )
   return {
     type: 'patch',
@@ -84,7 +83,7 @@ export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number
       insidersHolding: insiders,
       bundleHolding: bundlers,
       freshWalletsHolding: fresh,
-      creatorHolding: token.holders.percentOf(token.creator),
+      creatorHolding: token.holders.percentHeldBy(token.creator),
       dexPaid: token.dexPaid,
       dexBoosted: token.dexBoosted,
       ...poolFields(token, solUsd),

@@ -1,17 +1,19 @@
-// In: what a token went through. Out: how much it is traded, how much of that is buying, and what comes next.
-// Moods last for a number of trades, not of minutes: so they mean the same at every speed. Never knows a token.
 import type { Random } from './random.ts'
 
 export type MoodName = 'fresh' | 'pump' | 'calm' | 'fade' | 'rug' | 'dead'
 
+/**
+ * A phase in a token's life. It decides how much the token is traded and bought. Phases last for a number of trades, not of
+ * minutes, so that they mean the same at every simulated rate.
+ */
 interface Mood {
   /** Share of trades that are buys. */
   buyShare: number
-  /** How much more it is traded than a calm one. */
+  /** Trading relative to a calm token. */
   heat: number
   /** Mean number of trades before the mood may change. */
   trades: number
-  /** What follows, by probability. */
+  /** The moods that may follow, with their probabilities. */
   next: readonly (readonly [MoodName, number])[]
 }
 
@@ -72,7 +74,7 @@ export const MOODS: Readonly<Record<MoodName, Mood>> = {
   },
 }
 
-/** The mood after this one. A graduated token has no creator left to pull the rug. */
+/** Draws the next mood. A graduated token cannot be rugged by its creator. */
 export function nextMood(random: Random, mood: MoodName, isGraduated: boolean): MoodName {
   let left = random.next()
   for (const [name, probability] of MOODS[mood].next) {
@@ -82,13 +84,13 @@ export function nextMood(random: Random, mood: MoodName, isGraduated: boolean): 
   return 'fade'
 }
 
-/** For how many trades a mood lasts. */
-export function moodTrades(random: Random, mood: MoodName): number {
+/** Draws for how many trades a mood lasts. */
+export function drawMoodTrades(random: Random, mood: MoodName): number {
   return 1 + Math.round(random.exponential(MOODS[mood].trades))
 }
 
-/** The mood in which an old token is found. */
-export function settledMood(random: Random): MoodName {
+/** Draws the mood of a token that existed before the simulation. */
+export function drawSettledMood(random: Random): MoodName {
   const share = random.next()
   return share < 0.03 ? 'pump' : share < 0.2 ? 'calm' : share < 0.5 ? 'fade' : 'dead'
 }

@@ -1,5 +1,3 @@
-// In: random numbers. Out: believable names, symbols, texts and addresses of tokens, each of which says that it is
-// simulated. Addresses lie under .example, which no one can own (RFC 6761). Never names a real project.
 import type { Random } from './random.ts'
 
 // biome-ignore format: a word list reads best dense
@@ -32,10 +30,13 @@ const TWITTER_SHARE = 0.7
 const TELEGRAM_SHARE = 0.4
 const SYMBOL_CHARS_MAX = 8
 
-/** Where the picture of a token would be. */
-export const imageUriOf = (mint: string): string => `https://images.simulated.example/${mint}.png`
+/** The URI of a token's image, under .example, which nobody can own (RFC 6761). */
+export const makeImageUri = (mint: string): string => `https://images.simulated.example/${mint}.png`
 
-/** The words of one new token; `number` keeps its addresses apart from those of its namesakes. */
+/**
+ * Invents the texts of one new token, which say that it is simulated. `number` keeps the addresses of tokens with the same name
+ * apart.
+ */
 export function inventWords(random: Random, number: number): TokenWords {
   const manner = random.pick(MANNERS)
   const creature = random.pick(CREATURES)

@@ -1,17 +1,14 @@
-// In: a seed. Out: the same numbers every time. Never reads a clock or the machine's randomness.
-// Generator: sfc32 (Chris Doty-Humphrey, PractRand), seeded by splitmix32 and run warm.
-
 const UINT32 = 2 ** 32
 const WARM_UP_ROUNDS = 12
 
-/** A deterministic source of random numbers. */
+/** A deterministic random generator: sfc32 (Chris Doty-Humphrey, PractRand), seeded with splitmix32. */
 export class Random {
-  private a: number
-  private b: number
-  private c: number
-  private counter = 1
+  #a: number
+  #b: number
+  #c: number
+  #counter = 1
 
-  /** @param seed a safe integer; all of its 53 bits count. */
+  /** @param seed a safe integer; all of its 53 bits are used. */
   constructor(seed: number) {
     let state = (seed ^ Math.imul(Math.floor(seed / UINT32), 0x85ebca6b)) | 0
     const splitmix = (): number => {
@@ -22,20 +19,20 @@ export class Random {
       mixed = Math.imul(mixed, 0x735a2d97)
       return mixed ^ (mixed >>> 15)
     }
-    this.a = splitmix()
-    this.b = splitmix()
-    this.c = splitmix()
+    this.#a = splitmix()
+    this.#b = splitmix()
+    this.#c = splitmix()
     for (let round = 0; round < WARM_UP_ROUNDS; round++) this.next()
   }
 
   /** Uniform in [0, 1), in steps of 2^-32. */
   next(): number {
-    const sum = (this.a + this.b + this.counter) | 0
-    this.counter = (this.counter + 1) | 0
-    this.a = this.b ^ (this.b >>> 9)
-    this.b = (this.c + (this.c << 3)) | 0
-    this.c = ((this.c << 21) | (this.c >>> 11)) + sum
-    this.c |= 0
+    const sum = (this.#a + this.#b + this.#counter) | 0
+    this.#counter = (this.#counter + 1) | 0
+    this.#a = this.#b ^ (this.#b >>> 9)
+    this.#b = (this.#c + (this.#c << 3)) | 0
+    this.#c = ((this.#c << 21) | (this.#c >>> 11)) + sum
+    this.#c |= 0
     return (sum >>> 0) / UINT32
   }
 
@@ -61,7 +58,7 @@ export class Random {
     return -mean * Math.log(1 - this.next())
   }
 
-  /** Standard normal (Box and Muller; the second value is thrown away so that no state hides here). */
+  /** Standard normal, by Box and Muller. Their second value is dropped, so that there is no further state. */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.next()))
     return radius * Math.cos(2 * Math.PI * this.next())
@@ -71,7 +68,7 @@ export class Random {
     return median * Math.exp(sigma * this.normal())
   }
 
-  /** Power law with minimum 1: few are huge, most are small. */
+  /** A power law (Pareto) with minimum 1, cut at `max`. */
   pareto(exponent: number, max: number): number {
     return Math.min(max, (1 - this.next()) ** (-1 / exponent))
   }

@@ -1,11 +1,10 @@
-// In: a seed, rates, a clock. Out: the simulated market, delivered as the wall clock goes: first a day of history at
-// once, then live. Never claims to be real: what it sends says that it is simulated.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import {
+  SIMULATOR_DEFAULTS,
   SIMULATOR_LAG_MS_MAX,
   SIMULATOR_RATE_MAX,
   SIMULATOR_SLICE_EVENTS,
@@ -26,11 +25,9 @@ export interface SimulatorOptions {
   tradesPerSecond?: number
 }
 
-export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
-
 /**
- * A deterministic market whose history (24 hours, coarse) ends at `startMs`, Unix ms. The same options give the same
- * events however the time is cut into steps.
+ * Creates a deterministic market with a coarse history of 24 hours that ends at `startMs`, Unix ms. The same options give the same
+ * events, however the time is divided into calls.
  */
 export function createSimulator(options: SimulatorOptions & { startMs: number }): Simulation {
   const { seed, tokens, tradesPerSecond, startMs } = { ...SIMULATOR_DEFAULTS, ...options }
@@ -43,79 +40,79 @@ export function createSimulator(options: SimulatorOptions & { startMs: number })
   return new Simulation({ seed, tokens, tradesPerSecond, startMs })
 }
 
-/** Starts the simulated market. It is ready when its history is told. */
+/** Starts a feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
 export function startSimulator(options: SimulatorOptions, sink: EventSink, clock: Clock, log: FeedLog): Feed {
   return new SimulatorFeed({ ...SIMULATOR_DEFAULTS, ...options }, sink, clock, log)
 }
 
 class SimulatorFeed implements Feed {
   readonly ready: Promise<void>
-  private state: FeedStatus['state'] = 'starting'
-  private skippedMs = 0
-  private readonly options: Required<SimulatorOptions>
-  private readonly simulation: Simulation
-  private readonly counters: EventCounters
-  private readonly clock: Clock
-  private readonly log: FeedLog
-  private readonly stopping = new AbortController()
-  private readonly running: Promise<void>
+  #state: FeedStatus['state'] = 'starting'
+  #skippedMs = 0
+  readonly #options: Required<SimulatorOptions>
+  readonly #simulation: Simulation
+  readonly #counters: EventCounters
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #stopping = new AbortController()
+  readonly #running: Promise<void>
 
   constructor(options: Required<SimulatorOptions>, sink: EventSink, clock: Clock, log: FeedLog) {
     const startMs = clock.now()
-    this.options = options
-    this.simulation = createSimulator({ ...options, startMs })
-    this.counters = new EventCounters(sink)
-    this.clock = clock
-    this.log = log
-    this.ready = this.tellHistory(startMs)
-    this.running = this.ready.then(() => this.live(startMs))
+    this.#options = options
+    this.#simulation = createSimulator({ ...options, startMs })
+    this.#counters = new EventCounters(sink)
+    this.#clock = clock
+    this.#log = log
+    this.ready = this.#deliverHistory(startMs)
+    this.#running = this.ready.then(() => this.#runLive(startMs))
   }
 
-  private async tellHistory(startMs: number): Promise<void> {
+  async #deliverHistory(startMs: number): Promise<void> {
     await nextTurn()
-    while (!this.stopping.signal.aborted) {
-      if (this.simulation.advance(startMs, this.counters, SIMULATOR_SLICE_EVENTS)) break
+    while (!this.#stopping.signal.aborted) {
+      if (this.#simulation.advance(startMs, this.#counters, SIMULATOR_SLICE_EVENTS)) break
       await nextTurn()
     }
-    this.state = 'running'
-    this.log.info(this.describe(), 'the simulated market is open: all of its data is made up')
+    this.#state = 'running'
+    this.#log.info(this.describe(), 'the simulated market is running: all of its data is made up')
   }
 
-  private async live(startMs: number): Promise<void> {
-    const { signal } = this.stopping
+  async #runLive(startMs: number): Promise<void> {
+    const { signal } = this.#stopping
     for (let caughtUpMs = startMs; !signal.aborted; ) {
-      const nowMs = this.clock.now()
-      if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.skip(caughtUpMs, nowMs)
-      const isCaughtUp = this.simulation.advance(nowMs, this.counters, SIMULATOR_SLICE_EVENTS)
+      const nowMs = this.#clock.now()
+      if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.#skipGap(caughtUpMs, nowMs)
+      const isCaughtUp = this.#simulation.advance(nowMs, this.#counters, SIMULATOR_SLICE_EVENTS)
       if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
       await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
     }
-    this.state = 'stopped'
+    this.#state = 'stopped'
   }
 
-  /** After a sleep of the machine the market goes on from now; that data is missing is itself data. */
-  private skip(fromMs: number, nowMs: number): void {
-    this.skippedMs += nowMs - fromMs
-    this.simulation.skipTo(nowMs)
-    this.counters.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
-    this.log.warn({ fromMs, nowMs }, 'the simulator was held up: it leaves a gap')
+  /** After the machine slept, the market continues from now. The disconnect event records that data is missing. */
+  #skipGap(fromMs: number, nowMs: number): void {
+    this.#skippedMs += nowMs - fromMs
+    this.#simulation.skipTo(nowMs)
+    this.#counters.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
+    this.#log.warn({ fromMs, nowMs }, 'the simulator was delayed: it skips the time in between')
   }
 
   async stop(): Promise<void> {
-    this.stopping.abort()
-    await this.running
+    this.#stopping.abort()
+    await this.#running
   }
 
   describe(): FeedStatus {
     return {
       feed: 'simulator',
-      state: this.state,
+      state: this.#state,
       simulated: true,
-      ...this.options,
-      tokensLaunched: this.simulation.tokensLaunched,
-      skippedMs: this.skippedMs,
-      accepted: this.counters.accepted,
-      rejected: { ...this.counters.rejected },
+      ...this.#options,
+      tokensLaunched: this.#simulation.tokensLaunched,
+      skippedMs: this.#skippedMs,
+      accepted: this.#counters.accepted,
+      rejected: { ...this.#counters.rejected },
     }
   }
 }

@@ -1,18 +1,18 @@
-// In: a slot, an identity and random numbers. Out: one simulated token with its whole state. Never trades, never emits.
+import { DAY_MS } from '../../lib/time.ts'
 import { mintOfSymbol } from '../../schema/mint.ts'
 import { Activity } from './activity.ts'
 import {
   CURVE_SOL_RAISED,
-  curveWith,
-  freshCurve,
-  poolWith,
+  curveAfterRaising,
+  newCurve,
   type Reserves,
-  soldBy,
   TOTAL_SUPPLY,
+  tokensSold,
+  tradedPool,
 } from './curve.ts'
 import { Holders } from './holders.ts'
-import { type MoodName, moodTrades, settledMood } from './mood.ts'
-import { imageUriOf, inventWords, type TokenWords } from './names.ts'
+import { drawMoodTrades, drawSettledMood, type MoodName } from './mood.ts'
+import { inventWords, makeImageUri, type TokenWords } from './names.ts'
 import type { Random } from './random.ts'
 
 export interface SimulatedToken extends TokenWords {
@@ -26,7 +26,7 @@ export interface SimulatedToken extends TokenWords {
   pairAddress: string | null
   mood: MoodName
   moodTradesLeft: number
-  /** How attractive it is in itself, 1 upward; heat comes on top. */
+  /** How much it is traded, from 1 upward, before its mood is taken into account. */
   appeal: number
   holders: Holders
   activity: Activity
@@ -34,51 +34,54 @@ export interface SimulatedToken extends TokenWords {
   viewerCount: number | null
   dexPaid: boolean
   dexBoosted: boolean
-  /** What snipers, insiders, bundlers and fresh wallets held at the start, percent; it thins out with trading. */
+  /** Initial holdings of snipers, insiders, bundlers and fresh wallets, percent. They decay with the number of trades. */
   earlyHoldings: readonly number[]
   hasFreezeAuthority: boolean
   hasMintAuthority: boolean
   transferFeeEnabled: boolean | null
   isMutableMetadata: boolean
-  /** In the queue of tokens whose patch is due. */
-  isDue: boolean
+  /** Whether it is in the queue of due patches. */
+  isPatchQueued: boolean
 }
 
 const APPEAL_EXPONENT = 1.15
 export const APPEAL_MAX = 250
-const DAY_MS = 86_400_000
 const AGE_MEAN_MS = 3 * DAY_MS
 const AGE_MS_MAX = 40 * DAY_MS
 const RAISED_MEAN_SOL = 9
 const GRADUATED_SHARE = 0.06
-/** With less, the pool would have to hold nearly every token there is. */
+/** With less SOL the pool would hold nearly all tokens. */
 const POOL_SOL_MIN = 25
 
-/** A mint of the simulation: a real base58 address of 32 bytes that follows from the seed. */
-export const mintOf = (seed: number, number: number): string =>
+/** A simulated mint: a valid base58 address of 32 bytes that follows from the seed. */
+export const simulatedMint = (seed: number, number: number): string =>
   mintOfSymbol(`mintlake simulated ${seed} token ${number}`)
-const pairOf = (mint: string): string => mintOfSymbol(`mintlake simulated pair ${mint}`)
+const simulatedPair = (mint: string): string => mintOfSymbol(`mintlake simulated pair ${mint}`)
 
-function blankToken(
-  random: Random,
-  seed: number,
-  number: number,
-  slot: number,
-  creator: string,
-): SimulatedToken {
-  const mint = mintOf(seed, number)
+/** What tells a new token from others, and the generator that its properties are drawn from. */
+export interface TokenIdentity {
+  random: Random
+  seed: number
+  /** Counts the tokens of the simulation, from 0. */
+  number: number
+  slot: number
+  creator: string
+}
+
+function createToken({ random, seed, number, slot, creator }: TokenIdentity): SimulatedToken {
+  const mint = simulatedMint(seed, number)
   return {
     ...inventWords(random, number),
     slot,
     mint,
-    imageUri: imageUriOf(mint),
+    imageUri: makeImageUri(mint),
     creator,
     createdAtMs: 0,
-    reserves: freshCurve(),
+    reserves: newCurve(),
     isGraduated: false,
     pairAddress: null,
     mood: 'fresh',
-    moodTradesLeft: moodTrades(random, 'fresh'),
+    moodTradesLeft: drawMoodTrades(random, 'fresh'),
     appeal: random.pareto(APPEAL_EXPONENT, APPEAL_MAX),
     holders: new Holders(),
     activity: new Activity(),
@@ -96,43 +99,35 @@ function blankToken(
     hasMintAuthority: random.chance(0.04),
     transferFeeEnabled: random.chance(0.05) ? null : random.chance(0.02),
     isMutableMetadata: random.chance(0.3),
-    isDue: false,
+    isPatchQueued: false,
   }
 }
 
-/** A token at its launch. */
-export function launchToken(
-  random: Random,
-  seed: number,
-  number: number,
-  slot: number,
-  creator: string,
-  nowMs: number,
-): SimulatedToken {
-  return { ...blankToken(random, seed, number, slot, creator), createdAtMs: nowMs }
+/** Creates a token at its launch. */
+export function createLaunchedToken(identity: TokenIdentity, nowMs: number): SimulatedToken {
+  return { ...createToken(identity), createdAtMs: nowMs }
 }
 
-/** A token that was there before the simulation began, with a plausible past. */
-export function agedToken(
-  random: Random,
-  seed: number,
-  number: number,
-  slot: number,
-  creator: string,
+/** Creates a token that existed before the simulation, with a plausible past. */
+export function createAgedToken(
+  identity: TokenIdentity,
   nowMs: number,
-  wallets: () => string,
+  nextWallet: () => string,
 ): SimulatedToken {
-  const token = blankToken(random, seed, number, slot, creator)
+  const { random } = identity
+  const token = createToken(identity)
   token.createdAtMs = nowMs - Math.floor(Math.min(AGE_MS_MAX, random.exponential(AGE_MEAN_MS)))
-  token.mood = settledMood(random)
-  token.moodTradesLeft = moodTrades(random, token.mood)
+  token.mood = drawSettledMood(random)
+  token.moodTradesLeft = drawMoodTrades(random, token.mood)
   if (random.chance(GRADUATED_SHARE)) {
-    graduate(token, poolWith(Math.max(POOL_SOL_MIN, random.lognormal(120, 0.9))))
+    graduate(token, tradedPool(Math.max(POOL_SOL_MIN, random.lognormal(120, 0.9))))
     token.appeal = Math.min(APPEAL_MAX, token.appeal * 6)
-    token.holders.deal(random, TOTAL_SUPPLY - token.reserves.tokens, wallets)
+    token.holders.distribute(random, TOTAL_SUPPLY - token.reserves.tokens, nextWallet)
   } else {
-    token.reserves = curveWith(0.05 + Math.min(CURVE_SOL_RAISED - 2, random.exponential(RAISED_MEAN_SOL)))
-    token.holders.deal(random, soldBy(token.reserves), wallets)
+    token.reserves = curveAfterRaising(
+      0.05 + Math.min(CURVE_SOL_RAISED - 2, random.exponential(RAISED_MEAN_SOL)),
+    )
+    token.holders.distribute(random, tokensSold(token.reserves), nextWallet)
   }
   return token
 }
@@ -141,5 +136,5 @@ export function agedToken(
 export function graduate(token: SimulatedToken, pool: Reserves): void {
   token.reserves = pool
   token.isGraduated = true
-  token.pairAddress = pairOf(token.mint)
+  token.pairAddress = simulatedPair(token.mint)
 }

@@ -1,44 +1,42 @@
-// In: a token and random numbers. Out: one trade on it, done: reserves, holders and mood moved, and the event that says
-// so. Never picks the token, never emits.
 import type { TradeEvent } from '../../schema/event.ts'
-import { buy, CURVE_TOKENS_AT_GRADUATION, priceOf, sell, soldBy, TOTAL_SUPPLY } from './curve.ts'
+import { buy, CURVE_TOKENS_AT_GRADUATION, sell, spotPriceSol, TOTAL_SUPPLY, tokensSold } from './curve.ts'
 import type { Holder } from './holders.ts'
-import { MOODS, moodTrades, nextMood } from './mood.ts'
+import { drawMoodTrades, MOODS, nextMood } from './mood.ts'
 import type { Random } from './random.ts'
 import type { SimulatedToken } from './token.ts'
 
-/** What a trade needs to know of the world around its token. */
-export interface TradeSetting {
+/** What a trade depends on besides its token. */
+export interface TradeContext {
   random: Random
   timeMs: number
   solUsd: number
-  /** How much larger than usual trades are: a coarse history has fewer and larger ones. */
-  scale: number
-  wallet(): string
-  transaction(): string
+  /** A factor on the size of trades: the history has fewer and larger ones. */
+  sizeScale: number
+  nextWallet(): string
+  nextTransaction(): string
 }
 
 const SIZE_MEDIAN_SOL = 0.11
 const SIZE_SIGMA = 1.25
 const SIZE_SOL_MIN = 0.001
 const SIZE_SOL_MAX = 12
-/** What draws many also draws larger trades: one more of the usual size for each so many e-folds of appeal. */
-const APPEAL_DEPTH = 2.5
-/** A pool is pulled back to where it graduated by this share of buys for each e-fold of its SOL. */
+/** Trades of a token on the curve are larger by the factor 1 + ln(appeal) / this. */
+const APPEAL_SIZE_EFOLDS = 2.5
+/** The share of buys falls by this for each e-fold of SOL in a pool, which pulls its price back. */
 const POOL_PULL = 0.05
 const POOL_SOL_CALM = 150
 const NEWCOMER_SHARE = 0.55
 const NAMED_SELLER_SHARE = 0.4
 const SELL_OUT_SHARE = 0.2
 const CROWD_LEAVES_SHARE = 0.5
-/** A token that nobody holds any more can only be bought. */
+/** With fewer tokens held, a token can only be bought. */
 const TOKENS_HELD_MIN = 1
 
-function sizeSol({ random, scale }: TradeSetting, token: SimulatedToken): number {
+function drawSizeSol({ random, sizeScale }: TradeContext, token: SimulatedToken): number {
   const depth = token.isGraduated
     ? Math.sqrt(token.reserves.sol / 30)
-    : 1 + Math.log(token.appeal) / APPEAL_DEPTH
-  const size = random.lognormal(SIZE_MEDIAN_SOL, SIZE_SIGMA) * scale * depth
+    : 1 + Math.log(token.appeal) / APPEAL_SIZE_EFOLDS
+  const size = random.lognormal(SIZE_MEDIAN_SOL, SIZE_SIGMA) * sizeScale * depth
   return Math.min(Math.max(size, SIZE_SOL_MIN), SIZE_SOL_MAX * depth)
 }
 
@@ -48,13 +46,13 @@ function buyShare(token: SimulatedToken): number {
 }
 
 const tokensHeld = (token: SimulatedToken): number =>
-  token.isGraduated ? TOTAL_SUPPLY - token.reserves.tokens : soldBy(token.reserves)
+  token.isGraduated ? TOTAL_SUPPLY - token.reserves.tokens : tokensSold(token.reserves)
 const tokensForSale = (token: SimulatedToken): number =>
   token.isGraduated ? token.reserves.tokens * 0.5 : token.reserves.tokens - CURVE_TOKENS_AT_GRADUATION
 
 function tradeEvent(
   token: SimulatedToken,
-  setting: TradeSetting,
+  context: TradeContext,
   side: 'buy' | 'sell',
   wallet: string,
   filled: { sol: number; tokens: number },
@@ -63,32 +61,32 @@ function tradeEvent(
   return {
     type: 'trade',
     mint: token.mint,
-    ts: setting.timeMs,
+    ts: context.timeMs,
     side,
     tokenAmount: filled.tokens,
-    priceUsd: isGraduated ? priceOf(reserves) * setting.solUsd : undefined,
+    priceUsd: isGraduated ? spotPriceSol(reserves) * context.solUsd : undefined,
     solAmount: filled.sol,
     vSol: isGraduated ? undefined : reserves.sol,
     vTokens: isGraduated ? undefined : reserves.tokens,
     wallet,
-    tx: setting.transaction(),
+    tx: context.nextTransaction(),
   }
 }
 
-/** A wallet buys for so much SOL, or what is left. */
-export function buyFor(
+/** Buys tokens for `sol`, or as many as are for sale. */
+export function buyTokens(
   token: SimulatedToken,
-  setting: TradeSetting,
+  context: TradeContext,
   wallet: string,
   sol: number,
 ): TradeEvent {
   const filled = buy(token.reserves, sol, tokensForSale(token))
-  token.holders.buy(wallet, filled.tokens, setting.random.chance(NEWCOMER_SHARE))
-  return tradeEvent(token, setting, 'buy', wallet, filled)
+  token.holders.buy(wallet, filled.tokens, context.random.chance(NEWCOMER_SHARE))
+  return tradeEvent(token, context, 'buy', wallet, filled)
 }
 
-/** Who sells: in a rug the largest holder, else a named holder or someone of the crowd (null). */
-function seller(token: SimulatedToken, random: Random): Holder | null {
+/** Draws the seller: in a rug pull the largest holder, else a named holder, or null for one of the crowd. */
+function drawSeller(token: SimulatedToken, random: Random): Holder | null {
   const { named, crowdTokens } = token.holders
   if (named.length === 0) return null
   if (token.mood === 'rug')
@@ -96,47 +94,47 @@ function seller(token: SimulatedToken, random: Random): Holder | null {
   return crowdTokens < TOKENS_HELD_MIN || random.chance(NAMED_SELLER_SHARE) ? random.pick(named) : null
 }
 
-function sellSome(token: SimulatedToken, setting: TradeSetting): TradeEvent {
-  const { random } = setting
-  const holder = seller(token, random)
+function sellTokens(token: SimulatedToken, context: TradeContext): TradeEvent {
+  const { random } = context
+  const holder = drawSeller(token, random)
   const held = holder === null ? token.holders.crowdTokens : holder.tokens
-  const wished = sizeSol(setting, token) / priceOf(token.reserves)
+  const wanted = drawSizeSol(context, token) / spotPriceSol(token.reserves)
   const sellsOut =
     holder !== null && (token.mood === 'rug' ? random.chance(0.7) : random.chance(SELL_OUT_SHARE))
-  const largest = token.mood === 'rug' ? held : wished * 4
-  const tokens = sellsOut ? Math.min(held, largest) : Math.min(held, wished)
+  const largest = token.mood === 'rug' ? held : wanted * 4
+  const tokens = sellsOut ? Math.min(held, largest) : Math.min(held, wanted)
   const filled = sell(token.reserves, Math.max(tokens, Math.min(held, 1e-6)))
   if (holder !== null) token.holders.sellNamed(holder, filled.tokens)
   else token.holders.sellCrowd(filled.tokens, random.chance(CROWD_LEAVES_SHARE))
-  return tradeEvent(token, setting, 'sell', holder?.wallet ?? setting.wallet(), filled)
+  return tradeEvent(token, context, 'sell', holder?.wallet ?? context.nextWallet(), filled)
 }
 
-function passMood(token: SimulatedToken, random: Random): void {
+function advanceMood(token: SimulatedToken, random: Random): void {
   if (--token.moodTradesLeft > 0) return
   token.mood = nextMood(random, token.mood, token.isGraduated)
-  token.moodTradesLeft = moodTrades(random, token.mood)
+  token.moodTradesLeft = drawMoodTrades(random, token.mood)
   if (token.mood !== 'pump') token.dexBoosted = false
   else if (random.chance(0.25)) token.dexPaid = token.dexBoosted = true
 }
 
-/** One trade by somebody, as the token's mood has it. */
-export function tradeSome(token: SimulatedToken, setting: TradeSetting): TradeEvent {
-  const wantsBuy = setting.random.chance(buyShare(token))
+/** Simulates one trade of a random wallet: changes the token and returns the event. */
+export function simulateTrade(token: SimulatedToken, context: TradeContext): TradeEvent {
+  const wantsBuy = context.random.chance(buyShare(token))
   const event =
     wantsBuy || tokensHeld(token) < TOKENS_HELD_MIN
-      ? buyFor(token, setting, setting.wallet(), sizeSol(setting, token))
-      : sellSome(token, setting)
-  recordTrade(token, setting, event)
+      ? buyTokens(token, context, context.nextWallet(), drawSizeSol(context, token))
+      : sellTokens(token, context)
+  recordTrade(token, context, event)
   return event
 }
 
-/** What follows from a trade for its token, whoever made it. */
-export function recordTrade(token: SimulatedToken, setting: TradeSetting, event: TradeEvent): void {
+/** Updates what follows from any trade for its token: counts, activity and mood. */
+export function recordTrade(token: SimulatedToken, context: TradeContext, event: TradeEvent): void {
   token.trades++
-  token.activity.add(event.side === 'buy', (event.solAmount as number) * setting.solUsd, setting.timeMs)
-  passMood(token, setting.random)
+  token.activity.add(event.side === 'buy', (event.solAmount ?? 0) * context.solUsd, context.timeMs)
+  advanceMood(token, context.random)
 }
 
-/** True when the last real token of the curve is sold. */
+/** Whether the curve has sold its last token, so that the token graduates. */
 export const isSoldOut = (token: SimulatedToken): boolean =>
   !token.isGraduated && token.reserves.tokens <= CURVE_TOKENS_AT_GRADUATION

@@ -3,7 +3,7 @@
 // server: half-written files are removed by whoever asked, or at the next start.
 import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { lakeTableOf } from '../duckdb/sql.ts'
 import { contentHash } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
@@ -25,7 +25,7 @@ async function answer({ table: name, ...work }: MergeRequest): Promise<MergeResp
     const sha256 = await contentHash(work.target)
     return { ok: true, rows, sha256, peakBytes: process.resourceUsage().maxRSS * KIBIBYTE }
   } catch (error) {
-    return { ok: false, message: messageOf(error) }
+    return { ok: false, message: errorMessage(error) }
   }
 }
 

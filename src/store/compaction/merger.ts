@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { assert } from '../../lib/assert.ts'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
 import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
@@ -47,7 +47,7 @@ function start(): ChildProcess {
     })
   } catch (error) {
     // Some of what keeps a process from being started is thrown, the rest is told as an event.
-    throw unavailable(`the process that merges files could not be started: ${messageOf(error)}`)
+    throw unavailable(`the process that merges files could not be started: ${errorMessage(error)}`)
   }
 }
 

@@ -4,7 +4,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { query } from '../duckdb/query.ts'
 import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, lakeKey, lakeOrder, literal, mayBeReplaced } from '../duckdb/sql.ts'
@@ -36,7 +36,7 @@ export interface SortedCopy {
 /** The first two columns of the order, of one row, as text. Rows of one key lie in one slice. */
 type Key = readonly [first: string, second: string]
 
-const isOutOfMemory = (error: unknown): boolean => /Out of Memory Error/i.test(messageOf(error))
+const isOutOfMemory = (error: unknown): boolean => /Out of Memory Error/i.test(errorMessage(error))
 
 /** The rows to write that `condition` holds of: all versions of a row have one key, so they are in one slice. */
 const select = ({ table, files }: SortedCopy, condition: string): string =>

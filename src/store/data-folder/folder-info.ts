@@ -4,8 +4,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ulid } from 'ulid'
 import { z } from 'zod'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
-import { messageOf, systemCode } from '../../lib/messages.ts'
 import { StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
@@ -31,7 +31,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
-    throw new StoreError('unavailable', `${path} cannot be read: ${messageOf(error)}`)
+    throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
   }
   const info = parsed(text)
   if (info === null)

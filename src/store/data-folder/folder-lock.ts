@@ -2,7 +2,7 @@
 // ends. Never waits for another process.
 import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, systemCode } from '../../lib/messages.ts'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 
 export interface FolderLock {
@@ -104,7 +104,7 @@ export function lockFolder(folder: string): FolderLock {
       const code = systemCode(error)
       if (code !== 'EEXIST') {
         if (CANNOT_WRITE.has(code)) return { release: () => {} }
-        throw unavailable(`the data folder ${folder} cannot be locked: ${messageOf(error)}`)
+        throw unavailable(`the data folder ${folder} cannot be locked: ${errorMessage(error)}`)
       }
     }
     const text = readOr(() => readlinkSync(path))

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs'
 import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { messageOf, systemCode } from '../../lib/messages.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { segmentName } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
@@ -86,6 +86,6 @@ export async function makeSnapshot<Copied>(
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true }).catch(() => undefined)
     if (error instanceof StoreError) throw error
-    throw unavailable(`the snapshot ${folder} could not be made: ${messageOf(error)}`)
+    throw unavailable(`the snapshot ${folder} could not be made: ${errorMessage(error)}`)
   }
 }

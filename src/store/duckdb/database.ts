@@ -3,8 +3,8 @@
 
 import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { errorMessage } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { messageOf } from '../../lib/messages.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
@@ -60,21 +60,22 @@ const WORLD =
 
 /** True when DuckDB will not answer again before it is opened anew. A StoreError is ours, whatever it tells of. */
 export const isFatalError = (error: unknown): boolean =>
-  !(error instanceof StoreError) && FATAL.test(messageOf(error))
+  !(error instanceof StoreError) && FATAL.test(errorMessage(error))
 
 /** True when there was no room to write. DuckDB has taken back what it began; it reads on, and writes when there is room. */
-export const isFullError = (error: unknown): boolean => FULL.test(messageOf(error)) && !isFatalError(error)
+export const isFullError = (error: unknown): boolean => FULL.test(errorMessage(error)) && !isFatalError(error)
 
 /** True when the database was opened for reading alone, and its disk takes writes by now. */
 export const isOpenedReadOnly = (error: unknown): boolean =>
-  /attached in read-only mode/.test(messageOf(error))
+  /attached in read-only mode/.test(errorMessage(error))
 
 /** True when the disk takes no writes at all. */
 export const isReadOnlyError = (error: unknown): boolean =>
-  /Read-only file system|EROFS|read-only mode/.test(messageOf(error))
+  /Read-only file system|EROFS|read-only mode/.test(errorMessage(error))
 
 /** True when the disk or DuckDB itself failed, rather than the row. */
-export const isWorldError = (error: unknown): boolean => WORLD.test(messageOf(error)) || isFatalError(error)
+export const isWorldError = (error: unknown): boolean =>
+  WORLD.test(errorMessage(error)) || isFatalError(error)
 
 function connectionQueue(connection: DuckDBConnection, queue: TaskQueue): ConnectionQueue {
   return {
@@ -147,7 +148,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   } catch (error) {
     // What there is can be read; each write says why it fails.
     if (isReadOnlyError(error)) return create('READ_ONLY')()
-    const message = messageOf(error)
+    const message = errorMessage(error)
     const by = lockHolder(message)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
     throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)

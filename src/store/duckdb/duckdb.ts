@@ -2,7 +2,7 @@
 // one.
 import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { PREDECESSOR_END_MS, PREDECESSOR_LOOK_EVERY_MS } from '../limits.ts'
 
 /** Required, not imported: Node scans the 180 files of a CommonJS package for names before it imports it, which takes longer
@@ -37,7 +37,7 @@ export async function openWhenFree<Opened>(
     try {
       return await open()
     } catch (error) {
-      if (lockHolder(messageOf(error)) === null || !mayEnd() || performance.now() > untilMs) throw error
+      if (lockHolder(errorMessage(error)) === null || !mayEnd() || performance.now() > untilMs) throw error
       await sleep(PREDECESSOR_LOOK_EVERY_MS)
     }
   }

@@ -2,7 +2,7 @@
 // Never shares memory, threads or failures with the store's database: what is fatal here is an ordinary failure there.
 
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
 
@@ -38,7 +38,7 @@ export async function inScratchDatabase<Value>(
   try {
     return await running
   } catch (error) {
-    throw unavailable(messageOf(error))
+    throw unavailable(errorMessage(error))
   } finally {
     working.delete(running)
   }

@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
 import type { ExportHead, ExportJob, StoreLog } from '../types.ts'
@@ -24,7 +24,7 @@ export function startProcess(): ChildProcess {
     return child
   } catch (error) {
     // Some of what keeps a process from being started is thrown, the rest is told as an event.
-    throw unavailable(`the process of an export could not be started: ${messageOf(error)}`)
+    throw unavailable(`the process of an export could not be started: ${errorMessage(error)}`)
   }
 }
 

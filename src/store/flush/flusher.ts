@@ -3,7 +3,7 @@
 // applies a commit twice, and keeps nothing of a flush that failed.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { type Row, TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
 import { isFatalError, isWorldError } from '../duckdb/database.ts'
@@ -138,7 +138,7 @@ export class Flusher {
       await outcomes.advance(bars.inLakeToMs, nowMs)
     } catch (error) {
       if (isFatalError(error)) throw error
-      const fields = { error: messageOf(error) }
+      const fields = { error: errorMessage(error) }
       this.#options.log({ level: 'error', message: 'outcomes could not be computed; trying again', fields })
     }
   }

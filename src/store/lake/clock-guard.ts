@@ -3,6 +3,7 @@
 // knew, may have leapt. Never deletes anything, never sets a clock.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Instant } from '../../lib/clock.ts'
+import { HOUR_MS } from '../../lib/time.ts'
 import { query } from '../duckdb/query.ts'
 import { CLOCK_KNOWN, MANIFEST } from '../duckdb/sql.ts'
 import { CLOCK_LEAP_MAX_MS } from '../limits.ts'
@@ -15,7 +16,7 @@ export interface ClockGuard {
 }
 
 /** How far the time that is known must go on before it is written down anew. */
-const NOTED_EVERY_MS = 3_600_000
+const NOTED_EVERY_MS = HOUR_MS
 
 /** The time that earlier runs knew; where none noted it, when the youngest file was written; null: there is none. */
 async function knownOf(connection: DuckDBConnection): Promise<number | null> {

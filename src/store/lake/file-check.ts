@@ -3,7 +3,7 @@
 // DuckDB in a damaged file must not be fatal to the store. Never changes a file or a list.
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf, systemCode } from '../../lib/messages.ts'
+import { errorFirstLine, systemCode } from '../../lib/error-text.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { query } from '../duckdb/query.ts'
 import { inScratchDatabase } from '../duckdb/scratch-database.ts'
@@ -86,7 +86,7 @@ export async function schemaVersionIn(connection: DuckDBConnection, path: string
 
 /** A failure that says nothing of the file that is looked at. */
 export const isVerifierError = (error: unknown): boolean =>
-  /^(INTERRUPT|Out of Memory) Error|Too many open files|EMFILE|ENFILE/i.test(firstLineOf(error))
+  /^(INTERRUPT|Out of Memory) Error|Too many open files|EMFILE|ENFILE/i.test(errorFirstLine(error))
 
 async function footerFault(
   connection: DuckDBConnection,
@@ -118,7 +118,7 @@ async function asFault(check: () => Promise<string | null>): Promise<string | nu
     return await check()
   } catch (error) {
     if (isVerifierError(error)) throw error
-    return `cannot be read: ${firstLineOf(error)}`
+    return `cannot be read: ${errorFirstLine(error)}`
   }
 }
 

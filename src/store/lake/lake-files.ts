@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync } from 'node:fs'
 import { link, lstat, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { systemCode } from '../../lib/messages.ts'
 
 /** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
 export interface SeqRange {

@@ -6,8 +6,8 @@
 
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { systemCode } from '../../lib/messages.ts'
 import {
   fileBytes,
   type LakeListing,

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { errorFirstLine } from '../../lib/error-text.ts'
 import { holderOf } from '../data-folder/folder-lock.ts'
 import { lockHolder, openWhenFree } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
@@ -146,7 +146,7 @@ export async function storeHolder(connection: DuckDBConnection, dataDir: string)
     await connection.run('DETACH held')
     return null
   } catch (error) {
-    const by = lockHolder(firstLineOf(error))
+    const by = lockHolder(errorFirstLine(error))
     const pid = holderOf(dataDir)
     // The lake process has the database; people know the server.
     return by === null || pid === null ? by : ` (process ${pid})`

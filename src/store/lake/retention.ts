@@ -3,14 +3,13 @@
 // that is done after the readers' grace, as for files that were merged.
 
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { DAY_MS } from '../../lib/time.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { query } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from './lake-files.ts'
 import { type ListedPart, liveParts, pathsOf, retire, setAsideParts } from './manifest.ts'
-
-const DAY_MS = 86_400_000
 
 /** Full days before today whose rows stay in the lake. A table that is not named stays for ever. */
 export type RetainedDays = Partial<Record<TableName, number>>

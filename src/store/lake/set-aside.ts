@@ -3,8 +3,8 @@
 // one bad file keep the others from being read or written.
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { errorFirstLine } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { firstLineOf } from '../../lib/messages.ts'
 import { type Database, isFatalError, isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { READ_ATTEMPTS } from '../limits.ts'
@@ -80,7 +80,7 @@ export function openSetAside(options: SetAsideOptions): SetAside {
       await links.remove([part])
       await moveFile(links.pathOf(part), asidePath(part))
     } catch (error) {
-      const fields = { path: partPath(part), error: firstLineOf(error) }
+      const fields = { path: partPath(part), error: errorFirstLine(error) }
       log({ level: 'warn', message: 'a damaged file of the lake cannot be moved; left where it is', fields })
     }
   }

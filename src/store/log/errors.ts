@@ -1,5 +1,5 @@
 // In: why the log refuses. Out: one typed error, which says whether the rows may be stored all the same. Knows no HTTP.
-import { systemCode } from '../../lib/messages.ts'
+import { systemCode } from '../../lib/error-text.ts'
 
 export type LogErrorCode =
   /** One commit is larger than a record may be. */

@@ -1,7 +1,7 @@
 // In: groups of commits, one at a time. Out: each durable and acknowledged, or refused; and the list of segments. Knows what
 // a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
 import { join } from 'node:path'
-import { messageOf, systemCode } from '../../lib/messages.ts'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { CommitGroup } from './commit-group.ts'
 import { type Disk, nodeDisk } from './disk.ts'
 import { codeOfFailure, LogError } from './errors.ts'
@@ -171,7 +171,7 @@ export class LogWriter {
       )
     } catch (error) {
       this.#failed(error, 'a segment could not be taken away')
-      throw new LogError(codeOfFailure(error), `${path}: ${messageOf(error)}`, { cause: error })
+      throw new LogError(codeOfFailure(error), `${path}: ${errorMessage(error)}`, { cause: error })
     }
     this.#ended = this.#ended.filter((segment) => segment.firstLsn !== firstLsn)
     if (this.#tail === firstLsn) this.#settlement = this.#tail = null
@@ -281,7 +281,7 @@ export class LogWriter {
     const nowMs = this.#options.clock.monotonicMs()
     if (nowMs < this.#nextLineMs) return
     this.#nextLineMs = nowMs + LINE_EVERY_MS
-    this.#options.log.error({ error: messageOf(error), failures: totals.failures }, what)
+    this.#options.log.error({ error: errorMessage(error), failures: totals.failures }, what)
   }
 }
 

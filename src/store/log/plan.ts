@@ -1,7 +1,7 @@
 // In: the folder of a log. Out: its segments in order, and for each the last LSN that counts in it, as the headers behind
 // it say. Reads of each file its beginning only.
 import { join } from 'node:path'
-import { systemCode } from '../../lib/messages.ts'
+import { systemCode } from '../../lib/error-text.ts'
 import type { Disk } from './disk.ts'
 import { LogError } from './errors.ts'
 import { BEGINNING_BYTES, SEGMENT_BYTES } from './limits.ts'

@@ -1,7 +1,7 @@
 // In: the folder of a log. Out: its commits, each once and in order, every CRC checked, and a report on what is damaged.
 // For recovery, the flush in its process, and verification. Holds one record at a time. Never writes.
 
-import { systemCode } from '../../lib/messages.ts'
+import { systemCode } from '../../lib/error-text.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { type Disk, nodeDisk } from './disk.ts'
 import { addDamage, emptyReport, keep, rangeOf } from './findings.ts'

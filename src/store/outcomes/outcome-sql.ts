@@ -1,5 +1,6 @@
 // In: the table of outcomes and its horizons. Out: the SQL that opens, computes and records them. Times are Unix ms, a bar
 // is known by its end. Never runs it, never asks what is due.
+import { HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import {
   type Column,
   HORIZON_NAMES,
@@ -11,8 +12,6 @@ import {
 import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const LAST: Horizon = '24h'
 /** A token without a trade for this long at the end of the last horizon is dead, and so is one that lost this much. */
 const DEAD_SILENCE_MS = 6 * HOUR_MS

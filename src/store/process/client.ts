@@ -1,6 +1,6 @@
 // In: requests for the lake. Out: their answers, from the lake process there is now. Starts a new process when the old one
 // ended, until one works. Never holds anything that a process that ends would take with it.
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import {
   CLOSE_TIMEOUT_MS,
@@ -88,7 +88,7 @@ export class LakeClient {
       for (const done of this.#waiting) done()
       return saved
     } catch (error) {
-      this.#lastFailure = messageOf(error)
+      this.#lastFailure = errorMessage(error)
       await started?.end(0)
       throw error
     } finally {

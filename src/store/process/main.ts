@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { Compactor } from '../compaction/compactor.ts'
 import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
 import {
@@ -114,7 +114,7 @@ const handlers: Handlers = {
       log({
         level: 'error',
         message: 'the disk takes no writes: the lake is as it was',
-        fields: { error: messageOf(error) },
+        fields: { error: errorMessage(error) },
       })
     })
     if (isNew) {
@@ -178,7 +178,7 @@ const handlers: Handlers = {
 async function fail(error: unknown): Promise<void> {
   if (isFailing) return
   isFailing = true
-  log({ level: 'error', message: 'the lake process failed and ends', fields: { error: messageOf(error) } })
+  log({ level: 'error', message: 'the lake process failed and ends', fields: { error: errorMessage(error) } })
   try {
     await store?.compactor.close()
     await endScratchDatabases()
@@ -213,7 +213,7 @@ function barOlderVersions(dataDir: string): void {
   try {
     keepOlderVersionsOut(dataDir)
   } catch (error) {
-    const fields = { error: messageOf(error) }
+    const fields = { error: errorMessage(error) }
     log({
       level: 'warn',
       message: 'an older version could still be started on this folder; it must not be',
@@ -260,7 +260,7 @@ async function answer({ id, kind, ask }: Request): Promise<void> {
     // Work that a failure interrupts is answered by the server when it sees the end.
     if (isFailing) return
     const code = error instanceof StoreError ? error.code : 'unavailable'
-    post({ id, ok: false, code, message: messageOf(error) })
+    post({ id, ok: false, code, message: errorMessage(error) })
     // What failed left the database as it was, and is tried again; unless DuckDB will not answer any more.
     if (isFatalError(error) || isOpenedReadOnly(error)) await fail(error)
   }

@@ -2,7 +2,7 @@
 // and a process that ended are answers.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
@@ -41,7 +41,7 @@ function startChild(options: LakeProcessOptions): ChildProcess {
     })
   } catch (error) {
     // Some of what keeps a process from being started is thrown, the rest is told as an event.
-    throw unavailable(`the lake process could not be started: ${messageOf(error)}`)
+    throw unavailable(`the lake process could not be started: ${errorMessage(error)}`)
   }
 }
 

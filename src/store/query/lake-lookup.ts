@@ -2,6 +2,7 @@
 // tells when it was made, so only files of that day are looked at; one that tells nothing was never made here. Never
 // trusts that a file is still there: one that was replaced meanwhile is looked for anew, a damaged one is left out.
 import { decodeTime } from 'ulid'
+import { DAY_MS } from '../../lib/time.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { type SubmissionRow, TABLES } from '../../schema/tables.ts'
 import type { ConnectionQueue } from '../duckdb/database.ts'
@@ -12,7 +13,6 @@ import { utcDate } from '../lake/lake-files.ts'
 import { selectFromFiles } from '../lake/parquet-sql.ts'
 import type { SetAside } from '../lake/set-aside.ts'
 
-const DAY_MS = 86_400_000
 const IDENTITY_PREFIX = 'an_'
 /** Where a submission can be. */
 const TABLES_SEARCHED: readonly LakeTable[] = [TABLES.training, TABLES.rejections]

@@ -4,8 +4,8 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { messageOf } from '../../lib/messages.ts'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { inScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
@@ -99,4 +99,4 @@ export async function pinLake(asked: string, name: string, nowMs: number): Promi
 const pinFailure = (error: unknown, path: string): StoreError =>
   error instanceof StoreError
     ? error
-    : new StoreError('unavailable', `the lake could not be pinned at ${path}: ${messageOf(error)}`)
+    : new StoreError('unavailable', `the lake could not be pinned at ${path}: ${errorMessage(error)}`)

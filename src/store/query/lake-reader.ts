@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DuckDBConnection, DuckDBResult, StatementType } from '@duckdb/node-api'
-import { messageOf } from '../../lib/messages.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
@@ -51,7 +51,8 @@ export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.te
 export const isOutdated = (error: unknown): boolean =>
   /No files found that match|Cannot open file|No such file/i.test(sentenceOf(error))
 
-const sentenceOf = (error: unknown): string => messageOf(error).replace(/^Failed to extract statements: /, '')
+const sentenceOf = (error: unknown): string =>
+  errorMessage(error).replace(/^Failed to extract statements: /, '')
 const refuse = (sentence: string): StoreError => new StoreError('invalid', sentence)
 
 /** Where readers find the lake: the one place that knows. */

@@ -3,7 +3,7 @@
 // lake is not complete is refused.
 import { existsSync } from 'node:fs'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { errorFirstLine } from '../../lib/error-text.ts'
 import { type Row, TABLES, type Table } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { query } from '../duckdb/query.ts'
@@ -217,7 +217,7 @@ export async function importV1(
     if (error instanceof StoreError) throw error
     throw new StoreError(
       'invalid',
-      `the store of Mintlake 0.1 in ${dataDir} cannot be read: ${firstLineOf(error)}`,
+      `the store of Mintlake 0.1 in ${dataDir} cannot be read: ${errorFirstLine(error)}`,
     )
   } finally {
     await connection.run(`DETACH DATABASE IF EXISTS ${OLD}`)

@@ -4,7 +4,7 @@
 import { stat } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { errorFirstLine } from '../../lib/error-text.ts'
 import { query } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { hashFault, isVerifierError, scanOf, schemaFault, sizeFault } from '../lake/file-check.ts'
@@ -72,7 +72,7 @@ async function fileFault(
     )
   } catch (error) {
     if (isVerifierError(error)) throw error
-    return `cannot be read: ${firstLineOf(error)}`
+    return `cannot be read: ${errorFirstLine(error)}`
   }
 }
 

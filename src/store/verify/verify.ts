@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
-import { firstLineOf } from '../../lib/messages.ts'
+import { errorFirstLine } from '../../lib/error-text.ts'
 import { holderOf } from '../data-folder/folder-lock.ts'
 import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
@@ -86,8 +86,11 @@ async function withConnection<T>(
       options.signal?.throwIfAborted()
       return await work(connection, spillDir)
     } catch (error) {
-      if (!/^Out of Memory Error/.test(firstLineOf(error))) throw error
-      throw new StoreError('unavailable', `too little memory, or room in ${spillDir}: ${firstLineOf(error)}`)
+      if (!/^Out of Memory Error/.test(errorFirstLine(error))) throw error
+      throw new StoreError(
+        'unavailable',
+        `too little memory, or room in ${spillDir}: ${errorFirstLine(error)}`,
+      )
     } finally {
       options.signal?.removeEventListener('abort', interrupt)
       connection.closeSync()
@@ -113,7 +116,7 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
     await connection.run(`USE ${STORE}`)
     return null
   } catch (error) {
-    const message = firstLineOf(error)
+    const message = errorFirstLine(error)
     // The lake process has the database; people know the server.
     const pid = holderOf(dataDir)
     const by = pid === null ? lockHolder(message) : ` (process ${pid})`
@@ -128,7 +131,7 @@ async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): 
     return true
   } catch (error) {
     if (isVerifierError(error)) throw error
-    findings.add(null, CATALOG_FILE, `cannot be opened: ${firstLineOf(error)}`)
+    findings.add(null, CATALOG_FILE, `cannot be opened: ${errorFirstLine(error)}`)
     return false
   }
 }
@@ -185,12 +188,12 @@ async function readableTables(
 }
 
 /** Tables or columns are not there that this program has. */
-const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(firstLineOf(error))
+const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(errorFirstLine(error))
 
 function olderStore(error: unknown): never {
   if (!isOlder(error)) throw error
   const sentence = 'the store is of an older version: start the server on it once, then verify again'
-  throw new StoreError('unavailable', `${sentence} (${firstLineOf(error)})`)
+  throw new StoreError('unavailable', `${sentence} (${errorFirstLine(error)})`)
 }
 
 async function checkAgainstStore(

@@ -2,7 +2,7 @@
 // The state held here is the sum of those rows in the order in which they were written. Whatever lasts for a time ends by
 // the monotonic clock.
 import { ulid } from 'ulid'
-import { type Clock, type Instant, monotonicOf, readClock } from '../../lib/clock.ts'
+import { type Clock, type Instant, readClock, toMonotonicMs } from '../../lib/clock.ts'
 import type { TableRow, TableWrite } from '../../schema/tables.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
@@ -190,7 +190,7 @@ export class AgentRegistry implements Agents {
       const { agentId } = record.agent
       // The first key came with the registration, each further one with a rotation.
       if (this.#keys.ofAgent(agentId).length > 0)
-        this.#rotations.take(agentId, monotonicOf(row.created_at, now))
+        this.#rotations.take(agentId, toMonotonicMs(row.created_at, now))
       this.#keys.add(newKey(record.agent, row.key_hash, row.key_prefix, row.created_at))
       this.#keys.dropOldest(agentId)
     }

@@ -1,5 +1,5 @@
 import type { Instant } from '../../lib/clock.ts'
-import { deadlineOf, monotonicOf } from '../../lib/clock.ts'
+import { toMonotonicDeadlineMs, toMonotonicMs } from '../../lib/clock.ts'
 import { type ErrorDetails, SubmissionError } from '../errors.ts'
 
 /** When the two ends of a ban differ by more than this, the wall clock was set since: then the end is computed anew. */
@@ -23,7 +23,7 @@ const NO_BAN: Ban = { untilMs: 0, deadlineMs: Number.NEGATIVE_INFINITY }
 
 function makeBan(fromMs: number, untilMs: number | null, now: Instant): Ban {
   if (untilMs === null) return { untilMs: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY }
-  return { untilMs, deadlineMs: deadlineOf(fromMs, untilMs, now) }
+  return { untilMs, deadlineMs: toMonotonicDeadlineMs(fromMs, untilMs, now) }
 }
 
 /**
@@ -43,7 +43,7 @@ export class Bans {
 
   /** A durable suspension that began at `fromMs`, wall time. */
   suspend(fromMs: number, untilMs: number | null, now: Instant): void {
-    this.#suspensions.push({ ...makeBan(fromMs, untilMs, now), atMs: monotonicOf(fromMs, now) })
+    this.#suspensions.push({ ...makeBan(fromMs, untilMs, now), atMs: toMonotonicMs(fromMs, now) })
   }
 
   /** Suspends from now on, before the store has the row. `confirm` or `cancel` must follow. */

@@ -1,4 +1,4 @@
-import { deadlineOf, type Instant } from '../../lib/clock.ts'
+import { type Instant, toMonotonicDeadlineMs } from '../../lib/clock.ts'
 import type { TableWrite } from '../../schema/tables.ts'
 import { SubmissionError } from '../errors.ts'
 import { KEYS_REMEMBERED_MAX } from '../limits.ts'
@@ -91,7 +91,7 @@ export class KeyTable {
   /** Ends a key at `atMs`, as said at `fromMs`; both are wall times. A key that ends earlier keeps its end. */
   expire(hash: string, fromMs: number, atMs: number, now: Instant): void {
     const key = this.#byHash.get(hash)
-    const deadlineMs = deadlineOf(fromMs, atMs, now)
+    const deadlineMs = toMonotonicDeadlineMs(fromMs, atMs, now)
     if (key === undefined || key.deadlineMs <= deadlineMs) return
     key.expiresAtMs = atMs
     key.deadlineMs = deadlineMs

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../lib/time.ts'
 import {
   STRIKE_WINDOW_MS,
   STRIKES_MAX,
@@ -46,8 +47,6 @@ export function sanctionFor(
   if (rules.suspensionsMax > 0 && suspensions >= rules.suspensionsMax) return { kind: 'ban' }
   return { kind: 'suspension', lengthMs: rules.suspensionMs }
 }
-
-const HOUR_MS = 3_600_000
 
 /** The warning in the answer to a rejection. Clients look for the word “ban”, so every form has it. */
 export function warningFor(strikes: number, sanction: Sanction, rules: StrikeRules): string {

@@ -1,4 +1,4 @@
-import { type Instant, monotonicOf } from '../../lib/clock.ts'
+import { type Instant, toMonotonicMs } from '../../lib/clock.ts'
 import type { RecoveredLimits } from '../types.ts'
 import type { Cooldowns } from './cooldowns.ts'
 import type { IdempotencyCache } from './idempotency.ts'
@@ -37,6 +37,6 @@ function inOrder<Item>(
   now: Instant,
 ): [item: Item, atMs: number][] {
   return items
-    .map((item): [Item, number] => [item, monotonicOf(wallMs(item), now)])
+    .map((item): [Item, number] => [item, toMonotonicMs(wallMs(item), now)])
     .sort(([, atMs], [, otherMs]) => atMs - otherMs)
 }

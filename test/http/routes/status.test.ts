@@ -1,7 +1,6 @@
 // What anybody may ask of the server itself, as often as they like: it costs those who read and submit next to nothing.
 import http from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { shared } from '../../../src/lib/shared.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { openTestServer, spawnServer, type TestServer } from '../../support/test-server.ts'
 
@@ -71,50 +70,4 @@ it('a look-up and a submission are answered beside three hundred connections tha
   } finally {
     await spawned.terminate()
   }
-})
-
-describe('what is shared', () => {
-  /** A making that the test ends, and a clock that it holds. */
-  function making() {
-    let nowMs = 0
-    const endings: { resolve(value: string): void; reject(error: Error): void }[] = []
-    const ask = shared(
-      () => new Promise<string>((resolve, reject) => endings.push({ resolve, reject })),
-      1_000,
-      () => nowMs,
-    )
-    return {
-      ask,
-      endings,
-      pass: (ms: number) => {
-        nowMs += ms
-      },
-    }
-  }
-
-  it('is made once for all who ask while it is made, and again once it is as old as it may be', async () => {
-    const { ask, endings, pass } = making()
-    const first = [ask(), ask()]
-    pass(5_000)
-    first.push(ask())
-    endings[0].resolve('first')
-    expect(await Promise.all(first)).toEqual(['first', 'first', 'first'])
-    pass(999)
-    expect(await ask()).toBe('first')
-    pass(1)
-    const second = ask()
-    endings[1].resolve('second')
-    expect(await second).toBe('second')
-    expect(endings).toHaveLength(2)
-  })
-
-  it('is tried again by the next one to ask after a failure, which those who waited are told of', async () => {
-    const { ask, endings } = making()
-    const failing = [ask(), ask()]
-    endings[0].reject(new Error('no answer'))
-    for (const failed of failing) await expect(failed).rejects.toThrow('no answer')
-    const next = ask()
-    endings[1].resolve('well')
-    expect(await next).toBe('well')
-  })
 })

@@ -1,7 +1,7 @@
 // In: positions of records. Out: the records, read from their files and checked. One at a time: a disk that hangs holds one
 // thread of the pool that the process shares, and those who ask meanwhile are refused.
 import { join } from 'node:path'
-import { systemCode } from '../../../lib/messages.ts'
+import { systemCode } from '../../../lib/error-text.ts'
 import type { Disk } from '../disk.ts'
 import { LogError } from '../errors.ts'
 import { READS_WAITING_MAX } from '../limits.ts'

@@ -2,7 +2,7 @@
 // name when its first bytes are durable, and is never written again once an operation on it failed. Never decides what
 // follows from a failure.
 import { join } from 'node:path'
-import { systemCode } from '../../../lib/messages.ts'
+import { systemCode } from '../../../lib/error-text.ts'
 import type { Disk, DiskFile } from '../disk.ts'
 import { COPY_CHUNK_BYTES } from '../limits.ts'
 import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'

@@ -1,12 +1,13 @@
-// Long texts that are cut are copied, so that they do not keep the original in memory, and are well-formed Unicode.
+// Tests that truncated texts are copies, which do not keep the original text in memory, and that they are well-formed.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
-import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
+import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
-import { type TradeBatch, TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
-import { ownText } from '../../src/lib/own-text.ts'
+import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
+import { TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
+import { truncateText } from '../../src/lib/truncate-text.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 
@@ -54,7 +55,7 @@ test.each([
   ['trades of NDJSON', (at: number, sink: MemorySink) => push(trade(at), sink)],
   ['tokens of msgpack', (at: number, sink: MemorySink) => pack(token(at), sink)],
   ['trades of msgpack', (at: number, sink: MemorySink) => pack(trade(at), sink)],
-])('what is kept of %s does not hold the text that it was cut from', (_, take) => {
+])('%s keep truncated texts without the original text', (_, take) => {
   const sink = new MemorySink()
   take(0, sink)
   const before = heapBytes()
@@ -63,7 +64,7 @@ test.each([
   expect(heapBytes() - before).toBeLessThan((RECORDS * TEXT_CHARS) / 10)
 })
 
-test('what is kept of a replayed row and of a frame does not hold the text that it was cut from', () => {
+test('replayed rows and frames keep truncated texts without the original text', () => {
   const kept: unknown[] = []
   const before = heapBytes()
   for (let at = 0; at < RECORDS; at++) {
@@ -86,17 +87,17 @@ test('what is kept of a replayed row and of a frame does not hold the text that 
       traderPublicKey: 'k',
       name: `${at}`.padStart(900, 'x'),
     }
-    kept.push(readFrame(frame, NOW))
+    kept.push(parseFrame(frame, NOW))
   }
   expect(heapBytes() - before).toBeLessThan((RECORDS * TEXT_CHARS) / 10)
 })
 
-test('a cut never halves a character, and what is none is U+FFFD', () => {
-  expect(ownText('ab🐕', 3)).toBe('ab')
-  expect(ownText('ab🐕', 4)).toBe('ab🐕')
-  expect(ownText('ab🐕c', 4)).toBe('ab🐕')
-  expect(ownText('a\ud800b', 3)).toBe('a\ufffdb')
-  expect(ownText('', 3)).toBe('')
+test('truncating never splits a character, and lone surrogates become U+FFFD', () => {
+  expect(truncateText('ab🐕', 3)).toBe('ab')
+  expect(truncateText('ab🐕', 4)).toBe('ab🐕')
+  expect(truncateText('ab🐕c', 4)).toBe('ab🐕')
+  expect(truncateText('a\ud800b', 3)).toBe('a\ufffdb')
+  expect(truncateText('', 3)).toBe('')
   const sink = new MemorySink()
   push({ type: 'token', mint, ts: NOW, name: `${'x'.repeat(127)}🐕`, symbol: '\ud800' }, sink)
   expect(sink.events).toMatchObject([{ name: 'x'.repeat(127), symbol: '\ufffd' }])

@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { isNetwork } from '../http/request/addresses.ts'
+
+/** One setting: how it is given, its default and how its text is parsed. */
+export interface Setting<Schema extends z.ZodType = z.ZodType> {
+  /** Without the dashes; null for secrets, since command lines are public. */
+  flag: string | null
+  env: string
+  /** As it would be given; '' for none. */
+  defaultText: string
+  schema: Schema
+  description: string
+}
+
+/** A setting with the flag `--<flag>` and the environment variable `MINTLAKE_<FLAG>`. */
+export function setting<Schema extends z.ZodType>(
+  flagName: string,
+  defaultValue: string | number,
+  schema: Schema,
+  description: string,
+): Setting<Schema> {
+  return {
+    flag: flagName,
+    env: `MINTLAKE_${flagName.toUpperCase().replaceAll('-', '_')}`,
+    defaultText: `${defaultValue}`,
+    schema,
+    description,
+  }
+}
+
+/** A setting that only the environment can give. */
+export function secret(env: string, description: string): Setting<z.ZodString> {
+  return { flag: null, env: `MINTLAKE_${env}`, defaultText: '', schema: z.string(), description }
+}
+
+/** A number. An empty text is not one, although JavaScript reads it as 0. */
+const number = z.string().trim().min(1, 'must be a number').transform(Number)
+
+export const wholeNumber = (min: number, max: number) => number.pipe(z.number().int().min(min).max(max))
+
+const positiveNumber = number.pipe(z.number().positive().max(1e6))
+
+export const flag = z
+  .enum(['true', 'false', '1', '0', ''])
+  .transform((word) => word !== 'false' && word !== '0')
+
+/** A host name or address. An IPv6 address may stand in brackets, as in a URL. */
+export const host = z
+  .string()
+  .min(1)
+  .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
+
+const wordList = z.string().transform((words) =>
+  words
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== ''),
+)
+
+export const networkList = wordList.refine(
+  (words) => words.every(isNetwork),
+  'every word must be an address, or address/bits',
+)
+
+export const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
+
+export const feedList = wordList
+  .pipe(z.array(z.enum(FEEDS)).min(1))
+  .refine((feeds) => new Set(feeds).size === feeds.length, 'names a feed twice')
+  .refine((feeds) => feeds.length === 1 || !feeds.includes('none'), 'none stands alone')
+  .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
+
+/** `field=column,…` as an object. */
+export const columnMapping = wordList.transform((pairs, context) => {
+  const columns: Record<string, string> = {}
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    if (at < 1) context.addIssue({ code: 'custom', message: `"${pair}" is not of the form field=column` })
+    else columns[pair.slice(0, at)] = pair.slice(at + 1)
+  }
+  return columns
+})
+
+export const replaySpeed = z.union([z.literal('max'), positiveNumber])
+
+/** A number, or null for ''. */
+export const solPrice = z.union([z.literal('').transform(() => null), positiveNumber])
+
+/** A complete URL with one of the schemes. */
+export function address(...schemes: readonly string[]) {
+  return z.string().refine((text) => schemes.includes(URL.parse(text)?.protocol.slice(0, -1) ?? ''), {
+    error: `must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  })
+}

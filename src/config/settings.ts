@@ -1,0 +1,265 @@
+import { z } from 'zod'
+import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
+import {
+  PROVIDER_REQUESTS_PER_SECOND_MAX,
+  REPLAY_DEFAULTS,
+  SIMULATOR_DEFAULTS,
+  SIMULATOR_RATE_MAX,
+  SIMULATOR_TOKENS_MAX,
+} from '../ingest/limits.ts'
+import { DAY_MS, HOUR_MS } from '../lib/time.ts'
+import { NEW_WINDOW_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
+import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
+import { MINT_COOLDOWN_MS, STRIKES_MAX, SUBMIT_RATE_MAX, SUSPENSIONS_MAX } from '../submissions/limits.ts'
+import {
+  address,
+  columnMapping,
+  FEEDS,
+  feedList,
+  flag,
+  host,
+  networkList,
+  replaySpeed,
+  secret,
+  setting,
+  solPrice,
+  wholeNumber,
+} from './setting.ts'
+
+const RETAIN_DAYS_MAX = 36_500
+
+/** Every setting of the server. A test holds the README's table equal to this. */
+export const SETTINGS = {
+  port: setting('port', 8080, wholeNumber(0, 65_535), 'Port to listen on; 0 picks a free one'),
+  host: setting('host', '127.0.0.1', host, 'Address to listen on'),
+  dataDir: setting('data-dir', './data', z.string().min(1), 'Folder of the database and the lake'),
+  feeds: setting(
+    'feed',
+    'simulator',
+    feedList,
+    `Sources of market data: ${FEEDS.join(', ')}; several, comma-separated`,
+  ),
+  feedKey: secret('FEED_KEY', 'Key of feeds that push; without it push ingest is off'),
+  adminKey: secret('ADMIN_KEY', 'Key of the operator; without it the admin endpoints are off'),
+  readLimitAnonymous: setting(
+    'read-limit-anonymous',
+    30,
+    wholeNumber(0, 1e9),
+    'Reads per minute of an address without a key; 0: no limit',
+  ),
+  readLimitKeyed: setting(
+    'read-limit-keyed',
+    300,
+    wholeNumber(0, 1e9),
+    'Reads per minute of a key; 0: no limit',
+  ),
+  rowsPerRead: setting(
+    'rows-per-read',
+    10_000,
+    wholeNumber(0, 1e6),
+    'Rows of market lists per minute, for each read that the limit allows: 30 reads may take 300000 rows; 0: no limit',
+  ),
+  registerLimit: setting(
+    'register-limit',
+    20,
+    wholeNumber(0, 1e9),
+    'Registrations per hour of an address; 0: no limit',
+  ),
+  registration: setting(
+    'registration',
+    'open',
+    z.enum(['open', 'closed']),
+    'Whether agents may register themselves: open or closed',
+  ),
+  submitRate: setting(
+    'submit-rate',
+    SUBMIT_RATE_MAX,
+    wholeNumber(0, 1e6),
+    'Submissions per minute of an agent; 0: no limit',
+  ),
+  submitCooldownMs: setting(
+    'submit-cooldown-ms',
+    MINT_COOLDOWN_MS,
+    wholeNumber(0, DAY_MS),
+    'Least time between two submissions of an agent on one mint, ms; 0: none',
+  ),
+  strikes: setting(
+    'strikes',
+    STRIKES_MAX,
+    wholeNumber(0, 1_000),
+    'Number of rejections within 24 hours that suspends an agent; 0: no automatic ban',
+  ),
+  suspensions: setting(
+    'suspensions',
+    SUSPENSIONS_MAX,
+    wholeNumber(0, 1_000),
+    'Number of suspensions within 30 days that bans an agent for good; 0: never',
+  ),
+  pageAgeMs: setting(
+    'page-age-ms',
+    50,
+    wholeNumber(0, 1_000),
+    'How long the answer to a read may be reused, ms; 0: every answer is made anew',
+  ),
+  followFlushMs: setting(
+    'follow-flush-ms',
+    FOLLOW_FLUSH_MS_DEFAULT,
+    wholeNumber(0, 10_000),
+    'How long changes are collected before they are sent to followers, ms; 0: sent at once',
+  ),
+  drainNoticeMs: setting(
+    'drain-notice-ms',
+    500,
+    wholeNumber(0, 10_000),
+    'How long a server that is shutting down says so, by /readyz and 503 draining, before it refuses connections, ms',
+  ),
+  lakeFlushMs: setting(
+    'lake-flush-ms',
+    10_000,
+    wholeNumber(0, DAY_MS),
+    'How often new rows are written to Parquet, ms; 0: at shutdown only',
+  ),
+  lakeTidyMs: setting(
+    'lake-tidy-ms',
+    60_000,
+    wholeNumber(0, DAY_MS),
+    'How often small Parquet files are merged and replaced ones removed, ms; 0: never',
+  ),
+  lakeGraceMs: setting(
+    'lake-grace-ms',
+    LAKE_GRACE_MS_DEFAULT,
+    wholeNumber(0, 7 * DAY_MS),
+    'How long a replaced Parquet file stays for readers of an older catalog, ms',
+  ),
+  retainTrainingDays: retention('training', 1),
+  retainRejectionsDays: retention('rejections', 1),
+  // Outcomes need the bars of the day after their submission.
+  retainBarsDays: retention('bars', 2),
+  retainOutcomesDays: retention('outcomes', 1),
+  diskReserveMb: setting(
+    'disk-reserve-mb',
+    DISK_RESERVE_MB_DEFAULT,
+    wholeNumber(0, 1_000_000),
+    'Submissions are refused while less of the disk is free, MB; 0: until it is full',
+  ),
+  mixed: setting(
+    'mixed',
+    'false',
+    flag,
+    'true: one data folder may hold simulated and real data; the column simulated tells them apart',
+  ),
+  tokensMax: setting(
+    'tokens-max',
+    TOKENS_MAX_DEFAULT,
+    wholeNumber(1, 2_000_000),
+    'Tokens held at once; one more evicts the least recently active one',
+  ),
+  newHours: setting(
+    'new-hours',
+    NEW_WINDOW_MS_DEFAULT / HOUR_MS,
+    wholeNumber(1, 24 * 365),
+    'How long a token counts as new, hours',
+  ),
+  trustedProxies: setting(
+    'trusted-proxies',
+    '',
+    networkList,
+    'Addresses, or networks as address/bits, whose X-Forwarded-For is believed, comma-separated',
+  ),
+  simulatorSeed: setting(
+    'simulator-seed',
+    SIMULATOR_DEFAULTS.seed,
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    'Seed of the simulated market',
+  ),
+  simulatorTokens: setting(
+    'simulator-tokens',
+    SIMULATOR_DEFAULTS.tokens,
+    wholeNumber(1, SIMULATOR_TOKENS_MAX),
+    'Simulated tokens at the start',
+  ),
+  simulatorRate: setting(
+    'simulator-rate',
+    SIMULATOR_DEFAULTS.tradesPerSecond,
+    wholeNumber(1, SIMULATOR_RATE_MAX),
+    'Simulated trades per second',
+  ),
+  replayFile: setting(
+    'replay-file',
+    '',
+    z.string(),
+    'Parquet, CSV or NDJSON file of trades for the feed replay',
+  ),
+  replayMap: setting(
+    'replay-map',
+    '',
+    columnMapping,
+    'Columns of that file with other names: ts=,symbol=,price=,size=, and optionally side=,wallet=,tx=',
+  ),
+  replaySpeed: setting(
+    'replay-speed',
+    REPLAY_DEFAULTS.speed,
+    replaySpeed,
+    'Speed as a multiple of the recorded one, or max',
+  ),
+  replayTime: setting(
+    'replay-time',
+    REPLAY_DEFAULTS.time,
+    z.enum(['recorded', 'now']),
+    'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
+  ),
+  pumpportalKey: secret(
+    'PUMPPORTAL_KEY',
+    'API key of PumpPortal: without it launches and migrations come, but no trades',
+  ),
+  pumpportalUrl: setting(
+    'pumpportal-url',
+    'wss://pumpportal.fun/api/data',
+    address('ws', 'wss'),
+    'Address of PumpPortal’s WebSocket',
+  ),
+  birdeyeKey: secret(
+    'BIRDEYE_KEY',
+    'API key of Birdeye, the security provider; without it the enriched fields come from patches alone',
+  ),
+  birdeyeUrl: setting(
+    'birdeye-url',
+    'https://public-api.birdeye.so',
+    address('http', 'https'),
+    'Address of Birdeye’s API',
+  ),
+  birdeyeRate: setting(
+    'birdeye-rate',
+    1,
+    wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX),
+    'Requests per second that Birdeye’s plan allows; each token takes two, and the most recently traded tokens come first',
+  ),
+  solPrice: setting(
+    'sol-price',
+    '',
+    solPrice,
+    'Price of one SOL in USD until a feed sends one; PumpPortal sends none',
+  ),
+  logFormat: setting(
+    'log-format',
+    'auto',
+    z.enum(['auto', 'text', 'json']),
+    'auto: text on a terminal, JSON otherwise',
+  ),
+  quiet: setting('quiet', 'false', flag, 'true: warnings and errors only'),
+} as const
+
+export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
+
+/**
+ * How long a table's dates stay in the lake. The XP ledger and the token profiles have no such setting: the ledger would no
+ * longer add up, and old profiles are still in force.
+ */
+function retention(table: 'training' | 'rejections' | 'bars' | 'outcomes', daysMin: number) {
+  const days = wholeNumber(0, RETAIN_DAYS_MAX).refine(
+    (value) => value === 0 || value >= daysMin,
+    `must be 0 or at least ${daysMin}`,
+  )
+  const description = `Full days before today for which the lake keeps ${table}; 0: for ever`
+  return setting(`retain-${table}-days`, 0, days, description)
+}

@@ -1,0 +1,233 @@
+import { assert } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { EventSink } from '../../schema/event.ts'
+import { EventCounters } from '../event-counters.ts'
+import {
+  PROVIDER_FRESH_MAX,
+  PROVIDER_LOG_EVERY_MS,
+  PROVIDER_TTL_MS_MIN,
+  PROVIDER_WAITING_MAX,
+} from '../limits.ts'
+import { LogThrottle } from '../log-throttle.ts'
+import { RecencyQueue } from '../recency-queue.ts'
+import { RecentMap } from '../recent-map.ts'
+import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import type { BirdeyeAnswer, BirdeyeClient } from './birdeye-client.ts'
+import { toEnrichedFields, toTop10Percent } from './enriched-fields.ts'
+
+export interface SecurityOptions {
+  birdeye: BirdeyeClient
+  /** How long an answer stays fresh: at least `PROVIDER_TTL_MS_MIN`. */
+  ttlMs?: number
+  waitingMax?: number
+}
+
+export interface SecurityFeed extends Feed {
+  /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
+  request(mint: string): void
+  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
+  resolve(mint: string): Promise<void>
+  /** A sink that passes all events on to `sink` and requests the fields of each token that is launched or traded. */
+  watch(sink: EventSink): EventSink
+}
+
+export const SECURITY_TTL_MS = 300_000
+const SOURCE = 'birdeye'
+
+/**
+ * Starts the feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
+ * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
+ */
+export function startSecurityFeed(
+  options: SecurityOptions,
+  sink: EventSink,
+  clock: Clock,
+  log: FeedLog,
+): SecurityFeed {
+  return new SecurityFetcher(options, sink, clock, log)
+}
+
+/**
+ * How many mints are asked for at once, with two requests each: enough to use the plan's rate when an answer takes half a second.
+ * The others stay in the queue, where a trade can still move them to the front.
+ */
+const concurrentMintsMax = (requestsPerSecond: number): number =>
+  Math.max(1, Math.ceil(requestsPerSecond / 4))
+
+interface PendingMint {
+  done: Promise<void>
+  finish(): void
+}
+
+class SecurityFetcher implements SecurityFeed {
+  readonly ready = Promise.resolve()
+  /** By mint: those in the queue and those that are being asked for. */
+  readonly #pending = new Map<string, PendingMint>()
+  readonly #queue: RecencyQueue
+  /** By mint, on the monotonic clock. */
+  readonly #freshUntilMs = new RecentMap<number>(PROVIDER_FRESH_MAX)
+  readonly #faults: Record<string, number> = {}
+  #inFlight = 0
+  #droppedCount = 0
+  #top10Outside = 0
+  #latestAnswerAtMs: number | null = null
+  #latestError: { message: string; atMs: number } | null = null
+  readonly #throttles = {
+    fault: new LogThrottle(PROVIDER_LOG_EVERY_MS),
+    dropped: new LogThrottle(PROVIDER_LOG_EVERY_MS),
+  }
+  readonly #ttlMs: number
+  readonly #concurrentMax: number
+  readonly #birdeye: BirdeyeClient
+  readonly #counters: EventCounters
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #stopping = new AbortController()
+
+  constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+    const { birdeye, ttlMs = SECURITY_TTL_MS, waitingMax = PROVIDER_WAITING_MAX } = options
+    assert(ttlMs >= PROVIDER_TTL_MS_MIN, `an answer stays fresh for at least ${PROVIDER_TTL_MS_MIN} ms`)
+    this.#ttlMs = ttlMs
+    this.#birdeye = birdeye
+    this.#concurrentMax = concurrentMintsMax(birdeye.requestsPerSecond)
+    this.#queue = new RecencyQueue(waitingMax)
+    this.#counters = new EventCounters(sink)
+    this.#clock = clock
+    this.#log = log
+  }
+
+  request(mint: string): void {
+    if (this.#pending.has(mint)) {
+      if (this.#queue.has(mint)) this.#queue.add(mint)
+      return
+    }
+    if (this.#stopping.signal.aborted || this.#isFresh(mint)) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#pending.set(mint, { done: promise, finish: resolve })
+    this.#enqueue(mint)
+    this.#askNext()
+  }
+
+  resolve(mint: string): Promise<void> {
+    this.request(mint)
+    return this.#pending.get(mint)?.done ?? Promise.resolve()
+  }
+
+  #isFresh(mint: string): boolean {
+    return this.#clock.monotonicMs() < (this.#freshUntilMs.get(mint) ?? Number.NEGATIVE_INFINITY)
+  }
+
+  #enqueue(mint: string): void {
+    const dropped = this.#queue.add(mint)
+    if (dropped === null) return
+    this.#droppedCount++
+    this.#finish(dropped)
+    const suppressed = this.#throttles.dropped.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn(
+        { feed: 'security', dropped: this.#droppedCount, suppressed },
+        'more tokens are traded than the Birdeye plan allows to ask for: the least recently traded are dropped',
+      )
+  }
+
+  #finish(mint: string): void {
+    this.#pending.get(mint)?.finish()
+    this.#pending.delete(mint)
+  }
+
+  /** Asks for as many queued mints as may be asked for at once. */
+  #askNext(): void {
+    while (this.#inFlight < this.#concurrentMax && !this.#stopping.signal.aborted) {
+      const mint = this.#queue.take()
+      if (mint === null) return
+      this.#inFlight++
+      void this.#ask(mint).finally(() => {
+        this.#inFlight--
+        this.#askNext()
+      })
+    }
+  }
+
+  /** Asks for one mint. Does not reject. */
+  async #ask(mint: string): Promise<void> {
+    try {
+      const { signal } = this.#stopping
+      const [security, overview] = await Promise.all([
+        this.#birdeye.get('/defi/token_security', mint, signal),
+        this.#birdeye.get('/defi/token_overview', mint, signal),
+      ])
+      if (signal.aborted) return
+      this.#countFault(security)
+      this.#countFault(overview)
+      const isLimited = security.fault === 'rate_limited' || overview.fault === 'rate_limited'
+      // The client pauses after such an answer; the mint is asked for again after that.
+      if (isLimited) this.#enqueue(mint)
+      else this.#applyAnswers(mint, security, overview)
+    } catch (error) {
+      this.#log.error({ feed: 'security', err: error }, 'an answer of Birdeye could not be applied')
+    } finally {
+      if (!this.#queue.has(mint)) this.#finish(mint)
+    }
+  }
+
+  #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
+    const isMissing = security.data === null && overview.data === null
+    this.#freshUntilMs.set(mint, this.#clock.monotonicMs() + (isMissing ? PROVIDER_TTL_MS_MIN : this.#ttlMs))
+    // Without any answer no patch is sent: known fields keep their values and their date.
+    if (isMissing) return
+    const nowMs = this.#clock.now()
+    this.#latestAnswerAtMs = nowMs
+    if (toTop10Percent(security.data?.top10HolderPercent).isOutside) this.#top10Outside++
+    const fields = {
+      ...toEnrichedFields(security.data, overview.data),
+      enriched_at: nowMs,
+      enriched_source: SOURCE,
+    }
+    this.#counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
+  }
+
+  #countFault({ fault }: BirdeyeAnswer): void {
+    if (fault === null) return
+    this.#faults[fault] = (this.#faults[fault] ?? 0) + 1
+    this.#latestError = { message: fault, atMs: this.#clock.now() }
+    const suppressed = this.#throttles.fault.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn({ feed: 'security', fault, suppressed }, 'Birdeye gave no usable answer')
+  }
+
+  watch(sink: EventSink): EventSink {
+    return {
+      apply: (event, receivedAtMs) => {
+        const rejection = sink.apply(event, receivedAtMs)
+        if (rejection === null && (event.type === 'trade' || event.type === 'token')) this.request(event.mint)
+        return rejection
+      },
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    const open = [...this.#pending]
+    for (const [mint] of open) if (this.#queue.has(mint)) this.#finish(mint)
+    await Promise.all(open.map(([, { done }]) => done))
+  }
+
+  describe(): FeedStatus {
+    return {
+      feed: 'security',
+      state: this.#stopping.signal.aborted ? 'stopped' : 'running',
+      simulated: false,
+      source: SOURCE,
+      requestsPerSecond: this.#birdeye.requestsPerSecond,
+      asking: this.#inFlight,
+      waiting: this.#queue.size,
+      displaced: this.#droppedCount,
+      latestAnswerAtMs: this.#latestAnswerAtMs,
+      latestError: this.#latestError,
+      faults: { ...this.#faults },
+      top10Outside: this.#top10Outside,
+      accepted: this.#counters.accepted,
+      rejected: { ...this.#counters.rejected },
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import { assert } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { price } from '../../schema/bounds.ts'
+import type { EventSink } from '../../schema/event.ts'
+import { EventCounters } from '../event-counters.ts'
+import { PROVIDER_LOG_EVERY_MS } from '../limits.ts'
+import { LogThrottle } from '../log-throttle.ts'
+import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import { wait } from '../wait.ts'
+import type { BirdeyeClient } from './birdeye-client.ts'
+
+export interface SolPriceOptions {
+  birdeye: BirdeyeClient
+  everyMs?: number
+}
+
+export const SOL_PRICE_EVERY_MS = 30_000
+const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
+
+/**
+ * Starts a feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
+ * no USD price without it. When there is no answer the latest price stays in force. The feed is ready after the first answer,
+ * whether it holds a price or not.
+ */
+export function startSolPriceFeed(
+  options: SolPriceOptions,
+  sink: EventSink,
+  clock: Clock,
+  log: FeedLog,
+): Feed {
+  return new SolPricePoller(options, sink, clock, log)
+}
+
+class SolPricePoller implements Feed {
+  readonly ready: Promise<void>
+  #latestPrice: { usd: number; atMs: number } | null = null
+  #latestError: { message: string; atMs: number } | null = null
+  readonly #throttle = new LogThrottle(PROVIDER_LOG_EVERY_MS)
+  readonly #everyMs: number
+  readonly #birdeye: BirdeyeClient
+  readonly #counters: EventCounters
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #stopping = new AbortController()
+  readonly #firstAnswer = Promise.withResolvers<void>()
+  readonly #running: Promise<void>
+
+  constructor(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+    const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
+    assert(everyMs > 0, 'the interval is above 0')
+    this.#birdeye = birdeye
+    this.#everyMs = everyMs
+    this.#counters = new EventCounters(sink)
+    this.#clock = clock
+    this.#log = log
+    this.ready = this.#firstAnswer.promise
+    this.#running = this.#run()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      try {
+        await this.#askOnce(signal)
+      } catch (error) {
+        this.#log.error({ feed: 'solPrice', err: error }, 'a price of SOL could not be applied')
+      }
+      this.#firstAnswer.resolve()
+      await wait(this.#everyMs, signal)
+    }
+    this.#firstAnswer.resolve()
+  }
+
+  async #askOnce(signal: AbortSignal): Promise<void> {
+    const { data, fault } = await this.#birdeye.get('/defi/price', WRAPPED_SOL, signal)
+    if (fault === 'stopped') return
+    const usd = safeParse(price, data?.value).data
+    const nowMs = this.#clock.now()
+    if (usd !== undefined) {
+      this.#latestPrice = { usd, atMs: nowMs }
+      this.#counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
+      return
+    }
+    const message = fault ?? 'malformed'
+    this.#counters.countRejected(message)
+    this.#latestError = { message, atMs: nowMs }
+    const suppressed = this.#throttle.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn(
+        { feed: 'solPrice', fault: message, suppressed },
+        'Birdeye gave no price of SOL: the latest one stays in force',
+      )
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+  }
+
+  describe(): FeedStatus {
+    return {
+      feed: 'solPrice',
+      state: this.#stopping.signal.aborted ? 'stopped' : 'running',
+      simulated: false,
+      source: 'birdeye',
+      latestPrice: this.#latestPrice,
+      latestError: this.#latestError,
+      accepted: this.#counters.accepted,
+      rejected: { ...this.#counters.rejected },
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import { C1, Unpackr } from 'msgpackr'
+import { INGEST_RECORD_BYTES_MAX } from '../limits.ts'
+import type { BodyReader, IngestBatch } from './ingest-batch.ts'
+import { skipRecord } from './skip-record.ts'
+import { TradeMapReader } from './trade-map.ts'
+
+const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' })
+
+/**
+ * Reads a body of msgpack: an array of records, or records one after another. Both are read record by record, so that a fault
+ * costs only what follows it. Trades of the usual form are read from the bytes by `TradeMapReader`, all others by msgpackr.
+ */
+export class MsgpackBody implements BodyReader {
+  readonly #body: Buffer
+  readonly #batch: IngestBatch
+  readonly #trades: TradeMapReader
+  readonly #isArray: boolean
+  #position: number
+  /** Records that the array's head announces and that were not read yet; infinite where there is no array. */
+  #recordsLeft: number
+
+  constructor(body: Buffer, batch: IngestBatch) {
+    const head = readArrayHead(body)
+    this.#body = body
+    this.#batch = batch
+    this.#trades = new TradeMapReader(body)
+    this.#isArray = head !== null
+    this.#position = head?.bytes ?? 0
+    this.#recordsLeft = head?.items ?? Number.POSITIVE_INFINITY
+  }
+
+  read(recordsMax: number): boolean {
+    let taken = 0
+    while (taken < recordsMax && this.#hasNext()) {
+      const trade = this.#trades.read(this.#position)
+      if (trade === null || this.#trades.end - this.#position > INGEST_RECORD_BYTES_MAX) {
+        taken += this.#readWithLibrary(recordsMax - taken)
+        continue
+      }
+      this.#position = this.#trades.end
+      this.#recordsLeft--
+      taken++
+      this.#batch.addTrade(trade)
+    }
+    if (this.#hasNext()) return true
+    this.#checkEnd()
+    return false
+  }
+
+  /** Reads records with msgpackr up to the next trade that `TradeMapReader` can read. @returns how many records were taken. */
+  #readWithLibrary(recordsMax: number): number {
+    const base = this.#position
+    const { count, end } = this.#libraryRecords(recordsMax)
+    if (count === 0) {
+      this.#batch.rejectTooLarge()
+      this.#position = end
+      this.#recordsLeft--
+      return 1
+    }
+    const records: unknown[] = []
+    let isBroken = false
+    try {
+      unpackr.unpackMultiple(this.#body.subarray(base, end), (record: unknown, _start = 0, next = 0) => {
+        if (record === C1) throw new Error('0xc1 is never used in msgpack')
+        records.push(record)
+        this.#position = base + next
+        return records.length < count
+      })
+    } catch {
+      isBroken = true
+    }
+    this.#recordsLeft -= records.length
+    for (const record of records) this.#batch.addRecord(record)
+    if (isBroken) {
+      this.#batch.reject('invalid_msgpack', 'not valid msgpack; nothing after it was read')
+      this.#recordsLeft = 0
+      this.#position = this.#body.length
+    }
+    return records.length
+  }
+
+  /**
+   * The next records that msgpackr is to read. It scans all bytes that it is given before it reads, so it gets only these. A
+   * record whose end `skipRecord` cannot find is given alone, with at most the bytes of one record. A count of 0 means that the
+   * next record is too large; it ends at `end`.
+   */
+  #libraryRecords(recordsMax: number): { count: number; end: number } {
+    const countMax = Math.min(recordsMax, this.#recordsLeft)
+    let end = this.#position
+    let count = 0
+    do {
+      const next = skipRecord(this.#body, end)
+      const isTooLarge = next - end > INGEST_RECORD_BYTES_MAX
+      if (count > 0 && (next === -1 || isTooLarge)) break
+      if (next === -1) return { count: 1, end: Math.min(this.#body.length, end + INGEST_RECORD_BYTES_MAX) }
+      end = next
+      if (isTooLarge) break
+      count++
+    } while (count < countMax && end < this.#body.length && this.#trades.read(end) === null)
+    return { count, end }
+  }
+
+  #hasNext(): boolean {
+    return this.#recordsLeft > 0 && this.#position < this.#body.length
+  }
+
+  /** An array must end with the body and hold as many records as its head announces. */
+  #checkEnd(): void {
+    if (this.#position < this.#body.length) {
+      this.#batch.reject('invalid_msgpack', 'bytes after the end of the array; they were not read')
+    } else if (this.#recordsLeft > 0 && this.#isArray) {
+      this.#batch.reject('invalid_msgpack', `the array ends ${this.#recordsLeft} records early`)
+    }
+  }
+}
+
+/** The length of an array's head and how many items it announces; null where the body is not an array. */
+function readArrayHead(body: Buffer): { bytes: number; items: number } | null {
+  const marker = body[0]
+  if (marker >= 0x90 && marker <= 0x9f) return { bytes: 1, items: marker & 0x0f }
+  if (marker === 0xdc && body.length >= 3) return { bytes: 3, items: body.readUInt16BE(1) }
+  if (marker === 0xdd && body.length >= 5) return { bytes: 5, items: body.readUInt32BE(1) }
+  return null
+}

@@ -1,0 +1,80 @@
+import { isUtf8 } from 'node:buffer'
+import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
+import type { BodyReader, IngestBatch } from './ingest-batch.ts'
+import { TradeLineReader } from './trade-line.ts'
+
+const NEWLINE = 0x0a
+const OPEN_BRACE = 0x7b
+const BYTE_ORDER_MARK = '\ufeff'
+const BYTE_ORDER_MARK_BYTES = 3
+
+/**
+ * Reads a body of NDJSON. Trades of the usual form are read from the bytes by `TradeLineReader`; every other line goes through
+ * `JSON.parse`. A line that is not UTF-8 is rejected alone.
+ */
+export class NdjsonBody implements BodyReader {
+  readonly #body: Buffer
+  readonly #batch: IngestBatch
+  readonly #trades: TradeLineReader
+  /** Whether the body as a whole is UTF-8, so that no line needs a check of its own. */
+  readonly #isUtf8: boolean
+  #position: number
+
+  constructor(body: Buffer, batch: IngestBatch) {
+    this.#body = body
+    this.#batch = batch
+    this.#trades = new TradeLineReader(body)
+    this.#isUtf8 = isUtf8(body)
+    const hasMark = body.toString('utf8', 0, BYTE_ORDER_MARK_BYTES) === BYTE_ORDER_MARK
+    this.#position = hasMark ? BYTE_ORDER_MARK_BYTES : 0
+  }
+
+  read(recordsMax: number): boolean {
+    const body = this.#body
+    const trades = this.#trades
+    for (let taken = 0; taken < recordsMax && this.#position < body.length; taken++) {
+      const trade = trades.read(this.#position)
+      if (trade !== null && trades.end - this.#position <= INGEST_RECORD_BYTES_MAX) {
+        this.#position = trades.end
+        this.#batch.addTrade(trade)
+        continue
+      }
+      const newline = body.indexOf(NEWLINE, this.#position)
+      const end = newline === -1 ? body.length : newline
+      this.#addLine(this.#position, end)
+      this.#position = end + 1
+    }
+    return this.#position < body.length
+  }
+
+  #addLine(from: number, end: number): void {
+    const body = this.#body
+    const batch = this.#batch
+    if (end - from > INGEST_RECORD_BYTES_MAX) {
+      batch.rejectTooLarge()
+      return
+    }
+    if (!this.#isUtf8 && !isUtf8(body.subarray(from, end))) {
+      batch.reject('invalid_json', 'not valid UTF-8')
+      return
+    }
+    const line = body.toString('utf8', from, end)
+    if (isBlank(line)) return
+    // Once the error list is full, a line too short to be valid need not be parsed to be counted.
+    const isTooShort = batch.isErrorListFull && line.length < INGEST_LINE_CHARS_MIN
+    const record = isTooShort ? undefined : parseJson(line)
+    if (record === undefined) batch.reject('invalid_json', 'not valid JSON')
+    else batch.addRecord(record)
+  }
+}
+
+const isBlank = (line: string): boolean => line.charCodeAt(0) !== OPEN_BRACE && line.trim() === ''
+
+/** The parsed text; undefined, which JSON cannot express, where it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

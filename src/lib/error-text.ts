@@ -1,0 +1,12 @@
+/** The message of anything that was thrown, without its stack. */
+export const errorMessage = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error)
+
+/** The first line of the message. DuckDB appends lines that show the SQL. */
+export const errorFirstLine = (error: unknown): string => errorMessage(error).split('\n', 1)[0]
+
+/** The code of an operating-system error, such as `ENOENT`; '' when the error has none. */
+export function systemCode(error: unknown): string {
+  const hasCode = typeof error === 'object' && error !== null && 'code' in error
+  return hasCode && typeof error.code === 'string' ? error.code : ''
+}

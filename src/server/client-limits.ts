@@ -1,0 +1,70 @@
+import type { Config } from '../config/settings.ts'
+import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from '../http/limits.ts'
+import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
+import { type Clock, readClock } from '../lib/clock.ts'
+import type { Caller } from '../submissions/types.ts'
+
+type ClientLimitSettings = Pick<
+  Config,
+  'readLimitAnonymous' | 'readLimitKeyed' | 'rowsPerRead' | 'registerLimit'
+>
+
+/**
+ * Applies the configured limits to clients: reads and rows per minute, registrations per hour. A client is a key, or an address
+ * where no key was sent. All methods throw ServiceError 429 when a limit is reached; 0 switches a limit off.
+ */
+export class ClientLimits {
+  readonly #settings: ClientLimitSettings
+  readonly #clock: Clock
+  readonly #reads = new ReadLimits({
+    policy: 'read',
+    code: 'read_rate_limited',
+    windowMs: READ_WINDOW_MS,
+    readersMax: READERS_MAX,
+  })
+  readonly #registrations = new ReadLimits({
+    policy: 'register',
+    code: 'register_rate_limited',
+    windowMs: REGISTER_WINDOW_MS,
+    readersMax: READERS_MAX,
+  })
+
+  constructor(settings: ClientLimitSettings, clock: Clock) {
+    this.#settings = settings
+    this.#clock = clock
+  }
+
+  /** Counts one read, and its rows where they are known already. @returns the rate-limit headers of the answer. */
+  countRead(caller: Caller | null, ip: () => string, rows = 0): Record<string, string> {
+    const limit = this.#readsMax(caller)
+    if (limit === 0) return NO_LIMITS
+    const counted = { count: rows, max: this.#rowsMax(caller) }
+    return this.#reads.count(readerOf(caller, ip), limit, readClock(this.#clock), counted)
+  }
+
+  /** Counts the rows of a read that was counted before its rows were known. */
+  countRows(caller: Caller | null, ip: () => string, rows: number): void {
+    const counted = { count: rows, max: this.#rowsMax(caller) }
+    if (counted.max > 0 && rows > 0)
+      this.#reads.countRows(readerOf(caller, ip), counted, readClock(this.#clock))
+  }
+
+  /** Throws when the client has no rows left, without counting any. */
+  admitRows(caller: Caller | null, ip: () => string): void {
+    const max = this.#rowsMax(caller)
+    if (max > 0) this.#reads.admitRows(readerOf(caller, ip), max, readClock(this.#clock))
+  }
+
+  /** Counts one registration. @returns the rate-limit headers of the answer. */
+  countRegistration(ip: string): Record<string, string> {
+    return this.#registrations.count(ip, this.#settings.registerLimit, readClock(this.#clock))
+  }
+
+  #readsMax(caller: Caller | null): number {
+    return caller === null ? this.#settings.readLimitAnonymous : this.#settings.readLimitKeyed
+  }
+
+  #rowsMax(caller: Caller | null): number {
+    return this.#readsMax(caller) * this.#settings.rowsPerRead
+  }
+}

@@ -1,0 +1,100 @@
+import type { Route } from '../http/route.ts'
+import { feedStates, whyNotWarm } from '../ingest/start-feeds.ts'
+import type { Feed } from '../ingest/types.ts'
+import { SingleFlight } from '../lib/single-flight.ts'
+import type { Market } from '../market/market.ts'
+import { ServiceError } from '../schema/errors.ts'
+import type { Store, StoreStatus } from '../store/types.ts'
+
+/** How long /health waits for the store's status. */
+const STORE_STATUS_MS_MAX = 1_000
+/** How long one status serves all who ask, since anybody may ask as often as they like. */
+const STORE_STATUS_TTL_MS = 1_000
+
+type StoreHealth = Pick<StoreStatus, 'healthy' | 'reasons'>
+const NO_ANSWER: StoreHealth = { healthy: false, reasons: ['the store does not answer'] }
+
+const SENTENCES = {
+  draining: 'The server is shutting down.',
+  warming_up: 'The server is warming up.',
+} as const
+
+export interface HealthDeps {
+  market: Market
+  store: Pick<Store, 'status'>
+  feeds: readonly Feed[]
+  /** Whether feeds may push. */
+  pushIngest: boolean
+}
+
+/** Knows which phase of its life the server is in, admits requests accordingly, and reports for /health and /readyz. */
+export class Health {
+  #phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
+  readonly #deps: HealthDeps
+  readonly #storeHealth: SingleFlight<StoreHealth>
+
+  constructor(deps: HealthDeps) {
+    this.#deps = deps
+    // One call at a time also when the store answers later than the reports wait for it.
+    const status = new SingleFlight<StoreHealth>(() => deps.store.status(), 0)
+    this.#storeHealth = new SingleFlight(
+      () => Promise.race([status.get().catch(() => NO_ANSWER), afterMs(STORE_STATUS_MS_MAX, NO_ANSWER)]),
+      STORE_STATUS_TTL_MS,
+    )
+  }
+
+  get isReady(): boolean {
+    return this.#phase === 'ready'
+  }
+
+  /** Called when all feeds are ready. Has no effect on a server that is already draining. */
+  markReady(): void {
+    if (this.#phase === 'warming_up') this.#phase = 'ready'
+  }
+
+  markDraining(): void {
+    this.#phase = 'draining'
+  }
+
+  /** @throws ServiceError `warming_up` or `draining` for API routes. Feeds may push while the server warms up. */
+  admit(route: Route): void {
+    const phase = this.#phase
+    if (phase === 'ready' || !route.path.startsWith('/api/')) return
+    if (phase === 'warming_up' && route.access === 'feed') return
+    throw new ServiceError(phase, SENTENCES[phase], {}, { 'Retry-After': '1' })
+  }
+
+  /**
+   * For /readyz: why no requests should be sent here, or null. A feed that was connected once and lost its source is no such
+   * reason: the market is still served, and /health shows the feed's state.
+   */
+  notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null {
+    if (this.#phase !== 'ready') return { code: this.#phase, sentence: SENTENCES[this.#phase] }
+    const sentence = whyNotWarm(this.#deps.feeds)
+    return sentence === null ? null : { code: 'warming_up', sentence }
+  }
+
+  feedStates(): Record<string, unknown>[] {
+    return feedStates(this.#deps.feeds)
+  }
+
+  /** The body of /health. */
+  async report(): Promise<Record<string, unknown>> {
+    const { market, pushIngest } = this.#deps
+    const feeds = this.#deps.feeds.map((feed) => feed.describe())
+    const store = await this.#storeHealth.get()
+    return {
+      status: this.isReady && store.reasons.length > 0 ? 'degraded' : this.#phase,
+      reasons: store.reasons,
+      simulated: feeds.some((feed) => feed.simulated),
+      feeds,
+      pushIngest,
+      solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },
+      market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
+      store,
+    }
+  }
+}
+
+const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>
+  new Promise((resolve) => setTimeout(resolve, ms, value).unref())

@@ -1,0 +1,83 @@
+import { realpathSync } from 'node:fs'
+import type { Config } from '../config/settings.ts'
+import { Cursors } from '../http/response/cursors.ts'
+import type { Route } from '../http/route.ts'
+import { agentRoutes } from '../http/routes/agents.ts'
+import { barRoute } from '../http/routes/bars.ts'
+import { documentRoutes } from '../http/routes/documents.ts'
+import { exportRoutes } from '../http/routes/export.ts'
+import { marketRoutes } from '../http/routes/market.ts'
+import { operationRoutes } from '../http/routes/operation.ts'
+import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import { ingestInSlices } from '../ingest/push/push.ts'
+import type { TimedSink } from '../ingest/types.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Metrics } from '../lib/metrics.ts'
+import { SingleFlight } from '../lib/single-flight.ts'
+import type { Market } from '../market/market.ts'
+import { ServiceError } from '../schema/errors.ts'
+import type { Exporter, LakeRepair, Store } from '../store/types.ts'
+import type { Agents, Submissions } from '../submissions/types.ts'
+import type { ClientLimits } from './client-limits.ts'
+import type { Health } from './health.ts'
+
+/** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
+const METRICS_TTL_MS = 1_000
+
+export interface RouteDeps {
+  config: Config
+  market: Market
+  /** The market's clock, by which pushed records are stamped. */
+  marketClock: Clock
+  broadcaster: Broadcaster
+  agents: Agents
+  submissions: Submissions
+  exporter: Exporter
+  store: Pick<Store, 'repairLake' | 'retireLake'>
+  health: Health
+  metrics: Metrics
+  limits: ClientLimits
+  /** Where pushed records go. */
+  pushed: TimedSink
+}
+
+/** Every route of the server, with those that describe the others. */
+export function createRoutes(deps: RouteDeps): Route[] {
+  const { config, market, broadcaster, agents, submissions, health, metrics, limits } = deps
+  const metricsText = new SingleFlight(() => metrics.text(), METRICS_TTL_MS)
+  const routes: Route[] = [
+    ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
+    barRoute(market),
+    ...agentRoutes({ agents, submissions, countRegistration: (ip) => limits.countRegistration(ip) }),
+    ...exportRoutes({ exports: deps.exporter }),
+    ...operationRoutes({
+      agents,
+      submissions,
+      health: () => health.report(),
+      notReady: () => health.notReady(),
+      feedStates: () => health.feedStates(),
+      repairLake: (dataDir) => repairLake(deps.store, config.dataDir, dataDir),
+      retireLake: () => deps.store.retireLake(),
+      metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
+      ingest: async (body, contentType) => ({
+        ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
+      }),
+    }),
+  ]
+  return [...routes, ...documentRoutes(routes, config)]
+}
+
+/** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
+async function repairLake(
+  store: RouteDeps['store'],
+  ownDataDir: string,
+  namedDataDir: string | null,
+): Promise<LakeRepair> {
+  const own = realpathSync(ownDataDir)
+  if (namedDataDir !== null && namedDataDir !== own)
+    throw new ServiceError(
+      'invalid_parameter',
+      `This server has the data folder ${own}, not ${namedDataDir}.`,
+    )
+  return store.repairLake()
+}

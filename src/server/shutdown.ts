@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpServer } from '../http/server.ts'
+import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import type { Feed } from '../ingest/types.ts'
+import type { MarketRecorder } from '../recording/market-recorder.ts'
+import type { Positions } from '../store/data-folder/positions.ts'
+import type { ExportService } from '../store/export/exporter.ts'
+import type { Store } from '../store/types.ts'
+import type { Health } from './health.ts'
+
+/** How long requests in flight may take once the server is closing. */
+const DRAIN_MS_MAX = 10_000
+/** Open connections are closed when no request has come for this long, or after the maximum. */
+const QUIET_MS = 100
+const LINGER_MS_MAX = 1_000
+/** How long the recorder may take to write the last market data; a disk that hangs must not hold up the end. */
+const RECORDER_STOP_MS_MAX = 4_000
+
+export interface RunningParts {
+  health: Health
+  server: HttpServer
+  feeds: readonly Feed[]
+  /** Carries the market's time forward; null where the recorded time of a replay does. */
+  ticker: NodeJS.Timeout | null
+  broadcaster: Broadcaster
+  exporter: ExportService
+  recorder: MarketRecorder
+  positions: Positions
+  store: Store
+  /** How long clients are told that the server is draining before it stops accepting connections. */
+  drainNoticeMs: number
+}
+
+/**
+ * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder, and the store
+ * last.
+ */
+export async function shutDown(parts: RunningParts): Promise<void> {
+  const { health, server, feeds, ticker, broadcaster, exporter, recorder, positions, store } = parts
+  const wasReady = health.isReady
+  health.markDraining()
+  server.drain()
+  await Promise.all(feeds.map((feed) => feed.stop()))
+  if (ticker !== null) clearInterval(ticker)
+  // Clients learn from an answer that the server is draining, before connections are refused.
+  if (wasReady) await sleep(parts.drainNoticeMs)
+  await server.stopListening()
+  broadcaster.close('draining')
+  // Requests in flight are answered. Clients that keep using a connection get an answer that closes it, so that closing the
+  // rest cuts nobody off.
+  await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close()])
+  await server.idle(Math.min(parts.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
+  await server.close()
+  await Promise.race([
+    recorder.stop().then(() => positions.close()),
+    sleep(RECORDER_STOP_MS_MAX, undefined, { ref: false }),
+  ])
+  await store.close()
+}
