@@ -30,8 +30,8 @@ import { createLog, type Log } from './lib/log.ts'
 import { createMetrics, type Metrics } from './lib/metrics.ts'
 import { shared } from './lib/shared.ts'
 import { steadyClock } from './lib/steady-clock.ts'
-import { Market } from './market/market.ts'
-import { createMarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
+import type { Market } from './market/market.ts'
+import { createRecordedMarket, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
@@ -125,14 +125,11 @@ async function compose(
   log: Log,
   options: AppOptions,
 ): Promise<App> {
-  const recorder = createMarketRecorder(store, log)
-  const market = new Market({
-    tokensMax: config.tokensMax,
-    newWindowMs: config.newHours * HOUR_MS,
-    firstSeq: positions.first,
-    ...recorder.listeners,
-  })
-  recorder.of(market)
+  const { market, recorder } = createRecordedMarket(
+    { tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS, firstSeq: positions.first },
+    store,
+    log,
+  )
   const recordedTime = followsRecordedTime(config)
   const marketClock = steadyClock(clock, (jumpMs, isFollowed) =>
     log.warn(
@@ -298,7 +295,7 @@ async function compose(
     exports: exporter,
     http: server,
     ready,
-    recorded: recorder.recorded,
+    recorded: () => recorder.recorded(),
     stop: () => {
       stopping ??= stop()
       return stopping

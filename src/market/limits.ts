@@ -70,7 +70,6 @@ export const CHUNK_BARS: Readonly<Record<Timeframe, number>> = {
 
 export const RECENT_TRADES_MAX = 20
 export const SPARKLINE_BARS = 24
-export const TOP_HOLDERS_MAX = 50
 
 /** Half-life of the hot score. */
 export const HOT_HALF_LIFE_MS = 600_000
@@ -85,7 +84,8 @@ export const WINDOWS = {
   '6h': { lengthMs: 21_600_000, timeframe: '5m' },
   '24h': { lengthMs: 86_400_000, timeframe: '15m' },
 } as const satisfies Record<string, { lengthMs: number; timeframe: Timeframe }>
-export type WindowName = keyof typeof WINDOWS
+export const WINDOW_NAMES = ['1m', '1h', '6h', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
+export type WindowName = (typeof WINDOW_NAMES)[number]
 
 /** Length of each timeframe by its index, finest first. */
 export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])
@@ -96,7 +96,7 @@ export const CHANGE_LOG_ENTRIES_MAX = 8_388_608
 
 /** Evictions on the change log: five minutes at 430 a second. At the maximum the oldest are forgotten: who was further behind
  *  gets a `resync`. */
-export const DEPARTURES_MAX = 131_072
+export const EVICTIONS_MAX = 131_072
 
 /** Changes looked at for one piece of a stream, some two milliseconds: who is far behind catches up over several. */
 export const CHANGES_LOOKED_AT_MAX = 32_768

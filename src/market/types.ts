@@ -1,4 +1,3 @@
-// In: nothing. Out: the words of the engine's interface: what may be asked of it and what it answers. Never holds state.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
@@ -116,17 +115,35 @@ export interface TokenProfile {
   graduated: boolean
 }
 
-/**
- * `values` hold the bar at `address` (see bars/bar-ring.ts), during the call only. `watchedSinceMs`: a bar that starts before
- * this market time may lack trades.
- */
-export type BarListener = (
-  mint: string,
-  timeframe: number,
-  values: Float64Array,
-  address: number,
-  watchedSinceMs: number,
-) => void
+/** A closed bar of a minute or longer; no later trade changes it. */
+export interface ClosedBar {
+  mint: string
+  tf: Timeframe
+  /** Start, Unix ms. */
+  t: number
+  /** Prices and volume, USD. */
+  o: number
+  h: number
+  l: number
+  c: number
+  v: number
+  /** Trades. */
+  n: number
+  /** Volume of the buys, USD, and their count. */
+  buyV: number
+  buys: number
+  /** Market time at which it was found to be closed. */
+  closedAtMs: number
+  /** A bar that starts before this market time may lack trades. */
+  watchedSinceMs: number
+}
+
+/** The price of SOL in force, who reported it last, and when (market time, Unix ms). */
+export interface SolPriceReport {
+  usd: number
+  source: string
+  atMs: number
+}
 
 /** The engine. Synchronous, deterministic, single writer; no clock, no I/O. */
 export interface MarketEngine {

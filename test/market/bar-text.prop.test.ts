@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { readBars, readColumns } from '../../src/market/bars/bar-query.ts'
-import { C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
+import { C, H, L, N, O, T, tradeCount, V } from '../../src/market/bars/bar-ring.ts'
 import { BarTextCache } from '../../src/market/bars/bar-text.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import type { BarsQuery, BarsText, TextForm } from '../../src/market/types.ts'
@@ -18,7 +18,7 @@ function naive(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: n
   const bars: Bar[] = []
   store.backwards(slot, TIMEFRAMES.indexOf(query.tf), (values, at) => {
     const [t, o, h, l, c, v] = [T, O, H, L, C, V].map((field) => values[at + field])
-    bars.unshift({ t, o, h, l, c, v, n: tradesOf(values[at + N]), closed: t + length <= watermarkMs })
+    bars.unshift({ t, o, h, l, c, v, n: tradeCount(values[at + N]), closed: t + length <= watermarkMs })
     return true
   })
   const filled = bars.flatMap((bar, index) => {

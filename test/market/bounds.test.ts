@@ -3,7 +3,6 @@ import { random } from '../../bench/datasets/random.ts'
 import { LATE_GRACE_MS, MINTS_KNOWN_MIN } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { EvictedMints } from '../../src/market/tokens/evicted-mints.ts'
-import { TIMEFRAMES } from '../../src/schema/bar.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -70,8 +69,8 @@ describe('at the maximum of tokens', () => {
     const since: [string, number, number][] = []
     const market = new Market({
       tokensMax: 1,
-      onBarClosed: (of, timeframe, values, at, watchedSinceMs) => {
-        if (TIMEFRAMES[timeframe] === '1m') since.push([of, values[at], watchedSinceMs])
+      onBarClosed: (bar) => {
+        if (bar.tf === '1m') since.push([bar.mint, bar.t, bar.watchedSinceMs])
       },
     })
     const apply = (of: string, second: number) =>
@@ -94,7 +93,7 @@ describe('at the maximum of tokens', () => {
 
   it('of more mints that gave way than are remembered, a newcomer counts as one that was held', () => {
     const evicted = new EvictedMints(2)
-    for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.note(mint(name), START_MS + at)
+    for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.add(mint(name), START_MS + at)
     expect(['b', 'c', 'a', 'new'].map((name) => evicted.take(mint(name)) - START_MS)).toEqual([1, 2, 0, 0])
   })
 

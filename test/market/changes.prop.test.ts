@@ -97,13 +97,13 @@ function run(
   steps: object[],
   tabs: readonly Tab[],
   changeLogEntriesMax: number,
-  departuresMax: number,
+  evictionsMax: number,
 ): number {
   const market = new Market({
     tokensMax: TOKENS_MAX,
     newWindowMs: NEW_WINDOW_MS,
     changeLogEntriesMax,
-    departuresMax,
+    evictionsMax,
     firstSeq: FIRST_SEQ,
   })
   const readers = tabs.map((tab) => new Reader(tab, market))

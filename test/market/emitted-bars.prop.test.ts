@@ -2,7 +2,6 @@
 // is handed out once, whole, however late its token's next trade comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
@@ -45,17 +44,8 @@ function watched() {
   const market = new Market({
     tokensMax: 8,
     barsPerTokenMax: BARS_MAX,
-    onBarClosed(mint, timeframe, values, at) {
-      const bar = {
-        t: values[at + T],
-        o: values[at + O],
-        h: values[at + H],
-        l: values[at + L],
-        c: values[at + C],
-      }
-      const counts = { v: values[at + V], n: tradesOf(values[at + N]), closed: true }
-      const buys = { buys: buysOf(values[at + N]), buyVolume: values[at + BV] }
-      handedOut.push({ key: `${mint} ${TIMEFRAMES[timeframe]} ${bar.t}`, ...bar, ...counts, ...buys })
+    onBarClosed({ mint, tf, t, o, h, l, c, v, n, buys, buyV }) {
+      handedOut.push({ key: `${mint} ${tf} ${t}`, t, o, h, l, c, v, n, closed: true, buys, buyVolume: buyV })
     },
   })
   return { market, handedOut }

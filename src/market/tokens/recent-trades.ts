@@ -41,7 +41,7 @@ export class RecentTrades {
   }
 
   /** Newest first in order of arrival. */
-  of(slot: number): RecentTrade[] {
+  read(slot: number): RecentTrade[] {
     const { taken, numbers, texts } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
     const newest = taken[token] - 1
