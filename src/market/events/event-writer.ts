@@ -75,7 +75,7 @@ export class EventWriter {
 
   #applyToken(event: TokenEvent): void {
     const { tokens, lifecycle, figures, pages, onProfileChanged } = this.#parts
-    const slot = lifecycle.open(event.mint)
+    const slot = lifecycle.beginChange(event.mint)
     const metadata = tokens.metadata[slot]
     metadata.name = event.name
     metadata.symbol = event.symbol
@@ -89,12 +89,12 @@ export class EventWriter {
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
     if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
     onProfileChanged(event.mint)
-    lifecycle.close(slot)
+    lifecycle.endChange(slot)
   }
 
   #applyPatch({ mint, fields }: PatchEvent): void {
     const { tokens, time, windows, lifecycle, figures, pages, onProfileChanged } = this.#parts
-    const slot = lifecycle.open(mint)
+    const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
     for (const field of WINDOW_FIELDS) {
       const value = fields[field]
@@ -109,22 +109,22 @@ export class EventWriter {
     pages.metadataChanged(slot)
     figures.rankMarketCap(slot)
     if (changesProfile(fields)) onProfileChanged(mint)
-    lifecycle.close(slot)
+    lifecycle.endChange(slot)
   }
 
   #applyGraduated({ mint, pool }: GraduatedEvent): void {
     const { tokens, lifecycle, figures, onProfileChanged } = this.#parts
-    const slot = lifecycle.open(mint)
+    const slot = lifecycle.beginChange(mint)
     figures.setGraduated(slot, true)
     tokens.columns.bondingProgress[rowIndex(slot)] = 100
     onProfileChanged(mint)
     if (pool != null) tokens.sparse[slot] = { ...tokens.sparse[slot], primaryDex: pool }
-    lifecycle.close(slot)
+    lifecycle.endChange(slot)
   }
 
   #applyLive({ mint, isLive, viewerCount }: LiveEvent): void {
     const { tokens, lifecycle, figures } = this.#parts
-    const slot = lifecycle.open(mint)
+    const slot = lifecycle.beginChange(mint)
     const sparse = tokens.sparse[slot]
     figures.setLive(slot, isLive)
     tokens.sparse[slot] = isLive
@@ -134,7 +134,7 @@ export class EventWriter {
           viewerCount: viewerCount ?? sparse.viewerCount,
         }
       : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null }
-    lifecycle.close(slot)
+    lifecycle.endChange(slot)
   }
 
   #setSolPrice(usd: number, source: string): void {

@@ -90,7 +90,7 @@ export class TradeWriter {
     this.#recentTrades.add(slot, trade)
     const hotScore = this.#rankings.key(slot, 'hot')
     this.#rankings.setKey(slot, 'hot', addToHotScore(hotScore, volumeUsd, ts))
-    this.#lifecycle.close(slot)
+    this.#lifecycle.endChange(slot)
     return null
   }
 

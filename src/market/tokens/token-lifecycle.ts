@@ -53,7 +53,7 @@ export class TokenLifecycle {
   }
 
   /** The slot of a mint that an event is about to change; a mint that is not held takes one. */
-  open(mint: string): number {
+  beginChange(mint: string): number {
     const slot = this.#tokens.slotOf(mint)
     if (slot === -1) return this.create(mint)
     this.recordVersion(slot)
@@ -61,7 +61,7 @@ export class TokenLifecycle {
   }
 
   /** An event has changed the token: its row is new, and the token is the last to be evicted. */
-  close(slot: number): void {
+  endChange(slot: number): void {
     this.#tokens.touch(slot)
     this.#changes.record(slot)
   }
