@@ -1,5 +1,4 @@
-// In: the list of events a market was given. Out: what the market must answer, computed from the list alone, slowly
-// and plainly. Shares no code with the engine but its constants.
+// Computes what a market must answer from the list of its events, slowly and plainly. It shares only constants with the engine.
 
 import { HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { type Bar, TIMEFRAME_MS, type Timeframe } from '../../src/schema/bar.ts'
