@@ -15,9 +15,9 @@ import { Metrics } from './lib/metrics.ts'
 import { machineRandom } from './lib/random.ts'
 import { SteadyClock } from './lib/steady-clock.ts'
 import { HOUR_MS } from './lib/time.ts'
-import { Market } from './market/market.ts'
+import type { Market } from './market/market.ts'
 import {
-  createMarketRecorder,
+  createRecordedMarket,
   type MarketRecorder,
   readRecorderMetrics,
 } from './recording/market-recorder.ts'
@@ -180,14 +180,11 @@ interface MarketParts {
 
 /** The market, with the analysis counts that the store has, and the recorder that writes what it closes to the store. */
 function createMarket({ config, clock, log, store, positions }: Base): MarketParts {
-  const recorder = createMarketRecorder(store, log)
-  const market = new Market({
-    tokensMax: config.tokensMax,
-    newWindowMs: config.newHours * HOUR_MS,
-    firstSeq: positions.first,
-    ...recorder.listeners,
-  })
-  recorder.of(market)
+  const { market, recorder } = createRecordedMarket(
+    { tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS, firstSeq: positions.first },
+    store,
+    log,
+  )
   const marketClock = new SteadyClock(clock, (jumpMs, isFollowed) =>
     log.warn(
       { jumpMs },

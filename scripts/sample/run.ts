@@ -3,8 +3,8 @@
 import { Random } from '../../src/ingest/simulator/random.ts'
 import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
 import { createLog } from '../../src/lib/log.ts'
-import { Market } from '../../src/market/market.ts'
-import { createMarketRecorder, type MarketRecorder } from '../../src/recording/market-recorder.ts'
+import type { Market } from '../../src/market/market.ts'
+import { createRecordedMarket, type MarketRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { openStore } from '../../src/store/store.ts'
@@ -78,9 +78,13 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
-    this.recorder = createMarketRecorder(this.store, createLog({ format: 'json', quiet: true }))
-    this.market = new Market({ tokensMax: TOKENS_MAX, ...this.recorder.listeners })
-    this.recorder.of(this.market)
+    const recorded = createRecordedMarket(
+      { tokensMax: TOKENS_MAX },
+      this.store,
+      createLog({ format: 'json', quiet: true }),
+    )
+    this.market = recorded.market
+    this.recorder = recorded.recorder
     await this.advance(startMs)
     await this.hire()
     await this.actUntil(startMs + hours * HOUR_MS)

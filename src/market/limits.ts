@@ -1,46 +1,48 @@
-// In: nothing. Out: every bound of the engine, with what happens at it. Never computed from the machine.
+// Every bound of the engine, and what happens at it. None depends on the machine.
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 
-/** Tokens held at once. One more evicts the token that was touched by an event longest ago. */
+/** Tokens held at once. One more evicts the token whose last event is oldest. */
 export const TOKENS_MAX_DEFAULT = 100_000
 
-/** Mints, per token held, whose count of analyses is known, and that are known to have been held before; at least the
- *  minimum. Of analysed mints the one whose count changed longest ago is forgotten and counts 0; once a mint that gave way
- *  is forgotten, every newcomer counts as having been held until then. */
+/**
+ * Mints remembered besides the tokens held, per token of the maximum and at least: those whose analyses were counted, and those
+ * that were evicted. At the maximum the analysed mint whose count changed longest ago is forgotten, and counts 0; the mint evicted
+ * longest ago is forgotten, and from then on every new mint counts as held until that eviction.
+ */
 export const MINTS_KNOWN_PER_TOKEN = 4
 export const MINTS_KNOWN_MIN = 65_536
 
-/** A trade may be this much older than its token's newest one and still find its place; an older one is dropped. */
+/** A trade may be this much older than its token's newest one; an older one is dropped and counted. */
 export const LATE_GRACE_MS = 5_000
 
-/** A token that no event touched for this long follows the market's time, so that its bars close without it. */
+/** A token without a trade for this long follows the market's time, so that its bars close. */
 export const SILENCE_MS = 10_000
 
-/** Versions stay this long after they were superseded: the five minutes of the contract, and the clock skew allowed. */
+/** How long versions are kept after they were superseded: the contract's five minutes, and the clock skew that is allowed. */
 export const VERSION_RETENTION_MS = 330_000
 
-/** Versions held at once (84 bytes each); at the maximum the oldest go early, and are counted. */
+/** Versions held at once (84 bytes each); at the maximum the oldest are dropped early and counted. */
 export const VERSIONS_MAX_DEFAULT = 8_388_608
 
-/** Closed bars held per token and timeframe; at the maximum its oldest go. Above the API's limit of 1000. */
+/** Closed bars held per token and timeframe; at the maximum the oldest are dropped. Above the API's limit of 1000. */
 export const BARS_PER_TOKEN_MAX_DEFAULT = 1_024
 
-/** Bars in one answer of the engine; asking it for more is a fault of the caller's. The API's own limit is far lower. */
+/** Bars in one answer of the engine; asking for more fails an assertion. The API's own limit is far lower. */
 export const BARS_ANSWERED_MAX = 1_000_000
 
-/** Rows of the columns that are used for one answer after the other; a longer one has its own. */
+/** Rows of the columns that answers share, one after the other; a longer answer allocates its own. */
 export const BAR_COLUMNS_KEPT = 1_024
 
-/** Text of closed bars kept for those who ask again, all series together; at the maximum the series asked for longest
- *  ago is forgotten, which costs its making when it is asked for again. */
+/** Cached text of closed bars, all series together; at the maximum the series that was read longest ago is dropped, and rendered
+ *  again when it is read again. */
 export const BAR_TEXT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Rows of a series whose text is made at first; more when more are asked for. */
+/** Rows of a series whose text is cached at first; more are when a reader wants more. */
 export const BAR_TEXT_ROWS_MIN = 128
 
-/** Closed bars of one timeframe held for the whole market, per token of the maximum: when the pool is full, the
- *  market's oldest chunk of that timeframe gives way, whoever owns it. */
+/** Closed bars of each timeframe held for the whole market, per token of the maximum. When the pool is full, the market's oldest
+ *  chunk of that timeframe is dropped, whichever token it belongs to. */
 export const POOL_BARS_PER_TOKEN: Readonly<Record<Timeframe, number>> = {
   '1s': 20,
   '5s': 16,
@@ -53,10 +55,10 @@ export const POOL_BARS_PER_TOKEN: Readonly<Record<Timeframe, number>> = {
   '1d': 4,
 }
 
-/** A pool is never smaller than this, so that a market of few tokens has full rings. */
+/** The least size of a pool, so that in a market of few tokens each can hold its maximum. */
 export const POOL_BARS_MIN = 65_536
 
-/** Bars in a chunk: the unit in which a token's history grows. Small for slow timeframes, which few tokens fill. */
+/** Bars in a chunk, the unit in which a token's history grows. Smaller for long timeframes, of which most tokens have few bars. */
 export const CHUNK_BARS: Readonly<Record<Timeframe, number>> = {
   '1s': 8,
   '5s': 8,
@@ -71,7 +73,6 @@ export const CHUNK_BARS: Readonly<Record<Timeframe, number>> = {
 
 export const RECENT_TRADES_MAX = 20
 export const SPARKLINE_BARS = 24
-export const TOP_HOLDERS_MAX = 50
 
 /** Half-life of the hot score. */
 export const HOT_HALF_LIFE_MS = 600_000
@@ -79,32 +80,33 @@ export const HOT_HALF_LIFE_MS = 600_000
 /** A token counts as new for this long after its creation. */
 export const NEW_WINDOW_MS_DEFAULT = DAY_MS
 
-/** The sliding windows: length, and the timeframe whose bars they are summed from, which is their resolution. */
+/** The sliding windows: their length, and the timeframe of the bars they consist of, which is their resolution. */
 export const WINDOWS = {
   '1m': { lengthMs: MINUTE_MS, timeframe: '1s' },
   '1h': { lengthMs: HOUR_MS, timeframe: '1m' },
   '6h': { lengthMs: 6 * HOUR_MS, timeframe: '5m' },
   '24h': { lengthMs: DAY_MS, timeframe: '15m' },
 } as const satisfies Record<string, { lengthMs: number; timeframe: Timeframe }>
-export type WindowName = keyof typeof WINDOWS
+export const WINDOW_NAMES = ['1m', '1h', '6h', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
+export type WindowName = (typeof WINDOW_NAMES)[number]
 
 /** Length of each timeframe by its index, finest first. */
 export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])
 
-/** Changes on the change log: five minutes at 27 000 a second. At the maximum the oldest are overwritten: who was further
- *  behind gets a `resync`. */
+/** Entries of the change log: five minutes at 27 000 a second. At the maximum the oldest are overwritten, and followers who are
+ *  further behind get a `resync`. */
 export const CHANGE_LOG_ENTRIES_MAX = 8_388_608
 
-/** Evictions on the change log: five minutes at 430 a second. At the maximum the oldest are forgotten: who was further behind
- *  gets a `resync`. */
-export const DEPARTURES_MAX = 131_072
+/** Evictions in the change log: five minutes at 430 a second. At the maximum the oldest are forgotten, and followers who are further
+ *  behind get a `resync`. */
+export const EVICTIONS_MAX = 131_072
 
-/** Changes looked at for one piece of a stream, some two milliseconds: who is far behind catches up over several. */
+/** Changes looked at for one chunk of a stream, about two milliseconds of work. A follower far behind catches up over several. */
 export const CHANGES_LOOKED_AT_MAX = 32_768
 
 /**
- * The start of the interval of `lengthMs` that holds `timeMs`. Times lie beyond 2^31, where `%` is a call into the C
- * library: ten times a division. Exact for whole milliseconds, as their quotients are far from the next whole number.
+ * The start of the interval of `lengthMs` that holds `timeMs`. Uses a division, because for numbers beyond 2^31 `%` calls the C
+ * library, which takes ten times as long. Exact for whole milliseconds: their quotients are far from the next whole number.
  */
 export const intervalStart = (timeMs: number, lengthMs: number): number =>
   Math.floor(timeMs / lengthMs) * lengthMs

@@ -1,4 +1,4 @@
-// In: nothing. Out: the words of the engine's interface: what may be asked of it and what it answers. Never holds state.
+// What the market offers: its interface, its queries and their answers.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
@@ -15,29 +15,29 @@ export interface PageQuery {
   offset: number
 }
 
-/** Rows as of one moment, whatever changes after it. Shared with other readers: never written to. */
+/** Rows as of one moment; later changes do not show. Readers share it and must not write to its buffers. */
 export interface Page {
   /** One JSON object and a newline for each row, in order. */
   readonly lines: readonly Buffer[]
-  /** The same joined: made for whoever asks, and kept where the page is small. */
+  /** The lines joined. A small page keeps the result; a large one joins again at each call. */
   readonly ndjson: Buffer
-  /** The same, while it is kept. It may go at any time: a slow reader is not to hold it. */
+  /** The joined lines if the page holds them now, else null. A slow reader of a large page should hold the lines instead. */
   readonly joined: Buffer | null
   /** Length of `ndjson`. */
   readonly bytes: number
   readonly rowCount: number
   /** Rows of the whole list, before limit and offset. */
   readonly total: number
-  /** Market sequence number as of which the order of the rows is exact. */
+  /** Position (see `MarketEngine.seq`) as of which the order of the rows is exact. */
   readonly version: number
-  /** Changes whenever `ndjson` may have: with the order, with any row, and with the time that rows depend on. */
+  /** Changes whenever `ndjson` may have: with the order, a row, or the 24-hour window that rows show. */
   readonly contentVersion: string
 }
 
 export interface BarsQuery {
   mint: string
   tf: Timeframe
-  /** Bars wanted, 1 or more: the most recent ones that qualify. */
+  /** 1 or more. Where more bars qualify, the most recent ones are returned. */
   limit: number
   /** Inclusive bounds on a bar's start, Unix ms. */
   fromMs: number | null
@@ -48,13 +48,13 @@ export interface BarsQuery {
 export interface Bars {
   /** Ascending; the forming bar last. */
   bars: Bar[]
-  /** Empty intervals between the first and the last bar returned (before filling). */
+  /** Intervals without a trade between the first and the last bar returned, filled or not. */
   gaps: number
   /** Changes whenever the answer may have changed. */
   version: string
 }
 
-/** The same, column by column: the shape of Arrow. Views of memory that the next call may write to: copied at once. */
+/** Bars as columns, as Arrow has them. They are views of memory that the next call may overwrite: copy them at once. */
 export interface BarColumns {
   rowCount: number
   t: Float64Array
@@ -70,15 +70,15 @@ export interface BarColumns {
   version: string
 }
 
-/** How a reader wants the text of bars; the separator stands after each. */
+/** The form of bars as JSON text. The separator follows each bar, the last one too. */
 export interface TextForm {
   shape: BarShape
   separator: ',' | '\n'
 }
 
-/** The same as JSON objects, with one separator after each, the last one too. */
+/** Bars as JSON text: `closed`, then `open`. */
 export interface BarsText {
-  /** Bars that never change. A view of memory that the next call may write to: copied at once. */
+  /** Closed bars. A view of memory that the next call may overwrite: copy it at once. */
   closed: Buffer
   /** The bars after them. */
   open: string
@@ -101,7 +101,7 @@ export interface MarketStats {
   barsReclaimed: number
 }
 
-/** What a token says of itself, and what is settled about it: little of it ever changes. */
+/** What rarely changes about a token. */
 export interface TokenProfile {
   name: string
   symbol: string
@@ -116,89 +116,113 @@ export interface TokenProfile {
   graduated: boolean
 }
 
-/**
- * `values` hold the bar at `address` (see bars/bar-ring.ts), during the call only. `watchedSinceMs`: a bar that starts before
- * this market time may lack trades.
- */
-export type BarListener = (
-  mint: string,
-  timeframe: number,
-  values: Float64Array,
-  address: number,
-  watchedSinceMs: number,
-) => void
+/** A closed bar of a minute or longer; no later trade changes it. */
+export interface ClosedBar {
+  mint: string
+  tf: Timeframe
+  /** Start, Unix ms. */
+  t: number
+  /** Prices and volume, USD. */
+  o: number
+  h: number
+  l: number
+  c: number
+  v: number
+  /** Trades. */
+  n: number
+  /** Volume of the buys, USD, and their count. */
+  buyV: number
+  buys: number
+  /** Market time at which it was found to be closed. */
+  closedAtMs: number
+  /** A bar that starts before this market time may lack trades. */
+  watchedSinceMs: number
+}
 
-/** The engine. Synchronous, deterministic, single writer; no clock, no I/O. */
+/** The price of SOL in force, who reported it last, and when (market time, Unix ms). */
+export interface SolPriceReport {
+  usd: number
+  source: string
+  atMs: number
+}
+
+/**
+ * The engine: synchronous and deterministic. It reads no clock, file or random number, so the same events with the same times of
+ * receipt give the same answers. Times are Unix ms. Reads of a mint that is not held give null.
+ */
 export interface MarketEngine {
-  /** Market time, Unix ms: the highest time of receipt or `advanceTo` so far. */
+  /** Market time: the highest time of receipt or `advanceTo` so far. */
   readonly timeMs: number
-  /** Tokens that the market can hold. */
+  /** The most tokens that the market holds. */
   readonly tokensMax: number
-  /** Position of the newest change: each gets the next one. Never goes back, nor do runs share one. */
+  /** Position of the newest change of a row. Each change gets the next position; later runs go on above it. */
   readonly seq: number
-  /** The position at which this run began: positions below it are of earlier runs. */
+  /** The position at which this run began. */
   readonly firstSeq: number
+  /** The price of SOL in force; null while none is known. */
+  readonly solPrice: SolPriceReport | null
+  /** Applies an event. @returns why it was not taken; then nothing but the time has changed. */
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
-  /** Carries the market's time forward; never back. */
+  /** Moves the market's time forward; an earlier time does nothing. */
   advanceTo(timeMs: number): void
   has(mint: string): boolean
   page(query: PageQuery): Page
-  /** Makes rows of that page which are not made yet, at most `rowsMax`, so that a large page needs not be made in one go.
-   *  @returns whether all of them are made now: then the page itself costs little. */
+  /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
+   *  @returns whether all its rows are rendered now; then `page` is cheap. */
   preparePage(query: PageQuery, rowsMax: number): boolean
-  /** Freezes the present order of a list, at a cost that does not grow with its rows. */
+  /** Freezes the present order of a list. This copies no rows. */
   freeze(tab: Tab, sort: Sort): FrozenList
   /** The lowest position from which `changesSince` still finds every change. */
   readonly oldestSince: number
-  /** What changed in a tab after `since`, each row once at its newest, those that left it included; at most `rowsMax`. */
+  /** At most `rowsMax` rows of a tab that changed after `since`, each once and as it is now; rows that left the tab included. */
   changesSince(since: number, tab: Tab, rowsMax: number): Changes
-  /** Visits the mints whose row changed or went after `since`, oldest change first, repeats included. */
+  /** Visits the mints whose row changed or that were evicted after `since`, oldest change first, repeats included. */
   changedMints(since: number, visit: (mint: string) => void): void
-  /** Number of the last change of a token's row; 0 for an unknown mint. */
+  /** Position of the last change of a token's row; 0 for a mint that is not held. */
   changedSeq(mint: string): number
-  /** Calls back at each change of a row, inside the write: it must not look, only remember. One watcher at most. */
+  /** Calls `onChanged` at each change of a row, during the write: it must not read the market. Replaces the watcher before. */
   watch(onChanged: (() => void) | null): void
   item(mint: string): MarketItem | null
   profile(mint: string): TokenProfile | null
-  /** The DataPoint as of now, or null for an unknown mint. */
+  /** The DataPoint as of now. */
   datapoint(mint: string): DataPoint | null
-  /** The same as JSON text as of when it was made, less than a second ago; with its version for ETags. Never written to. */
+  /** The DataPoint as JSON, at most a second old, with a version for ETags. Callers must not write to it. */
   datapointJson(mint: string): { json: Buffer; version: string } | null
-  /** The nine compared values as of now. */
+  /** The nine values that submissions are compared by, as of now. */
   snapshot(mint: string): SnapshotValues | null
-  /** What the server resolves and no client sends. */
+  /** The fields that the server adds to a submission. */
   enriched(mint: string): Enriched | null
-  /** The nine values of the version in effect at `timeMs`; null for an unknown mint, one younger than that, or a time
-   *  before the versions held (five minutes at least). */
+  /** The nine values that were in effect at `timeMs`; null for a time before the token was first seen, or before the versions
+   *  that are held, which reach back five minutes at least. */
   asOf(mint: string, timeMs: number): SnapshotValues | null
   bars(query: BarsQuery): Bars | null
   barColumns(query: BarsQuery): BarColumns | null
   barsText(query: BarsQuery, form: TextForm): BarsText | null
-  /** Bars of the mint that start before this, Unix ms, may lack trades: it was held, gave way to another and came back.
-   *  0: all are whole. */
+  /** Bars of the mint that start before this time may lack trades, because the token was evicted and came back. 0: none. */
   barsWholeFromMs(mint: string): number
-  /** Hands out the closed bars of up to `tokensMax` tokens that are silent; the next call goes on with others. */
+  /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
+   *  all tokens. */
   emitClosedBars(tokensMax: number): void
-  /** All bars that ended by this time have been handed out: those of tokens whose trades arrive in time. */
+  /** All bars that ended by this time were emitted, but for those of trades that arrived late. */
   readonly barsEmittedToMs: number
   stats(): MarketStats
 }
 
-/** Rows as NDJSON whose objects bear `seq`, or a token that was evicted; `seq` is the position that is reached with it. */
+/** Rows as NDJSON, each with its position `seq` as last member; or the mint of an evicted token. A reader who has it is at `seq`. */
 export type ChangePart = { rows: Buffer; seq: number } | { left: string; seq: number }
 
-/** What changed, by ascending position: whoever has read up to any of them has missed nothing before it. */
+/** Changes by ascending position. A reader may go on from any of these positions and misses nothing. */
 export interface Changes {
   parts: readonly ChangePart[]
-  /** Where to go on from. */
+  /** The position to go on from after all parts. */
   nextSeq: number
 }
 
-/** One frozen order of a list: its pages neither repeat nor skip, though their rows are the newest. */
+/** The order of a list at one moment. Its pages neither repeat nor skip a token; their rows are as of the read. */
 export interface FrozenList {
   tab: Tab
   sort: Sort
-  /** Market sequence number at which it was frozen. */
+  /** Position at which it was frozen. */
   version: number
   size: number
   page(order: Order, offset: number, limit: number): Page

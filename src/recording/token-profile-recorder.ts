@@ -1,35 +1,159 @@
-// In: mints whose profile may have changed. Out: one row of the table tokens for each version of a profile that differs
-// from the one before, durable. Changes that come close together are one version; a bounded number of tokens waits, and
-// what the store refuses is tried again, in ever smaller commits: a row that it refuses alone, though it takes others, is set
-// aside and told of. Never makes the market wait, never reads it inside a write.
+// Writes a row of the table `tokens` for each version of a token's profile. Changes that come close together are one version.
+// Profiles are read when they are written, never during a write of the market.
 import { hash } from 'node:crypto'
-import type { Market } from '../market/market.ts'
-import type { TokenProfile } from '../market/types.ts'
+import type { MarketEngine, TokenProfile } from '../market/types.ts'
 import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
 
-/** Profiles of one commit. */
-const TOKENS_AT_ONCE = 256
-/** Tokens that wait to be written; a further one waits for its next change, and is counted. */
+/** Profiles in one commit. */
+const COMMIT_ROWS_MAX = 256
+/** Tokens that wait to be written. A change of a further one is dropped and counted; the token's next change includes it. */
 export const TOKENS_WAITING_MAX = 131_072
-/** Tokens whose last version is remembered; beyond it the oldest is forgotten, and may be written twice. */
+/** Tokens whose last version is remembered. Beyond it the oldest is forgotten, and its version may be written twice. */
 const TOKENS_REMEMBERED_MAX = 262_144
 /** Hexadecimal digits of a version's digest that a double holds. */
 const DIGEST_DIGITS = 12
-/** What both a Date and the store can hold. */
+/** The latest time that both a Date and the store can hold. */
 const TIMESTAMP_MS_MAX = 8.64e15
 
 const OPTIONAL_TEXTS = ['description', 'image_uri', 'creator', 'website', 'twitter', 'telegram']
 
-export interface TokenProfileRecorder {
-  /** The profile of a token may have changed. */
-  note(mint: string): void
-  /** Writes what has changed, at most `TOKENS_AT_ONCE` of them; false: nothing waits. */
-  write(market: Market): Promise<boolean>
-  /** `refused`: versions that the store refused alone; such a token is tried again with its next change. */
-  stats(): { waiting: number; dropped: number; refused: number }
+export interface TokenProfileStats {
+  /** Tokens that wait to be written. */
+  waiting: number
+  /** Changes that were dropped because too many tokens waited. */
+  dropped: number
+  /** Versions that the store refused though it took others. Such a token is tried again with its next change. */
+  refused: number
 }
 
-function rowOf(mint: string, profile: TokenProfile): Row {
+interface ProfileVersion {
+  mint: string
+  row: Row
+  digest: number
+}
+
+export class TokenProfileRecorder {
+  readonly #send: (rows: readonly Row[]) => Promise<void>
+  readonly #onRefused: (mint: string, error: unknown) => void
+  readonly #waiting = new Set<string>()
+  /** Digest of the last version written, by mint; the oldest first. */
+  readonly #written = new Map<string, number>()
+  /** Tokens whose row was in a commit that failed, and how many commits had succeeded by then. */
+  readonly #suspects = new Map<string, number>()
+  #commitRowsMax = COMMIT_ROWS_MAX
+  #commits = 0
+  #dropped = 0
+  #refused = 0
+
+  /**
+   * @param send writes rows as one commit; rejects where the store cannot take them.
+   * @param onRefused called with a token whose row the store refuses though it takes others.
+   */
+  constructor(
+    send: (rows: readonly Row[]) => Promise<void>,
+    onRefused: (mint: string, error: unknown) => void,
+  ) {
+    this.#send = send
+    this.#onRefused = onRefused
+  }
+
+  /** The profile of a token may have changed. */
+  note(mint: string): void {
+    if (this.#waiting.size < TOKENS_WAITING_MAX) this.#waiting.add(mint)
+    else if (!this.#waiting.has(mint)) this.#dropped++
+  }
+
+  stats(): TokenProfileStats {
+    return { waiting: this.#waiting.size, dropped: this.#dropped, refused: this.#refused }
+  }
+
+  /**
+   * Writes profiles that changed, one commit of them. A commit that fails is retried in ever smaller parts, so that a row that
+   * cannot be stored costs its own token alone.
+   * @returns whether more wait. Rejects when the commit failed; its tokens wait again.
+   */
+  async write(market: Pick<MarketEngine, 'profile' | 'timeMs'>): Promise<boolean> {
+    const versions = this.#takeWaiting().flatMap((mint) => this.#newVersion(mint, market.profile(mint)))
+    const updatedAtMs = market.timeMs
+    if (versions.length === 0) return this.#waiting.size > 0
+    const rows = versions.map(({ row }) => ({
+      ...row,
+      updated_at: updatedAtMs,
+      schema_version: LAKE_SCHEMA_VERSION,
+    }))
+    try {
+      await this.#send(rows)
+    } catch (error) {
+      const mints = versions.map(({ mint }) => mint)
+      if (this.#refuseAlone(mints, error)) return this.#waiting.size > 0
+      this.#retryLater(mints)
+      throw error
+    }
+    this.#commits++
+    this.#commitRowsMax = Math.min(COMMIT_ROWS_MAX, 2 * this.#commitRowsMax)
+    for (const { mint, digest } of versions) {
+      this.#suspects.delete(mint)
+      this.#remember(mint, digest)
+    }
+    return this.#waiting.size > 0
+  }
+
+  #takeWaiting(): string[] {
+    const mints: string[] = []
+    for (const mint of this.#waiting) {
+      if (mints.length === this.#commitRowsMax) break
+      this.#waiting.delete(mint)
+      mints.push(mint)
+    }
+    return mints
+  }
+
+  /** None where the token was evicted, its profile is empty, or the version is the one that was written last. */
+  #newVersion(mint: string, profile: TokenProfile | null): ProfileVersion[] {
+    if (profile !== null) {
+      const row = toRow(mint, profile)
+      const digest = digestRow(row)
+      if (!isEmptyProfile(row) && this.#written.get(mint) !== digest) return [{ mint, row, digest }]
+    }
+    this.#suspects.delete(mint)
+    return []
+  }
+
+  /**
+   * A commit failed. A token that was alone in it is given up when the store has taken other commits since the token's row first
+   * failed: then the row is at fault, not the store.
+   * @returns whether it was given up.
+   */
+  #refuseAlone(mints: readonly string[], error: unknown): boolean {
+    const [mint] = mints
+    const commitsBefore = mints.length === 1 ? this.#suspects.get(mint) : undefined
+    if (commitsBefore === undefined || this.#commits <= commitsBefore) return false
+    this.#suspects.delete(mint)
+    this.#commitRowsMax = 1
+    this.#refused++
+    this.#onRefused(mint, error)
+    return true
+  }
+
+  /** The tokens of a failed commit wait again, behind the others; the next commit is half as large. */
+  #retryLater(mints: readonly string[]): void {
+    this.#commitRowsMax = Math.max(1, Math.floor(mints.length / 2))
+    for (const mint of mints) {
+      if (!this.#suspects.has(mint)) this.#suspects.set(mint, this.#commits)
+      this.note(mint)
+    }
+  }
+
+  #remember(mint: string, digest: number): void {
+    this.#written.delete(mint)
+    this.#written.set(mint, digest)
+    if (this.#written.size <= TOKENS_REMEMBERED_MAX) return
+    const [oldest] = this.#written.keys()
+    this.#written.delete(oldest)
+  }
+}
+
+function toRow(mint: string, profile: TokenProfile): Row {
   const { createdAtMs } = profile
   return {
     mint,
@@ -47,105 +171,9 @@ function rowOf(mint: string, profile: TokenProfile): Row {
   }
 }
 
-/** A token that is known by its trades alone bears its mint as name, and says nothing. */
-const saysNothing = (row: Row): boolean =>
+/** A token that is known by its trades alone has its mint as name and symbol, and no other text. */
+const isEmptyProfile = (row: Row): boolean =>
   row.name === row.mint && row.symbol === row.mint && OPTIONAL_TEXTS.every((name) => row[name] === null)
 
-const digestOf = (row: Row): number =>
+const digestRow = (row: Row): number =>
   Number.parseInt(hash('sha1', JSON.stringify(row), 'hex').slice(0, DIGEST_DIGITS), 16)
-
-/**
- * Versions of profiles, on their way to the lake.
- * @param onRefused told of a token whose row the store refuses though it takes others.
- */
-export function createTokenProfileRecorder(
-  send: (rows: readonly Row[]) => Promise<void>,
-  onRefused: (mint: string, error: unknown) => void,
-): TokenProfileRecorder {
-  const waiting = new Set<string>()
-  const written = new Map<string, number>()
-  /** Tokens whose row was in a commit that failed, and how many commits had succeeded by then. */
-  const suspects = new Map<string, number>()
-  let atOnce = TOKENS_AT_ONCE
-  let commits = 0
-  let dropped = 0
-  let refused = 0
-
-  function note(mint: string): void {
-    if (waiting.size < TOKENS_WAITING_MAX) waiting.add(mint)
-    else if (!waiting.has(mint)) dropped++
-  }
-
-  function remember(mint: string, digest: number): void {
-    written.delete(mint)
-    written.set(mint, digest)
-    if (written.size > TOKENS_REMEMBERED_MAX) written.delete(written.keys().next().value!)
-  }
-
-  function takeMints(): string[] {
-    const mints: string[] = []
-    for (const mint of waiting) {
-      if (mints.length === atOnce) break
-      waiting.delete(mint)
-      mints.push(mint)
-    }
-    return mints
-  }
-
-  /** None: the token is gone, says nothing, or says what it said. */
-  function versionsOf(mint: string, profile: TokenProfile | null) {
-    const row = profile === null ? null : rowOf(mint, profile)
-    const digest = row === null ? 0 : digestOf(row)
-    if (row !== null && !saysNothing(row) && written.get(mint) !== digest) return [{ mint, row, digest }]
-    suspects.delete(mint)
-    return []
-  }
-
-  /**
-   * A commit failed: its tokens wait again, behind the others, and the next commit is half as large. @returns whether that
-   * settles it: a row that is refused alone, though the store has taken others since it was first refused, is set aside.
-   */
-  function refuse(mints: readonly string[], error: unknown): boolean {
-    atOnce = Math.max(1, Math.floor(mints.length / 2))
-    const [mint] = mints
-    const suspectAt = mints.length === 1 ? suspects.get(mint) : undefined
-    if (suspectAt !== undefined && commits > suspectAt) {
-      suspects.delete(mint)
-      refused++
-      onRefused(mint, error)
-      return true
-    }
-    for (const each of mints) {
-      if (!suspects.has(each)) suspects.set(each, commits)
-      note(each)
-    }
-    return false
-  }
-
-  async function write(market: Market): Promise<boolean> {
-    const versions = takeMints().flatMap((mint) => versionsOf(mint, market.profile(mint)))
-    const updatedAtMs = market.timeMs
-    if (versions.length === 0) return waiting.size > 0
-    try {
-      await send(
-        versions.map(({ row }) => ({ ...row, updated_at: updatedAtMs, schema_version: LAKE_SCHEMA_VERSION })),
-      )
-    } catch (error) {
-      const isSettled = refuse(
-        versions.map(({ mint }) => mint),
-        error,
-      )
-      if (isSettled) return waiting.size > 0
-      throw error
-    }
-    commits++
-    atOnce = Math.min(TOKENS_AT_ONCE, 2 * atOnce)
-    for (const { mint, digest } of versions) {
-      suspects.delete(mint)
-      remember(mint, digest)
-    }
-    return waiting.size > 0
-  }
-
-  return { note, write, stats: () => ({ waiting: waiting.size, dropped, refused }) }
-}

@@ -1,9 +1,9 @@
-// Bars as text and as columns, against JSON.stringify and a naive reading of the same store.
+// Compares bars as text and as columns with JSON.stringify and with a naive reading of the same cascade.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { readBars, readColumns } from '../../src/market/bars/bar-query.ts'
-import { C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
+import { C, H, L, N, O, T, tradeCount, V } from '../../src/market/bars/bar-ring.ts'
 import { BarTextCache } from '../../src/market/bars/bar-text.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import type { BarsQuery, BarsText, TextForm } from '../../src/market/types.ts'
@@ -18,7 +18,7 @@ function naive(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: n
   const bars: Bar[] = []
   store.backwards(slot, TIMEFRAMES.indexOf(query.tf), (values, at) => {
     const [t, o, h, l, c, v] = [T, O, H, L, C, V].map((field) => values[at + field])
-    bars.unshift({ t, o, h, l, c, v, n: tradesOf(values[at + N]), closed: t + length <= watermarkMs })
+    bars.unshift({ t, o, h, l, c, v, n: tradeCount(values[at + N]), closed: t + length <= watermarkMs })
     return true
   })
   const filled = bars.flatMap((bar, index) => {
@@ -65,7 +65,7 @@ function expectText(text: BarsText, bars: Bar[], { shape, separator }: TextForm,
   expect(text.gaps).toBe(intervals - bars.filter(({ n }) => n > 0).length)
 }
 
-/** Markets whose tokens trade, fall silent, and are forgotten; read in between, by readers who want all kinds of things. */
+/** A cascade whose tokens trade, fall silent and are cleared, with all kinds of reads in between. */
 class Run {
   readonly store: BarCascade
   readonly texts: BarTextCache
@@ -171,8 +171,8 @@ const step = fc.oneof(
   { weight: 1, arbitrary: slot.map((of) => (run: Run) => run.clear(of)) },
 )
 
-describe('bars', () => {
-  it('are the same text as JSON.stringify makes, whatever was asked before and whatever was forgotten', () => {
+describe('the cache of bar texts', () => {
+  it('gives the same text as JSON.stringify, whatever was read or dropped before', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(16, 1_024),
@@ -187,7 +187,7 @@ describe('bars', () => {
     )
   })
 
-  it('stay under their bytes: the series asked for longest ago is forgotten', () => {
+  it('stays under its maximum of bytes by dropping the series that was read longest ago', () => {
     const store = new BarCascade({ tokensMax: 50 })
     const texts = new BarTextCache(store, 200_000)
     for (let token = 0; token < 50; token++) {
@@ -200,7 +200,7 @@ describe('bars', () => {
     expect(texts.bytes).toBeGreaterThan(100_000)
   })
 
-  it('make the text of a settled bar once', () => {
+  it('renders a closed bar once', () => {
     const store = new BarCascade({ tokensMax: 1 })
     const texts = new BarTextCache(store)
     const query: BarsQuery = { mint: '', tf: '1s', limit: 1_000, fromMs: null, toMs: null, fill: 'none' }
@@ -212,7 +212,7 @@ describe('bars', () => {
       store.add(0, ts, 1 / (1 + second), 1, true, ts - LATE_GRACE_MS)
       openBytes = Math.max(openBytes, read(ts - LATE_GRACE_MS).open.length)
     }
-    // The seconds within the grace and no others are written for each reader.
+    // Only the seconds within the grace are rendered at each read.
     expect(openBytes).toBeLessThan(10 * 200)
   })
 })

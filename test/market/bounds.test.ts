@@ -3,7 +3,6 @@ import { random } from '../../bench/datasets/random.ts'
 import { LATE_GRACE_MS, MINTS_KNOWN_MIN } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { EvictedMints } from '../../src/market/tokens/evicted-mints.ts'
-import { TIMEFRAMES } from '../../src/schema/bar.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -27,8 +26,8 @@ const mints = (market: Market) =>
     .slice(0, -1)
     .map((row) => JSON.parse(row).mint)
 
-describe('at the maximum of tokens', () => {
-  it('the token touched longest ago gives way, with its bars and rows', () => {
+describe('a market at its maximum of tokens', () => {
+  it('evicts the token whose last event is oldest, with its bars and its row', () => {
     const market = new Market({ tokensMax: 3 })
     for (const name of ['a', 'b', 'c']) market.apply(trade(mint(name), START_MS), START_MS)
     market.apply({ type: 'live', mint: mint('a'), ts: START_MS, isLive: true }, START_MS + 1)
@@ -39,7 +38,7 @@ describe('at the maximum of tokens', () => {
     expect(market.asOf(mint('b'), START_MS)).toBeNull()
   })
 
-  it('a token that comes back starts anew, but keeps its count of analyses', () => {
+  it('starts a token that comes back anew, except for its count of analyses', () => {
     const market = new Market({ tokensMax: 1 })
     market.apply({ type: 'analysisCount', mint: mint('a'), ts: START_MS, count: 7 }, START_MS)
     market.apply(trade(mint('a'), START_MS, { priceUsd: 5 }), START_MS)
@@ -66,12 +65,12 @@ describe('at the maximum of tokens', () => {
     expect(bars).toHaveLength(1)
   })
 
-  it('the bars of a token that came back within their interval say that they may lack trades', () => {
+  it('marks the bars in whose interval a token was evicted and came back as possibly incomplete', () => {
     const since: [string, number, number][] = []
     const market = new Market({
       tokensMax: 1,
-      onBarClosed: (of, timeframe, values, at, watchedSinceMs) => {
-        if (TIMEFRAMES[timeframe] === '1m') since.push([of, values[at], watchedSinceMs])
+      onBarClosed: (bar) => {
+        if (bar.tf === '1m') since.push([bar.mint, bar.t, bar.watchedSinceMs])
       },
     })
     const apply = (of: string, second: number) =>
@@ -92,13 +91,13 @@ describe('at the maximum of tokens', () => {
     expect(market.barsWholeFromMs(mint('b'))).toBe(0)
   })
 
-  it('of more mints that gave way than are remembered, a newcomer counts as one that was held', () => {
+  it('treats a new mint as held before once an evicted mint was forgotten', () => {
     const evicted = new EvictedMints(2)
-    for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.note(mint(name), START_MS + at)
+    for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.add(mint(name), START_MS + at)
     expect(['b', 'c', 'a', 'new'].map((name) => evicted.take(mint(name)) - START_MS)).toEqual([1, 2, 0, 0])
   })
 
-  it('of more mints that were analysed than are remembered, the count that changed longest ago is forgotten', () => {
+  it('forgets the count of analyses that changed longest ago when there are too many', () => {
     const market = new Market({ tokensMax: 2 })
     const count = (of: string, count: number) =>
       market.apply({ type: 'analysisCount', mint: of, ts: START_MS, count }, START_MS)
@@ -111,11 +110,11 @@ describe('at the maximum of tokens', () => {
     const seq = market.seq
     count('one more', 1)
     expect([market.item(mint('a'))!.analysis_count, market.item(mint('b'))!.analysis_count]).toEqual([5, 0])
-    expect(market.seq, 'followers are told of the row that changed').toBe(seq + 1)
+    expect(market.seq, 'followers get the row that changed').toBe(seq + 1)
     expect(market.page(all).ndjson.toString()).toContain('"analysis_count":0')
   })
 
-  it('a storm of new tokens never holds more than the maximum', () => {
+  it('never holds more than the maximum in a storm of new tokens', () => {
     const market = new Market({ tokensMax: 50 })
     for (let index = 0; index < 2_000; index++)
       market.apply(trade(mint(index), START_MS + index), START_MS + index)
@@ -124,7 +123,7 @@ describe('at the maximum of tokens', () => {
     expect(mints(market)).toContain(mint(1_999))
   })
 
-  it('the token that waits longest goes first, of thousands that are touched in any order', () => {
+  it('evicts thousands of tokens in the order of their last events', () => {
     const tokensMax = 3_000
     const market = new Market({ tokensMax })
     const next = random(1)
@@ -147,8 +146,8 @@ describe('at the maximum of tokens', () => {
   })
 })
 
-describe('bars', () => {
-  it('keep the newest of a token at its maximum', () => {
+describe('the bars of a token', () => {
+  it('are the newest ones when it has reached its maximum', () => {
     const market = new Market({ tokensMax: 2, barsPerTokenMax: 64 })
     for (let second = 0; second < 500; second++) {
       market.apply(
@@ -169,7 +168,7 @@ describe('bars', () => {
     expect(bars[bars.length - 1].c).toBe(500)
   })
 
-  it('take a trade late within the grace, and count and drop a later one', () => {
+  it('include a trade that is late within the grace, and a later one is counted and dropped', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply(trade(mint('a'), START_MS + 60_000, { priceUsd: 2 }), START_MS + 60_000)
     expect(
@@ -182,7 +181,7 @@ describe('bars', () => {
     expect(market.item(mint('a'))?.priceUsd).toBe(2)
   })
 
-  it('fill empty intervals with the previous close, between the first and the last trade only', () => {
+  it('are filled with the previous close, between the first and the last trade only', () => {
     const market = new Market({ tokensMax: 2 })
     for (const [minute, priceUsd] of [
       [0, 1],
@@ -224,7 +223,7 @@ describe('bars', () => {
     ])
   })
 
-  it('of a known mint without trades are none', () => {
+  it('are none for a known mint without trades, and null for an unknown mint', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply({ type: 'token', mint: mint('a'), ts: START_MS, name: 'A', symbol: 'A' }, START_MS)
     expect(
@@ -237,7 +236,7 @@ describe('bars', () => {
 })
 
 describe('a patch', () => {
-  it('of the nine compared values sets exactly those', () => {
+  it('sets exactly the nine compared values that it names', () => {
     const market = new Market({ tokensMax: 2 })
     const fields = {
       priceUsd: 0.5,
@@ -262,7 +261,7 @@ describe('a patch', () => {
     })
   })
 
-  it('sets null, and what is unknown is null and never zero', () => {
+  it('sets values to null, and unknown values are null and never zero', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply(
       { type: 'patch', mint: mint('a'), ts: START_MS, fields: { holderCount: 5, has_mint_authority: false } },
@@ -278,8 +277,8 @@ describe('a patch', () => {
   })
 })
 
-describe('a curve', () => {
-  it('gives price, progress, supply and liquidity of a pump.fun token', () => {
+describe('a bonding curve', () => {
+  it('determines price, progress, supply and liquidity of a pump.fun token', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply({ type: 'solPrice', ts: START_MS, usd: 100 }, START_MS)
     const vTokens = 1_073_000_000 - 396_550_000
@@ -293,7 +292,7 @@ describe('a curve', () => {
     expect(datapoint.liquidity).toBeCloseTo(2 * (vSol - 30) * 100, 6)
   })
 
-  it('that is not pump.fun’s gives no progress', () => {
+  it('determines no progress where it is not pump.fun’s', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply(trade(mint('a'), START_MS, { vSol: 500, vTokens: 5_000 }), START_MS)
     expect(market.datapoint(mint('a'))).toMatchObject({
@@ -303,7 +302,7 @@ describe('a curve', () => {
     })
   })
 
-  it('without a price in USD needs the price of SOL', () => {
+  it('needs the price of SOL for a trade without a price in USD', () => {
     const market = new Market({ tokensMax: 2 })
     expect(market.apply(trade(mint('a'), START_MS, { priceUsd: undefined, solAmount: 1 }), START_MS)).toBe(
       'sol_price_unknown',

@@ -1,5 +1,5 @@
-// What changed since a position, for any market and any reader: rows and departures by ascending position, each row at its
-// newest, and whoever goes on from any position that it was given ends with exactly the tokens of its tab.
+// Readers follow a market from position to position, and lose answers on the way. Each must end with exactly the tokens of its
+// tab, each row as it is in the market.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
@@ -43,7 +43,7 @@ class Reader {
     return this.#seq === market.seq
   }
 
-  /** Takes the first `cutAfter` of what it is sent; what follows is lost on the way. */
+  /** Takes the first `cutAfter` changes; the rest is lost on the way. */
   read(market: Market, rowsMax: number, cutAfter: number): void {
     if (this.#seq < market.oldestSince) {
       this.resyncs++
@@ -73,7 +73,7 @@ class Reader {
     else this.#rows.delete(left)
   }
 
-  /** A row that left its tab says so itself. */
+  /** The rows of the tab; a row that left it shows so itself. */
   tokens(market: Market): Map<string, Record<string, unknown>> {
     const isMember = ({ is_currently_live, complete, created_timestamp }: Record<string, unknown>) =>
       this.tab === 'all' ||
@@ -92,18 +92,18 @@ const rowsOf = (market: Market, tab: Tab) =>
       .map((row) => [row.mint as string, row as Record<string, unknown>]),
   )
 
-/** @returns how often a reader was too far behind. */
+/** @returns how often a reader was too far behind and began anew. */
 function run(
   steps: object[],
   tabs: readonly Tab[],
   changeLogEntriesMax: number,
-  departuresMax: number,
+  evictionsMax: number,
 ): number {
   const market = new Market({
     tokensMax: TOKENS_MAX,
     newWindowMs: NEW_WINDOW_MS,
     changeLogEntriesMax,
-    departuresMax,
+    evictionsMax,
     firstSeq: FIRST_SEQ,
   })
   const readers = tabs.map((tab) => new Reader(tab, market))
@@ -131,7 +131,7 @@ function run(
 const steps = fc.array(step, { minLength: 50, maxLength: 400, size: 'max' })
 const tabs = fc.array(fc.constantFrom(...TABS), { minLength: READERS, maxLength: READERS })
 
-it('whoever goes on from any position that it was given misses nothing, evictions and tabs left included', () => {
+it('a reader who goes on from any position it was given misses nothing, evictions and tabs left included', () => {
   fc.assert(
     fc.property(steps, tabs, (steps, tabs) => {
       expect(run(steps, tabs, 4_096, 512)).toBe(0)
@@ -140,7 +140,7 @@ it('whoever goes on from any position that it was given misses nothing, eviction
   )
 })
 
-it('whoever is behind the changes or the evictions that are held begins anew, and misses nothing either', () => {
+it('a reader who is behind the oldest change or eviction held begins anew, and misses nothing either', () => {
   let resyncs = 0
   fc.assert(
     fc.property(
@@ -157,7 +157,7 @@ it('whoever is behind the changes or the evictions that are held begins anew, an
   expect(resyncs).toBeGreaterThan(0)
 })
 
-it('an eviction is told once to the readers of each tab that the token was in, and to no others', () => {
+it('readers of each tab that an evicted token was in get the eviction once, and no others do', () => {
   const market = new Market({ tokensMax: 2, firstSeq: FIRST_SEQ })
   const [a, b, c] = MINTS
   const live = (of: string, isLive: boolean) =>
@@ -173,7 +173,7 @@ it('an eviction is told once to the readers of each tab that the token was in, a
     market.changesSince(since, tab, 10).parts.filter((part) => 'left' in part)
   expect(market.has(a)).toBe(false)
   expect(left(whileLive, 'all')).toEqual([{ left: a, seq: evicted }])
-  // Its leaving is told where it left, since its last row is no more; who has seen that row is not told again.
+  // Its last row in the tab is gone, so the eviction stands in its place; a reader who has seen that row does not get it.
   expect(left(whileLive, 'live')).toEqual([{ left: a, seq: afterLive }])
   expect(left(afterLive, 'live')).toEqual([])
   expect(left(FIRST_SEQ, 'graduated')).toEqual([])

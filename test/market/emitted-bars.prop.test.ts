@@ -1,7 +1,7 @@
-// Each closed bar of a minute or longer is emitted once and complete, however late the next trade of its token comes.
+// Closed bars of a minute or longer are emitted once each and complete, whenever `emitClosedBars` is called and however late the
+// token's next trade comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { BV, buysOf, C, H, L, N, O, T, tradesOf, V } from '../../src/market/bars/bar-ring.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
@@ -37,33 +37,24 @@ const action = fc.oneof(
   },
 )
 
-type HandedOut = Bar & { key: string; buys: number; buyVolume: number }
+type EmittedBar = Bar & { key: string; buys: number; buyVolume: number }
 
 function watched() {
-  const handedOut: HandedOut[] = []
+  const emitted: EmittedBar[] = []
   const market = new Market({
     tokensMax: 8,
     barsPerTokenMax: BARS_MAX,
-    onBarClosed(mint, timeframe, values, at) {
-      const bar = {
-        t: values[at + T],
-        o: values[at + O],
-        h: values[at + H],
-        l: values[at + L],
-        c: values[at + C],
-      }
-      const counts = { v: values[at + V], n: tradesOf(values[at + N]), closed: true }
-      const buys = { buys: buysOf(values[at + N]), buyVolume: values[at + BV] }
-      handedOut.push({ key: `${mint} ${TIMEFRAMES[timeframe]} ${bar.t}`, ...bar, ...counts, ...buys })
+    onBarClosed({ mint, tf, t, o, h, l, c, v, n, buys, buyV }) {
+      emitted.push({ key: `${mint} ${tf} ${t}`, t, o, h, l, c, v, n, closed: true, buys, buyVolume: buyV })
     },
   })
-  return { market, handedOut }
+  return { market, emitted }
 }
 
-it('every closed bar of a minute or longer is handed out once, as readers see it', () => {
+it('every closed bar of a minute or longer is emitted once, as readers see it', () => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 40 }), (actions) => {
-      const { market, handedOut } = watched()
+      const { market, emitted } = watched()
       let nowMs = START_MS
       for (const each of actions) {
         nowMs += each.step
@@ -94,27 +85,27 @@ it('every closed bar of a minute or longer is handed out once, as readers see it
         }),
       )
       const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
-      expect(handedOut.sort(byKey)).toEqual(expected.sort(byKey))
+      expect(emitted.sort(byKey)).toEqual(expected.sort(byKey))
     }),
     { numRuns: 60 },
   )
 })
 
-it('a silent token’s last bars are handed out once the market’s time has passed their end', () => {
-  const { market, handedOut } = watched()
+it('the last bars of a silent token are emitted when the market’s time has passed their end', () => {
+  const { market, emitted } = watched()
   const ts = START_MS - (START_MS % 60_000)
   market.apply({ type: 'trade', mint: MINTS[0], ts, side: 'sell', tokenAmount: 2, priceUsd: 3 }, ts)
   market.advanceTo(ts + 60_000 + LATE_GRACE_MS - 1)
   market.emitClosedBars(8)
-  expect(handedOut).toEqual([])
+  expect(emitted).toEqual([])
   market.advanceTo(ts + 60_000 + LATE_GRACE_MS)
   market.emitClosedBars(8)
-  expect(handedOut).toMatchObject([{ key: `${MINTS[0]} 1m ${ts}`, c: 3, v: 6, n: 1, buys: 0, buyVolume: 0 }])
+  expect(emitted).toMatchObject([{ key: `${MINTS[0]} 1m ${ts}`, c: 3, v: 6, n: 1, buys: 0, buyVolume: 0 }])
   expect(market.barsEmittedToMs).toBe(ts + 60_000 - SILENCE_MS)
 })
 
-it('a token that gives way to another has its ended bars handed out first', () => {
-  const { market, handedOut } = watched()
+it('the closed bars of a token are emitted before it is evicted', () => {
+  const { market, emitted } = watched()
   const ts = START_MS - (START_MS % 60_000)
   for (let i = 0; i < 9; i++) {
     const mint = mintOfSymbol(`t${i}`)
@@ -123,5 +114,5 @@ it('a token that gives way to another has its ended bars handed out first', () =
       ts + i * 60_000,
     )
   }
-  expect(handedOut.map(({ key }) => key)).toContain(`${mintOfSymbol('t0')} 1m ${ts}`)
+  expect(emitted.map(({ key }) => key)).toContain(`${mintOfSymbol('t0')} 1m ${ts}`)
 })

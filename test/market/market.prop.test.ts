@@ -120,8 +120,8 @@ function expectBars(actual: Bar[], expected: Bar[]): void {
   if (!same) expect(actual).toEqual(expected)
 }
 
-describe('for any sequence of events', () => {
-  it('every bar equals a grouping of the trades taken', () => {
+describe('after any sequence of events', () => {
+  it('every bar equals a grouping of the accepted trades', () => {
     fc.assert(
       fc.property(sequence, (steps) => {
         const { market, oracle } = run(steps)
@@ -137,7 +137,7 @@ describe('for any sequence of events', () => {
     )
   })
 
-  it('windows and compared values equal a recomputation from the events', () => {
+  it('the windows and the compared values equal a recomputation from the events', () => {
     fc.assert(
       fc.property(sequence, fc.nat(200_000), (steps, pause) => {
         const { market, oracle } = run(steps)
@@ -151,7 +151,7 @@ describe('for any sequence of events', () => {
             if (!close(actual, expected)) expect([mint, name, actual]).toEqual([mint, name, expected])
           }
           const served = JSON.parse(market.datapointJson(mint)!.json.toString())
-          // It is of when it became true, within this second, and that is when it was in effect.
+          // It is as of the moment within this second when it became true.
           const { snapshotAt } = served
           expect(snapshotAt).toBeLessThanOrEqual(market.timeMs)
           expect(snapshotAt).toBeGreaterThanOrEqual(market.timeMs - (market.timeMs % 1_000))

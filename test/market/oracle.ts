@@ -1,4 +1,4 @@
-// Computes what the market must answer from the list of its events alone, simply and slowly. Shares only constants with the engine.
+// Computes what a market must answer from the list of its events, slowly and plainly. It shares only constants with the engine.
 
 import { HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { type Bar, TIMEFRAME_MS, type Timeframe } from '../../src/schema/bar.ts'

@@ -38,7 +38,7 @@ const sorted = (keys: Map<number, number>): number[] =>
   [...keys].sort(([a, aKey], [b, bKey]) => (aKey === bKey ? a - b : bKey > aKey ? 1 : -1)).map(([id]) => id)
 
 describe('a ranking', () => {
-  it('equals a full sort after any changes, from either end and at any offset', () => {
+  it('equals a full sort after any changes, in both orders and at any offset', () => {
     fc.assert(
       fc.property(fc.integer(), fc.constantFrom(1, 5, 1_000, 1e9), (seed, distinctKeys) => {
         play(seed, 10_000, distinctKeys, (ranking, keys) => {
@@ -72,8 +72,8 @@ describe('a ranking', () => {
   })
 })
 
-describe('a deferred ranking', () => {
-  it('is exact whenever it is read, however many changes wait', () => {
+describe('a lazy ranking', () => {
+  it('is exact whenever it is read, however many changes are pending', () => {
     fc.assert(
       fc.property(
         fc.integer(),
@@ -87,7 +87,7 @@ describe('a deferred ranking', () => {
           const ranking = new LazyRanking({ capacity: IDS, keys, before, pendingMax, topMax: 64 })
           const standing = new Map<number, number>()
           let seen: number[] = []
-          // What was at the top sinks, time and again, deeper than anything.
+          // Ids at the top sink again and again, deeper than all others.
           const sinks = () => seen.length > 0 && next() < 0.4
           for (let step = 0; step < 12_000; step++) {
             const isSinking = sinks()
@@ -107,7 +107,7 @@ describe('a deferred ranking', () => {
             standing.set(id, keys[id])
             const isWhole = step % 3_000 === 2_999
             if (step % readEvery !== 0 && !isWhole) continue
-            // The whole order is dear to sort: most reads of the top are held against the highest keys alone.
+            // Sorting the whole order is slow, so most reads of the top are compared by their keys only.
             seen = [...ranking.slice(10, 54, true)]
             const top = seen.map((each) => keys[each])
             expect(top).toEqual([...standing.values()].sort((a, b) => b - a).slice(10, 64))
@@ -123,7 +123,7 @@ describe('a deferred ranking', () => {
     )
   })
 
-  it('finds one who was noted far below when all above him are gone', () => {
+  it('finds an id whose change was pending below the floor when all ids above it are gone', () => {
     const keys = Float64Array.from({ length: 1_000 }, (_, id) => 1_000 - id)
     const before = (a: number, b: number) => a < b
     const ranking = new LazyRanking({ capacity: 1_000, keys, before, pendingMax: 20, topMax: 10 })

@@ -1,4 +1,4 @@
-// Reads change nothing: the final state is the same bytes as in an engine that was never read.
+// Reads change nothing: a market that was read between its events gives the same bytes at the end as one that was not.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
@@ -11,7 +11,7 @@ const MINTS = ['one', 'two', 'three', 'four', 'five'].map(mintOfSymbol)
 const START_MS = 1_772_000_000_000
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
 
-/** One has most of the events: what differs shows only where several meet. */
+/** One token has most of the events, as differences show only where several events of a token come together. */
 const mint = fc.oneof(
   { weight: 4, arbitrary: fc.constant(MINTS[0]) },
   { weight: 1, arbitrary: fc.constantFrom(...MINTS) },
@@ -141,7 +141,7 @@ function run(acts: { step: number; payload: object | null; reads: string[] }[], 
   return market
 }
 
-it('any reads between the events leave every later answer byte for byte as it is without them', () => {
+it('every answer is byte for byte the same with any reads before it as without them', () => {
   fc.assert(
     fc.property(
       fc.array(act, { minLength: 1, maxLength: 40, size: 'max' }),
@@ -157,7 +157,7 @@ it('any reads between the events leave every later answer byte for byte as it is
   )
 })
 
-it('a patched sum passes when its window moves, whoever has read the list before', () => {
+it('a patched sum expires when its window moves, whether the list was read before or not', () => {
   const read = new Market({ tokensMax: 2 })
   const unread = new Market({ tokensMax: 2 })
   const patch: MarketEvent = { type: 'patch', mint: MINTS[0], ts: START_MS, fields: { volume24h: 9 } }

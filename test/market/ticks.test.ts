@@ -1,5 +1,5 @@
-// Every trade of five real days, flat out through the engine: each bar of each timeframe against DuckDB's own
-// aggregation of the file, and two runs against each other.
+// Replays the trades of five real days. Compares every bar of every timeframe with DuckDB's aggregation of the file, and the
+// answers of two replays with each other and with a pinned hash.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
@@ -11,10 +11,10 @@ import { mintOfSymbol } from '../../src/schema/mint.ts'
 const FILE = new URL('../../../shared/data/ticks/us-equities-trades-2013-10.parquet', import.meta.url)
   .pathname
 const SYMBOLS = ['AIG', 'BAC', 'IBM', 'SPY']
-/** The exact sum of decimals, rounded once, against a sum of doubles. */
+/** DuckDB sums decimals exactly and rounds once; the engine sums doubles. */
 const VOLUME_TOLERANCE = 1e-12
 
-describe.skipIf(!existsSync(FILE))('five days of real trades', () => {
+describe.skipIf(!existsSync(FILE))('a replay of five days of real trades', () => {
   let connection: DuckDBConnection
   let market: Market
 

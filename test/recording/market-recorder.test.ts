@@ -1,4 +1,4 @@
-// Token profiles and closed bars of a pushed market get into the lake, each version once.
+// Pushes events to a real server and reads the lake: versions of token profiles and closed bars are recorded once each.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
@@ -37,7 +37,7 @@ const trade = (priceUsd: number, mint = MINT) => ({
 })
 const bySilence = mintOfSymbol('known by its trades alone')
 
-test('each version of what a token says is on record, and the latest is in force', async () => {
+test('each version of a token profile is recorded once, and the view of tokens shows the latest', async () => {
   const { client } = server
   const versions = () =>
     lake(`SELECT name, description, graduated FROM read_parquet(
@@ -56,7 +56,7 @@ test('each version of what a token says is on record, and the latest is in force
   await client.push(token({ description: 'as it was' }), trade(2, bySilence))
   await settled(1)
   nowMs += 1_000
-  // Said again, and figures that are no part of what a token says.
+  // The same profile again, and figures that no profile has.
   await client.push(token({ description: 'as it was' }), patch({ holderCount: 5 }), trade(3))
   nowMs += 1_000
   await client.push(patch({ name: 'Second', website: 'https://example.org' }), patch({ name: 'Third' }))
@@ -82,7 +82,7 @@ test('each version of what a token says is on record, and the latest is in force
   ])
 })
 
-test('closed bars are in the lake when the server has stopped, an open one is not, and a restart writes none again', async () => {
+test('closed bars are in the lake when the server has stopped, open bars are not, and a restart writes none twice', async () => {
   const { client } = server
   const startMs = nowMs
   for (let minute = 0; minute < 6; minute++) {

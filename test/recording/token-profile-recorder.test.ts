@@ -1,14 +1,15 @@
-// A token profile that cannot be stored affects its own token only, and a failing store affects nobody.
+// The store refuses some rows, or all rows for a while. A row that cannot be stored is given up alone, and a store in trouble
+// loses no row.
 import { expect, test } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import { createTokenProfileRecorder } from '../../src/recording/token-profile-recorder.ts'
+import { TokenProfileRecorder } from '../../src/recording/token-profile-recorder.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Row } from '../../src/schema/tables.ts'
 
 const START_MS = 1_772_000_000_000
 const TRIES_MAX = 200
 
-/** Tokens on their way to a store that refuses rows of `bad` names, and everything while it is down. */
+/** A recorder whose store refuses rows with `bad` names, and every row while it is down. */
 function recording(bad: ReadonlySet<string>) {
   const stored: string[] = []
   const refused: string[] = []
@@ -19,11 +20,11 @@ function recording(bad: ReadonlySet<string>) {
     if (names.some((name) => bad.has(name))) throw new Error('a value is out of range')
     stored.push(...names)
   }
-  const recorder = createTokenProfileRecorder(commit, (mint) => refused.push(mint))
-  const market = new Market({ tokensMax: 2_000, onProfile: recorder.note })
+  const recorder = new TokenProfileRecorder(commit, (mint) => refused.push(mint))
+  const market = new Market({ tokensMax: 2_000, onProfileChanged: (mint) => recorder.note(mint) })
   const say = (name: string, mint = mintOfSymbol(name)) =>
     market.apply({ type: 'token', mint, ts: START_MS, name, symbol: 'S' }, START_MS)
-  /** Writes until nothing waits, or so many times. @returns how many commits failed. */
+  /** Writes until no token waits, at most `triesMax` times. @returns how many commits failed. */
   const writeAll = async (triesMax = TRIES_MAX) => {
     let failures = 0
     for (let tries = 0; tries < triesMax; tries++) {
@@ -39,7 +40,7 @@ function recording(bad: ReadonlySet<string>) {
 }
 const numbered = (count: number) => Array.from({ length: count }, (_, at) => `token ${at}`)
 
-test('rows that the store refuses are set aside one by one and told of, and all their neighbours are recorded', async () => {
+test('rows that the store refuses are given up and reported one by one, and all others are recorded', async () => {
   const names = numbered(600)
   const bad = new Set([names[0], names[77], names[300], names[599]])
   const { stored, refused, recorder, say, writeAll } = recording(bad)
@@ -50,7 +51,7 @@ test('rows that the store refuses are set aside one by one and told of, and all 
   expect(recorder.stats()).toEqual({ waiting: 0, dropped: 0, refused: 4 })
 })
 
-test('a token that was set aside is recorded with its next change', async () => {
+test('a token whose row was given up is recorded with its next change', async () => {
   const { stored, say, writeAll } = recording(new Set(['bad']))
   for (const name of ['bad', 'good', 'better']) say(name)
   await writeAll()
@@ -59,7 +60,7 @@ test('a token that was set aside is recorded with its next change', async () => 
   expect(stored.toSorted()).toEqual(['better', 'good', 'mended'])
 })
 
-test('while the store is down nothing is set aside, each try is one commit, and all is recorded once it is up again', async () => {
+test('while the store is down no row is given up, each try is one commit, and all rows are recorded when it is up again', async () => {
   const { stored, refused, store, recorder, say, writeAll } = recording(new Set())
   const names = numbered(400)
   for (const name of names) say(name)

@@ -1,6 +1,11 @@
-// In: priced trades, token by token. Out: OHLC bars of nine timeframes, and sums over them.
-// A cascade: a trade touches one bar of one second; when time has passed it by, that bar is folded into the next
-// timeframe, and so on upwards. Readers fold what is still open. Never knows a mint, a clock or a price's origin.
+// Makes OHLC bars of nine timeframes from priced trades, as a cascade: a trade touches the bar of its second only. Once that second
+// is closed, its bar is folded into the open bar of the next timeframe, and so on upwards. Readers fold what is still open.
+//
+//   trade ─► pending seconds ─► open 5s ─► open 15s ─► … ─► open 1d      one of each for every token
+//                  │ closed       │ closed    │ closed          │ closed
+//                  ▼              ▼           ▼                 ▼
+//              ring of 1s     ring of 5s  ring of 15s  …    ring of 1d   closed bars, read by everyone
+import { assert } from '../../lib/assert.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
@@ -14,34 +19,35 @@ import {
 import * as layout from './bar-ring.ts'
 import { BarRing } from './bar-ring.ts'
 
-/** As constants of this module: imported ones are looked up each time, a sixth of what sparse ticks cost. */
+/** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
 const SECOND_MS = 1_000
-/** Seconds that may still change: those within the grace and the newest. A power of two above that. */
+/** Seconds of a token that may still change: those within LATE_GRACE_MS and the newest, rounded up to a power of two. */
 const PENDING_SECONDS = 8
 const PENDING_MASK = PENDING_SECONDS - 1
-/** A pending second also knows the times of its first and last trade, so that a late one finds its place. */
+/** A pending second also has the times of its first and last trade, which decide whether a late trade opens or closes it. */
 const FIRST_AT = BAR_STRIDE
 const LAST_AT = BAR_STRIDE + 1
 const PENDING_STRIDE = BAR_STRIDE + 2
 const PENDING_BLOCK = PENDING_SECONDS * PENDING_STRIDE
 const TIMEFRAME_COUNT = TIMEFRAMES.length
-/** One open bar for each timeframe above a second. */
+/** One open bar for each timeframe longer than a second. */
 const OPEN_BLOCK = (TIMEFRAME_COUNT - 1) * BAR_STRIDE
-/** What is not settled of a token lies side by side: its newest and its oldest second, open bars, pending seconds. */
+/** Whatever of a token may still change lies side by side: its newest and oldest second, open bars, pending seconds. */
 const OPEN_AT = 2
 const PENDING_AT = OPEN_AT + OPEN_BLOCK
 const TOKEN_BLOCK = PENDING_AT + PENDING_BLOCK
-/** No bar starts at or before zero: a bar's start of zero marks an empty place. */
+/** The start of a bar that is not there: no trade is as old as this. */
 const EMPTY = 0
 
 export interface BarCascadeOptions {
   tokensMax: number
   barsPerTokenMax?: number
-  /** Called once with every closed bar of `closedFrom` or coarser: where the lake gets them. The array is reused. */
+  /** Called once with every closed bar of timeframe `closedFrom` or longer. `values` hold it at `address`, in the layout of
+   *  bar-ring.ts, during the call only. */
   onClosed?: (slot: number, timeframe: number, values: Float64Array, address: number) => void
-  /** Index of the finest timeframe that `onClosed` hears of. */
+  /** Index of the shortest timeframe whose bars are given to `onClosed`. */
   closedFrom?: number
 }
 
@@ -53,24 +59,24 @@ export interface WindowSum {
 
 export class BarCascade {
   readonly barsPerTokenMax: number
-  #rings: BarRing[]
-  /** Token after token; the next four are parts of it. */
-  #unsettled: Float64Array
+  readonly #rings: BarRing[]
+  /** Whatever may still change, token after token. The next four are parts of it. */
+  readonly #unsettled: Float64Array
   /** Start of the newest pending second. */
-  #head: Float64Array
+  readonly #head: Float64Array
   /** Start of the oldest second that may be pending. */
-  #tail: Float64Array
-  #open: Float64Array
-  #pending: Float64Array
-  #onClosed: NonNullable<BarCascadeOptions['onClosed']>
-  #closedFrom: number
-  /** By token: bars that ended by this time have been handed out, folded or not. Empty where nobody listens. */
-  #emittedTo: Float64Array
-  /** By token: how often its bars were forgotten, so that who keeps something made of them can tell. */
-  #generations: Uint32Array
-  /** Where readers fold the open partials of one timeframe: at most one each, and the pending seconds. */
+  readonly #tail: Float64Array
+  readonly #open: Float64Array
+  readonly #pending: Float64Array
+  readonly #onClosed: NonNullable<BarCascadeOptions['onClosed']>
+  readonly #closedFrom: number
+  /** By slot: bars that ended by this time were emitted, folded or not. Empty where there is no `onClosed`. */
+  readonly #emittedToMs: Float64Array
+  /** By slot: how often its bars were forgotten. Caches of something made from the bars compare it. */
+  readonly #generations: Uint32Array
+  /** The result of `foldOpen`: one bar for each shorter timeframe at most, and the pending seconds. */
   readonly scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
-  #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
+  readonly #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarCascadeOptions) {
     const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed, closedFrom = 0 } = options
@@ -91,7 +97,7 @@ export class BarCascade {
     this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
-    this.#emittedTo = new Float64Array(onClosed === undefined ? 0 : tokensMax)
+    this.#emittedToMs = new Float64Array(onClosed === undefined ? 0 : tokensMax)
     this.barsPerTokenMax = barsPerTokenMax
   }
 
@@ -109,8 +115,8 @@ export class BarCascade {
   }
 
   /**
-   * Adds a trade. The caller has made sure that `tsMs` is not older than `watermarkMs`, and that the watermark never
-   * goes back: seconds that ended at or before it are closed.
+   * Adds a trade. Seconds that ended at or before `watermarkMs` are closed: the trade must not be older, and a token's watermark
+   * must never go back.
    */
   add(slot: number, tsMs: number, price: number, volume: number, isBuy: boolean, watermarkMs: number): void {
     const second = intervalStart(tsMs, SECOND_MS)
@@ -154,7 +160,7 @@ export class BarCascade {
     const bars = this.#pending
     if (price > bars[at + H]) bars[at + H] = price
     if (price < bars[at + L]) bars[at + L] = price
-    // Equal times keep the order of arrival: the earlier one opens, the later one closes.
+    // Of trades with equal times the one that arrives first opens the bar, and the last one closes it.
     if (tsMs >= bars[at + LAST_AT]) {
       bars[at + C] = price
       bars[at + LAST_AT] = tsMs
@@ -179,25 +185,25 @@ export class BarCascade {
         this.#pending[at + T] = EMPTY
       }
     }
-    // Nothing between the head and the newcomer is pending; a late trade may move the tail back within the grace.
+    // No second between the head and the new trade is pending. A late trade may move the tail back within the grace.
     this.#tail[block] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
   }
 
   #emit(slot: number, timeframe: number, values: Float64Array, at: number): void {
-    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#emittedTo[slot])
+    if (values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] > this.#emittedToMs[slot])
       this.#onClosed(slot, timeframe, values, at)
   }
 
   /**
-   * Hands out bars that ended at or before the watermark, though no later trade has folded them yet: a token that
-   * fell silent has its last bars known too. Changes nothing that readers see.
+   * Emits bars that ended at or before the watermark and that no later trade has folded yet, which are the last bars of a silent
+   * token. What readers see does not change.
    */
   emitEnded(slot: number, watermarkMs: number): void {
     if (this.#head[slot * TOKEN_BLOCK] === EMPTY) return
-    const fromMs = this.#emittedTo[slot]
+    const fromMs = this.#emittedToMs[slot]
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const length = TIMEFRAME_LENGTHS_MS[timeframe]
-      // No interval ended since the last time, or the newest trade was handed out with an earlier one.
+      // No interval has ended since the last call, or the bar of the newest trade was emitted already.
       if (intervalStart(watermarkMs, length) <= fromMs) continue
       if (intervalStart(this.#head[slot * TOKEN_BLOCK], length) + length <= fromMs) continue
       const made = this.foldOpen(slot, timeframe)
@@ -206,10 +212,10 @@ export class BarCascade {
         if (this.scratch[at + T] + length <= watermarkMs) this.#emit(slot, timeframe, this.scratch, at)
       }
     }
-    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedTo[slot] = watermarkMs
+    if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedToMs[slot] = watermarkMs
   }
 
-  /** A bar of `timeframe` is closed: into its ring, and into the open bar above. */
+  /** Closes a bar of `timeframe`: copies it into the ring, and adds it to the open bar of the next timeframe. */
   #fold(slot: number, timeframe: number, source: Float64Array, at: number): void {
     const ring = this.#rings[timeframe]
     const address = ring.push(slot)
@@ -229,20 +235,19 @@ export class BarCascade {
     this.#open[open + T] = bucket
   }
 
-  /** The settled bars of a timeframe: closed for good. */
+  /** The closed bars of a timeframe, which never change. */
   ring(timeframe: number): BarRing {
     return this.#rings[timeframe]
   }
 
-  /** Another number after every `clear` of the token. */
+  /** Changes with every `clear` of the token. */
   generation(slot: number): number {
     return this.#generations[slot]
   }
 
   /**
-   * Folds what is not settled of a token into bars of `timeframe`, ascending, in the scratch. They follow those of the
-   * ring, and are valid until the next call.
-   * @returns how many bars it made; read them in `scratch`.
+   * Folds a token's pending seconds and open bars into bars of `timeframe`, ascending, which follow those of the ring.
+   * @returns how many there are. They lie in `scratch` until the next call.
    */
   foldOpen(slot: number, timeframe: number): number {
     const length = TIMEFRAME_LENGTHS_MS[timeframe]
@@ -321,12 +326,12 @@ export class BarCascade {
   clear(slot: number): void {
     for (const ring of this.#rings) ring.clear(slot)
     this.#unsettled.fill(EMPTY, slot * TOKEN_BLOCK, (slot + 1) * TOKEN_BLOCK)
-    if (this.#emittedTo.length > 0) this.#emittedTo[slot] = 0
+    if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = 0
     this.#generations[slot]++
   }
 }
 
-/** Written out: a loop over so few fields costs as much as they do. */
+/** Written out, because a loop over so few fields takes twice as long. */
 function copyBar(target: Float64Array, to: number, source: Float64Array, from: number): void {
   target[to] = source[from]
   target[to + O] = source[from + O]
@@ -348,6 +353,5 @@ function merge(target: Float64Array, to: number, source: Float64Array, from: num
   target[to + BV] += source[from + BV]
 }
 
-// The pending seconds must cover the grace: a trade within it touches at most this many seconds and the newest.
-if (LATE_GRACE_MS / SECOND_MS + 2 > PENDING_SECONDS)
-  throw new Error('PENDING_SECONDS does not cover LATE_GRACE_MS')
+// Trades within the grace touch at most this many seconds besides the newest one.
+assert(LATE_GRACE_MS / SECOND_MS + 2 <= PENDING_SECONDS, 'the pending seconds cover LATE_GRACE_MS')

@@ -1,5 +1,4 @@
-// In: a token's bars and what a reader wants of them. Out: bars ascending, the forming one last, filled when asked, as
-// columns or as objects, and a version that is cheap to tell. Never changes a bar.
+// Answers queries for a token's bars: ascending, the forming bar last, empty intervals filled where asked. As columns or as objects.
 import { assert } from '../../lib/assert.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../schema/bar.ts'
 import { BARS_ANSWERED_MAX, intervalStart, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
@@ -7,17 +6,17 @@ import type { BarColumns, Bars, BarsQuery } from '../types.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import * as layout from './bar-ring.ts'
 
-/** As constants of this module: imported ones are looked up each time, which is a quarter of what reading a bar costs. */
-const { BAR_STRIDE, C, H, L, N, O, T, tradesOf, V } = layout
+/** Copied into this module: looking up imported bindings takes a quarter of the time of reading a bar. */
+const { BAR_STRIDE, C, H, L, N, O, T, tradeCount, V } = layout
 
-/** The most recent bars that qualify, as objects. `watermarkMs`: a bar that ended by then is closed. */
+/** The most recent bars that qualify, as objects. Bars that ended by `watermarkMs` are closed. */
 export function readBars(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: number): Bars {
   const columns = readColumns(store, slot, query, watermarkMs)
   const bars = Array.from({ length: columns.rowCount }, (_, row) => barAt(columns, row))
   return { bars, gaps: columns.gaps, version: columns.version }
 }
 
-/** One of them. */
+/** One row as an object. */
 export function barAt({ t, o, h, l, c, v, n, closed }: BarColumns, row: number): Bar {
   return {
     t: t[row],
@@ -31,7 +30,8 @@ export function barAt({ t, o, h, l, c, v, n, closed }: BarColumns, row: number):
   }
 }
 
-/** The same as columns, of `space` where it is large enough: then they are valid until it is used again. */
+/** The most recent bars that qualify, as columns. They lie in `space` where it is large enough, and are then valid until it is
+ *  used again. */
 export function readColumns(
   store: BarCascade,
   slot: number,
@@ -40,12 +40,12 @@ export function readColumns(
   space?: ColumnBuffer,
 ): BarColumns {
   const { limit, tf } = query
-  assert(limit >= 1 && limit <= BARS_ANSWERED_MAX, 'an answer holds between one bar and the maximum')
-  const { fromMs, toMs, filled } = rangeOf(query)
+  assert(limit >= 1 && limit <= BARS_ANSWERED_MAX, 'the limit on bars is between 1 and BARS_ANSWERED_MAX')
+  const { fromMs, toMs, isFilled } = timeRange(query)
   const timeframe = TIMEFRAMES.indexOf(tf)
-  const rowsMax = Math.min(limit, intervalsOf(store, slot, timeframe, fromMs, toMs))
-  const range = { fromMs, toMs, filled, lengthMs: TIMEFRAME_MS[tf], watermarkMs, rowsMax }
-  const rows = new Rows(
+  const rowsMax = Math.min(limit, rowsAtMost(store, slot, timeframe, fromMs, toMs))
+  const range = { fromMs, toMs, isFilled, lengthMs: TIMEFRAME_MS[tf], watermarkMs, rowsMax }
+  const rows = new RowCollector(
     range,
     space !== undefined && space.rows >= rowsMax ? space : new ColumnBuffer(rowsMax),
   )
@@ -53,13 +53,12 @@ export function readColumns(
   const ring = store.ring(timeframe)
   if (rows.take(store.scratch, 0, open * BAR_STRIDE))
     ring.runs(slot, (first, end) => rows.take(ring.values, first, end))
-  return rows.taken((firstT, lastT, rowCount) =>
-    versionOf(store, slot, timeframe, watermarkMs, firstT, lastT, rowCount),
-  )
+  const { firstMs, lastMs, rowCount } = rows
+  return rows.columns(barsVersion(store, slot, timeframe, watermarkMs, firstMs, lastMs, rowCount))
 }
 
-/** No more rows than this can qualify: intervals between the first bar and the last, or the bounds. */
-function intervalsOf(
+/** An upper bound of the rows that qualify: the intervals between the token's first and last bar, within the query's bounds. */
+function rowsAtMost(
   store: BarCascade,
   slot: number,
   timeframe: number,
@@ -77,47 +76,48 @@ function intervalsOf(
 }
 
 export interface BarRange {
+  /** Inclusive; infinite where the query has no bound. */
   fromMs: number
   toMs: number
-  filled: boolean
+  isFilled: boolean
 }
 
-export const rangeOf = ({ fromMs, toMs, fill }: BarsQuery): BarRange => ({
+export const timeRange = ({ fromMs, toMs, fill }: BarsQuery): BarRange => ({
   fromMs: fromMs ?? Number.NEGATIVE_INFINITY,
   toMs: toMs ?? Number.POSITIVE_INFINITY,
-  filled: fill === 'prev',
+  isFilled: fill === 'prev',
 })
 
 /**
- * Changes whenever the rows of an answer may have. Settled bars never do, so their extent says all; of the others every
- * trade raises the count, and the passing of time the number of closed ones.
+ * Changes whenever the rows of an answer may have. Bars in the ring never change, so for them the first, the last and the number
+ * suffice. Of the others every trade raises the count of trades, and time the number of closed ones.
  */
-export function versionOf(
+export function barsVersion(
   store: BarCascade,
   slot: number,
   timeframe: number,
   watermarkMs: number,
-  firstT: number,
-  lastT: number,
+  firstMs: number,
+  lastMs: number,
   rowCount: number,
 ): string {
   const ring = store.ring(timeframe)
   const newest = ring.newest(slot)
-  const closedT = newest === -1 ? 0 : ring.values[newest + T]
-  const extent = `${slot}.${store.generation(slot)}.${firstT}.${rowCount}`
-  if (rowCount > 0 && lastT <= closedT) return `${extent}.${lastT}`
+  const ringMs = newest === -1 ? 0 : ring.values[newest + T]
+  const extent = `${slot}.${store.generation(slot)}.${firstMs}.${rowCount}`
+  if (rowCount > 0 && lastMs <= ringMs) return `${extent}.${lastMs}`
   let trades = 0
   let closed = 0
   const length = TIMEFRAME_MS[TIMEFRAMES[timeframe]]
   const open = store.foldOpen(slot, timeframe)
   for (let row = 0; row < open; row++) {
-    trades += tradesOf(store.scratch[row * BAR_STRIDE + N])
+    trades += tradeCount(store.scratch[row * BAR_STRIDE + N])
     if (store.scratch[row * BAR_STRIDE + T] + length <= watermarkMs) closed++
   }
-  return `${extent}.${closedT}-${trades}-${closed}`
+  return `${extent}.${ringMs}-${trades}-${closed}`
 }
 
-/** Memory for the columns of an answer. Making it anew costs as much as reading the bars. */
+/** Memory for the columns of an answer. It is reused, because allocating it takes as long as reading the bars. */
 export class ColumnBuffer {
   readonly rows: number
   readonly t: Float64Array
@@ -149,15 +149,15 @@ interface RowsRange extends BarRange {
   rowsMax: number
 }
 
-/** Rows of an answer, put newest first. */
-class Rows {
+/** Collects the rows of an answer, newest first, from the end of the columns towards their start. */
+class RowCollector {
   readonly #range: RowsRange
   readonly #space: ColumnBuffer
-  /** The place of the row put last. */
+  /** Index of the oldest row so far. */
   #first: number
   #traded = 0
-  /** Start of the bar seen last, 0 before the first. */
-  #newerT = 0
+  /** Start of the bar before, which is the next newer one; 0 at first. */
+  #newerMs = 0
 
   constructor(range: RowsRange, space: ColumnBuffer) {
     this.#range = range
@@ -166,11 +166,11 @@ class Rows {
   }
 
   /**
-   * Takes what qualifies of the bars that lie side by side from `first` to before `end`, last one first.
+   * Takes the bars that qualify of those from address `first` to before `end`, last one first.
    * @returns whether older bars are wanted.
    */
   take(values: Float64Array, first: number, end: number): boolean {
-    if (!this.#range.filled) return this.#takeBars(values, first, end)
+    if (!this.#range.isFilled) return this.#takeBars(values, first, end)
     for (let at = end - BAR_STRIDE; at >= first; at -= BAR_STRIDE) {
       this.#fillAfter(values[at + T], values[at + C])
       if (!this.#takeBars(values, at, at + BAR_STRIDE)) return false
@@ -178,7 +178,7 @@ class Rows {
     return true
   }
 
-  /** In one loop that calls nothing: a call for each bar costs more than the bar. */
+  /** One loop without calls: a call for each bar would take longer than the bar. */
   #takeBars(values: Float64Array, first: number, end: number): boolean {
     const { fromMs, toMs, lengthMs, watermarkMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
@@ -198,7 +198,7 @@ class Rows {
       l[row] = values[at + L]
       c[row] = values[at + C]
       v[row] = values[at + V]
-      n[row] = tradesOf(values[at + N])
+      n[row] = tradeCount(values[at + N])
       closed[row] = time <= closedToMs ? 1 : 0
     }
     this.#first = row
@@ -206,14 +206,14 @@ class Rows {
     return row > 0 && time >= fromMs
   }
 
-  /** Empty bars at the close before them, between the bar of `time` and the newer one, as far as they qualify. */
+  /** Fills the empty intervals between the bar that starts at `time` and the newer one with that bar's close. */
   #fillAfter(time: number, close: number): void {
     const { fromMs, toMs, lengthMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
-    const newerT = this.#newerT
-    this.#newerT = time
-    if (newerT === 0) return
-    const last = Math.min(newerT - lengthMs, intervalStart(toMs, lengthMs))
+    const newerMs = this.#newerMs
+    this.#newerMs = time
+    if (newerMs === 0) return
+    const last = Math.min(newerMs - lengthMs, intervalStart(toMs, lengthMs))
     for (let empty = last; empty > time && empty >= fromMs && this.#first > 0; empty -= lengthMs) {
       const row = --this.#first
       t[row] = empty
@@ -223,15 +223,27 @@ class Rows {
     }
   }
 
-  taken(version: (firstT: number, lastT: number, rowCount: number) => string): BarColumns {
+  get rowCount(): number {
+    return this.#range.rowsMax - this.#first
+  }
+
+  /** Start of the first row; 0 without rows. */
+  get firstMs(): number {
+    return this.rowCount === 0 ? 0 : this.#space.t[this.#first]
+  }
+
+  /** Start of the last row; 0 without rows. */
+  get lastMs(): number {
+    return this.rowCount === 0 ? 0 : this.#space.t[this.#range.rowsMax - 1]
+  }
+
+  /** The rows, as views of the memory they were collected in. */
+  columns(version: string): BarColumns {
     const first = this.#first
     const { rowsMax, lengthMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
-    const rowCount = rowsMax - first
-    const firstT = rowCount === 0 ? 0 : t[first]
-    const lastT = rowCount === 0 ? 0 : t[rowsMax - 1]
     return {
-      rowCount,
+      rowCount: this.rowCount,
       t: t.subarray(first, rowsMax),
       o: o.subarray(first, rowsMax),
       h: h.subarray(first, rowsMax),
@@ -240,21 +252,30 @@ class Rows {
       v: v.subarray(first, rowsMax),
       n: n.subarray(first, rowsMax),
       closed: closed.subarray(first, rowsMax),
-      gaps: gapsOf(firstT, lastT, lengthMs, rowCount, this.#traded),
-      version: version(firstT, lastT, rowCount),
+      gaps: countGaps(this.firstMs, this.lastMs, lengthMs, this.rowCount, this.#traded),
+      version,
     }
   }
 }
 
-const NOTHING: RowsRange = { fromMs: 0, toMs: 0, filled: false, lengthMs: 1, watermarkMs: 0, rowsMax: 0 }
+const EMPTY_RANGE: RowsRange = {
+  fromMs: 0,
+  toMs: 0,
+  isFilled: false,
+  lengthMs: 1,
+  watermarkMs: 0,
+  rowsMax: 0,
+}
 
-export const emptyColumns = (): BarColumns => new Rows(NOTHING, new ColumnBuffer(0)).taken(() => '')
+export const NO_COLUMNS: BarColumns = new RowCollector(EMPTY_RANGE, new ColumnBuffer(0)).columns('')
 
-/** Intervals without a trade, filled or not, between the first and the last row. */
-export const gapsOf = (
-  firstT: number,
-  lastT: number,
+/** Intervals without a trade, filled or not, between the first and the last row. @param traded rows with trades. */
+export function countGaps(
+  firstMs: number,
+  lastMs: number,
   lengthMs: number,
   rowCount: number,
   traded: number,
-): number => (rowCount === 0 ? 0 : (lastT - firstT) / lengthMs + 1 - traded)
+): number {
+  return rowCount === 0 ? 0 : (lastMs - firstMs) / lengthMs + 1 - traded
+}

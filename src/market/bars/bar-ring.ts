@@ -1,28 +1,27 @@
-// In: closed bars of one timeframe, token by token, ascending. Out: a token's newest bars, read backwards.
-// One pool of fixed-size chunks serves all tokens: a token takes chunks as it trades, gives its oldest back at its
-// own maximum, and when the pool is empty the market's oldest chunk changes hands. Never folds or aggregates.
+// The closed bars of one timeframe. All tokens share one pool of chunks of equal size: a token takes chunks as it trades. At its own
+// maximum it gives back its oldest chunk; when the pool is empty, the market's oldest chunk is taken from its owner.
 import { assert } from '../../lib/assert.ts'
 
-/** Fields of a bar, in the order in which they lie in memory. */
+// A bar is BAR_STRIDE numbers side by side: start (Unix ms), OHLC prices (USD), volume (USD), counts, volume of the buys (USD).
+// Reads of these columns of numbers need no `!`: an index within the column always holds a number.
 export const T = 0
 export const O = 1
 export const H = 2
 export const L = 3
 export const C = 4
 export const V = 5
-/** Trades and buys in one number, COUNT_UNIT per trade plus one per buy: both add up in one addition. */
+/** Trades and buys in one number, COUNT_UNIT for each trade plus one for each buy, so that one addition sums both. */
 export const N = 6
-/** USD volume of the buys. */
 export const BV = 7
 export const BAR_STRIDE = 8
-/** More trades than this in one bar would run into each other; a day at 700 trades a second does not reach it. */
+/** Also the most trades that one bar can count: 700 trades a second for a day do not reach it. */
 export const COUNT_UNIT = 67_108_864
 
-/** Exact, as the unit is a power of two. */
+/** Exact, because the unit is a power of two. */
 const UNITS_PER_COUNT = 1 / COUNT_UNIT
 
-export const tradesOf = (counts: number): number => Math.floor(counts * UNITS_PER_COUNT)
-export const buysOf = (counts: number): number => counts - Math.floor(counts / COUNT_UNIT) * COUNT_UNIT
+export const tradeCount = (counts: number): number => Math.floor(counts * UNITS_PER_COUNT)
+export const buyCount = (counts: number): number => counts - Math.floor(counts / COUNT_UNIT) * COUNT_UNIT
 
 const NONE = 0xffffffff
 
@@ -34,30 +33,34 @@ export interface BarRingOptions {
 }
 
 export class BarRing {
-  /** All bars, chunk after chunk. A bar's address is its first index here. */
+  /** All bars, chunk after chunk. A bar's address is the index of its first number. */
   readonly values: Float64Array
+  /** Bars that were lost because the pool was empty. */
   reclaimedBars = 0
-  /** Bars of a chunk are a power of two. */
-  #chunkBits: number
-  #chunkMask: number
-  #chunksPerTokenMax: number
-  #chunkCount: number
-  /** Chunks of one token, both ways. */
-  #older: Uint32Array
-  #newer: Uint32Array
-  /** All chunks in the order in which they were taken, both ways: the head is the market's oldest. */
-  #takenBefore: Uint32Array
-  #takenAfter: Uint32Array
+  /** log2 of the bars in a chunk. */
+  readonly #chunkBits: number
+  readonly #chunkMask: number
+  readonly #chunksPerTokenMax: number
+  readonly #chunkCount: number
+  /** By chunk: the next older and newer chunk of the same token. */
+  readonly #older: Uint32Array
+  readonly #newer: Uint32Array
+  /** By chunk: its neighbours in the order in which chunks were taken. The head is the market's oldest. */
+  readonly #takenBefore: Uint32Array
+  readonly #takenAfter: Uint32Array
   #takenHead = NONE
   #takenTail = NONE
-  #owner: Uint32Array
+  /** By chunk: the slot of the token that has it. */
+  readonly #owner: Uint32Array
+  /** Head of the list of chunks that were given back, linked by `#newer`. */
   #free = NONE
-  #untouched = 0
-  /** By token: the place after its newest bar, counted in bars from the pool's first; 0 for none. */
-  #end: Uint32Array
-  /** By token. */
-  #oldest: Uint32Array
-  #chunks: Uint32Array
+  /** Chunks from this one on were never used. */
+  #firstUnused = 0
+  /** By slot: the place after its newest bar, counted in bars from the start of the pool; 0 for none. */
+  readonly #end: Uint32Array
+  /** By slot: its oldest chunk, and how many it has. */
+  readonly #oldest: Uint32Array
+  readonly #chunkCounts: Uint32Array
   #held = 0
 
   constructor({ tokensMax, poolBars, chunkBars, barsPerTokenMax }: BarRingOptions) {
@@ -66,7 +69,7 @@ export class BarRing {
     this.#chunkMask = chunkBars - 1
     this.#chunkCount = Math.ceil(poolBars / chunkBars)
     this.#chunksPerTokenMax = Math.ceil(barsPerTokenMax / chunkBars) + 1
-    // Pages of the pool cost memory only once they are written to.
+    // The operating system gives memory to those parts of the pool only that were written to.
     this.values = new Float64Array(this.#chunkCount * chunkBars * BAR_STRIDE)
     const links = () => new Uint32Array(this.#chunkCount)
     this.#older = links()
@@ -76,7 +79,7 @@ export class BarRing {
     this.#owner = links()
     this.#end = new Uint32Array(tokensMax)
     this.#oldest = new Uint32Array(tokensMax).fill(NONE)
-    this.#chunks = new Uint32Array(tokensMax)
+    this.#chunkCounts = new Uint32Array(tokensMax)
   }
 
   /** Bars held for all tokens. */
@@ -84,10 +87,10 @@ export class BarRing {
     return this.#held
   }
 
-  /** Room for one more bar of `token`: the address to write it to. */
+  /** Makes room for one more bar. @returns the address to write it to. */
   push(slot: number): number {
     let end = this.#end[slot]
-    // A multiple of the chunk's size: the newest chunk is full, or there is none.
+    // At a multiple of the chunk's size the newest chunk is full, or there is none.
     if ((end & this.#chunkMask) === 0) end = this.#grow(slot) << this.#chunkBits
     this.#end[slot] = end + 1
     this.#held++
@@ -98,22 +101,23 @@ export class BarRing {
   backwards(slot: number, visit: (address: number) => boolean): void {
     let end = this.#end[slot]
     while (end !== 0) {
-      const chunk = this.#chunkOf(end)
+      const chunk = this.#chunkBefore(end)
       const first = (chunk << this.#chunkBits) * BAR_STRIDE
       for (let address = (end - 1) * BAR_STRIDE; address >= first; address -= BAR_STRIDE) {
         if (!visit(address)) return
       }
-      end = this.#endOf(this.#older[chunk])
+      end = this.#chunkEnd(this.#older[chunk])
     }
   }
 
-  /** Calls `visit` with where bars lie side by side, `first` to before `end`: newest run first, until it returns false. */
+  /** Calls `visit` with each run of bars that lie side by side, from address `first` to before `end`: the newest run first,
+   *  until it returns false. */
   runs(slot: number, visit: (first: number, end: number) => boolean): void {
     let end = this.#end[slot]
     while (end !== 0) {
-      const chunk = this.#chunkOf(end)
+      const chunk = this.#chunkBefore(end)
       if (!visit((chunk << this.#chunkBits) * BAR_STRIDE, end * BAR_STRIDE)) return
-      end = this.#endOf(this.#older[chunk])
+      end = this.#chunkEnd(this.#older[chunk])
     }
   }
 
@@ -128,31 +132,31 @@ export class BarRing {
     return chunk === NONE ? -1 : (chunk << this.#chunkBits) * BAR_STRIDE
   }
 
-  /** Gives all chunks of a token back. */
+  /** Gives back all chunks of a token. */
   clear(slot: number): void {
     while (this.#oldest[slot] !== NONE) this.#release(this.#oldest[slot])
   }
 
   #grow(slot: number): number {
-    if (this.#chunks[slot] >= this.#chunksPerTokenMax) this.#release(this.#oldest[slot])
+    if (this.#chunkCounts[slot] >= this.#chunksPerTokenMax) this.#release(this.#oldest[slot])
     const chunk = this.#take()
-    const previous = this.#end[slot] === 0 ? NONE : this.#chunkOf(this.#end[slot])
+    const previous = this.#end[slot] === 0 ? NONE : this.#chunkBefore(this.#end[slot])
     this.#owner[chunk] = slot
     this.#older[chunk] = previous
     this.#newer[chunk] = NONE
     if (previous === NONE) this.#oldest[slot] = chunk
     else this.#newer[previous] = chunk
-    this.#chunks[slot]++
+    this.#chunkCounts[slot]++
     return chunk
   }
 
   #take(): number {
-    if (this.#free === NONE && this.#untouched === this.#chunkCount) {
-      this.reclaimedBars += this.#usedOf(this.#takenHead)
+    if (this.#free === NONE && this.#firstUnused === this.#chunkCount) {
+      this.reclaimedBars += this.#barsIn(this.#takenHead)
       this.#release(this.#takenHead)
     }
     let chunk = this.#free
-    if (chunk === NONE) chunk = this.#untouched++
+    if (chunk === NONE) chunk = this.#firstUnused++
     else this.#free = this.#newer[chunk]
     this.#takenBefore[chunk] = this.#takenTail
     this.#takenAfter[chunk] = NONE
@@ -166,11 +170,11 @@ export class BarRing {
   #release(chunk: number): void {
     const slot = this.#owner[chunk]
     const next = this.#newer[chunk]
-    this.#held -= this.#usedOf(chunk)
+    this.#held -= this.#barsIn(chunk)
     this.#oldest[slot] = next
     if (next === NONE) this.#end[slot] = 0
     else this.#older[next] = NONE
-    this.#chunks[slot]--
+    this.#chunkCounts[slot]--
     const before = this.#takenBefore[chunk]
     const after = this.#takenAfter[chunk]
     if (before === NONE) this.#takenHead = after
@@ -182,18 +186,18 @@ export class BarRing {
   }
 
   /** The chunk whose bars end at `end`. */
-  #chunkOf(end: number): number {
+  #chunkBefore(end: number): number {
     return (end - 1) >>> this.#chunkBits
   }
 
-  /** The end of a full chunk; 0 for none. */
-  #endOf(chunk: number): number {
+  /** The end of a full chunk; 0 for no chunk. */
+  #chunkEnd(chunk: number): number {
     return chunk === NONE ? 0 : (chunk + 1) << this.#chunkBits
   }
 
-  /** Every chunk of a token is full but its newest. */
-  #usedOf(chunk: number): number {
+  /** Every chunk of a token but its newest is full. */
+  #barsIn(chunk: number): number {
     const end = this.#end[this.#owner[chunk]]
-    return this.#chunkOf(end) === chunk ? end - (chunk << this.#chunkBits) : this.#chunkMask + 1
+    return this.#chunkBefore(end) === chunk ? end - (chunk << this.#chunkBits) : this.#chunkMask + 1
   }
 }

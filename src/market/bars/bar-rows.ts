@@ -1,12 +1,11 @@
-// In: bars of one series, column by column, in order. Out: their JSON text in one slab, and where each row lies in it.
-// Holds the newest rows up to its size; the oldest give way. Never asks whether a bar may still change.
+// JSON texts of the closed bars of one series, side by side in one buffer. It holds the newest rows; the oldest give way.
 import type { BarShape } from '../../schema/bar.ts'
 import type { BarColumns, TextForm } from '../types.ts'
 import { barAt } from './bar-query.ts'
 
-/** Where rows give way, it is this share of the size at once: moving the others is not free. */
+/** Memory for this many times the rows needed, so that the oldest are dropped many at a time: the others have to be moved. */
 const SLACK = 1.25
-/** A row of seven full-length numbers is about this long; slabs begin with room for as many. */
+/** The usual length of a row, with seven numbers of full length: decides the buffer's first size. */
 const ROW_BYTES_USUAL = 160
 
 /** A row as an object of each shape. */
@@ -25,8 +24,8 @@ const OBJECTS: Readonly<Record<BarShape, (columns: BarColumns, row: number) => o
 }
 
 /**
- * Appends the rows to a text, calling `onRow` with its length after each. Nearly all of what this costs is the digits of
- * doubles, and JSON.stringify makes them in half the time that a template takes.
+ * The rows as JSON objects, each with the separator after it. Calls `onRow` with the length of the text after each row. Nearly all
+ * of the time goes into the digits of doubles, which JSON.stringify makes in half the time that a template takes.
  */
 export function rowsText(
   columns: BarColumns,
@@ -49,17 +48,17 @@ export interface RowSpan {
 }
 
 export class BarRows {
-  /** Changed by whoever fills the series, and asked by it: rows of another generation are no longer true. */
+  /** The generation of the token's bars (see BarCascade) that the rows were made from: with another one they are discarded. */
   readonly generation: number
-  /** Rows that it holds at least, once there are so many. */
+  /** Of this many rows none is dropped. */
   readonly rowsMin: number
   readonly #form: TextForm
   readonly #times: Float64Array
   /** By row: where its text ends. */
   readonly #ends: Uint32Array
-  /** By row: rows with trades so far, itself included. Counts on when rows give way. */
+  /** By row: how many rows with trades there are up to this one, inclusive. */
   readonly #traded: Uint32Array
-  #slab = Buffer.alloc(0)
+  #buffer = Buffer.alloc(0)
   #count = 0
 
   constructor(generation: number, rowsMin: number, form: TextForm) {
@@ -73,7 +72,7 @@ export class BarRows {
   }
 
   get bytes(): number {
-    return this.#slab.length + this.#times.byteLength + this.#ends.byteLength + this.#traded.byteLength
+    return this.#buffer.length + this.#times.byteLength + this.#ends.byteLength + this.#traded.byteLength
   }
 
   get count(): number {
@@ -81,16 +80,16 @@ export class BarRows {
   }
 
   /** Start of a row, Unix ms. */
-  timeOf(row: number): number {
+  startMs(row: number): number {
     return this.#times[row]
   }
 
-  /** Adds rows that follow those held, at most `rowsMin` of them. */
+  /** Adds rows that follow those held; at most `rowsMin` at once. */
   append(columns: BarColumns): void {
     const { rowCount, t, n } = columns
     if (this.#count + rowCount > this.#times.length) this.#drop(this.#count + rowCount - this.rowsMin)
     const first = this.#count
-    const start = this.#endOf(first)
+    const start = this.#textEnd(first)
     let traded = first === 0 ? 0 : this.#traded[first - 1]
     const text = rowsText(columns, this.#form, (row, length) => {
       if (n[row] > 0) traded++
@@ -99,7 +98,7 @@ export class BarRows {
       this.#traded[first + row] = traded
     })
     this.#reserve(start + text.length)
-    this.#slab.write(text, start, 'latin1')
+    this.#buffer.write(text, start, 'latin1')
     this.#count += rowCount
   }
 
@@ -113,28 +112,28 @@ export class BarRows {
     return { first: Math.max(Math.min(end, this.#lowerBound(fromMs, false)), end - limit), end }
   }
 
-  /** Text of these rows, a separator after each. A view: valid until the next change. */
+  /** Text of these rows, a separator after each. A view that is valid until the next `append`. */
   text({ first, end }: RowSpan): Buffer {
-    return this.#slab.subarray(this.#endOf(first), this.#endOf(end))
+    return this.#buffer.subarray(this.#textEnd(first), this.#textEnd(end))
   }
 
-  tradedIn({ first, end }: RowSpan): number {
+  countTraded({ first, end }: RowSpan): number {
     if (first === end) return 0
     return this.#traded[end - 1] - (first === 0 ? 0 : this.#traded[first - 1])
   }
 
   /** Where the text of the rows before `row` ends. */
-  #endOf(row: number): number {
+  #textEnd(row: number): number {
     return row === 0 ? 0 : this.#ends[row - 1]
   }
 
-  /** The first row that starts at or after `timeMs`, or after it when `after`. */
-  #lowerBound(timeMs: number, after: boolean): number {
+  /** The first row that starts at or after `timeMs`; with `isAfter`, after it. */
+  #lowerBound(timeMs: number, isAfter: boolean): number {
     let low = 0
     let high = this.#count
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#times[middle] < timeMs || (after && this.#times[middle] === timeMs)) low = middle + 1
+      if (this.#times[middle] < timeMs || (isAfter && this.#times[middle] === timeMs)) low = middle + 1
       else high = middle
     }
     return low
@@ -143,9 +142,9 @@ export class BarRows {
   /** Forgets the oldest rows. */
   #drop(rows: number): void {
     const dropped = Math.min(rows, this.#count)
-    const bytes = this.#endOf(dropped)
+    const bytes = this.#textEnd(dropped)
     const traded = this.#traded[dropped - 1]
-    this.#slab.copyWithin(0, bytes, this.#endOf(this.#count))
+    this.#buffer.copyWithin(0, bytes, this.#textEnd(this.#count))
     this.#count -= dropped
     this.#times.copyWithin(0, dropped)
     for (let row = 0; row < this.#count; row++) {
@@ -155,9 +154,9 @@ export class BarRows {
   }
 
   #reserve(bytes: number): void {
-    if (bytes <= this.#slab.length) return
+    if (bytes <= this.#buffer.length) return
     const grown = Buffer.allocUnsafeSlow(Math.max(Math.ceil(bytes * SLACK), this.rowsMin * ROW_BYTES_USUAL))
-    this.#slab.copy(grown)
-    this.#slab = grown
+    this.#buffer.copy(grown)
+    this.#buffer = grown
   }
 }

@@ -1,22 +1,20 @@
-// In: bars that somebody asks for as JSON. Out: their text. A settled bar never changes: its text is made once, and lies
-// beside that of its neighbours, so that an answer is one copy. Series that nobody asks for have no text; all together
-// stay under a maximum of bytes, at which the one asked for longest ago is forgotten. Never holds the only copy of a bar.
+// Caches bars as JSON text. A closed bar never changes, so its text is made once and lies beside that of its neighbours: an answer
+// is one copy. Open bars are rendered for each answer. All texts together stay under a maximum of bytes, at which the series that
+// was read longest ago is dropped.
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
 import type { BarCascade } from './bar-cascade.ts'
-import { emptyColumns, gapsOf, rangeOf, readColumns, versionOf } from './bar-query.ts'
+import { barsVersion, countGaps, NO_COLUMNS, readColumns, timeRange } from './bar-query.ts'
 import { T } from './bar-ring.ts'
 import { BarRows, type RowSpan, rowsText } from './bar-rows.ts'
 
 const NO_TEXT = Buffer.alloc(0)
 
-const NO_COLUMNS: BarColumns = emptyColumns()
-
 export class BarTextCache {
   readonly #store: BarCascade
   readonly #bytesMax: number
-  /** By token, timeframe, fill, shape and separator; the one asked for longest ago first. */
+  /** By `seriesKey`; the series that was read longest ago comes first. */
   readonly #series = new Map<number, BarRows>()
   #bytes = 0
 
@@ -30,32 +28,32 @@ export class BarTextCache {
     return this.#bytes
   }
 
-  /** What `readColumns` finds, as text. */
+  /** The bars that `readColumns` finds, as text. */
   read(slot: number, query: BarsQuery, watermarkMs: number, form: TextForm): BarsText {
     const ring = this.#store.ring(TIMEFRAMES.indexOf(query.tf))
     const newest = ring.newest(slot)
-    if (newest === -1) return this.#readAll(slot, query, watermarkMs, form)
+    if (newest === -1) return this.#readUncached(slot, query, watermarkMs, form)
     const closedMs = ring.values[newest + T]
-    const { fromMs, toMs } = rangeOf(query)
+    const { fromMs, toMs } = timeRange(query)
     const after = { ...query, fromMs: Math.max(fromMs, closedMs + 1) }
     const open = toMs > closedMs ? readColumns(this.#store, slot, after, watermarkMs) : NO_COLUMNS
     const limit = query.limit - open.rowCount
-    if (limit === 0 || fromMs > closedMs) return textOf(open, form)
+    if (limit === 0 || fromMs > closedMs) return renderAll(open, form)
     const wanted = {
       fromMs: Math.max(fromMs, ring.values[ring.oldest(slot) + T]),
       toMs: Math.min(toMs, closedMs),
       limit,
       closedMs,
     }
-    const rows = this.#covering(slot, query, watermarkMs, form, wanted)
-    if (rows === null) return this.#readAll(slot, query, watermarkMs, form)
+    const rows = this.#cachedRows(slot, query, watermarkMs, form, wanted)
+    if (rows === null) return this.#readUncached(slot, query, watermarkMs, form)
     const span = rows.within(wanted.fromMs, wanted.toMs, limit)
     return this.#joined(slot, query, watermarkMs, form, rows, span, open)
   }
 
-  /** Without kept text: nothing is settled, or what is asked for lies before the rows that are kept. */
-  #readAll(slot: number, query: BarsQuery, watermarkMs: number, form: TextForm): BarsText {
-    return textOf(readColumns(this.#store, slot, query, watermarkMs), form)
+  /** Without the cache: no bar is closed, or bars are wanted that are older than the cached ones. */
+  #readUncached(slot: number, query: BarsQuery, watermarkMs: number, form: TextForm): BarsText {
+    return renderAll(readColumns(this.#store, slot, query, watermarkMs), form)
   }
 
   #joined(
@@ -68,29 +66,29 @@ export class BarTextCache {
     open: BarColumns,
   ): BarsText {
     const rowCount = span.end - span.first + open.rowCount
-    if (rowCount === 0) return textOf(open, form)
-    const firstMs = span.end > span.first ? rows.timeOf(span.first) : open.t[0]
-    const lastMs = open.rowCount > 0 ? open.t[open.rowCount - 1] : rows.timeOf(span.end - 1)
-    const traded = rows.tradedIn(span) + tradedOf(open)
+    if (rowCount === 0) return renderAll(open, form)
+    const firstMs = span.end > span.first ? rows.startMs(span.first) : open.t[0]
+    const lastMs = open.rowCount > 0 ? open.t[open.rowCount - 1] : rows.startMs(span.end - 1)
+    const traded = rows.countTraded(span) + countTraded(open)
     const timeframe = TIMEFRAMES.indexOf(tf)
     return {
       closed: rows.text(span),
       open: rowsText(open, form),
       rowCount,
-      gaps: gapsOf(firstMs, lastMs, TIMEFRAME_MS[tf], rowCount, traded),
-      version: versionOf(this.#store, slot, timeframe, watermarkMs, firstMs, lastMs, rowCount),
+      gaps: countGaps(firstMs, lastMs, TIMEFRAME_MS[tf], rowCount, traded),
+      version: barsVersion(this.#store, slot, timeframe, watermarkMs, firstMs, lastMs, rowCount),
     }
   }
 
-  /** The series, up to date, with the rows wanted; null when more are wanted than are kept of any series. */
-  #covering(
+  /** The cached series, brought up to date. Null when it cannot hold all rows wanted. */
+  #cachedRows(
     slot: number,
     query: BarsQuery,
     watermarkMs: number,
     form: TextForm,
     wanted: Wanted,
   ): BarRows | null {
-    const key = keyOf(slot, query, form)
+    const key = seriesKey(slot, query, form)
     const generation = this.#store.generation(slot)
     const rowsMin = this.#rowsFor(query.tf, wanted)
     let rows = this.#series.get(key)
@@ -105,18 +103,18 @@ export class BarTextCache {
     return covers(rows, query.tf, wanted) ? rows : null
   }
 
-  /** Appends the bars that have settled since. */
+  /** Appends the bars that were closed since. */
   #extend(rows: BarRows, slot: number, query: BarsQuery, watermarkMs: number, closedMs: number): void {
-    const lastMs = rows.count === 0 ? 0 : rows.timeOf(rows.count - 1)
+    const lastMs = rows.count === 0 ? 0 : rows.startMs(rows.count - 1)
     if (lastMs === closedMs) return
     const since = { ...query, limit: rows.rowsMin, fromMs: lastMs + 1, toMs: closedMs }
     const columns = readColumns(this.#store, slot, since, watermarkMs)
-    // As many as fit: there may be more between them and those held.
+    // There may be more bars between these and the rows held.
     if (columns.rowCount === rows.rowsMin) rows.clear()
     rows.append(columns)
   }
 
-  /** How many rows a series should hold to answer this: few, as most readers want few. */
+  /** How many rows a series holds to answer this. Most readers want few. */
   #rowsFor(tf: Timeframe, { toMs, limit, closedMs }: Wanted): number {
     const max = this.#store.barsPerTokenMax + 2 * CHUNK_BARS[tf]
     const needed = toMs === closedMs ? limit : max
@@ -138,36 +136,36 @@ export class BarTextCache {
   }
 }
 
-/** Settled rows that an answer needs. */
+/** The closed bars that an answer needs. */
 interface Wanted {
   fromMs: number
   toMs: number
   limit: number
-  /** Start of the newest settled bar. */
+  /** Start of the newest closed bar. */
   closedMs: number
 }
 
-/** A whole number for each series, so that looking it up makes no text. */
-const keyOf = (slot: number, { tf, fill }: BarsQuery, { shape, separator }: TextForm): number =>
+/** A number for each token, timeframe, fill, shape and separator, so that a look-up builds no string. */
+const seriesKey = (slot: number, { tf, fill }: BarsQuery, { shape, separator }: TextForm): number =>
   (slot * TIMEFRAMES.length + TIMEFRAMES.indexOf(tf)) * 8 +
   (fill === 'prev' ? 4 : 0) +
   (shape === 'long' ? 2 : 0) +
   (separator === ',' ? 1 : 0)
 
-/** Whether all rows wanted are held: as many as the limit, or none that is wanted starts before those held. */
+/** Whether the series holds all rows wanted: as many as the limit, or the token has none that are older. */
 function covers(rows: BarRows, tf: Timeframe, { fromMs, toMs, limit }: Wanted): boolean {
-  if (rows.count > 0 && rows.timeOf(0) - TIMEFRAME_MS[tf] < fromMs) return true
+  if (rows.count > 0 && rows.startMs(0) - TIMEFRAME_MS[tf] < fromMs) return true
   const { first, end } = rows.within(fromMs, toMs, limit)
   return end - first === limit
 }
 
-const tradedOf = ({ n, rowCount }: BarColumns): number => {
+const countTraded = ({ n, rowCount }: BarColumns): number => {
   let traded = 0
   for (let row = 0; row < rowCount; row++) if (n[row] > 0) traded++
   return traded
 }
 
-function textOf(columns: BarColumns, form: TextForm): BarsText {
+function renderAll(columns: BarColumns, form: TextForm): BarsText {
   const { rowCount, gaps, version } = columns
   return { closed: NO_TEXT, open: rowsText(columns, form), rowCount, gaps, version }
 }

@@ -1,46 +1,49 @@
-// In: the slot of every row that changes, and every token that goes, in order. Out: what changed since a position. One ring
-// that all followers read: a follower is a number, not a queue. At its maximum the oldest entries are overwritten, and who
-// was further behind is told so. Never holds a row: rows are read when they are sent, at their newest.
+// The slots of all rows that changed, in order, in one ring that all followers read: a follower is a position in it, not a
+// queue of its own. It holds no rows; they are read when they are sent.
+import { assert } from '../../lib/assert.ts'
 
-/** A token that was evicted: its slot is another's by now, so that its entries name it by this. */
-export interface Departure {
+/** A token that was evicted. Its slot may belong to another by now, so it is named by its mint. */
+export interface Eviction {
   mint: string
-  /** By a tab's place in TABS: the position at which the token was in the tab last; 0: never. */
-  lastIn: readonly number[]
+  /** By a tab's index in TABS: the position at which the token was in the tab last; 0: never. */
+  lastSeqByTab: readonly number[]
 }
 
-/** Marks an entry that names a departure, not a slot. */
-const DEPARTED = 2 ** 31
+/** An entry from here on is an eviction's index plus this; a lower one is a slot. */
+const EVICTION = 2 ** 31
 
 export interface ChangeLogOptions {
-  /** Entries held: a power of two. */
+  /** Changes held, a power of two; at the maximum the oldest is overwritten. */
   entriesMax: number
-  /** Departures held: a power of two; at the maximum the oldest is forgotten, and positions before it with it. */
-  departuresMax: number
+  /** Evictions held, a power of two; at the maximum the oldest is forgotten, and with it all positions before it. */
+  evictionsMax: number
   /** The position before the first change. */
   firstSeq: number
 }
 
+const isPowerOfTwo = (length: number): boolean => (length & (length - 1)) === 0
+
 export class ChangeLog {
-  /** The position at which this change log began: what a position below it stood for is not known here. */
+  /** The position at which this log began; what a lower one stood for is not known here. */
   readonly firstSeq: number
-  #entries: Uint32Array
-  #mask: number
+  readonly #entries: Uint32Array
+  readonly #mask: number
   #seq: number
-  /** A ring: the n-th departure stands at n modulo its length. */
-  #departures: (Departure | undefined)[] = []
-  #departureSeqs: Float64Array
-  #departureCount = 0
-  /** Positions below this are before a departure that was forgotten. */
+  /** A ring, as long as `#evictionSeqs`. */
+  readonly #evictions: Eviction[] = []
+  readonly #evictionSeqs: Float64Array
+  #evictionCount = 0
+  /** Positions below this are before an eviction that was forgotten. */
   #forgottenSeq = 0
 
-  constructor({ entriesMax, departuresMax, firstSeq }: ChangeLogOptions) {
-    for (const length of [entriesMax, departuresMax])
-      if ((length & (length - 1)) !== 0)
-        throw new Error('assertion failed: the rings of the tape are a power of two long')
+  constructor({ entriesMax, evictionsMax, firstSeq }: ChangeLogOptions) {
+    assert(
+      isPowerOfTwo(entriesMax) && isPowerOfTwo(evictionsMax),
+      'the rings of the change log are powers of two',
+    )
     this.#entries = new Uint32Array(entriesMax)
     this.#mask = entriesMax - 1
-    this.#departureSeqs = new Float64Array(departuresMax)
+    this.#evictionSeqs = new Float64Array(evictionsMax)
     this.firstSeq = firstSeq
     this.#seq = firstSeq
   }
@@ -62,29 +65,29 @@ export class ChangeLog {
   }
 
   /**
-   * Records that a token is gone. The entry at each position where it was in a tab last names the departure from now on:
-   * a reader of that tab who comes by there learns of it, as the row that stood for it is no more.
+   * Records that a token was evicted. The entries at its last position in each tab name the eviction from now on, since the row
+   * they stood for is gone: a follower of that tab who reads such an entry is told of the eviction instead.
    */
-  depart(departure: Departure): void {
-    const entry = this.append(0)
-    const index = this.#departureCount++ & (this.#departureSeqs.length - 1)
-    this.#forgottenSeq = this.#departureSeqs[index]
-    this.#departureSeqs[index] = entry
-    this.#departures[index] = departure
+  recordEviction(eviction: Eviction): void {
+    const evictedSeq = this.append(0)
+    const index = this.#evictionCount++ & (this.#evictionSeqs.length - 1)
+    this.#forgottenSeq = this.#evictionSeqs[index]
+    this.#evictionSeqs[index] = evictedSeq
+    this.#evictions[index] = eviction
     const oldest = this.#seq - this.#entries.length
-    for (const seq of [entry, ...departure.lastIn])
-      if (seq > oldest && seq > this.firstSeq) this.#entries[seq & this.#mask] = DEPARTED + index
+    for (const seq of [evictedSeq, ...eviction.lastSeqByTab])
+      if (seq > oldest && seq > this.firstSeq) this.#entries[seq & this.#mask] = EVICTION + index
   }
 
   /**
-   * Visits the changes after `since`, oldest first, repeats included, until `visit` returns false: the slot that changed,
-   * or -1 and what departed.
+   * Visits the changes after `since`, oldest first, repeats included, until `visit` returns false. A change is a slot and no
+   * eviction, or an eviction and -1.
    */
-  since(since: number, visit: (slot: number, seq: number, departed: Departure | null) => boolean): void {
+  since(since: number, visit: (slot: number, seq: number, eviction: Eviction | null) => boolean): void {
     for (let seq = since + 1; seq <= this.#seq; seq++) {
       const entry = this.#entries[seq & this.#mask]
       const isGoing =
-        entry < DEPARTED ? visit(entry, seq, null) : visit(-1, seq, this.#departures[entry - DEPARTED]!)
+        entry < EVICTION ? visit(entry, seq, null) : visit(-1, seq, this.#evictions[entry - EVICTION])
       if (!isGoing) return
     }
   }

@@ -1,50 +1,53 @@
-// In: DataPoints, and when they last changed. Out: their JSON, made once for each second in which somebody reads them, and a
-// version that names it. A text is of when it became true, so that it does not depend on when it was read first.
-// Never holds the only copy of a figure.
-import type { DataPoint } from '../../schema/datapoint.ts'
+// Caches DataPoints as JSON for up to a second. A text is as of the moment when it became true, not when it was first read, so
+// that what is served does not depend on who has read before.
+import type { Projections } from './projections.ts'
 
 const SECOND_MS = 1_000
 
-/** What a DataPoint's text depends on besides the passing of whole seconds, by which windows move. */
-export interface Change {
-  /** The number of the token's last change, and the market time of the last one that a DataPoint shows. */
+/** What a DataPoint's text depends on, besides the whole seconds by which windows move. */
+export interface DataPointChange {
+  /** Position and market time of the token's last change. */
   seq: number
   atMs: number
-  /** The same of the price of SOL, which every DataPoint shows: how often it has changed, and when it last did. */
-  solPriceChanges: number
-  solPriceAtMs: number
+  /** How often the price of SOL has changed, and when it last did. */
+  solPriceChangeCount: number
+  solPriceChangedAtMs: number
 }
 
-interface Text {
+interface CachedText {
   readonly json: Buffer
   readonly version: string
   readonly validUntilMs: number
   readonly seq: number
-  readonly solPriceChanges: number
+  readonly solPriceChangeCount: number
 }
 
 export class DataPointCache {
-  readonly #datapoint: (slot: number, asOfMs: number) => DataPoint
+  readonly #projections: Projections
   /** By slot. */
-  readonly #texts: (Text | undefined)[] = []
+  readonly #texts: (CachedText | undefined)[] = []
 
-  constructor(datapoint: (slot: number, asOfMs: number) => DataPoint) {
-    this.#datapoint = datapoint
+  constructor(projections: Projections) {
+    this.#projections = projections
   }
 
-  at(slot: number, nowMs: number, change: Change): { json: Buffer; version: string } {
-    const { seq, solPriceChanges } = change
-    const kept = this.#texts[slot]
-    if (kept?.seq === seq && kept.solPriceChanges === solPriceChanges && nowMs < kept.validUntilMs)
-      return kept
+  read(slot: number, nowMs: number, change: DataPointChange): { json: Buffer; version: string } {
+    const { seq, solPriceChangeCount } = change
+    const cached = this.#texts[slot]
+    if (
+      cached?.seq === seq &&
+      cached.solPriceChangeCount === solPriceChangeCount &&
+      nowMs < cached.validUntilMs
+    )
+      return cached
     const secondMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS
-    const asOfMs = Math.max(secondMs, change.atMs, change.solPriceAtMs)
-    const made: Text = {
-      json: Buffer.from(JSON.stringify(this.#datapoint(slot, asOfMs))),
-      version: [seq, asOfMs, solPriceChanges].map((part) => part.toString(36)).join('-'),
+    const asOfMs = Math.max(secondMs, change.atMs, change.solPriceChangedAtMs)
+    const made: CachedText = {
+      json: Buffer.from(JSON.stringify(this.#projections.datapoint(slot, asOfMs))),
+      version: [seq, asOfMs, solPriceChangeCount].map((part) => part.toString(36)).join('-'),
       validUntilMs: secondMs + SECOND_MS,
       seq,
-      solPriceChanges,
+      solPriceChangeCount,
     }
     this.#texts[slot] = made
     return made

@@ -1,7 +1,5 @@
-// In: a token's columns, words, windows, bars and trades. Out: what readers see of it: its compared values, its row in
-// the market list, its DataPoint. Never changes anything.
+// What readers see of a token: its compared values, its row in the market list, its profile and its DataPoint. Writes nothing.
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import { bounded } from '../../schema/bounds.ts'
 import {
   DATAPOINT_VERSION,
   type DataPoint,
@@ -11,26 +9,21 @@ import {
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import { dayFrom, type Windows } from '../bars/windows.ts'
+import { dayFromMs, type Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import { numberOrNull } from '../tokens/figure.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
-import { FLAG_COMPLETE, FLAG_LIVE, rowOf, type TokenTable } from '../tokens/token-table.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import { FLAG_COMPLETE, FLAG_LIVE, rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
 
-/** Seconds from its reading during which a DataPoint may be submitted: the five minutes of the contract. */
+/** How long after its reading a submission may refer to a DataPoint: the contract's five minutes. */
 const DATAPOINT_TTL_SECONDS = 300
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
-/** NaN is how a column says unknown; a figure beyond the bounds is unknown too. */
-const known = (value: number): number | null => {
-  const figure = bounded(value)
-  return Number.isNaN(figure) ? null : figure
-}
-
-/** Where the views look. */
 export interface ProjectionSources {
   tokens: TokenTable
   bars: BarCascade
@@ -38,8 +31,7 @@ export interface ProjectionSources {
   rankings: Rankings
   recentTrades: RecentTrades
   analysisCounts: AnalysisCounts
-  /** NaN when unknown. */
-  solPriceUsd(): number
+  solPrice: SolPrice
 }
 
 export class Projections {
@@ -50,11 +42,12 @@ export class Projections {
     this.#sources = sources
   }
 
-  /** The nine compared values as of `nowMs`, in SNAPSHOT_FIELDS' order, NaN for unknown. The array is reused. */
+  /** The nine values that submissions are compared by, as of `nowMs`, in the order of SNAPSHOT_FIELDS; NaN for unknown. The array
+   *  is reused. */
   compare(slot: number, nowMs: number): Float64Array {
     const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
       this.#sources.tokens.columns
-    const row = rowOf(slot)
+    const row = rowIndex(slot)
     const day = this.#sources.windows.day(slot, nowMs)
     const values = this.#compared
     values[0] = priceUsd[row]
@@ -69,7 +62,10 @@ export class Projections {
     return values
   }
 
-  /** A version's values with the 24-hour window moved from where it stood to where it was at `atMs`. */
+  /**
+   * A version's values as of `atMs`: its 24-hour sums are corrected for the bars between the window that they cover and the window
+   * of that time. `windowFromMs` is NaN where a patch has set the sums, which are then taken as they are.
+   */
   asOfWindow(
     slot: number,
     values: Float64Array,
@@ -78,7 +74,7 @@ export class Projections {
     atMs: number,
   ): SnapshotValues {
     const snapshot = toSnapshot(values, at)
-    const fromMs = dayFrom(atMs)
+    const fromMs = dayFromMs(atMs)
     if (Number.isNaN(windowFromMs) || fromMs === windowFromMs) return snapshot
     const { volume, buys, sells } = this.#sources.windows.between(
       slot,
@@ -92,11 +88,10 @@ export class Projections {
     return snapshot
   }
 
-  /** Its row in the market list. */
   item(slot: number, nowMs: number): MarketItem {
     const columns = this.#sources.tokens.columns
-    const row = rowOf(slot)
-    const metadata = this.#sources.tokens.texts[slot]!
+    const row = rowIndex(slot)
+    const metadata = this.#sources.tokens.metadata[slot]
     const flags = this.#sources.tokens.flags[slot]
     return {
       mint: metadata.mint,
@@ -104,20 +99,20 @@ export class Projections {
       symbol: metadata.symbol,
       description: metadata.description,
       image_uri: metadata.imageUri,
-      usd_market_cap: known(columns.marketCap[row]),
-      market_cap: known(columns.marketCapSol[row]),
-      created_timestamp: known(columns.createdAt[row]),
+      usd_market_cap: numberOrNull(columns.marketCap[row]),
+      market_cap: numberOrNull(columns.marketCapSol[row]),
+      created_timestamp: numberOrNull(columns.createdAtMs[row]),
       is_currently_live: (flags & FLAG_LIVE) !== 0,
       complete: (flags & FLAG_COMPLETE) !== 0,
-      priceUsd: known(columns.priceUsd[row]),
+      priceUsd: numberOrNull(columns.priceUsd[row]),
       creator: metadata.creator,
-      virtual_sol_reserves: known(columns.virtualSolReserves[row]),
-      virtual_token_reserves: known(columns.virtualTokenReserves[row]),
-      bonding_progress: known(columns.bondingProgress[row]),
-      volume_24h_usd: known(this.#sources.windows.day(slot, nowMs).volume24h),
-      liquidity_usd: known(columns.liquidity[row]),
-      holder_count: known(columns.holderCount[row]),
-      last_trade_timestamp: known(columns.lastTradeAt[row]),
+      virtual_sol_reserves: numberOrNull(columns.virtualSolReserves[row]),
+      virtual_token_reserves: numberOrNull(columns.virtualTokenReserves[row]),
+      bonding_progress: numberOrNull(columns.bondingProgress[row]),
+      volume_24h_usd: numberOrNull(this.#sources.windows.day(slot, nowMs).volume24h),
+      liquidity_usd: numberOrNull(columns.liquidity[row]),
+      holder_count: numberOrNull(columns.holderCount[row]),
+      last_trade_timestamp: numberOrNull(columns.lastTradeAtMs[row]),
       website: metadata.website,
       twitter: metadata.twitter,
       telegram: metadata.telegram,
@@ -126,22 +121,21 @@ export class Projections {
     }
   }
 
-  /** What it says of itself. */
   profile(slot: number): TokenProfile {
-    const { columns, flags, texts } = this.#sources.tokens
-    const row = rowOf(slot)
-    const { mint: _, ...metadata } = texts[slot]!
+    const { columns, flags, metadata } = this.#sources.tokens
+    const row = rowIndex(slot)
+    const { mint: _, ...texts } = metadata[slot]
     return {
-      ...metadata,
-      totalSupply: known(columns.totalSupply[row]),
-      createdAtMs: known(columns.createdAt[row]),
+      ...texts,
+      totalSupply: numberOrNull(columns.totalSupply[row]),
+      createdAtMs: numberOrNull(columns.createdAtMs[row]),
       graduated: (flags[slot] & FLAG_COMPLETE) !== 0,
     }
   }
 
-  /** What the server resolves and no client sends. */
+  /** The fields that the server adds to a submission. */
   enriched(slot: number): Enriched {
-    const sparse = this.#sources.tokens.sparse[slot]!
+    const sparse = this.#sources.tokens.sparse[slot]
     return {
       has_freeze_authority: sparse.has_freeze_authority,
       has_mint_authority: sparse.has_mint_authority,
@@ -155,15 +149,14 @@ export class Projections {
     }
   }
 
-  /** Its DataPoint as of `nowMs`. */
   datapoint(slot: number, nowMs: number): DataPoint {
     const columns = this.#sources.tokens.columns
-    const row = rowOf(slot)
-    const metadata = this.#sources.tokens.texts[slot]!
+    const row = rowIndex(slot)
+    const metadata = this.#sources.tokens.metadata[slot]
     const flags = this.#sources.tokens.flags[slot]
-    const sparse = this.#sources.tokens.sparse[slot]!
+    const sparse = this.#sources.tokens.sparse[slot]
     const price = columns.priceUsd[row]
-    const top10 = known(columns.top10HolderPct[row])
+    const top10 = numberOrNull(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0
     return {
       mint: metadata.mint,
@@ -173,17 +166,17 @@ export class Projections {
       imageUrl: metadata.imageUri,
       imageUri: metadata.imageUri,
       creator: metadata.creator,
-      priceUsd: known(price),
-      priceSol: known(columns.priceSol[row]),
-      solPriceUsd: known(this.#sources.solPriceUsd()),
-      marketCap: known(columns.marketCap[row]),
-      totalSupply: known(columns.totalSupply[row]),
+      priceUsd: numberOrNull(price),
+      priceSol: numberOrNull(columns.priceSol[row]),
+      solPriceUsd: numberOrNull(this.#sources.solPrice.usd),
+      marketCap: numberOrNull(columns.marketCap[row]),
+      totalSupply: numberOrNull(columns.totalSupply[row]),
       ...this.#sources.windows.figures(slot, price, nowMs),
-      liquidity: known(columns.liquidity[row]),
+      liquidity: numberOrNull(columns.liquidity[row]),
       tradeCount: columns.tradeCount[row],
-      holderCount: known(columns.holderCount[row]),
+      holderCount: numberOrNull(columns.holderCount[row]),
       bondingComplete: (flags & FLAG_COMPLETE) !== 0,
-      bondingProgress: known(columns.bondingProgress[row]),
+      bondingProgress: numberOrNull(columns.bondingProgress[row]),
       isLive,
       isCurrentlyLive: isLive,
       website: metadata.website,
@@ -192,14 +185,14 @@ export class Projections {
       top10Holding: top10,
       top10HolderPct: top10,
       ...sparse,
-      fdv: sparse.fdv ?? known(price * columns.totalSupply[row]),
-      recentTrades: this.#sources.recentTrades.of(slot),
+      fdv: sparse.fdv ?? numberOrNull(price * columns.totalSupply[row]),
+      recentTrades: this.#sources.recentTrades.read(slot),
       snapshotAt: nowMs,
       ttl: DATAPOINT_TTL_SECONDS,
       version: DATAPOINT_VERSION,
-      createdAt: known(columns.createdAt[row]),
-      virtualSolReserves: known(columns.virtualSolReserves[row]),
-      virtualTokenReserves: known(columns.virtualTokenReserves[row]),
+      createdAt: numberOrNull(columns.createdAtMs[row]),
+      virtualSolReserves: numberOrNull(columns.virtualSolReserves[row]),
+      virtualTokenReserves: numberOrNull(columns.virtualTokenReserves[row]),
       sparkline: this.#sparkline(slot),
       skills: [
         { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
@@ -219,17 +212,17 @@ export class Projections {
   }
 }
 
-/** Compared values, in SNAPSHOT_FIELDS' order from `at` on, under their names. */
+/** Names the compared values that lie from `at` on in the order of SNAPSHOT_FIELDS. */
 export function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {
   return {
-    priceUsd: known(values[at]),
-    marketCap: known(values[at + 1]),
-    volume24h: known(values[at + 2]),
-    liquidity: known(values[at + 3]),
-    holderCount: known(values[at + 4]),
-    top10HolderPct: known(values[at + 5]),
-    buys24h: known(values[at + 6]),
-    sells24h: known(values[at + 7]),
-    bondingProgress: known(values[at + 8]),
+    priceUsd: numberOrNull(values[at]),
+    marketCap: numberOrNull(values[at + 1]),
+    volume24h: numberOrNull(values[at + 2]),
+    liquidity: numberOrNull(values[at + 3]),
+    holderCount: numberOrNull(values[at + 4]),
+    top10HolderPct: numberOrNull(values[at + 5]),
+    buys24h: numberOrNull(values[at + 6]),
+    sells24h: numberOrNull(values[at + 7]),
+    bondingProgress: numberOrNull(values[at + 8]),
   }
 }

@@ -1,12 +1,12 @@
-// In: a score and a trade. Out: the next score. Forward decay (Cormode, Shkapenyuk, Srivastava, Xu: "Forward Decay: A
-// Practical Time Decay Model for Streaming Systems", ICDE 2009) in the log domain: a trade weighs volume · 2^(t/half
-// life), so scores of different times compare as they are and the passing of time reorders nothing.
+// The hot score: a sum of trade volumes that decays with a half-life, kept as its logarithm. A trade weighs volume · 2^(t / half-life),
+// so scores of different times compare as they are, and the passing of time reorders nothing. This is forward decay: Cormode,
+// Shkapenyuk, Srivastava, Xu, "Forward Decay: A Practical Time Decay Model for Streaming Systems", ICDE 2009.
 import { HOT_HALF_LIFE_MS } from '../limits.ts'
 
 /** The score of a token without trades. */
 export const HOT_SCORE_NONE = 0
 
-/** log2 of the sum of weights after a trade of `volumeUsd` at `tsMs`. */
+/** The score after a trade: log2 of the sum of weights. */
 export function addToHotScore(score: number, volumeUsd: number, tsMs: number): number {
   if (!(volumeUsd > 0)) return score
   const weight = Math.log2(volumeUsd) + tsMs / HOT_HALF_LIFE_MS

@@ -1,33 +1,27 @@
-// In: ids whose keys change, again and again. Out: any page of them in order, exact whenever it is read. A change is noted
-// and carried out when somebody looks where it matters, or when enough have gathered to be carried out at once: an id
-// that changes a hundred times meanwhile moves once. Never holds more than a fixed number of notes.
 import { Ranking, type RankingSnapshot } from './ranking.ts'
 
-/** Noted changes of a kind; at the maximum all are carried out. Bounds what the next reader may have to wait for. */
+/** The most pending changes of each kind, dirty and below the floor; at the maximum all are applied. Bounds what a reader may have
+ *  to wait for. */
 export const PENDING_MAX = 8_192
-/** At most this share of the list is noted: so a pass over it is shared by many, and most of a list lies below the top
- *  and all that may be noted meanwhile. */
+/** The most pending changes as a share of the list, so that most of the list lies below the top and everything pending. */
 const PENDING_SHARE = 1 / 4
-/** From this share of the list on, changes are carried out in one pass over it. */
+/** From this share of the list on, changes are applied in one pass over it. */
 const MANY_SHARE = 1 / 64
-/** Fewer than this go one by one whatever their share: a pass over the list makes its chunks anew, which a small list
- *  pays for in garbage. */
+/** Fewer changes than this are applied one by one, whatever their share: a pass allocates new chunks, too much for a small list. */
 const MANY_MIN = 8
-/** Pages up to this place are read without carrying out what happens far below them. */
+/** Pages that end within this many places are the top: they are read without applying changes far below them. */
 const TOP_MAX = 1_024
 
-/** By id: where its change is noted. */
-const NOWHERE = 0
-/** Not looked at yet. */
+// States of an id; see LazyRanking.
+const CLEAN = 0
 const DIRTY = 1
-/** It stands below the floor, and will. */
 const BELOW_FLOOR = 2
 const MOVING = 3
 
 export interface LazyRankingOptions {
   /** Ids are below this. */
   capacity: number
-  /** The newest key of each id. The caller writes it, then says `changed`. */
+  /** The newest key of each id. The caller writes it, then calls `changed`. */
   keys: Float64Array
   /** True when `a` comes before `b` at equal keys. */
   before(a: number, b: number): boolean
@@ -35,20 +29,38 @@ export interface LazyRankingOptions {
   topMax?: number
 }
 
+/**
+ * A ranking whose keys change far more often than it is read. A change is only noted; it is applied when a reader needs it, or
+ * together with others when many are pending. An id that changes a hundred times in between moves once. Every read is exact.
+ *
+ * Most reads want the top. They apply only changes that can affect it: below the floor, a key deep in the list, a change from one
+ * key to another leaves the top as it is. The states of an id:
+ *
+ *            changed()                      read of the top, old and new key below the floor
+ *   CLEAN ───────────────► DIRTY ─────────────────────────────────────────────► BELOW_FLOOR
+ *     ▲                     │  ▲                                                    │   │
+ *     │   read of the top,  │  └──────── changed() to a key above the floor ────────┘   │
+ *     ├─────────────────────┘                                                           │
+ *     │        any other read, or too many are pending (MOVING during the pass)         │
+ *     └─────────────────────────────────────────────────────────────────────────────────┘
+ *
+ * The floor is chosen when no id is below it, so deep that the top and as many ids as may become pending lie above it. It stays
+ * until all changes are applied.
+ */
 export class LazyRanking {
   readonly #list: Ranking
   readonly #keys: Float64Array
-  /** By id: the key it stands with in the list. */
+  /** By id: the key that it has in the list. */
   readonly #indexedKeys: Float64Array
+  /** By id. */
   readonly #state: Uint8Array
   readonly #pendingMax: number
   readonly #topMax: number
   readonly #dirty: Uint32Array
   #dirtyCount = 0
-  /** May hold an id twice, or one that is noted elsewhere by now. */
+  /** As `#dirty`, may hold an id twice, or one that has another state by now. */
   readonly #belowFloor: Uint32Array
   #belowFloorCount = 0
-  /** A key so deep that nothing below it can be in the top while it is only noted. */
   #floor = Number.NEGATIVE_INFINITY
 
   constructor(options: LazyRankingOptions) {
@@ -73,53 +85,54 @@ export class LazyRanking {
   }
 
   remove(id: number): void {
-    // Its note stays in the list of notes and is passed over there.
-    this.#state[id] = NOWHERE
+    // It may stay in the lists of pending ids, which are checked against the state.
+    this.#state[id] = CLEAN
     this.#list.remove(id, this.#indexedKeys[id])
   }
 
-  /** The key of `id`, which stands here, has changed. */
+  /** The key of `id`, which is in the list, has changed. */
   changed(id: number): void {
     const state = this.#state[id]
     if (state === DIRTY || (state === BELOW_FLOOR && this.#keys[id] < this.#floor)) return
     this.#state[id] = DIRTY
     this.#dirty[this.#dirtyCount++] = id
-    if (this.#dirtyCount >= this.#pendingLimit()) this.#settle()
+    if (this.#dirtyCount >= this.#pendingLimit()) this.#applyAll()
   }
 
-  /** How many changes of a kind may be noted now. */
+  /** How many changes of each kind may be pending now. */
   #pendingLimit(): number {
     return Math.min(this.#pendingMax, Math.max(MANY_MIN, this.#list.size * PENDING_SHARE))
   }
 
   /** The id at the lowest end, or -1. */
   last(): number {
-    this.#settle()
+    this.#applyAll()
     return this.#list.last()
   }
 
   /** Up to `limit` ids from `offset` on; ascending is the exact reverse of descending. */
   slice(offset: number, limit: number, descending: boolean): Uint32Array {
-    if (descending && offset + limit <= this.#topMax) this.#settleTop(offset + limit)
-    else this.#settle()
+    if (descending && offset + limit <= this.#topMax) this.#applyTop(offset + limit)
+    else this.#applyAll()
     return this.#list.slice(offset, limit, descending)
   }
 
   /** Freezes the present order. */
   snapshot(): RankingSnapshot {
-    this.#settle()
+    this.#applyAll()
     return this.#list.snapshot()
   }
 
   /**
-   * Carries out what concerns the first `count` places: whoever is noted, stands below the floor and will stand below it
-   * is not among them, now or then, while that many entries that are not noted are at or above the floor.
+   * Applies the pending changes that can affect the first `count` places. An id whose old and new keys are below the floor cannot,
+   * while at least `count` entries that are not pending are at or above the floor.
    */
-  #settleTop(count: number): void {
+  #applyTop(count: number): void {
     if (this.#dirtyCount + this.#belowFloorCount === 0) return
     const pendingLimit = this.#pendingLimit()
     if (this.#belowFloorCount === 0) this.#floor = this.#list.keyAt(this.#topMax + 2 * pendingLimit)
-    else if (this.#list.keyAt(count + this.#belowFloorCount + this.#dirtyCount) < this.#floor) this.#settle()
+    else if (this.#list.keyAt(count + this.#belowFloorCount + this.#dirtyCount) < this.#floor)
+      this.#applyAll()
     const floor = this.#floor
     for (let at = 0; at < this.#dirtyCount; at++) {
       const id = this.#dirty[at]
@@ -127,28 +140,28 @@ export class LazyRanking {
       if (this.#indexedKeys[id] < floor && this.#keys[id] < floor && this.#belowFloorCount < pendingLimit) {
         this.#state[id] = BELOW_FLOOR
         this.#belowFloor[this.#belowFloorCount++] = id
-      } else this.#move(id)
+      } else this.#apply(id)
     }
     this.#dirtyCount = 0
-    if (this.#belowFloorCount >= pendingLimit) this.#settle()
+    if (this.#belowFloorCount >= pendingLimit) this.#applyAll()
   }
 
-  /** Carries out what was noted. */
-  #settle(): void {
+  /** Applies all pending changes. */
+  #applyAll(): void {
     if (this.#dirtyCount + this.#belowFloorCount === 0) return
-    const ids = this.#pending()
-    if (ids.length < Math.max(MANY_MIN, this.#list.size * MANY_SHARE)) for (const id of ids) this.#move(id)
+    const ids = this.#takePending()
+    if (ids.length < Math.max(MANY_MIN, this.#list.size * MANY_SHARE)) for (const id of ids) this.#apply(id)
     else {
       for (const id of ids) this.#indexedKeys[id] = this.#keys[id]
       this.#list.updateMany(ids, this.#state, this.#keys)
-      for (const id of ids) this.#state[id] = NOWHERE
+      for (const id of ids) this.#state[id] = CLEAN
     }
     this.#dirtyCount = 0
     this.#belowFloorCount = 0
   }
 
-  /** Every id that is noted, once. */
-  #pending(): Uint32Array {
+  /** All pending ids, each once and in the state MOVING. */
+  #takePending(): Uint32Array {
     const ids = new Uint32Array(this.#dirtyCount + this.#belowFloorCount)
     let count = 0
     for (const pending of [
@@ -156,8 +169,8 @@ export class LazyRanking {
       this.#belowFloor.subarray(0, this.#belowFloorCount),
     ]) {
       for (const id of pending) {
-        // One that was removed has no note; one that came back since, or rose and fell, has two.
-        if (this.#state[id] === NOWHERE || this.#state[id] === MOVING) continue
+        // The lists may hold removed ids, which are CLEAN, and an id twice, which is MOVING at the second time.
+        if (this.#state[id] === CLEAN || this.#state[id] === MOVING) continue
         this.#state[id] = MOVING
         ids[count++] = id
       }
@@ -165,8 +178,8 @@ export class LazyRanking {
     return ids.subarray(0, count)
   }
 
-  #move(id: number): void {
-    this.#state[id] = NOWHERE
+  #apply(id: number): void {
+    this.#state[id] = CLEAN
     this.#list.update(id, this.#indexedKeys[id], this.#keys[id])
     this.#indexedKeys[id] = this.#keys[id]
   }

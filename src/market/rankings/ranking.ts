@@ -1,41 +1,30 @@
-// In: (token, key) pairs that change one at a time. Out: any page of them in order, at the cost of the page.
-// A sorted list in chunks with the keys inline, so that a search touches no other memory. Descending by key; equal
-// keys by a tie-breaker that never changes. Never knows what a key means.
+import { assert } from '../../lib/assert.ts'
+import { appendEntries, CHUNK_MAX, CHUNK_MIN, Chunk, moveWithin, scratchFor, sliceChunks } from './chunk.ts'
 
-const CHUNK_MAX = 512
-/** A chunk below this is joined to its neighbour. */
-const CHUNK_MIN = 96
-/** Chunks that are made many at a time have room for more. */
-const CHUNK_FILLED = 384
+/** At most this many ids are sorted by insertion. */
+const INSERTION_SORT_MAX = 64
 
-/** So many new ids of a chunk are sorted by insertion. */
-const INSERTED_MAX = 64
-
-/** Room for heads at first; doubled when more chunks come. */
+/** Chunks for whose heads there is room at first. */
 const HEADS_MIN = 64
 
-class Chunk {
-  keys = new Float64Array(CHUNK_MAX)
-  ids = new Uint32Array(CHUNK_MAX)
-  size = 0
-  /** Set once a snapshot shares this chunk: it is copied before the next write. */
-  shared = false
-}
-
-/** One frozen order of a list. Reading it never sees later changes. */
+/** The order of a list at one moment; later changes do not show. */
 export interface RankingSnapshot {
   size: number
   slice(offset: number, limit: number, descending: boolean): Uint32Array
 }
 
+/**
+ * Ids sorted by a key, descending; ids with equal keys by a tie-breaker that never changes. It is a sorted list in chunks, with the
+ * keys beside the ids, so that a search touches no other memory. A page costs its rows, not the list.
+ */
 export class Ranking {
   #chunks: Chunk[] = [new Chunk()]
-  /** First key and id of each chunk, side by side: the search for a chunk touches nothing else. */
+  /** First key and id of each chunk, so that the search for a chunk touches no chunk. */
   #headKeys = new Float64Array(HEADS_MIN)
   #headIds = new Uint32Array(HEADS_MIN)
   #size = 0
   /** True when `a` comes before `b` at equal keys. */
-  #before: (a: number, b: number) => boolean
+  readonly #before: (a: number, b: number) => boolean
 
   constructor(before: (a: number, b: number) => boolean) {
     this.#before = before
@@ -55,7 +44,7 @@ export class Ranking {
     this.#removeAt(chunkIndex, this.#find(chunkIndex, id, key))
   }
 
-  /** Gives `id`, which stands here with `oldKey`, the key `newKey`. */
+  /** Changes the key of `id`. */
   update(id: number, oldKey: number, newKey: number): void {
     if (oldKey === newKey) return
     const chunkIndex = this.#chunkFor(id, oldKey)
@@ -84,17 +73,17 @@ export class Ranking {
   }
 
   /**
-   * Gives many ids new keys in one pass over the list: much cheaper for each of them than `update`, from some hundredth
-   * of the list on. Each is put into the chunk where its new key belongs, then every chunk is written once.
-   * @param ids without repeats; each stands here.
-   * @param isMoving by id: not 0 for those ids, and for no others.
+   * Changes the keys of many ids in one pass over the list, which from about a hundredth of the list on is much cheaper than as many
+   * calls of `update`. The ids are grouped by the chunk where their new key belongs; then every chunk is rewritten once.
+   * @param ids without repeats; all are in the list.
+   * @param isMoving by id: not 0 for these ids and 0 for all others.
    * @param keys by id: the new key.
    */
   updateMany(ids: Uint32Array, isMoving: Uint8Array, keys: Float64Array): void {
-    const { bounds, arrivals } = this.#arrivals(ids, keys)
+    const { bounds, arrivals } = this.#groupByChunk(ids, keys)
     const chunks: Chunk[] = []
     for (let index = 0; index < this.#chunks.length; index++) {
-      const coming = this.#inOrder(arrivals.subarray(bounds[index], bounds[index + 1]), keys)
+      const coming = this.#sort(arrivals.subarray(bounds[index], bounds[index + 1]), keys)
       this.#rewrite(chunks, this.#chunks[index], coming, isMoving, keys)
     }
     if (chunks.length === 0) chunks.push(new Chunk())
@@ -102,8 +91,8 @@ export class Ranking {
     this.#setHeadsFrom(0)
   }
 
-  /** The ids by the chunk that each belongs to with its new key; those of chunk i begin at `bounds[i]`. */
-  #arrivals(ids: Uint32Array, keys: Float64Array): { bounds: Uint32Array; arrivals: Uint32Array } {
+  /** Groups ids by the chunk where their new key belongs; those of chunk i begin at `bounds[i]`. */
+  #groupByChunk(ids: Uint32Array, keys: Float64Array): { bounds: Uint32Array; arrivals: Uint32Array } {
     const targets = new Uint32Array(ids.length)
     const bounds = new Uint32Array(this.#chunks.length + 1)
     for (let at = 0; at < ids.length; at++) {
@@ -117,9 +106,9 @@ export class Ranking {
     return { bounds, arrivals }
   }
 
-  /** Sorts a few ids in place: by insertion, which few need little of. */
-  #inOrder(ids: Uint32Array, keys: Float64Array): Uint32Array {
-    if (ids.length > INSERTED_MAX)
+  /** Sorts ids by their keys, in place. */
+  #sort(ids: Uint32Array, keys: Float64Array): Uint32Array {
+    if (ids.length > INSERTION_SORT_MAX)
       return ids.sort((a, b) => (this.#precedes(a, keys[a], b, keys[b]) ? -1 : a === b ? 0 : 1))
     for (let at = 1; at < ids.length; at++) {
       const id = ids[at]
@@ -131,7 +120,7 @@ export class Ranking {
     return ids
   }
 
-  /** Appends to `chunks` what stays of a chunk and what comes to it, merged. */
+  /** Appends to `chunks` the entries that stay in a chunk, merged with those that come to it. */
   #rewrite(
     chunks: Chunk[],
     chunk: Chunk,
@@ -139,7 +128,7 @@ export class Ranking {
     isMoving: Uint8Array,
     keys: Float64Array,
   ): void {
-    const merged = scratchOf(chunk.size + coming.length)
+    const merged = scratchFor(chunk.size + coming.length)
     let size = 0
     let arrival = 0
     for (let position = 0; position < chunk.size; position++) {
@@ -159,10 +148,10 @@ export class Ranking {
       merged.ids[size] = coming[arrival]
       merged.keys[size] = keys[coming[arrival]]
     }
-    append(chunks, chunk.shared ? null : chunk, merged, size)
+    appendEntries(chunks, chunk.isShared ? null : chunk, merged, size)
   }
 
-  /** The key at a position, counted from the highest; the lowest of all beyond the end. */
+  /** The key at a position, counted from the highest key; -Infinity beyond the end. */
   keyAt(position: number): number {
     let rest = position
     for (const chunk of this.#chunks) {
@@ -172,7 +161,7 @@ export class Ranking {
     return Number.NEGATIVE_INFINITY
   }
 
-  /** The token at the lowest end, or -1. */
+  /** The id with the lowest key, or -1. */
   last(): number {
     if (this.#size === 0) return -1
     const chunk = this.#chunks[this.#chunks.length - 1]
@@ -181,22 +170,25 @@ export class Ranking {
 
   /** Up to `limit` ids from `offset` on; ascending is the exact reverse of descending. */
   slice(offset: number, limit: number, descending: boolean): Uint32Array {
-    return sliceOf(this.#chunks, this.#size, offset, limit, descending)
+    return sliceChunks(this.#chunks, this.#size, offset, limit, descending)
   }
 
-  /** Freezes the present order at the cost of its list of chunks; later writes copy the chunk they touch. */
+  /** Freezes the present order by copying the list of chunks; later writes copy the chunk that they change. */
   snapshot(): RankingSnapshot {
     const chunks = this.#chunks.slice()
-    for (const chunk of chunks) chunk.shared = true
+    for (const chunk of chunks) chunk.isShared = true
     const size = this.#size
-    return { size, slice: (offset, limit, descending) => sliceOf(chunks, size, offset, limit, descending) }
+    return {
+      size,
+      slice: (offset, limit, descending) => sliceChunks(chunks, size, offset, limit, descending),
+    }
   }
 
   #precedes(a: number, aKey: number, b: number, bKey: number): boolean {
     return aKey === bKey ? this.#before(a, b) : aKey > bKey
   }
 
-  /** The chunk in which (id, key) stands or would stand: the last one that does not begin after it. */
+  /** The chunk that holds (id, key) or would hold it: the last one that does not begin after it. */
   #chunkFor(id: number, key: number): number {
     let low = 0
     let high = this.#chunks.length - 1
@@ -211,7 +203,7 @@ export class Ranking {
     return low
   }
 
-  /** True when (id, key) belongs into this chunk. */
+  /** Whether (id, key) belongs into this chunk. */
   #holds(chunkIndex: number, id: number, key: number): boolean {
     const next = chunkIndex + 1
     if (chunkIndex > 0 && !this.#precedes(this.#headIds[chunkIndex], this.#headKeys[chunkIndex], id, key))
@@ -225,7 +217,7 @@ export class Ranking {
     this.#headIds[chunkIndex] = this.#chunks[chunkIndex].ids[0]
   }
 
-  /** Chunks were added or taken away from `chunkIndex` on: rare, once in many changes. */
+  /** Chunks were added or removed from `chunkIndex` on, which is rare. */
   #setHeadsFrom(chunkIndex: number): void {
     if (this.#chunks.length > this.#headKeys.length) {
       const keys = new Float64Array(this.#chunks.length * 2)
@@ -238,7 +230,7 @@ export class Ranking {
     for (let index = chunkIndex; index < this.#chunks.length; index++) this.#setHead(index)
   }
 
-  /** The first place in the chunk whose entry does not come before (id, key). */
+  /** The first position in the chunk whose entry does not come before (id, key). */
   #position(chunk: Chunk, id: number, key: number): number {
     const keys = chunk.keys
     let low = 0
@@ -257,14 +249,13 @@ export class Ranking {
   #find(chunkIndex: number, id: number, key: number): number {
     const chunk = this.#chunks[chunkIndex]
     const position = this.#position(chunk, id, key)
-    if (chunk.ids[position] !== id || position >= chunk.size)
-      throw new Error(`assertion failed: ${id} is not ranked with ${key}`)
+    assert(position < chunk.size && chunk.ids[position] === id, 'an id is ranked with the key given for it')
     return position
   }
 
   #writable(chunkIndex: number): Chunk {
     const chunk = this.#chunks[chunkIndex]
-    if (!chunk.shared) return chunk
+    if (!chunk.isShared) return chunk
     const copy = new Chunk()
     copy.keys.set(chunk.keys)
     copy.ids.set(chunk.ids)
@@ -311,7 +302,7 @@ export class Ranking {
     const left = chunkIndex === 0 ? 0 : chunkIndex - 1
     const right = this.#chunks[left + 1]
     const size = this.#chunks[left].size + right.size
-    // Joining into an almost full chunk would split it again at once; an empty chunk must go in any case.
+    // An almost full chunk would have to be split again at once. An empty chunk must go in any case.
     if (size > CHUNK_MAX - CHUNK_MIN && this.#chunks[chunkIndex].size > 0) return
     const target = this.#writable(left)
     target.keys.set(right.keys.subarray(0, right.size), target.size)
@@ -320,79 +311,4 @@ export class Ranking {
     this.#chunks.splice(left + 1, 1)
     this.#setHeadsFrom(left)
   }
-}
-
-/** The entry at `from` gets a new key, with which it would stand before the one at `before`. */
-function moveWithin({ keys, ids }: Chunk, from: number, before: number, id: number, key: number): void {
-  let at = from
-  // Written out: most entries move a few places, for which a call costs more than they do.
-  for (; at < before - 1; at++) {
-    keys[at] = keys[at + 1]
-    ids[at] = ids[at + 1]
-  }
-  for (; at > before; at--) {
-    keys[at] = keys[at - 1]
-    ids[at] = ids[at - 1]
-  }
-  keys[at] = key
-  ids[at] = id
-}
-
-interface Entries {
-  keys: Float64Array
-  ids: Uint32Array
-}
-
-let scratch: Entries = { keys: new Float64Array(0), ids: new Uint32Array(0) }
-
-function scratchOf(size: number): Entries {
-  if (scratch.keys.length < size)
-    scratch = { keys: new Float64Array(2 * size), ids: new Uint32Array(2 * size) }
-  return scratch
-}
-
-/** Appends sorted entries to a list of chunks, a few to its last chunk, many as several. @param reused may be written. */
-function append(chunks: Chunk[], reused: Chunk | null, { keys, ids }: Entries, size: number): void {
-  const last = chunks.at(-1)
-  const isFew = size < CHUNK_MIN || (last !== undefined && last.size < CHUNK_MIN)
-  if (last !== undefined && !last.shared && isFew && last.size + size <= CHUNK_FILLED) {
-    last.keys.set(keys.subarray(0, size), last.size)
-    last.ids.set(ids.subarray(0, size), last.size)
-    last.size += size
-    return
-  }
-  const pieces = size < CHUNK_MAX ? 1 : Math.ceil(size / CHUNK_FILLED)
-  let free = reused
-  for (let piece = 0, from = 0; size > 0 && piece < pieces; piece++) {
-    const to = Math.floor((size * (piece + 1)) / pieces)
-    const chunk = free ?? new Chunk()
-    free = null
-    chunk.keys.set(keys.subarray(from, to))
-    chunk.ids.set(ids.subarray(from, to))
-    chunk.size = to - from
-    chunks.push(chunk)
-    from = to
-  }
-}
-
-function sliceOf(
-  chunks: readonly Chunk[],
-  size: number,
-  offset: number,
-  limit: number,
-  descending: boolean,
-): Uint32Array {
-  const count = Math.max(0, Math.min(limit, size - offset))
-  const ids = new Uint32Array(count)
-  let skip = descending ? offset : size - offset - count
-  let chunkIndex = 0
-  if (count === 0) return ids
-  while (skip >= chunks[chunkIndex].size) skip -= chunks[chunkIndex++].size
-  for (let filled = 0; filled < count; chunkIndex++, skip = 0) {
-    const chunk = chunks[chunkIndex]
-    const take = Math.min(chunk.size - skip, count - filled)
-    ids.set(chunk.ids.subarray(skip, skip + take), filled)
-    filled += take
-  }
-  return descending ? ids : ids.reverse()
 }

@@ -1,40 +1,40 @@
-// In: tokens, their keys and the tabs they belong to. Out: any page of any tab in any order. One ranking for each
-// (tab, sort), kept in order as keys change. Never computes a key.
+import { recordFrom } from '../../lib/record.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import { LazyRanking, PENDING_MAX } from './lazy-ranking.ts'
+import type { MintOrder } from './mint-order.ts'
 
 /** Ranks behind every known key. */
 export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
 
-/** Each ranking takes so many notes fewer than the one before: they do not all come due with the same change. */
+/** The rankings hold different numbers of pending changes, so that they do not all apply them at the same event. */
 const PENDING_STEP = 256
 
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
+/** One ranking of tokens for each tab and sort. Tokens with equal keys are ordered by mint. */
 export class Rankings {
-  #keys: Record<Sort, Float64Array>
-  #tabs: Uint8Array
-  #rankings: Record<Tab, Record<Sort, LazyRanking>>
+  /** By sort and slot. */
+  readonly #keys: Record<Sort, Float64Array>
+  /** By slot: a bit for each tab that the token is in. */
+  readonly #tabs: Uint8Array
+  readonly #rankings: Record<Tab, Record<Sort, LazyRanking>>
+  /** The same rankings, by a tab's index in TABS. */
+  readonly #byTabIndex: Record<Sort, LazyRanking[]>
 
-  /** The same, by a tab's place in TABS. */
-  #byIndex: Record<Sort, LazyRanking[]>
-
-  /** @param before the tie-breaker: true when token `a` comes before `b` at equal keys. */
-  constructor(tokensMax: number, before: (a: number, b: number) => boolean) {
-    const bySort = <Value>(make: (sort: Sort) => Value) =>
-      Object.fromEntries(SORTS.map((sort) => [sort, make(sort)])) as Record<Sort, Value>
-    this.#keys = bySort(() => new Float64Array(tokensMax))
-    this.#tabs = new Uint8Array(tokensMax)
+  constructor(tokensMax: number, mintOrder: MintOrder) {
+    const keys = recordFrom(SORTS, () => new Float64Array(tokensMax))
+    const before = (a: number, b: number) => mintOrder.isBefore(a, b)
     let pendingMax = PENDING_MAX
-    const ranking = (sort: Sort) => {
-      pendingMax -= PENDING_STEP
-      return new LazyRanking({ capacity: tokensMax, keys: this.#keys[sort], before, pendingMax })
-    }
-    this.#rankings = Object.fromEntries(TABS.map((tab) => [tab, bySort(ranking)])) as Record<
-      Tab,
-      Record<Sort, LazyRanking>
-    >
-    this.#byIndex = bySort((sort) => TABS.map((tab) => this.#rankings[tab][sort]))
+    const rankings = recordFrom(TABS, () =>
+      recordFrom(SORTS, (sort) => {
+        pendingMax -= PENDING_STEP
+        return new LazyRanking({ capacity: tokensMax, keys: keys[sort], before, pendingMax })
+      }),
+    )
+    this.#keys = keys
+    this.#tabs = new Uint8Array(tokensMax)
+    this.#rankings = rankings
+    this.#byTabIndex = recordFrom(SORTS, (sort) => TABS.map((tab) => rankings[tab][sort]))
   }
 
   of(tab: Tab, sort: Sort): LazyRanking {
@@ -49,34 +49,36 @@ export class Rankings {
     return this.#keys[sort][slot]
   }
 
-  /** A new token, in the tab `all`. */
+  /** Adds a token to the tab `all`. */
   add(slot: number, keys: Record<Sort, number>): void {
     for (const sort of SORTS) this.#keys[sort][slot] = keys[sort]
     this.#tabs[slot] = 0
     this.setTab(slot, 'all', true)
   }
 
+  /** Takes a token out of all tabs. */
   remove(slot: number): void {
     for (const tab of TABS) this.setTab(slot, tab, false)
   }
 
-  setTab(slot: number, tab: Tab, belongs: boolean): void {
-    if (this.has(slot, tab) === belongs) return
+  setTab(slot: number, tab: Tab, isMember: boolean): void {
+    if (this.has(slot, tab) === isMember) return
     this.#tabs[slot] ^= tabBit(tab)
     for (const sort of SORTS) {
       const ranking = this.#rankings[tab][sort]
-      if (belongs) ranking.insert(slot)
+      if (isMember) ranking.insert(slot)
       else ranking.remove(slot)
     }
   }
 
+  /** @param key NaN for unknown. */
   setKey(slot: number, sort: Sort, key: number): void {
-    const known = Number.isNaN(key) ? KEY_UNKNOWN : key
-    if (known === this.#keys[sort][slot]) return
-    this.#keys[sort][slot] = known
+    const ranked = Number.isNaN(key) ? KEY_UNKNOWN : key
+    if (ranked === this.#keys[sort][slot]) return
+    this.#keys[sort][slot] = ranked
     const tabs = this.#tabs[slot]
     for (let index = 0; index < TABS.length; index++) {
-      if ((tabs & (1 << index)) !== 0) this.#byIndex[sort][index].changed(slot)
+      if ((tabs & (1 << index)) !== 0) this.#byTabIndex[sort][index].changed(slot)
     }
   }
 }

@@ -1,10 +1,10 @@
-// In: how often a mint was analysed, each time it was. Out: the count of a mint, held or not. Keeps a bounded number of
-// mints; at the maximum the one whose count changed longest ago is forgotten, and counts as not analysed until its next
-// analysis. Never counts itself.
-
+/**
+ * How often each mint was analysed, whether it is held or not. It holds a bounded number of mints; at the maximum the one whose
+ * count changed longest ago is forgotten, and counts 0 until its next analysis.
+ */
 export class AnalysisCounts {
   readonly #entriesMax: number
-  /** The one that changed longest ago first. */
+  /** The mint whose count changed longest ago comes first. */
   readonly #counts = new Map<string, number>()
 
   constructor(entriesMax: number) {
@@ -15,7 +15,7 @@ export class AnalysisCounts {
     return this.#counts.get(mint) ?? 0
   }
 
-  /** @returns the mint that was forgotten for it, null: none. */
+  /** @returns the mint that was forgotten to make room, or null. */
   set(mint: string, count: number): string | null {
     this.#counts.delete(mint)
     this.#counts.set(mint, count)

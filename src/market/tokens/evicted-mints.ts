@@ -1,28 +1,28 @@
-// In: mints that gave way to others, and when. Out: until when a mint that comes was held before: its bars of then are gone,
-// and a bar of that time is not whole. Holds a bounded number of mints; of those beyond it knows only the latest time, and
-// takes every newcomer for one of them. Never holds a token.
-
+/**
+ * Remembers when mints were evicted, so that the bars of a token that comes back can be marked as incomplete. It holds a bounded
+ * number of mints; once one is forgotten, every newcomer might be that one, and counts as held until then.
+ */
 export class EvictedMints {
   readonly #entriesMax: number
   /** Oldest eviction first. */
   readonly #evictedAtMs = new Map<string, number>()
-  /** When the latest of those that were forgotten had gone; 0: none was. */
+  /** The latest eviction that was forgotten, market time; 0: none. */
   #forgottenToMs = 0
 
   constructor(entriesMax: number) {
     this.#entriesMax = entriesMax
   }
 
-  note(mint: string, nowMs: number): void {
+  add(mint: string, evictedAtMs: number): void {
     this.#evictedAtMs.delete(mint)
-    this.#evictedAtMs.set(mint, nowMs)
+    this.#evictedAtMs.set(mint, evictedAtMs)
     if (this.#evictedAtMs.size <= this.#entriesMax) return
-    const [[oldest, evictedAtMs]] = this.#evictedAtMs
+    const [[oldest, oldestEvictedAtMs]] = this.#evictedAtMs
     this.#evictedAtMs.delete(oldest)
-    this.#forgottenToMs = evictedAtMs
+    this.#forgottenToMs = oldestEvictedAtMs
   }
 
-  /** A mint is held from now on. @returns when it was last held before, at the latest; 0: never. */
+  /** A mint is held from now on. @returns the latest time at which it may have been evicted before; 0: never. */
   take(mint: string): number {
     const evictedAtMs = this.#evictedAtMs.get(mint)
     this.#evictedAtMs.delete(mint)

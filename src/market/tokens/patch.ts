@@ -1,157 +1,105 @@
-// In: the fields of a patch. Out: the token's columns and words, set as the patch says, null included. What other
-// fields follow from a patched one is decided here, once for each field. Never derives from trades.
 import { bounded } from '../../schema/bounds.ts'
-import type { DataPoint, PatchFields } from '../../schema/datapoint.ts'
-import type { WindowField } from '../bars/windows.ts'
+import type { PatchFields } from '../../schema/datapoint.ts'
 import {
   type FigureName,
-  FLAG_COMPLETE,
   FLAG_LIQUIDITY_PATCHED,
-  FLAG_LIVE,
-  rowOf,
+  rowIndex,
   SPARSE_FIELDS_UNKNOWN,
+  type TokenMetadata,
   type TokenTable,
 } from './token-table.ts'
 
-/** Where a patch lands. */
-export interface PatchTarget {
-  slot: number
-  tokens: TokenTable
-  setWindow(field: WindowField, value: number | null): void
-  setSolPrice(usd: number | null): void
-  setFlag(flag: number, on: boolean): void
-  /** NaN for unknown. */
-  setCreatedAt(createdAtMs: number): void
-}
+/** Fields of a patch that set one column, and nothing follows from them. */
+const FIGURE_FIELDS = [
+  ['priceSol', 'priceSol'],
+  ['holderCount', 'holderCount'],
+  ['top10Holding', 'top10HolderPct'],
+  ['top10HolderPct', 'top10HolderPct'],
+  ['bondingProgress', 'bondingProgress'],
+  ['virtualSolReserves', 'virtualSolReserves'],
+  ['virtualTokenReserves', 'virtualTokenReserves'],
+] as const satisfies readonly (readonly [keyof PatchFields, FigureName])[]
 
-type Setter = (target: PatchTarget, value: never) => void
-type Setters = {
-  [Field in keyof PatchFields]-?: (target: PatchTarget, value: NonNullable<PatchFields[Field]> | null) => void
-}
+const TEXT_FIELDS = [
+  ['description', 'description'],
+  ['imageUrl', 'imageUri'],
+  ['imageUri', 'imageUri'],
+  ['creator', 'creator'],
+  ['website', 'website'],
+  ['twitter', 'twitter'],
+  ['telegram', 'telegram'],
+] as const satisfies readonly (readonly [keyof PatchFields, keyof TokenMetadata])[]
 
-const column =
-  (name: FigureName) =>
-  ({ tokens, slot }: PatchTarget, value: number | null): void => {
-    tokens.columns[name][rowOf(slot)] = value ?? Number.NaN
-  }
-const windowed =
-  (field: WindowField) =>
-  (target: PatchTarget, value: number | null): void =>
-    target.setWindow(field, value)
-const word =
-  (field: 'description' | 'imageUri' | 'creator' | 'website' | 'twitter' | 'telegram') =>
-  ({ tokens, slot }: PatchTarget, value: string | null): void => {
-    tokens.texts[slot]![field] = value
-  }
-const flag =
-  (bit: number) =>
-  (target: PatchTarget, value: boolean | null): void =>
-    target.setFlag(bit, value === true)
-
-function setMarketCap({ tokens, slot }: PatchTarget, value: number | null): void {
-  const { columns } = tokens
-  const row = rowOf(slot)
-  columns.marketCap[row] = value ?? Number.NaN
-  // From here on the market cap follows the price by the supply that this patch implies.
-  columns.circulating[row] = value === null ? Number.NaN : bounded(value / columns.priceUsd[row])
-  columns.marketCapSol[row] = bounded(columns.circulating[row] * columns.priceSol[row])
-}
-
-function setPrice({ tokens, slot }: PatchTarget, value: number | null): void {
-  const { columns } = tokens
-  const row = rowOf(slot)
-  columns.priceUsd[row] = value ?? Number.NaN
-  if (!Number.isNaN(columns.circulating[row]))
-    columns.marketCap[row] = bounded(columns.priceUsd[row] * columns.circulating[row])
-}
-
-function setLiquidity(target: PatchTarget, value: number | null): void {
-  column('liquidity')(target, value)
-  target.tokens.flags[target.slot] |= FLAG_LIQUIDITY_PATCHED
-}
-
-function setTotalSupply(target: PatchTarget, value: number | null): void {
-  const { columns } = target.tokens
-  const row = rowOf(target.slot)
-  column('totalSupply')(target, value)
-  if (value === null || Number.isNaN(columns.priceUsd[row])) return
-  if (Number.isNaN(columns.circulating[row])) {
-    columns.circulating[row] = value
-    if (Number.isNaN(columns.marketCap[row])) setPrice(target, columns.priceUsd[row])
-  }
-}
-
-const SETTERS: Partial<Setters> = {
-  name: ({ tokens, slot }, value) => {
-    tokens.texts[slot]!.name = value ?? tokens.texts[slot]!.mint
-  },
-  symbol: ({ tokens, slot }, value) => {
-    tokens.texts[slot]!.symbol = value ?? tokens.texts[slot]!.mint
-  },
-  description: word('description'),
-  imageUrl: word('imageUri'),
-  imageUri: word('imageUri'),
-  creator: word('creator'),
-  website: word('website'),
-  twitter: word('twitter'),
-  telegram: word('telegram'),
-  priceUsd: setPrice,
-  priceSol: column('priceSol'),
-  solPriceUsd: (target, value) => target.setSolPrice(value),
-  totalSupply: setTotalSupply,
-  marketCap: setMarketCap,
-  liquidity: setLiquidity,
-  tradeCount: ({ tokens, slot }, value) => {
-    tokens.columns.tradeCount[rowOf(slot)] = value ?? 0
-  },
-  holderCount: column('holderCount'),
-  top10Holding: column('top10HolderPct'),
-  top10HolderPct: column('top10HolderPct'),
-  bondingProgress: column('bondingProgress'),
-  bondingComplete: flag(FLAG_COMPLETE),
-  isLive: flag(FLAG_LIVE),
-  isCurrentlyLive: flag(FLAG_LIVE),
-  createdAt: (target, value) => target.setCreatedAt(value ?? Number.NaN),
-  virtualSolReserves: column('virtualSolReserves'),
-  virtualTokenReserves: column('virtualTokenReserves'),
-  volume1m: windowed('volume1m'),
-  volume1h: windowed('volume1h'),
-  volume6h: windowed('volume6h'),
-  volume24h: windowed('volume24h'),
-  buys24h: windowed('buys24h'),
-  sells24h: windowed('sells24h'),
-  tradeRate1m: windowed('tradeRate1m'),
-  buySellImbalance1m: windowed('buySellImbalance1m'),
-  priceChange1h: windowed('priceChange1h'),
-  priceChange6h: windowed('priceChange6h'),
-  priceChange24h: windowed('priceChange24h'),
-}
-
+/** Fields that a token's profile shows. */
 const PROFILE_FIELDS = [
   ...(['name', 'symbol', 'description', 'imageUrl', 'imageUri', 'creator', 'website', 'twitter'] as const),
   ...(['telegram', 'totalSupply', 'createdAt', 'bondingComplete'] as const),
 ] satisfies readonly (keyof PatchFields)[]
 
-/** Whether a patch names something that a token says of itself. */
+/** Whether a patch names a field of the token's profile. */
 export const changesProfile = (fields: PatchFields): boolean =>
   PROFILE_FIELDS.some((field) => fields[field] !== undefined)
 
-/** A patch is applied in this order, whatever order it was written in: a market cap refers to the price beside it. */
-const FIELD_ORDER = Object.keys(SETTERS) as (keyof DataPoint)[]
-
-/** Sets what the patch names. Fields without a setter of their own are kept as they are in the rare record. */
-export function applyPatch(fields: PatchFields, target: PatchTarget): void {
-  for (const field of FIELD_ORDER) {
-    const value = (fields as Record<string, unknown>)[field]
-    if (value !== undefined) (SETTERS as Record<string, Setter>)[field](target, value as never)
+/**
+ * Sets a token's texts, columns and sparse fields to what a patch names; null means unknown. Figures are set in a fixed order,
+ * whatever order the patch was written in: a market cap refers to the price beside it. Windowed figures, the price of SOL, flags
+ * and the time of creation are the caller's.
+ */
+export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields): void {
+  setTexts(tokens.metadata[slot], fields)
+  for (const [field, column] of FIGURE_FIELDS) {
+    const value = fields[field]
+    if (value !== undefined) tokens.columns[column][rowIndex(slot)] = value ?? Number.NaN
   }
+  if (fields.tradeCount !== undefined) tokens.columns.tradeCount[rowIndex(slot)] = fields.tradeCount ?? 0
+  if (fields.priceUsd !== undefined) setPrice(tokens, slot, fields.priceUsd)
+  if (fields.totalSupply !== undefined) setTotalSupply(tokens, slot, fields.totalSupply)
+  if (fields.marketCap !== undefined) setMarketCap(tokens, slot, fields.marketCap)
+  if (fields.liquidity !== undefined) setLiquidity(tokens, slot, fields.liquidity)
   const sparse = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && field in SPARSE_FIELDS_UNKNOWN,
   )
-  if (sparse.length > 0) {
-    target.tokens.sparse[target.slot] = {
-      ...target.tokens.sparse[target.slot]!,
-      ...Object.fromEntries(sparse),
-    }
+  if (sparse.length > 0) tokens.sparse[slot] = { ...tokens.sparse[slot], ...Object.fromEntries(sparse) }
+}
+
+function setTexts(metadata: TokenMetadata, fields: PatchFields): void {
+  if (fields.name !== undefined) metadata.name = fields.name
+  if (fields.symbol !== undefined) metadata.symbol = fields.symbol
+  for (const [field, name] of TEXT_FIELDS) {
+    const value = fields[field]
+    if (value !== undefined) metadata[name] = value
   }
+}
+
+/** The market cap follows the price where the circulating supply is known. */
+function setPrice({ columns }: TokenTable, slot: number, priceUsd: number | null): void {
+  const row = rowIndex(slot)
+  columns.priceUsd[row] = priceUsd ?? Number.NaN
+  if (!Number.isNaN(columns.circulating[row]))
+    columns.marketCap[row] = bounded(columns.priceUsd[row] * columns.circulating[row])
+}
+
+/** A supply fills in a circulating supply, and then a market cap, that are unknown; known ones stay. */
+function setTotalSupply(tokens: TokenTable, slot: number, totalSupply: number | null): void {
+  const { columns } = tokens
+  const row = rowIndex(slot)
+  columns.totalSupply[row] = totalSupply ?? Number.NaN
+  if (totalSupply === null || Number.isNaN(columns.priceUsd[row])) return
+  if (!Number.isNaN(columns.circulating[row])) return
+  columns.circulating[row] = totalSupply
+  if (Number.isNaN(columns.marketCap[row])) setPrice(tokens, slot, columns.priceUsd[row])
+}
+
+/** From here on the market cap follows the price by the circulating supply that the patched market cap implies. */
+function setMarketCap({ columns }: TokenTable, slot: number, marketCap: number | null): void {
+  const row = rowIndex(slot)
+  columns.marketCap[row] = marketCap ?? Number.NaN
+  columns.circulating[row] = marketCap === null ? Number.NaN : bounded(marketCap / columns.priceUsd[row])
+  columns.marketCapSol[row] = bounded(columns.circulating[row] * columns.priceSol[row])
+}
+
+/** From here on the liquidity no longer follows from the bonding curve. */
+function setLiquidity({ columns, flags }: TokenTable, slot: number, liquidity: number | null): void {
+  columns.liquidity[rowIndex(slot)] = liquidity ?? Number.NaN
+  flags[slot] |= FLAG_LIQUIDITY_PATCHED
 }

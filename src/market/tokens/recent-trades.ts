@@ -1,6 +1,5 @@
-// In: trades, token by token. Out: a token's latest trades, newest first. At most RECENT_TRADES_MAX each: the oldest gives
-// its place to the newest. In columns, block by block of tokens: a trade that is taken makes no object and touches two
-// lines of memory. Never knows a price.
+// The latest trades of each token, at most RECENT_TRADES_MAX. They lie in columns, in blocks of tokens, so that taking a trade
+// allocates nothing and touches two lines of memory.
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
@@ -11,42 +10,42 @@ const BLOCK_TOKENS_BITS = 8
 const BLOCK_TOKENS = 1 << BLOCK_TOKENS_BITS
 const TOKEN_MASK = BLOCK_TOKENS - 1
 
-/** The trades of a block of tokens: each token has RECENT_TRADES_MAX places, each place two numbers and two texts. */
+/** The trades of some tokens. Each token has RECENT_TRADES_MAX places, and each place two numbers and two texts. */
 interface Block {
-  /** How many trades each token has had: the next goes to that place, counted round. */
-  taken: Float64Array
-  /** The time, negative for a sell, and the SOL that changed hands, NaN where unknown. */
+  /** By token: how many trades it has had. The next one goes to this place, modulo RECENT_TRADES_MAX. */
+  counts: Float64Array
+  /** Time, negative for a sell, and amount of SOL, NaN for unknown. */
   numbers: Float64Array
-  /** The transaction and the wallet. */
+  /** Transaction and wallet. */
   texts: (string | null)[]
 }
 
 const emptyBlock = (): Block => ({
-  taken: new Float64Array(BLOCK_TOKENS),
+  counts: new Float64Array(BLOCK_TOKENS),
   numbers: new Float64Array(BLOCK_TOKENS * RECENT_TRADES_MAX * 2),
   texts: new Array<string | null>(BLOCK_TOKENS * RECENT_TRADES_MAX * 2).fill(null),
 })
 
 export class RecentTrades {
-  #blocks: Block[] = []
+  readonly #blocks: Block[] = []
 
   add(slot: number, trade: TradeEvent): void {
     const block = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const at = placeOf(token, block.taken[token]++)
+    const at = tradeIndex(token, block.counts[token]++)
     block.numbers[at] = trade.side === 'buy' ? trade.ts : -trade.ts
     block.numbers[at + 1] = trade.solAmount ?? Number.NaN
     block.texts[at] = trade.tx ?? null
     block.texts[at + 1] = trade.wallet ?? null
   }
 
-  /** Newest first in order of arrival. */
-  of(slot: number): RecentTrade[] {
-    const { taken, numbers, texts } = this.#blockOf(slot)
+  /** The trades in order of arrival, newest first. */
+  read(slot: number): RecentTrade[] {
+    const { counts, numbers, texts } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const newest = taken[token] - 1
-    return Array.from({ length: Math.min(taken[token], RECENT_TRADES_MAX) }, (_, age) => {
-      const at = placeOf(token, newest - age)
+    const newest = counts[token] - 1
+    return Array.from({ length: Math.min(counts[token], RECENT_TRADES_MAX) }, (_, age) => {
+      const at = tradeIndex(token, newest - age)
       const sol = numbers[at + 1]
       return {
         tx: texts[at],
@@ -59,10 +58,10 @@ export class RecentTrades {
   }
 
   clear(slot: number): void {
-    const { taken, texts } = this.#blockOf(slot)
+    const { counts, texts } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    taken[token] = 0
-    texts.fill(null, placeOf(token, 0), placeOf(token + 1, 0))
+    counts[token] = 0
+    texts.fill(null, tradeIndex(token, 0), tradeIndex(token + 1, 0))
   }
 
   #blockOf(slot: number): Block {
@@ -72,5 +71,6 @@ export class RecentTrades {
   }
 }
 
-const placeOf = (token: number, trade: number): number =>
+/** Where the n-th trade of a token of the block lies in `numbers` and `texts`. */
+const tradeIndex = (token: number, trade: number): number =>
   (token * RECENT_TRADES_MAX + (trade % RECENT_TRADES_MAX)) * 2

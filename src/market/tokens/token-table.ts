@@ -1,9 +1,9 @@
-// In: mints and what is known of them. Out: a small number (the token's slot) for each, its numbers in typed columns,
-// its words in one record. Knows who was touched longest ago. Never derives one figure from another.
+// The tokens that the market holds. Each has a slot, a small number; its figures lie in typed columns, its texts in one record.
 import { assert } from '../../lib/assert.ts'
+import { recordFrom } from '../../lib/record.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 
-/** What is known of a token in words. */
+/** A token's texts. */
 export interface TokenMetadata {
   mint: string
   name: string
@@ -16,8 +16,20 @@ export interface TokenMetadata {
   telegram: string | null
 }
 
-/** DataPoint fields that only patches set, with what they are until then. Most tokens share this one record. */
-export const SPARSE_FIELDS_UNKNOWN = Object.freeze({
+/** What a free slot has instead of a token's texts. */
+const NO_METADATA: TokenMetadata = Object.freeze({
+  mint: '',
+  name: '',
+  symbol: '',
+  description: null,
+  imageUri: null,
+  creator: null,
+  website: null,
+  twitter: null,
+  telegram: null,
+})
+
+const SPARSE_DEFAULTS = {
   streamSource: 'none',
   viewerCount: null,
   dexPaid: false,
@@ -42,81 +54,65 @@ export const SPARSE_FIELDS_UNKNOWN = Object.freeze({
   sell_volume_24h_usd: null,
   enriched_at: null,
   enriched_source: null,
-} satisfies Partial<DataPoint>) as SparseFields
-export type SparseField =
-  | 'streamSource'
-  | 'viewerCount'
-  | 'dexPaid'
-  | 'dexBoosted'
-  | 'primaryDex'
-  | 'topHolders'
-  | 'snipersHolding'
-  | 'insidersHolding'
-  | 'bundleHolding'
-  | 'freshWalletsHolding'
-  | 'creatorHolding'
-  | 'pairAddress'
-  | 'fdv'
-  | 'has_freeze_authority'
-  | 'has_mint_authority'
-  | 'transfer_fee_enabled'
-  | 'is_mutable_metadata'
-  | 'top10_holder_pct_onchain'
-  | 'unique_wallet_24h'
-  | 'unique_wallet_1h'
-  | 'buy_volume_24h_usd'
-  | 'sell_volume_24h_usd'
-  | 'enriched_at'
-  | 'enriched_source'
-export type SparseFields = Pick<DataPoint, SparseField>
+} satisfies Partial<DataPoint>
 
-/** Numbers of a token. A token's lie side by side, those that a trade touches first: each line of memory that has to be
- *  fetched for a trade costs as much as a hundred additions. */
+/** DataPoint fields that few tokens have, as only patches and a few events set them. */
+export type SparseFields = Pick<DataPoint, keyof typeof SPARSE_DEFAULTS>
+
+/** The sparse fields of a token that has none. Most tokens share this record, so it is never written to. */
+export const SPARSE_FIELDS_UNKNOWN: SparseFields = Object.freeze<SparseFields>(SPARSE_DEFAULTS)
+
+/**
+ * Columns of a token. Its numbers lie side by side in memory, those that a trade touches first: each line of memory that a trade
+ * has to fetch costs as much as a hundred additions.
+ */
 const FIGURES = [
   'priceUsd',
   'priceSol',
   'marketCap',
   'marketCapSol',
-  /** Tokens that make the market cap: follows from a patch of it, else the total supply. */
+  /** Tokens that the market cap counts: implied by a patched market cap, else the total supply. */
   'circulating',
   'liquidity',
   'holderCount',
   'top10HolderPct',
   'bondingProgress',
-  'lastTradeAt',
+  'lastTradeAtMs',
 ] as const
 const COUNTERS = [
   'tradeCount',
-  /** No trade older than this is taken; never goes back. */
+  /** Older trades are late, Unix ms; never goes back. See bars/watermark.ts. */
   'watermark',
-  /** Market time of the latest trade, of the version in effect, and the number of the row's last change. */
-  'tradedAt',
-  'versionAt',
+  /** Market time of the latest trade. */
+  'tradedAtMs',
+  /** Market time at which the present version began. */
+  'versionAtMs',
+  /** Position of the row's last change. */
   'changedSeq',
-  /** Where the 24-hour window stands and what it holds, and all that ever was (windows.ts). */
-  'dayFrom',
+  /** Start and sums of the 24-hour window, and sums since the token's first trade. See bars/windows.ts. */
+  'dayFromMs',
   'dayVolume',
   'dayCounts',
   'lifetimeVolume',
   'lifetimeCounts',
-  /** When an event last concerned it, in touches of all tokens. */
+  /** Number of the event that changed it last, counted over all tokens. */
   'touched',
-  /** Market time of the first sight, and the change that created it. */
-  'firstSeenAt',
+  /** Market time of the event that created it, and the position of that change. */
+  'firstSeenAtMs',
   'firstSeenSeq',
-  /** Bars that start before this market time are not whole: the token was held then, gave way, and came back. */
-  'barsWholeFrom',
+  /** Bars that start before this market time may lack trades: the token was held, evicted and came back. */
+  'barsWholeFromMs',
 ] as const
-const RARELY_CHANGED = ['totalSupply', 'createdAt', 'virtualSolReserves', 'virtualTokenReserves'] as const
+const RARELY_CHANGED = ['totalSupply', 'createdAtMs', 'virtualSolReserves', 'virtualTokenReserves'] as const
 /** NaN stands for unknown in these; the others begin at zero. */
 const UNKNOWN_AT_FIRST = [...FIGURES, ...RARELY_CHANGED] as const
 const COLUMNS = [...FIGURES, ...COUNTERS, ...RARELY_CHANGED] as const
 export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
 
-/** By name; a token's value stands at `rowOf(slot)`. */
+/** By name; a token's number is at `rowIndex(slot)`. */
 export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>
 
-/** Of so many tokens the touches are looked at to tell which are cold, and this share of all is taken to be. */
+/** To find cold tokens, so many tokens are sampled, and this share of all tokens is collected. */
 const COLD_SAMPLE = 1_024
 const COLD_SHARE = 1 / 64
 
@@ -124,13 +120,13 @@ const COLD_SHARE = 1 / 64
 const ROW_LENGTH = 32
 assert(COLUMNS.length <= ROW_LENGTH, 'a token’s numbers fit its row')
 
-/** Where a token's numbers stand in every column. */
-export const rowOf = (slot: number): number => slot * ROW_LENGTH
+/** A token's index in every column. */
+export const rowIndex = (slot: number): number => slot * ROW_LENGTH
 
-/** Columns that share one memory: each begins at its own place in the first row. */
-function interleaved(capacity: number): Columns {
+/** All columns share one memory; each begins at its own place in the first row. */
+function interleavedColumns(capacity: number): Columns {
   const numbers = new Float64Array(capacity * ROW_LENGTH)
-  return Object.fromEntries(COLUMNS.map((name, at) => [name, numbers.subarray(at)])) as unknown as Columns
+  return recordFrom(COLUMNS, (_, at) => numbers.subarray(at))
 }
 
 export const FLAG_LIVE = 1
@@ -138,34 +134,41 @@ export const FLAG_COMPLETE = 2
 /** A patch has set the liquidity: it no longer follows from the curve. */
 export const FLAG_LIQUIDITY_PATCHED = 4
 
-interface Cold {
+interface ColdToken {
   slot: number
   touched: number
 }
 
 export class TokenTable {
-  readonly columns: Columns
-  readonly flags: Uint8Array
-  readonly texts: (TokenMetadata | undefined)[]
-  readonly sparse: (SparseFields | undefined)[]
   readonly capacity: number
-  #slots = new Map<string, number>()
-  #free: number[] = []
-  #untouched = 0
+  readonly columns: Columns
+  /** By slot, as everything below. */
+  readonly flags: Uint8Array
+  readonly metadata: TokenMetadata[] = []
+  readonly sparse: SparseFields[] = []
+  readonly #slots = new Map<string, number>()
+  readonly #free: number[] = []
   #touches = 0
-  /** Slots that were the coldest when they were last looked for, the coldest at the end, and their touches then. */
-  #cold: Cold[] = []
+  /** Tokens that were the coldest when they were collected, the coldest last, with their `touched` of then. */
+  #cold: ColdToken[] = []
 
   constructor(capacity: number) {
     this.capacity = capacity
-    this.columns = interleaved(capacity)
+    this.columns = interleavedColumns(capacity)
     this.flags = new Uint8Array(capacity)
-    this.texts = []
-    this.sparse = []
   }
 
   get size(): number {
     return this.#slots.size
+  }
+
+  get isFull(): boolean {
+    return this.#slots.size === this.capacity
+  }
+
+  /** Slots below this have been used; some may be free again. */
+  get slotsUsed(): number {
+    return this.metadata.length
   }
 
   /** The slot of a mint, or -1. */
@@ -173,71 +176,75 @@ export class TokenTable {
     return this.#slots.get(mint) ?? -1
   }
 
-  get isFull(): boolean {
-    return this.#slots.size === this.capacity
+  isHeld(slot: number): boolean {
+    return this.metadata[slot] !== NO_METADATA
   }
 
-  /** The token that was touched longest ago; -1 where there is none. */
-  coldest(): number {
-    if (this.size === 0) return -1
-    for (;;) {
-      const coldest = this.#cold.at(-1)
-      if (coldest === undefined) this.#cold = this.#findCold()
-      else if (this.#isAsCold(coldest)) return coldest.slot
-      else this.#cold.pop()
-    }
+  /** Whether the slot holds the token that it held at this position of the change log. */
+  isHeldSince(slot: number, seq: number): boolean {
+    return this.isHeld(slot) && this.columns.firstSeenSeq[rowIndex(slot)] <= seq
   }
 
-  /** A slot for a new mint, every number unknown. The caller has made room. */
-  add(text: TokenMetadata): number {
-    const slot = this.#free.pop() ?? this.#untouched++
-    this.#slots.set(text.mint, slot)
-    const row = rowOf(slot)
+  /** Gives a mint a slot, every number unknown or zero. The table must not be full. */
+  add(metadata: TokenMetadata): number {
+    const slot = this.#free.pop() ?? this.slotsUsed
+    this.#slots.set(metadata.mint, slot)
+    const row = rowIndex(slot)
     for (const name of UNKNOWN_AT_FIRST) this.columns[name][row] = Number.NaN
     for (const name of COUNTERS) this.columns[name][row] = 0
     this.flags[slot] = 0
-    this.texts[slot] = text
+    this.metadata[slot] = metadata
     this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
     this.touch(slot)
     return slot
   }
 
   remove(slot: number): void {
-    this.#slots.delete(this.texts[slot]!.mint)
-    this.texts[slot] = undefined
-    this.sparse[slot] = undefined
+    this.#slots.delete(this.metadata[slot].mint)
+    this.metadata[slot] = NO_METADATA
+    this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
     this.#free.push(slot)
   }
 
-  /** An event concerned this token. */
+  /** An event has changed this token. */
   touch(slot: number): void {
-    this.columns.touched[rowOf(slot)] = ++this.#touches
+    this.columns.touched[rowIndex(slot)] = ++this.#touches
   }
 
-  #touchedOf(slot: number): number {
-    return this.columns.touched[rowOf(slot)]
+  /** The token that was touched longest ago, or -1 where none is held. */
+  coldest(): number {
+    if (this.size === 0) return -1
+    for (;;) {
+      const coldest = this.#cold.at(-1)
+      if (coldest === undefined) this.#cold = this.#collectCold()
+      else if (this.#isUntouched(coldest)) return coldest.slot
+      else this.#cold.pop()
+    }
   }
 
-  /** True while no event has concerned it since, and no other token has its slot. */
-  #isAsCold({ slot, touched }: Cold): boolean {
-    return this.texts[slot] !== undefined && this.#touchedOf(slot) === touched
+  #touched(slot: number): number {
+    return this.columns.touched[rowIndex(slot)]
+  }
+
+  /** No event has touched it since it was collected, and its slot holds no other token. */
+  #isUntouched({ slot, touched }: ColdToken): boolean {
+    return this.isHeld(slot) && this.#touched(slot) === touched
   }
 
   /**
-   * Some of the tokens, those that all others were touched after, the coldest last. Evictions are rare and touches are
-   * not: so who was touched when is put in order here, for many evictions at once.
+   * The tokens that were touched longest ago, the coldest last: about COLD_SHARE of all, estimated from a sample. Evictions are
+   * rare and touches are not, so the order is not kept at every touch but made here, for many evictions at once.
    */
-  #findCold(): Cold[] {
-    const step = Math.ceil(this.texts.length / COLD_SAMPLE)
+  #collectCold(): ColdToken[] {
+    const step = Math.ceil(this.slotsUsed / COLD_SAMPLE)
     const sample: number[] = []
-    const held = (slot: number) => this.texts[slot] !== undefined
-    for (let slot = 0; slot < this.texts.length; slot += step)
-      if (held(slot)) sample.push(this.#touchedOf(slot))
-    const until = sample.sort((a, b) => a - b)[Math.floor(sample.length * COLD_SHARE)] ?? this.#touches
-    const cold: Cold[] = []
-    for (let slot = 0; slot < this.texts.length; slot++) {
-      const touched = this.#touchedOf(slot)
-      if (touched <= until && held(slot)) cold.push({ slot, touched })
+    for (let slot = 0; slot < this.slotsUsed; slot += step)
+      if (this.isHeld(slot)) sample.push(this.#touched(slot))
+    const touchedMax = sample.sort((a, b) => a - b)[Math.floor(sample.length * COLD_SHARE)] ?? this.#touches
+    const cold: ColdToken[] = []
+    for (let slot = 0; slot < this.slotsUsed; slot++) {
+      const touched = this.#touched(slot)
+      if (touched <= touchedMax && this.isHeld(slot)) cold.push({ slot, touched })
     }
     return cold.sort((a, b) => b.touched - a.touched)
   }

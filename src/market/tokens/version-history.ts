@@ -1,11 +1,10 @@
-// In: the compared values of a token at the moment they are superseded. Out: the values that were in effect at a time.
-// What is logged is the old version with the time it ended: records are then in the order in which they may be
-// forgotten, and a token that was quiet for an hour before its last change still knows what it was before. Never holds
-// the current version.
+// Earlier versions of tokens' compared values, to answer what was in effect at a time. A version is logged when it is superseded,
+// with the time at which it ended. So the log is in the order in which records expire, and a token that was silent for an hour
+// before its last change still has the version of that hour. The present version is not here; it is in the columns.
 
-/** Numbers of one version, in the order in which they lie in memory. */
+/** Numbers of one version: the compared values, in the order of SNAPSHOT_FIELDS. */
 export const VERSION_VALUES = 9
-/** Its values, when it ended, and which window its 24-hour sums stand for. */
+/** A record is these values, the time at which the version ended, and the start of the window that its 24-hour sums cover. */
 const ENDED_AT = VERSION_VALUES
 const WINDOW_FROM = VERSION_VALUES + 1
 const STRIDE = VERSION_VALUES + 2
@@ -16,7 +15,7 @@ const NONE = -1
 
 interface Segment {
   values: Float64Array
-  /** Number of the same token's record before this one, or NONE. Numbers count up for ever; exact to 2^53. */
+  /** By record: the number of the same token's record before it, or NONE. Numbers only grow; they are exact up to 2^53. */
   previous: Float64Array
 }
 
@@ -26,7 +25,7 @@ export interface VersionHistoryOptions {
   versionsMax: number
 }
 
-/** One logged version. `values` and `at` are valid until the next write to the log. */
+/** A logged version: VERSION_VALUES numbers of `values` from `at` on, valid until the next write to the log. */
 export interface VersionRecord {
   values: Float64Array
   at: number
@@ -34,15 +33,18 @@ export interface VersionRecord {
 }
 
 export class VersionHistory {
+  /** Versions that were dropped within the retention, because there were too many. */
   droppedEarly = 0
-  #retentionMs: number
-  #segmentsMax: number
-  /** Oldest first; `#firstNumber` is the number of the first record of the first segment. */
-  #segments: Segment[] = []
+  readonly #retentionMs: number
+  readonly #segmentsMax: number
+  /** Oldest first; `#firstNumber` is the number of the first segment's first record. */
+  readonly #segments: Segment[] = []
+  /** A dropped segment, kept for reuse. */
   #spare: Segment | null = null
   #firstNumber = 0
   #nextNumber = 0
-  #latest: Float64Array
+  /** By slot: the number of the token's latest record, or NONE. */
+  readonly #latest: Float64Array
 
   constructor({ tokensMax, retentionMs, versionsMax }: VersionHistoryOptions) {
     this.#retentionMs = retentionMs
@@ -54,8 +56,8 @@ export class VersionHistory {
     return this.#nextNumber - this.#firstNumber
   }
 
-  /** Logs the version of `token` that ends at `endedAtMs`. */
-  push(token: number, values: ArrayLike<number>, endedAtMs: number, windowFromMs: number): void {
+  /** Logs a version that ends at `endedAtMs`. */
+  push(slot: number, values: ArrayLike<number>, endedAtMs: number, windowFromMs: number): void {
     const index = this.#nextNumber - this.#firstNumber
     if (index === this.#segments.length * SEGMENT_RECORDS) this.#grow(endedAtMs)
     const number = this.#nextNumber++
@@ -65,14 +67,14 @@ export class VersionHistory {
     for (let field = 0; field < VERSION_VALUES; field++) segment.values[at + field] = values[field]
     segment.values[at + ENDED_AT] = endedAtMs
     segment.values[at + WINDOW_FROM] = windowFromMs
-    segment.previous[record & SEGMENT_MASK] = this.#latest[token]
-    this.#latest[token] = number
+    segment.previous[record & SEGMENT_MASK] = this.#latest[slot]
+    this.#latest[slot] = number
   }
 
-  /** The version in effect at `timeMs`, given that it has been superseded since; null when it is no longer held. */
-  find(token: number, timeMs: number): VersionRecord | null {
+  /** The version that was in effect at `timeMs` and has been superseded since; null when it is no longer held. */
+  find(slot: number, timeMs: number): VersionRecord | null {
     let found: VersionRecord | null = null
-    let number = this.#latest[token]
+    let number = this.#latest[slot]
     while (number >= this.#firstNumber) {
       const record = number - this.#firstNumber
       const segment = this.#segments[record >>> SEGMENT_BITS]
@@ -81,17 +83,17 @@ export class VersionHistory {
       found = { values: segment.values, at, windowFromMs: segment.values[at + WINDOW_FROM] }
       number = segment.previous[record & SEGMENT_MASK]
     }
-    // The chain ends here: either the token began with `found`, or what came before ended before the retention.
+    // The token's first version, or all earlier ones ended before the retention.
     return found
   }
 
-  /** Forgets whose versions these were; the records age away. */
-  clear(token: number): void {
-    this.#latest[token] = NONE
+  /** Forgets a token's versions; the records stay until they expire. */
+  clear(slot: number): void {
+    this.#latest[slot] = NONE
   }
 
   #grow(nowMs: number): void {
-    while (this.#segments.length > 0 && this.#lastEndOf(this.#segments[0]) < nowMs - this.#retentionMs)
+    while (this.#segments.length > 0 && this.#lastEndedAtMs(this.#segments[0]) < nowMs - this.#retentionMs)
       this.#drop()
     if (this.#segments.length === this.#segmentsMax) {
       this.droppedEarly += SEGMENT_RECORDS
@@ -111,8 +113,8 @@ export class VersionHistory {
     this.#firstNumber += SEGMENT_RECORDS
   }
 
-  /** Only called on full segments: growing happens when the last one is full. */
-  #lastEndOf(segment: Segment): number {
+  /** When the last record of a full segment ended. All segments are full when the log grows. */
+  #lastEndedAtMs(segment: Segment): number {
     return segment.values[(SEGMENT_RECORDS - 1) * STRIDE + ENDED_AT]
   }
 }

@@ -1,0 +1,8 @@
+/** An object with these keys, each with the value that `valueFor` makes for it. */
+export function recordFrom<Key extends string, Value>(
+  keys: readonly Key[],
+  valueFor: (key: Key, index: number) => Value,
+): Record<Key, Value> {
+  // Object.fromEntries forgets which keys it was given.
+  return Object.fromEntries(keys.map((key, index) => [key, valueFor(key, index)])) as Record<Key, Value>
+}

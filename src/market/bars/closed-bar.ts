@@ -1,0 +1,70 @@
+// How closed bars leave the engine: as values, each once.
+import { TIMEFRAMES } from '../../schema/bar.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../limits.ts'
+import type { MarketTime } from '../market-time.ts'
+import type { TokenTable } from '../tokens/token-table.ts'
+import type { ClosedBar } from '../types.ts'
+import type { BarCascade } from './bar-cascade.ts'
+import { BV, buyCount, C, H, L, N, O, T, tradeCount, V } from './bar-ring.ts'
+import { watermarkMs } from './watermark.ts'
+
+/** Copies the bar at `address` out of the cascade's memory. */
+export function copyClosedBar(
+  values: Float64Array,
+  address: number,
+  mint: string,
+  timeframe: number,
+  closedAtMs: number,
+  watchedSinceMs: number,
+): ClosedBar {
+  const counts = values[address + N]
+  return {
+    mint,
+    tf: TIMEFRAMES[timeframe],
+    t: values[address + T],
+    o: values[address + O],
+    h: values[address + H],
+    l: values[address + L],
+    c: values[address + C],
+    v: values[address + V],
+    n: tradeCount(counts),
+    buyV: values[address + BV],
+    buys: buyCount(counts),
+    closedAtMs,
+    watchedSinceMs,
+  }
+}
+
+/**
+ * Emits closed bars of tokens that no later trade has reached: without it, a silent token's last bars would never be
+ * emitted. It goes round all tokens, some at each call.
+ */
+export class ClosedBarSweep {
+  /** All bars that ended by this time, Unix ms, were emitted, but for those of late trades. */
+  emittedToMs = 0
+  readonly #tokens: TokenTable
+  readonly #bars: BarCascade
+  readonly #time: MarketTime
+  #nextSlot = 0
+  /** When the round that is under way began. */
+  #roundStartMs = 0
+
+  constructor(tokens: TokenTable, bars: BarCascade, time: MarketTime) {
+    this.#tokens = tokens
+    this.#bars = bars
+    this.#time = time
+  }
+
+  /** Looks at the next `tokensMax` tokens. */
+  run(tokensMax: number): void {
+    const tokens = this.#tokens
+    const { nowMs } = this.#time
+    if (this.#nextSlot === 0) this.#roundStartMs = nowMs
+    const end = Math.min(tokens.slotsUsed, this.#nextSlot + tokensMax)
+    for (let slot = this.#nextSlot; slot < end; slot++) {
+      if (tokens.isHeld(slot)) this.#bars.emitEnded(slot, watermarkMs(tokens.columns, slot, nowMs))
+    }
+    this.#nextSlot = end === tokens.slotsUsed ? 0 : end
+    if (this.#nextSlot === 0) this.emittedToMs = this.#roundStartMs - SILENCE_MS - LATE_GRACE_MS
+  }
+}

@@ -1,0 +1,153 @@
+import type {
+  EventRejection,
+  GraduatedEvent,
+  LiveEvent,
+  MarketEvent,
+  PatchEvent,
+  TokenEvent,
+} from '../../schema/event.ts'
+import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
+import type { MarketTime } from '../market-time.ts'
+import type { PageCache } from '../output/page-cache.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import { applyPatch, changesProfile } from '../tokens/patch.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import type { TokenFigures } from '../tokens/token-figures.ts'
+import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { TradeWriter } from './trade-writer.ts'
+
+export interface EventWriterParts {
+  tokens: TokenTable
+  time: MarketTime
+  windows: Windows
+  pages: PageCache
+  changes: RowChanges
+  analysisCounts: AnalysisCounts
+  solPrice: SolPrice
+  figures: TokenFigures
+  lifecycle: TokenLifecycle
+  trades: TradeWriter
+  onProfileChanged: (mint: string) => void
+}
+
+/** Applies market events, one after another: the only writer of the engine. */
+export class EventWriter {
+  eventCount = 0
+  disconnectCount = 0
+  readonly #parts: EventWriterParts
+  readonly #trades: TradeWriter
+
+  constructor(parts: EventWriterParts) {
+    this.#parts = parts
+    this.#trades = parts.trades
+  }
+
+  apply(event: MarketEvent): EventRejection | null {
+    this.eventCount++
+    switch (event.type) {
+      case 'trade':
+        return this.#trades.apply(event)
+      case 'token':
+        this.#applyToken(event)
+        return null
+      case 'patch':
+        this.#applyPatch(event)
+        return null
+      case 'graduated':
+        this.#applyGraduated(event)
+        return null
+      case 'live':
+        this.#applyLive(event)
+        return null
+      case 'solPrice':
+        this.#setSolPrice(event.usd, event.source ?? 'push')
+        return null
+      case 'disconnect':
+        this.disconnectCount++
+        return null
+      case 'analysisCount':
+        this.#setAnalysisCount(event.mint, event.count)
+        return null
+    }
+  }
+
+  #applyToken(event: TokenEvent): void {
+    const { tokens, lifecycle, figures, pages, onProfileChanged } = this.#parts
+    const slot = lifecycle.beginChange(event.mint)
+    const metadata = tokens.metadata[slot]
+    metadata.name = event.name
+    metadata.symbol = event.symbol
+    metadata.description = event.description ?? metadata.description
+    metadata.imageUri = event.image_uri ?? metadata.imageUri
+    metadata.creator = event.creator ?? metadata.creator
+    metadata.website = event.website ?? metadata.website
+    metadata.twitter = event.twitter ?? metadata.twitter
+    metadata.telegram = event.telegram ?? metadata.telegram
+    pages.metadataChanged(slot)
+    if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
+    if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
+    onProfileChanged(event.mint)
+    lifecycle.endChange(slot)
+  }
+
+  #applyPatch({ mint, fields }: PatchEvent): void {
+    const { tokens, time, windows, lifecycle, figures, pages, onProfileChanged } = this.#parts
+    const slot = lifecycle.beginChange(mint)
+    applyPatch(tokens, slot, fields)
+    for (const field of WINDOW_FIELDS) {
+      const value = fields[field]
+      if (value !== undefined) windows.patch(slot, field, value, time.nowMs)
+    }
+    const { solPriceUsd, bondingComplete, isLive, isCurrentlyLive, createdAt } = fields
+    if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch')
+    if (bondingComplete !== undefined) figures.setGraduated(slot, bondingComplete)
+    if (isLive !== undefined) figures.setLive(slot, isLive)
+    if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
+    if (createdAt !== undefined) figures.setCreatedAt(slot, createdAt ?? Number.NaN)
+    pages.metadataChanged(slot)
+    figures.rankMarketCap(slot)
+    if (changesProfile(fields)) onProfileChanged(mint)
+    lifecycle.endChange(slot)
+  }
+
+  #applyGraduated({ mint, pool }: GraduatedEvent): void {
+    const { tokens, lifecycle, figures, onProfileChanged } = this.#parts
+    const slot = lifecycle.beginChange(mint)
+    figures.setGraduated(slot, true)
+    tokens.columns.bondingProgress[rowIndex(slot)] = 100
+    onProfileChanged(mint)
+    if (pool != null) tokens.sparse[slot] = { ...tokens.sparse[slot], primaryDex: pool }
+    lifecycle.endChange(slot)
+  }
+
+  #applyLive({ mint, isLive, viewerCount }: LiveEvent): void {
+    const { tokens, lifecycle, figures } = this.#parts
+    const slot = lifecycle.beginChange(mint)
+    const sparse = tokens.sparse[slot]
+    figures.setLive(slot, isLive)
+    tokens.sparse[slot] = isLive
+      ? {
+          ...sparse,
+          streamSource: sparse.streamSource === 'none' ? 'pumpfun' : sparse.streamSource,
+          viewerCount: viewerCount ?? sparse.viewerCount,
+        }
+      : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null }
+    lifecycle.endChange(slot)
+  }
+
+  #setSolPrice(usd: number, source: string): void {
+    this.#parts.solPrice.set(usd, source, this.#parts.time.nowMs)
+  }
+
+  /** Counts are known of mints that are not held, too: a token that comes back shows its analyses. */
+  #setAnalysisCount(mint: string, count: number): void {
+    const { tokens, analysisCounts, changes } = this.#parts
+    const forgotten = analysisCounts.set(mint, count)
+    for (const changed of [mint, forgotten]) {
+      const slot = changed === null ? -1 : tokens.slotOf(changed)
+      if (slot !== -1) changes.record(slot)
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { AMOUNT_MAX, bounded, PRICE_MIN } from '../../schema/bounds.ts'
+import type { EventRejection, TradeEvent } from '../../schema/event.ts'
+import type { BarCascade } from '../bars/bar-cascade.ts'
+import { watermarkMs } from '../bars/watermark.ts'
+import type { Windows } from '../bars/windows.ts'
+import { LATE_GRACE_MS } from '../limits.ts'
+import type { MarketTime } from '../market-time.ts'
+import { addToHotScore } from '../rankings/hot-score.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import { obeysCurve } from '../tokens/bonding-curve.ts'
+import type { RecentTrades } from '../tokens/recent-trades.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import type { TokenFigures } from '../tokens/token-figures.ts'
+import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+
+export interface TradeWriterParts {
+  tokens: TokenTable
+  time: MarketTime
+  bars: BarCascade
+  windows: Windows
+  rankings: Rankings
+  recentTrades: RecentTrades
+  solPrice: SolPrice
+  figures: TokenFigures
+  lifecycle: TokenLifecycle
+}
+
+/** Prices trades, and puts them into bars, windows, rankings and the token's figures. */
+export class TradeWriter {
+  tradeCount = 0
+  lateCount = 0
+  readonly #tokens: TokenTable
+  readonly #time: MarketTime
+  readonly #bars: BarCascade
+  readonly #windows: Windows
+  readonly #rankings: Rankings
+  readonly #recentTrades: RecentTrades
+  readonly #solPrice: SolPrice
+  readonly #figures: TokenFigures
+  readonly #lifecycle: TokenLifecycle
+
+  constructor(parts: TradeWriterParts) {
+    this.#tokens = parts.tokens
+    this.#time = parts.time
+    this.#bars = parts.bars
+    this.#windows = parts.windows
+    this.#rankings = parts.rankings
+    this.#recentTrades = parts.recentTrades
+    this.#solPrice = parts.solPrice
+    this.#figures = parts.figures
+    this.#lifecycle = parts.lifecycle
+  }
+
+  /** @returns why the trade was not taken; then nothing has changed. */
+  apply(trade: TradeEvent): EventRejection | null {
+    const { vSol, vTokens, ts } = trade
+    const solPriceUsd = this.#solPrice.usd
+    const isOnCurve = vSol != null && vTokens != null && obeysCurve(vSol, vTokens)
+    const priceSol = isOnCurve
+      ? vSol / vTokens
+      : trade.solAmount != null
+        ? trade.solAmount / trade.tokenAmount
+        : Number.NaN
+    if (trade.priceUsd == null && Number.isNaN(solPriceUsd)) return 'sol_price_unknown'
+    const priceUsd = trade.priceUsd ?? priceSol * solPriceUsd
+    const volumeUsd = priceUsd * trade.tokenAmount
+    if (!(priceUsd >= PRICE_MIN && priceUsd <= AMOUNT_MAX)) return 'price_unknown'
+    if (!(volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
+
+    const { columns } = this.#tokens
+    const { nowMs } = this.#time
+    let slot = this.#tokens.slotOf(trade.mint)
+    if (slot !== -1 && ts < watermarkMs(columns, slot, nowMs)) {
+      this.lateCount++
+      return 'late'
+    }
+    if (slot === -1) slot = this.#lifecycle.create(trade.mint)
+    this.#lifecycle.recordVersion(slot)
+    this.tradeCount++
+    this.#addToBars(slot, ts, priceUsd, volumeUsd, trade.side === 'buy')
+    // A trade that comes late is counted, but the price stays that of the newest one.
+    if (!(ts < columns.lastTradeAtMs[rowIndex(slot)])) {
+      columns.lastTradeAtMs[rowIndex(slot)] = ts
+      if (isOnCurve) this.#figures.setCurve(slot, vSol, vTokens)
+      else if (vSol != null && vTokens != null) this.#figures.setReserves(slot, vSol, vTokens)
+      const isPricedInSol = priceSol > 0 && priceSol <= AMOUNT_MAX
+      this.#figures.setPrice(slot, priceUsd, isPricedInSol ? priceSol : bounded(priceUsd / solPriceUsd))
+    }
+    this.#recentTrades.add(slot, trade)
+    const hotScore = this.#rankings.key(slot, 'hot')
+    this.#rankings.setKey(slot, 'hot', addToHotScore(hotScore, volumeUsd, ts))
+    this.#lifecycle.endChange(slot)
+    return null
+  }
+
+  #addToBars(slot: number, tsMs: number, priceUsd: number, volumeUsd: number, isBuy: boolean): void {
+    const { columns } = this.#tokens
+    const { nowMs } = this.#time
+    const row = rowIndex(slot)
+    const watermark = Math.max(watermarkMs(columns, slot, nowMs), tsMs - LATE_GRACE_MS)
+    this.#bars.add(slot, tsMs, priceUsd, volumeUsd, isBuy, watermark)
+    columns.watermark[row] = watermark
+    columns.tradedAtMs[row] = nowMs
+    this.#windows.add(slot, tsMs, volumeUsd, isBuy, nowMs)
+    columns.tradeCount[row]++
+  }
+}

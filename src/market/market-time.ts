@@ -1,0 +1,14 @@
+/** The market's own time, Unix ms: the highest time that an event or `advanceTo` has carried. It never goes back. */
+export class MarketTime {
+  nowMs = 0
+  /** The first time that was carried: bars that start before it may lack trades. */
+  sinceMs = 0
+
+  /** @returns whether the time moved. */
+  advanceTo(timeMs: number): boolean {
+    if (timeMs <= this.nowMs) return false
+    if (this.nowMs === 0) this.sinceMs = timeMs
+    this.nowMs = timeMs
+    return true
+  }
+}

@@ -1,0 +1,55 @@
+import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
+import type { RankingSnapshot } from '../rankings/ranking.ts'
+import type { TokenTable } from '../tokens/token-table.ts'
+import type { FrozenList, Page } from '../types.ts'
+import type { PageCache } from './page-cache.ts'
+import type { RowChanges } from './row-changes.ts'
+
+export interface FrozenRankingParts {
+  tab: Tab
+  sort: Sort
+  ranking: RankingSnapshot
+  tokens: TokenTable
+  pages: PageCache
+  changes: RowChanges
+}
+
+/** The order that a list has now; its pages show the rows as they are when they are read. */
+export class FrozenRanking implements FrozenList {
+  readonly tab: Tab
+  readonly sort: Sort
+  readonly version: number
+  readonly #ranking: RankingSnapshot
+  readonly #tokens: TokenTable
+  readonly #pages: PageCache
+  readonly #changes: RowChanges
+
+  constructor({ tab, sort, ranking, tokens, pages, changes }: FrozenRankingParts) {
+    this.tab = tab
+    this.sort = sort
+    this.version = changes.seq
+    this.#ranking = ranking
+    this.#tokens = tokens
+    this.#pages = pages
+    this.#changes = changes
+  }
+
+  get size(): number {
+    return this.#ranking.size
+  }
+
+  page(order: Order, offset: number, limit: number): Page {
+    return this.#pages.join(this.#slots(order, offset, limit), this.size, this.version, this.#changes.seq)
+  }
+
+  preparePage(order: Order, offset: number, limit: number, rowsMax: number): boolean {
+    return this.#pages.prepare(this.#slots(order, offset, limit), rowsMax)
+  }
+
+  /** Tokens that were evicted since are left out: their slots may hold others, which were not on this list. */
+  #slots(order: Order, offset: number, limit: number): Uint32Array {
+    return this.#ranking
+      .slice(offset, limit, order === 'desc')
+      .filter((slot) => this.#tokens.isHeldSince(slot, this.version))
+  }
+}

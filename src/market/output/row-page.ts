@@ -1,0 +1,64 @@
+import type { Page } from '../types.ts'
+
+/** A page of at most this many rows keeps its joined bytes; a larger one does so only while `share` is in force. */
+export const SMALL_ROWS_MAX = 1_000
+
+/** Rows of the market list as of one moment, each as a line of bytes that nobody writes to. */
+export class RowPage implements Page {
+  readonly lines: readonly Buffer[]
+  readonly bytes: number
+  readonly total: number
+  readonly version: number
+  readonly contentVersion: string
+  #ndjson: Buffer | null = null
+
+  constructor(
+    lines: readonly Buffer[],
+    bytes: number,
+    total: number,
+    version: number,
+    contentVersion: string,
+  ) {
+    this.lines = lines
+    this.bytes = bytes
+    this.total = total
+    this.version = version
+    this.contentVersion = contentVersion
+  }
+
+  get rowCount(): number {
+    return this.lines.length
+  }
+
+  get ndjson(): Buffer {
+    if (this.#ndjson !== null) return this.#ndjson
+    const joined = concatOwn(this.lines, this.bytes)
+    if (this.rowCount <= SMALL_ROWS_MAX) this.#ndjson = joined
+    return joined
+  }
+
+  get joined(): Buffer | null {
+    return this.#ndjson
+  }
+
+  /** Several readers ask for this large page: they share one joined copy while it is the newest. */
+  share(): void {
+    this.#ndjson ??= concatOwn(this.lines, this.bytes)
+  }
+
+  /** The page is out of date: readers who are still being sent it go on line by line. */
+  unshare(): void {
+    this.#ndjson = null
+  }
+}
+
+/** Concatenates into memory of its own: a kept page must not pin Node's pool of small buffers. */
+function concatOwn(parts: readonly Buffer[], bytes: number): Buffer {
+  const joined = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const part of parts) {
+    joined.set(part, at)
+    at += part.length
+  }
+  return joined
+}

@@ -1,0 +1,129 @@
+// The figures of a token that follow from one another: price, market cap, bonding curve, flags and the tabs they decide.
+import { bounded } from '../../schema/bounds.ts'
+import type { MarketTime } from '../market-time.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import { bondingProgress, CURVE_SUPPLY, raisedSol } from './bonding-curve.ts'
+import type { SolPrice } from './sol-price.ts'
+import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, rowIndex, type TokenTable } from './token-table.ts'
+
+export interface TokenFiguresParts {
+  tokens: TokenTable
+  rankings: Rankings
+  changes: RowChanges
+  solPrice: SolPrice
+  time: MarketTime
+  /** How long a token counts as new. */
+  newWindowMs: number
+  onProfileChanged: (mint: string) => void
+}
+
+export class TokenFigures {
+  readonly #tokens: TokenTable
+  readonly #rankings: Rankings
+  readonly #changes: RowChanges
+  readonly #solPrice: SolPrice
+  readonly #time: MarketTime
+  readonly #newWindowMs: number
+  readonly #onProfileChanged: (mint: string) => void
+
+  constructor(parts: TokenFiguresParts) {
+    this.#tokens = parts.tokens
+    this.#rankings = parts.rankings
+    this.#changes = parts.changes
+    this.#solPrice = parts.solPrice
+    this.#time = parts.time
+    this.#newWindowMs = parts.newWindowMs
+    this.#onProfileChanged = parts.onProfileChanged
+  }
+
+  /** Sets the price, and the market cap that follows from it. NaN stands for unknown. */
+  setPrice(slot: number, priceUsd: number, priceSol: number): void {
+    const { columns } = this.#tokens
+    const row = rowIndex(slot)
+    columns.priceUsd[row] = priceUsd
+    columns.priceSol[row] = priceSol
+    let circulating = columns.circulating[row]
+    if (Number.isNaN(circulating)) {
+      // A market cap that was patched before any price was known implies how many tokens it counted.
+      circulating = Number.isNaN(columns.marketCap[row])
+        ? columns.totalSupply[row]
+        : bounded(columns.marketCap[row] / priceUsd)
+      columns.circulating[row] = circulating
+    }
+    columns.marketCap[row] = bounded(priceUsd * circulating)
+    columns.marketCapSol[row] = bounded(priceSol * circulating)
+    this.rankMarketCap(slot)
+  }
+
+  rankMarketCap(slot: number): void {
+    this.#rankings.setKey(slot, 'market_cap', this.#tokens.columns.marketCap[rowIndex(slot)])
+  }
+
+  setReserves(slot: number, vSol: number, vTokens: number): void {
+    const { columns } = this.#tokens
+    columns.virtualSolReserves[rowIndex(slot)] = vSol
+    columns.virtualTokenReserves[rowIndex(slot)] = vTokens
+  }
+
+  /** Sets the reserves of a pump.fun curve, and what follows from them: progress, supply and liquidity. */
+  setCurve(slot: number, vSol: number, vTokens: number): void {
+    const { columns, flags, metadata } = this.#tokens
+    const row = rowIndex(slot)
+    this.setReserves(slot, vSol, vTokens)
+    if ((flags[slot] & FLAG_COMPLETE) === 0) columns.bondingProgress[row] = bondingProgress(vTokens)
+    if (Number.isNaN(columns.totalSupply[row])) {
+      columns.totalSupply[row] = CURVE_SUPPLY
+      this.#onProfileChanged(metadata[slot].mint)
+    }
+    if ((flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0)
+      columns.liquidity[row] = bounded(2 * raisedSol(vSol) * this.#solPrice.usd)
+  }
+
+  /** The supply that the token's creator reported; the market cap counts all of it. */
+  setTotalSupply(slot: number, totalSupply: number): void {
+    const { columns } = this.#tokens
+    const row = rowIndex(slot)
+    if (totalSupply === columns.totalSupply[row]) return
+    columns.totalSupply[row] = totalSupply
+    columns.circulating[row] = totalSupply
+    if (!Number.isNaN(columns.priceUsd[row]))
+      this.setPrice(slot, columns.priceUsd[row], columns.priceSol[row])
+  }
+
+  setLive(slot: number, isLive: boolean): void {
+    this.#setFlag(slot, FLAG_LIVE, isLive)
+    this.#changes.setTab(slot, 'live', isLive)
+  }
+
+  setGraduated(slot: number, isGraduated: boolean): void {
+    this.#setFlag(slot, FLAG_COMPLETE, isGraduated)
+    this.#changes.setTab(slot, 'graduated', isGraduated)
+  }
+
+  /** @param createdAtMs Unix ms; NaN for unknown. */
+  setCreatedAt(slot: number, createdAtMs: number): void {
+    this.#tokens.columns.createdAtMs[rowIndex(slot)] = createdAtMs
+    this.#rankings.setKey(slot, 'created_timestamp', createdAtMs)
+    this.#changes.setTab(slot, 'new', this.#isNew(slot))
+  }
+
+  /** Takes the tokens that are too old by now out of the tab `new`. */
+  removeAged(): void {
+    const newest = this.#rankings.of('new', 'created_timestamp')
+    for (let slot = newest.last(); slot !== -1 && !this.#isNew(slot); slot = newest.last()) {
+      this.#changes.setTab(slot, 'new', false)
+      this.#changes.record(slot)
+    }
+  }
+
+  #isNew(slot: number): boolean {
+    return this.#time.nowMs - this.#tokens.columns.createdAtMs[rowIndex(slot)] < this.#newWindowMs
+  }
+
+  #setFlag(slot: number, flag: number, isSet: boolean): void {
+    const { flags } = this.#tokens
+    if (isSet) flags[slot] |= flag
+    else flags[slot] &= ~flag
+  }
+}

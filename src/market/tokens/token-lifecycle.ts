@@ -1,0 +1,132 @@
+// How a token's slot is taken, changed and given to another token. Before a token changes, its values are recorded as the
+// version that ends now.
+import type { BarCascade } from '../bars/bar-cascade.ts'
+import { watermarkMs } from '../bars/watermark.ts'
+import type { Windows } from '../bars/windows.ts'
+import type { MarketTime } from '../market-time.ts'
+import type { DataPointCache } from '../output/datapoint-cache.ts'
+import type { Projections } from '../output/projections.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
+import type { MintOrder } from '../rankings/mint-order.ts'
+import { KEY_UNKNOWN, type Rankings } from '../rankings/rankings.ts'
+import type { EvictedMints } from './evicted-mints.ts'
+import type { RecentTrades } from './recent-trades.ts'
+import { rowIndex, type TokenTable } from './token-table.ts'
+import type { VersionHistory } from './version-history.ts'
+
+export interface TokenLifecycleParts {
+  tokens: TokenTable
+  time: MarketTime
+  bars: BarCascade
+  windows: Windows
+  versions: VersionHistory
+  recentTrades: RecentTrades
+  rankings: Rankings
+  mintOrder: MintOrder
+  changes: RowChanges
+  projections: Projections
+  datapoints: DataPointCache
+  evictedMints: EvictedMints
+}
+
+export class TokenLifecycle {
+  /** Tokens that gave way to others so far. */
+  evictedCount = 0
+  readonly #parts: TokenLifecycleParts
+  // Used by every trade.
+  readonly #tokens: TokenTable
+  readonly #time: MarketTime
+  readonly #windows: Windows
+  readonly #versions: VersionHistory
+  readonly #changes: RowChanges
+  readonly #projections: Projections
+
+  constructor(parts: TokenLifecycleParts) {
+    this.#parts = parts
+    this.#tokens = parts.tokens
+    this.#time = parts.time
+    this.#windows = parts.windows
+    this.#versions = parts.versions
+    this.#changes = parts.changes
+    this.#projections = parts.projections
+  }
+
+  /** The slot of a mint that an event is about to change; a mint that is not held takes one. */
+  beginChange(mint: string): number {
+    const slot = this.#tokens.slotOf(mint)
+    if (slot === -1) return this.create(mint)
+    this.recordVersion(slot)
+    return slot
+  }
+
+  /** An event has changed the token: its row is new, and the token is the last to be evicted. */
+  endChange(slot: number): void {
+    this.#tokens.touch(slot)
+    this.#changes.record(slot)
+  }
+
+  /** Gives a mint that is not held a slot; where all are taken, the token that was touched longest ago is evicted. */
+  create(mint: string): number {
+    const { rankings, mintOrder, evictedMints } = this.#parts
+    const tokens = this.#tokens
+    if (tokens.isFull) this.#evict(tokens.coldest())
+    const slot = tokens.add({
+      mint,
+      name: mint,
+      symbol: mint,
+      description: null,
+      imageUri: null,
+      creator: null,
+      website: null,
+      twitter: null,
+      telegram: null,
+    })
+    mintOrder.set(slot, mint)
+    const { columns } = tokens
+    const row = rowIndex(slot)
+    const { nowMs } = this.#time
+    columns.firstSeenAtMs[row] = nowMs
+    columns.versionAtMs[row] = nowMs
+    columns.firstSeenSeq[row] = this.#changes.seq + 1
+    // A trade after its eviction would have brought it back, so only bars of the time when it was held may lack trades.
+    const heldToMs = evictedMints.take(mint)
+    columns.barsWholeFromMs[row] = heldToMs === 0 ? 0 : heldToMs + 1
+    this.#changes.clear(slot)
+    rankings.add(slot, { hot: HOT_SCORE_NONE, market_cap: KEY_UNKNOWN, created_timestamp: KEY_UNKNOWN })
+    return slot
+  }
+
+  #evict(slot: number): void {
+    const { bars, recentTrades, datapoints, evictedMints } = this.#parts
+    const tokens = this.#tokens
+    const { mint } = tokens.metadata[slot]
+    const { nowMs } = this.#time
+    this.#changes.recordEviction(slot)
+    bars.emitEnded(slot, watermarkMs(tokens.columns, slot, nowMs))
+    bars.clear(slot)
+    this.#windows.clear(slot)
+    this.#versions.clear(slot)
+    recentTrades.clear(slot)
+    datapoints.forget(slot)
+    evictedMints.add(mint, nowMs)
+    tokens.remove(slot)
+    this.evictedCount++
+  }
+
+  /** Records the token's present values as the version that ends now, once in each millisecond. */
+  recordVersion(slot: number): void {
+    const { versionAtMs } = this.#tokens.columns
+    const row = rowIndex(slot)
+    const { nowMs } = this.#time
+    if (versionAtMs[row] === nowMs) return
+    this.#windows.moveTo(slot, nowMs)
+    this.#versions.push(
+      slot,
+      this.#projections.compare(slot, nowMs),
+      nowMs,
+      this.#windows.windowFromMs(slot, nowMs),
+    )
+    versionAtMs[row] = nowMs
+  }
+}
