@@ -64,12 +64,6 @@ function mayImport(name: string, target: string): boolean {
 }
 
 describe.each(files)('src/$name', ({ name, text }) => {
-  it('opens with what comes in, what goes out and what it never does', () => {
-    const header = text.split('\n\n')[0].split('\nimport')[0]
-    expect(header).toMatch(/^\/\/ In: /)
-    expect(header).toContain('Out: ')
-  })
-
   it('lies under a rule, and imports only what that allows', () => {
     expect(ruleOf(name), 'an entry of MAY_IMPORT').toBeDefined()
     for (const imported of importsOf(text)) {

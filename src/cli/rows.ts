@@ -2,7 +2,7 @@
 // Never holds more than a batch; a table holds as many rows as it shows.
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
-import type { LakeAnswer } from '../store/query/lake-reader.ts'
+import type { QueryResult } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { counted } from './common.ts'
 import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
@@ -57,7 +57,7 @@ export function tableText(
 
 const NUMBER = /^(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|U\w+INT|FLOAT|DOUBLE|DECIMAL.*)$/
 
-async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+async function writeTable({ columns, batches }: QueryResult, out: Writable): Promise<void> {
   const rows: Plain[][] = []
   for await (const batch of batches) {
     rows.push(...batch)
@@ -74,7 +74,7 @@ async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Prom
   await write(out, more ? `the first ${count}; --format csv, json or jsonl gives all\n` : `${count}\n`)
 }
 
-async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+async function writeJson({ columns, batches }: QueryResult, out: Writable): Promise<void> {
   const names = columns.map(({ name }) => name)
   let before = '[\n'
   for await (const batch of batches) {
@@ -86,7 +86,7 @@ async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promi
 }
 
 /** Writes an answer. The first byte is written when the first rows are there. */
-export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writable): Promise<void> {
+export async function writeRows(answer: QueryResult, format: RowFormat, out: Writable): Promise<void> {
   if (format === 'table') return writeTable(answer, out)
   if (format === 'json') return writeJson(answer, out)
   const names = answer.columns.map(({ name }) => name)

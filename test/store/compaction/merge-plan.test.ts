@@ -1,11 +1,11 @@
 // In: lists of files. Out: proof of which are merged.
 import { describe, expect, test } from 'vitest'
 import { planMerges } from '../../../src/store/compaction/merge-plan.ts'
-import type { ListedPart } from '../../../src/store/lake/manifest.ts'
+import type { ListedFile } from '../../../src/store/lake/manifest.ts'
 import { MERGED_ROWS_MAX } from '../../../src/store/limits.ts'
 
 let seq = 0
-function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart {
+function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedFile {
   const first = seq + 1
   seq += rows
   const figures = { rows, bytes: rows * 100, sha256: null, schemaVersion: 1, writtenAtMs }
@@ -13,7 +13,7 @@ function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart 
 }
 const files = (count: number, rows: number, date?: string) =>
   Array.from({ length: count }, () => file(rows, date))
-const sizes = (groups: ListedPart[][]) => groups.map((group) => group.map(({ rows }) => rows))
+const sizes = (groups: ListedFile[][]) => groups.map((group) => group.map(({ rows }) => rows))
 
 describe('files are merged', () => {
   test('from eight neighbours of one tier on, all of them', () => {
@@ -42,7 +42,7 @@ describe('files are merged', () => {
 })
 
 test('a row is written a handful of times, however many flushes there are', () => {
-  let parts: ListedPart[] = []
+  let parts: ListedFile[] = []
   let written = 0
   const flushes = 8_640
   for (let flush = 0; flush < flushes; flush++) {

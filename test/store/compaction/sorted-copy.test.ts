@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
-import { type Merger, openMerger } from '../../../src/store/compaction/merger.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { copySorted } from '../../../src/store/compaction/sorted-copy.ts'
-import { LAKE_TABLES, lakeOrder } from '../../../src/store/duckdb/sql.ts'
+import { LAKE_TABLES, sortOrderSql } from '../../../src/store/duckdb/sql.ts'
 import { readSql, removeFolder, temporaryFolder } from '../support.ts'
 
 const ROWS = 40_000
@@ -14,7 +14,7 @@ let folder: string
 let merger: Merger
 beforeEach(() => {
   folder = temporaryFolder()
-  merger = openMerger()
+  merger = new Merger()
 })
 afterEach(async () => {
   await merger.close()
@@ -54,7 +54,7 @@ async function expectSorted(name: string, count: number): Promise<void> {
     )
   const found = await digest(`FROM '${target()}'`)
   expect(found).toEqual(
-    await digest(`FROM read_parquet([${files.join(', ')}]) ORDER BY ${lakeOrder(tableOf(name))}`),
+    await digest(`FROM read_parquet([${files.join(', ')}]) ORDER BY ${sortOrderSql(tableOf(name))}`),
   )
 }
 
@@ -128,7 +128,7 @@ describe('a process makes the copies', () => {
   test('whose end is an answer, and the next copy starts another', async () => {
     await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 1)
     const cut = expect(merger.copy(ask(1))).rejects.toThrow('was cut off')
-    await merger.rest()
+    await merger.stopProcess()
     await cut
     expect((await merger.copy(ask(1))).rows).toBe(ROWS)
   })

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
-import { openMerger } from '../../../src/store/compaction/merger.ts'
-import { mergeParts } from '../../../src/store/compaction/merging.ts'
+import { mergeFiles } from '../../../src/store/compaction/merge-files.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
-import { selectFromFiles } from '../../../src/store/lake/parquet-sql.ts'
+import { selectNewestRows } from '../../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -206,8 +206,8 @@ test('files of an older schema are NULL in the columns that they lack, read alon
   )
   const older = { path: old, schemaVersion: LAKE_SCHEMA_VERSION - 1 }
   const newer = { path: young, schemaVersion: LAKE_SCHEMA_VERSION }
-  expect(await readSql(selectFromFiles(table, [older]))).toMatchObject([{ note: null }])
-  expect(await readSql(`${selectFromFiles(table, [older, newer])} ORDER BY schema_version`)).toMatchObject([
+  expect(await readSql(selectNewestRows(table, [older]))).toMatchObject([{ note: null }])
+  expect(await readSql(`${selectNewestRows(table, [older, newer])} ORDER BY schema_version`)).toMatchObject([
     { note: null },
     { note: 'word' },
   ])
@@ -228,8 +228,8 @@ test('files of an older schema are NULL in the columns that they lack, read alon
     [1, old],
     [2, young],
   ])
-  const merger = openMerger()
-  const merged = await mergeParts(table, [part(1, older), part(2, newer)], {
+  const merger = new Merger()
+  const merged = await mergeFiles(table, [part(1, older), part(2, newer)], {
     pathOf: ({ first, last }) =>
       first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
     merger,

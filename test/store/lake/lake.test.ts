@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
-import { partPath } from '../../../src/store/lake/lake-files.ts'
+import { relativePath } from '../../../src/store/lake/lake-files.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { clockOf } from '../../support/clock.ts'
 import {
@@ -155,7 +155,7 @@ test('a file of a flush that was cut off before it was listed is removed: its ro
   await store.commit(submission('an_2'))
   await store.close()
   const [first] = files('training')
-  const unlisted = partPath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
+  const unlisted = relativePath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
   const place = join(folder, 'lake/.files', unlisted)
   copyFileSync(join(folder, 'lake/training', first), place)
   store = await openTestStore(folder)
@@ -167,7 +167,7 @@ test('what an older flush left half-written is removed, a stranger’s file is l
   await store.commit(submission('an_1'))
   await store.flushLake()
   const date = join(folder, 'lake/training/dt=2025-06-01')
-  const orphan = partPath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
+  const orphan = relativePath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
   await store.close()
   renameSync(join(folder, 'lake/training', files('training')[0]), join(folder, 'lake', orphan))
   writeFileSync(join(date, 'part-000000000000001-000000000000009.parquet.tmp'), 'half')

@@ -2,7 +2,7 @@
 // one from its work.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { openMerger } from '../../../src/store/compaction/merger.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { openExportService } from '../../../src/store/export/exporter.ts'
 import { EXPORT_IDLE_MS } from '../../../src/store/limits.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
@@ -41,7 +41,7 @@ const MERGE = { table: 'training', files: [], rows: 0, target: '', spillDir: '' 
 const EXPORT = { format: 'arrow', limit: 1, fromMs: null, toMs: null, since: null } as const
 
 test('a merge whose process cannot be started is refused; the next one starts another', async () => {
-  const merger = openMerger()
+  const merger = new Merger()
   fork.mockImplementationOnce(cannotStart)
   await expect(merger.copy(MERGE)).rejects.toMatchObject(unavailable)
   const process = new Process()
