@@ -1,5 +1,4 @@
-// In: a list of files that takes no note of the time, as on a full disk. Out: proof that files which were replaced go all the
-// same: that is what makes room.
+// Compaction on a full disk, where the manifest cannot be written.
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// In: durable rows. Out: proof that the lake holds each of them once, in the documented form, for readers elsewhere.
+// Each durable row is in the lake once, in the documented form.
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -95,7 +95,7 @@ test('rows are partitioned by UTC date, sorted by mint and time, and no row is w
   expect(await lakeIds()).toEqual(['an_1', 'an_2', 'an_3', 'an_4', 'an_5'])
 })
 
-test('every file has the one schema of its table, zstd pages and no column named dt', async () => {
+test('every file of a table has the same schema, zstd pages and no column named dt', async () => {
   await store.commit([
     ...submission('an_1'),
     writeOf('rejections'),
@@ -125,7 +125,7 @@ test('volatile and private tables never reach the lake', async () => {
   expect(readdirSync(join(folder, 'lake'))).not.toContain('agent_keys')
 })
 
-test('rows are in the lake by themselves after the interval, and at close', async () => {
+test('rows are written to the lake after the flush interval and at close', async () => {
   await store.close()
   store = await openTestStore(folder, { lakeFlushMs: 20 })
   await store.commit(submission('an_1'))
@@ -149,7 +149,7 @@ test('commits go on while the lake is written', async () => {
   expect(await lakeIds()).toHaveLength(300)
 })
 
-test('a file of a flush that was cut off before it was listed is removed: its rows come from the log again', async () => {
+test('a file of an interrupted flush is deleted, and its rows are written again from the log', async () => {
   await store.commit(submission('an_1'))
   await store.flushLake()
   await store.commit(submission('an_2'))
@@ -163,7 +163,7 @@ test('a file of a flush that was cut off before it was listed is removed: its ro
   expect(existsSync(place)).toBe(false)
 })
 
-test('what an older flush left half-written is removed, a stranger’s file is left alone', async () => {
+test('half-written files are deleted at the start, files of others are kept', async () => {
   await store.commit(submission('an_1'))
   await store.flushLake()
   const date = join(folder, 'lake/training/dt=2025-06-01')

@@ -1,11 +1,11 @@
-// In: more closed bars than there is room for, and more tokens than marks. Out: proof that both bounds hold as stated.
+// The bounds of the buffer of closed bars and of the duplicate filter.
 import { expect, test } from 'vitest'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../../../src/store/limits.ts'
 import { BarBuffer } from '../../../src/store/market-data/bar-batch.ts'
 import { SeenBars } from '../../../src/store/market-data/seen-bars.ts'
 import { closedBar as bar } from '../support.ts'
 
-test('beyond the bound bars are dropped and counted, and a batch that did not arrive keeps its place', () => {
+test('a full buffer drops and counts bars, and a batch that did not arrive is sent first again', () => {
   const buffer = new BarBuffer()
   for (let i = 0; i < BARS_WAITING_MAX + 3; i++) buffer.add(bar({ n: i }))
   expect([buffer.waiting, buffer.dropped]).toEqual([BARS_WAITING_MAX, 3])

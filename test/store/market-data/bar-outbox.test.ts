@@ -1,5 +1,5 @@
-// In: a lake process that has no room, that fails, that is slow. Out: proof that closed bars keep their order and their word on
-// how far they are complete, and that nobody who adds one waits.
+// Sending closed bars to a lake process that has no room, fails, answers late or is replaced: they keep their order, none is
+// lost or taken twice, and adding never waits.
 import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../src/store/duckdb/database.ts'
@@ -36,7 +36,7 @@ const trades = (deliveries: readonly BarDelivery[]): number[] =>
     batch.mints.map((_, bar) => batch.numbers[bar * BAR_NUMBER_COUNT + TRADES]),
   )
 
-test('bars that found no room or met a failure arrive later, in order, none twice', async () => {
+test('bars that were refused or failed to arrive are sent later, in order, each once', async () => {
   const { outbox, arrived } = outboxWith(['taken', 'full', 'fails'])
   const count = 2 * BARS_BATCH_ROWS + 5
   for (let n = 0; n < count; n++) outbox.add(closedBar({ n }))
@@ -50,7 +50,7 @@ test('bars that found no room or met a failure arrive later, in order, none twic
   await outbox.close()
 })
 
-test('bars whose receipt came too late are sent again, as the same ones', async () => {
+test('bars whose receipt was late are sent again with the same count before them', async () => {
   const { outbox, arrived } = outboxWith(['taken', 'late'])
   outbox.add(closedBar({ n: 1 }))
   await outbox.flush()
@@ -63,7 +63,7 @@ test('bars whose receipt came too late are sent again, as the same ones', async 
   await outbox.close()
 })
 
-test('bars are said to be complete up to a time only once all of them have arrived', async () => {
+test('the market time is reported complete only after all of its bars have arrived', async () => {
   const { outbox, arrived } = outboxWith(['taken', 'full'])
   for (let n = 0; n <= BARS_BATCH_ROWS; n++) outbox.add(closedBar({ n }))
   outbox.completeTo(700)
@@ -80,7 +80,7 @@ test('bars are said to be complete up to a time only once all of them have arriv
   await outbox.close()
 })
 
-test('a new lake process is sent again what the old one did not bring to the lake, before anything younger', async () => {
+test('a new lake process first gets the bars that the old one did not write to files', async () => {
   const { outbox, arrived, process } = outboxWith([])
   const send = async (...numbers: number[]) => {
     for (const n of numbers) outbox.add(closedBar({ n }))
@@ -103,7 +103,7 @@ test('a new lake process is sent again what the old one did not bring to the lak
   await outbox.close()
 })
 
-test('closing sends the last bars, and says what it could not send', async () => {
+test('close sends the last bars and logs those it could not send', async () => {
   const well = outboxWith([])
   well.outbox.add(closedBar())
   await well.outbox.close()
@@ -117,7 +117,7 @@ test('closing sends the last bars, and says what it could not send', async () =>
   ])
 })
 
-test('the lake process takes a batch that comes again once, and counts it once', async () => {
+test('the lake process takes and counts a repeated batch once', async () => {
   const dataDir = temporaryFolder()
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)

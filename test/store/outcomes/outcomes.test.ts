@@ -1,5 +1,5 @@
-// In: a seeded market of few tokens over more than two days: some die, one rugs, nothing is seen for hours, the server
-// is stopped and started. Out: proof that each submission's outcome is what its trades say, whenever it is looked at.
+// Outcomes of a seeded market over more than two days, with dead tokens, gaps and a restart, compared with an oracle that
+// computes them from the trades.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -149,7 +149,7 @@ async function outcomes(): Promise<Expected[]> {
 
 const byId = (a: Expected, b: Expected): number => (a.analysis_id < b.analysis_id ? -1 : 1)
 
-test('what became of the price is what the trades say, over deaths, gaps and a restart', async () => {
+test('outcomes equal those computed from the trades, with dead tokens, gaps and a restart', async () => {
   let last: Expected[] = []
   await runMarket(52, 10, [9, 28, 51], async (submitted, trades) => {
     const labelledToMs = nowMs - CLOSING_MS - LABEL_DELAY_MS
@@ -164,7 +164,7 @@ test('what became of the price is what the trades say, over deaths, gaps and a r
   expect(last.some(({ base_price_usd }) => base_price_usd === null)).toBe(true)
 }, 120_000)
 
-test('the base is the price at submission, and of an example of schema version 1 the one that it has', async () => {
+test('the base price is that at submission, and for schema version 1 the recorded one', async () => {
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const

@@ -1,5 +1,4 @@
-// In: a lake that is whole, and each kind of damage done to it. Out: proof that the damage is found and named, and that
-// nothing is found where there is none.
+// Each kind of damage to a lake is found and named, and an undamaged lake has no findings.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
