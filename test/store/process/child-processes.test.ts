@@ -1,5 +1,4 @@
-// In: processes of merges and exports that cannot be started, or that are being ended. Out: proof that neither keeps the next
-// one from its work.
+// Processes of merges and exports that cannot be started or are being ended: the next merge or export still works.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Merger } from '../../../src/store/compaction/merger.ts'
@@ -51,20 +50,20 @@ test('a merge whose process cannot be started is refused; the next one starts an
   expect(await copied).toMatchObject({ rows: 3 })
 })
 
-test('an export whose process cannot be started is refused, and does not count as one under way', () => {
+test('an export whose process cannot be started is refused, and does not count as running', () => {
   const exporter = openExportService({ dataDir, log: quietLog })
   fork.mockImplementationOnce(cannotStart)
   expect(() => exporter.begin(EXPORT)).toThrow(expect.objectContaining(unavailable))
   expect(exporter.running).toBe(0)
 })
 
-test('a process that is being ended for having nothing to do gets no further export', async () => {
+test('a process that is being ended for idleness gets no further export', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [first, second] = [new Process(), new Process()]
   fork.mockReturnValueOnce(first).mockReturnValueOnce(second)
   const exporter = openExportService({ dataDir, log: quietLog })
   const job = exporter.begin(EXPORT)
-  first.emit('message', { end: 'whole' })
+  first.emit('message', { end: 'complete' })
   expect(await job.next()).toBeNull()
   vi.advanceTimersByTime(EXPORT_IDLE_MS)
   exporter.begin(EXPORT)
