@@ -1,5 +1,5 @@
-// In: the source tree. Out: proof that it keeps the project's own rules: which folder imports which, how files begin and are
-// named, how much one folder and one file hold.
+// Checks the rules that the source tree keeps: which folder may import which, how files are named, and how large a file and a
+// folder may be.
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
