@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { assert } from '../src/lib/assert.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { identifier, LAKE_TABLES } from '../src/store/duckdb/sql.ts'
-import { selectFromFiles } from '../src/store/lake/parquet-sql.ts'
+import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
 import { lakeFolder } from '../src/store/paths.ts'
 import { verifyLake } from '../src/store/verify/verify.ts'
 import { sampleFolder } from './sample/lake.ts'
@@ -51,7 +51,7 @@ function views(): string {
   const head = '-- The tables of the lake over the frozen sample: run DuckDB in the root of the repository.\n'
   const lines = LAKE_TABLES.map((table) => {
     const path = `data/samples/v${LAKE_SCHEMA_VERSION}/${table.name}/*/*.parquet`
-    return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, [{ path, schemaVersion: LAKE_SCHEMA_VERSION }])};\n`
+    return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectNewestRows(table, [{ path, schemaVersion: LAKE_SCHEMA_VERSION }])};\n`
   })
   return head + lines.join('')
 }

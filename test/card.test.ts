@@ -9,8 +9,8 @@ import { openSample, sampleFolder } from '../scripts/sample/lake.ts'
 import { runSample } from '../scripts/sample/run.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { LAKE_TABLES, type LakeTable, literal } from '../src/store/duckdb/sql.ts'
-import { selectFromFiles } from '../src/store/lake/parquet-sql.ts'
-import { type LakeReader, withLake } from '../src/store/query/lake-reader.ts'
+import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
+import { type LakeReader, withLakeReader } from '../src/store/query/lake-reader.ts'
 import { verifyLake } from '../src/store/verify/verify.ts'
 import { readSql, removeFolder, temporaryFolder } from './store/support.ts'
 
@@ -141,7 +141,7 @@ describe('the samples', () => {
       const older = files.map((path) => ({ path, schemaVersion: LAKE_SCHEMA_VERSION - 1 }))
       const columns = (await columnsOf(files)).map(([column]) => column).join(', ')
       const [{ rows, unknown, same, keys }] = await readSql(
-        `WITH later AS (${selectFromFiles(later, older)})
+        `WITH later AS (${selectNewestRows(later, older)})
        SELECT count(*)::INT AS rows, count(*) FILTER (added_later IS NULL)::INT AS unknown,
          (SELECT count(*)::INT FROM (SELECT ${columns} FROM later INTERSECT ALL SELECT ${columns} FROM ${rawOf(files)})) AS same,
          (SELECT count(DISTINCT (${table.latestBy?.join(', ') ?? columns}))::INT FROM ${rawOf(files)}) AS keys FROM later`,
@@ -171,7 +171,7 @@ describe('the samples', () => {
       expect(answers.validated).toBeGreaterThan(0)
       const { findings } = await verifyLake({ dataDir, nowMs: startMs + DAY_MS })
       expect(findings).toEqual([])
-      const empty = await withLake({ dataDir }, async ({ connection }) => {
+      const empty = await withLakeReader({ dataDir }, async ({ connection }) => {
         const counts = LAKE_TABLES.map(
           ({ name }) => `SELECT '${name}' AS name, count(*) AS rows FROM ${name}`,
         )

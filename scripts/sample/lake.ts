@@ -7,8 +7,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../src/schema/tables.ts'
 import { LAKE_TABLES, literal } from '../../src/store/duckdb/sql.ts'
 import { writeCatalog } from '../../src/store/lake/catalog.ts'
-import { fileBytes, listTable, partPath } from '../../src/store/lake/lake-files.ts'
-import type { ListedPart } from '../../src/store/lake/manifest.ts'
+import { createAndListTableFolder, fileSizeBytes, relativePath } from '../../src/store/lake/lake-files.ts'
+import type { ListedFile } from '../../src/store/lake/manifest.ts'
 import { lakeFolder } from '../../src/store/paths.ts'
 import { type LakeReader, openLakeReader } from '../../src/store/query/lake-reader.ts'
 
@@ -28,16 +28,16 @@ async function rowsOf(path: string): Promise<number> {
   }
 }
 
-/** The files of one table, in the form in which the store lists them. */
-async function partsOf(lakeDir: string, table: string, schemaVersion: number): Promise<ListedPart[]> {
-  const { parts } = await listTable(lakeDir, table)
+/** The files of one table, as the store would list them. */
+async function listSampleFiles(lakeDir: string, table: string, schemaVersion: number): Promise<ListedFile[]> {
+  const { files } = await createAndListTableFolder(lakeDir, table)
   return Promise.all(
-    parts.map(async (part) => {
-      const path = join(lakeDir, partPath(part))
+    files.map(async (file) => {
+      const path = join(lakeDir, relativePath(file))
       return {
-        ...part,
+        ...file,
         rows: await rowsOf(path),
-        bytes: await fileBytes(path),
+        bytes: await fileSizeBytes(path),
         sha256: null,
         writtenAtMs: 0,
         schemaVersion,
@@ -56,10 +56,10 @@ export async function openSample(
   cpSync(sampleFolder(schemaVersion), lakeDir, { recursive: true })
   const listed = []
   for (const table of LAKE_TABLES)
-    listed.push({ table, parts: await partsOf(lakeDir, table.name, schemaVersion) })
-  await writeCatalog({ tables: listed, setAside: [] }, 0, {
+    listed.push({ table, files: await listSampleFiles(lakeDir, table.name, schemaVersion) })
+  await writeCatalog({ tables: listed, quarantined: [] }, 0, {
     lakeDir,
-    pathOf: (part) => join(lakeDir, partPath(part)),
+    pathOf: (file) => join(lakeDir, relativePath(file)),
     failpoint: () => {},
   })
   const reader = await openLakeReader({ dataDir })

@@ -1,6 +1,6 @@
 // Options and small helpers that several commands share.
 import { SETTINGS } from '../config/settings.ts'
-import { partPath } from '../store/lake/lake-files.ts'
+import { relativePath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 import { type Option, UsageError, type Values } from './command.ts'
 import { type Terminal, write } from './terminal.ts'
@@ -36,7 +36,7 @@ export async function warnOfMissing({ missing }: LakeReader, { stderr }: Termina
   if (missing.length === 0) return
   const rows = missing.reduce((sum, part) => sum + part.rows, 0)
   const what = `${counted(missing.length, 'file')} of the lake missing or cut, ${counted(rows, 'row')} left out`
-  await write(stderr, `mintlake: ${what}, among them ${partPath(missing[0])}; see mintlake lake verify\n`)
+  await write(stderr, `mintlake: ${what}, among them ${relativePath(missing[0])}; see mintlake lake verify\n`)
 }
 
 /** A count with its noun: `1 row`, `2 rows`. */

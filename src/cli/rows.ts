@@ -1,7 +1,7 @@
 // Writes rows as a table for people, or as CSV, JSON or NDJSON for programs. Holds one batch at a time, except for tables.
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
-import type { LakeAnswer } from '../store/query/lake-reader.ts'
+import type { QueryResult } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { counted } from './common.ts'
 import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
@@ -56,7 +56,7 @@ export function tableText(
 
 const NUMBER = /^(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|U\w+INT|FLOAT|DOUBLE|DECIMAL.*)$/
 
-async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+async function writeTable({ columns, batches }: QueryResult, out: Writable): Promise<void> {
   const rows: Plain[][] = []
   for await (const batch of batches) {
     rows.push(...batch)
@@ -73,7 +73,7 @@ async function writeTable({ columns, batches }: LakeAnswer, out: Writable): Prom
   await write(out, more ? `the first ${count}; --format csv, json or jsonl gives all\n` : `${count}\n`)
 }
 
-async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promise<void> {
+async function writeJson({ columns, batches }: QueryResult, out: Writable): Promise<void> {
   const names = columns.map(({ name }) => name)
   let before = '[\n'
   for await (const batch of batches) {
@@ -85,7 +85,7 @@ async function writeJson({ columns, batches }: LakeAnswer, out: Writable): Promi
 }
 
 /** Writes the result of a query. Nothing is written before its first rows have come. */
-export async function writeRows(answer: LakeAnswer, format: RowFormat, out: Writable): Promise<void> {
+export async function writeRows(answer: QueryResult, format: RowFormat, out: Writable): Promise<void> {
   if (format === 'table') return writeTable(answer, out)
   if (format === 'json') return writeJson(answer, out)
   const names = answer.columns.map(({ name }) => name)

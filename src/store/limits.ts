@@ -4,9 +4,9 @@ import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 
 /** Rows of one `commit` call: they are one record of the log. */
 export const COMMIT_ROWS_MAX = 8_192
-/** Look-ups waiting for the reading connection; beyond it `store_unavailable`. */
+/** Look-ups that may wait for their connection; further ones are refused with `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
-/** Tasks of maintenance (flushes, steps of a merge, look-throughs), and counts of rows, waiting for their connection; beyond it `store_unavailable`. */
+/** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */
 export const TASKS_WAITING_MAX = 64
 
 /** After these the caller is told that the store is unavailable. */
@@ -21,131 +21,131 @@ export const CLOSE_TIMEOUT_MS = 6_000
 export const DISK_RESERVE_MB_DEFAULT = 64
 
 /**
- * One: each connection works in the thread that called it. With a helper, a call that waits for the helper's part of a
- * statement spins until it is done, and takes the core that the helper needs: a third of all that a submission cost.
+ * One, so that each connection works in the thread that called it. With a second thread, the caller of a statement spins while
+ * it waits for that thread's part, on the core that the thread needs: measured at a third of a submission's cost.
  */
 export const DUCKDB_THREADS = 1
 export const DUCKDB_MEMORY_LIMIT = '384MB'
-/** Room on the disk that writing the state database anew needs, as a multiple of its files. */
-export const RENEWAL_ROOM = 2
+/** Free disk space needed to rewrite the state database, as a multiple of its size. */
+export const REWRITE_DISK_FACTOR = 2
 
-/** A row group of the lake's files; contract 10. */
+/** Rows of a row group in the lake's files. */
 export const LAKE_ROW_GROUP_ROWS = 122_880
 
-/** Files of up to this many rows are of the lowest tier; eight of one tier are merged into one. */
+/** Files of up to this many rows are in the lowest tier; MERGE_FILES_MIN of one tier are merged into one. */
 export const TIER_ROWS = 2_048
 export const MERGE_FILES_MIN = 8
-/** Rows of the largest file that merging makes. */
+/** A merge makes no file with more rows than this. */
 export const MERGED_ROWS_MAX = 8_388_608
-/** A date that got no new file for this long is over: its files are made one. */
+/** All files of a date that had no new file for this long are merged into one. */
 export const DATE_QUIET_MS = HOUR_MS
-/** A replaced file stays this long for readers who have begun. */
+/** A replaced file is kept this long for readers who started before. */
 export const LAKE_GRACE_MS_DEFAULT = 300_000
-/** The merging process: one merge at a time, in a database in memory of its own, that spills to disk. */
+/** The merge process: one merge at a time, in a database in memory that spills to disk. */
 export const MERGE_MEMORY_LIMIT = '384MB'
 export const MERGE_THREADS = 1
 /** JavaScript's heap in it. */
 export const MERGE_HEAP_MB = 128
 /** Its priority: 0 is usual, 19 the least. */
 export const MERGE_NICENESS = 5
-/** Rows that are sorted in memory at once; where they do not fit, half as many, down to the second number. */
+/** Rows sorted in memory at once; halved where they do not fit, down to the second number. */
 export const MERGE_SLICE_ROWS = 122_880
 export const MERGE_SLICE_ROWS_MIN = 1_920
-/** Rows whose keys tell where slices begin. */
+/** Rows sampled to choose the bounds of the slices. */
 export const MERGE_SAMPLE_ROWS = 20_000
-/** Room on the disk that a merge needs, as a multiple of its files: their rows again in slices, and once more in one file. */
-export const MERGE_ROOM = 4
-/** One merge; beyond it its process is ended, and the next round tries again. */
+/** Free disk space needed for a merge, as a multiple of its files: for the slices and for the merged file. */
+export const MERGE_DISK_FACTOR = 4
+/** A merge that takes longer is ended, and tried again in the next round. */
 export const MERGE_TIMEOUT_MS = 1_800_000
 /** One round of housekeeping. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 
-/** A look-up in the lake is begun anew when a file is replaced or set aside under it, this often. */
-export const READ_ATTEMPTS = 8
+/** A look-up whose files are replaced or quarantined meanwhile is tried this often. */
+export const READ_ATTEMPTS_MAX = 8
 
-/** Readers of the lake: each its own small database in memory, that spills to disk. */
+/** Each reader of the lake has a database in memory that spills to disk. */
 export const READER_MEMORY_LIMIT = '512MB'
 export const READER_SPILL_MAX = '16GB'
 export const READER_THREADS = 2
-/** A reader whose catalog names files that are gone opens the newer one, so often. */
+/** How often a reader reopens the catalog when files of it were deleted. */
 export const LAKE_REOPENINGS_MAX = 3
 
-/** Text of the place from where an export goes on. */
+/** Length of an export's cursor (`since`). */
 export const EXPORT_CURSOR_CHARACTERS_MAX = 128
-/** Exports under way at once, each a process with a database in memory of its own; one more is `store_unavailable`. */
+/** Exports that run at once, each in a process with a database in memory; further ones get `store_unavailable`. */
 export const EXPORTS_AT_ONCE = 2
 /** Rows of one export. */
 export const EXPORT_ROWS_MAX = 500_000
-/** What one export may use: memory, spilled to disk beyond, and JavaScript's heap. */
+/** What one export may use: DuckDB's memory, spilled data, threads, JavaScript's heap. */
 export const EXPORT_MEMORY_LIMIT = '256MB'
 export const EXPORT_SPILL_MAX = '2GB'
 export const EXPORT_THREADS = 1
 export const EXPORT_HEAP_MB = 256
 /** Priority of its process: 0 is usual, 19 the least. */
 export const EXPORT_NICENESS = 5
-/** A row group of an exported Parquet file: what DuckDB holds of it. */
+/** Rows of a row group in an exported Parquet file: DuckDB holds one in memory. */
 export const EXPORT_ROW_GROUP_ROWS = 20_480
-/** A larger Parquet file is given up, the client told to ask for fewer rows. */
+/** An export whose Parquet file gets larger fails; the client is told to ask for fewer rows. */
 export const EXPORT_FILE_BYTES_MAX = 1024 * 1024 * 1024
-/** What a row may take of the disk: a file that may not fit beside the store's reserve is not begun. */
+/** Bytes assumed for a row, to check the free disk space before a Parquet file is written. */
 export const EXPORT_ROW_BYTES_MAX = 10_240
-/** How often the size of a Parquet file is looked at while it is written. */
-export const EXPORT_WATCH_MS = 200
-/** Bytes of one piece of a Parquet file, and pieces made before the client has taken them. A piece of Arrow is one of
- *  DuckDB's chunks, 2048 rows. */
+/** How often the size of a Parquet file is checked while it is written. */
+export const EXPORT_SIZE_CHECK_MS = 200
+/** Bytes of one chunk of a Parquet file, and chunks sent to the server before the client takes them. A chunk of Arrow is one of
+ *  DuckDB's chunks: 2048 rows. */
 export const EXPORT_CHUNK_BYTES = 256 * 1024
 export const EXPORT_CHUNKS_AHEAD = 4
-/** How often DuckDB is told again to end what was called off. */
+/** How often DuckDB is interrupted again until a canceled export ends. */
 export const EXPORT_INTERRUPT_MS = 50
-/** One export from beginning to end, a slow client's time included; beyond it the answer is cut off. */
+/** How long an export may take, including a slow client's time. Beyond it the response is cut off. */
 export const EXPORT_MS_MAX = 600_000
-/** A process that had nothing to do for this long is ended. */
+/** A process without an export for this long is ended. */
 export const EXPORT_IDLE_MS = 60_000
-/** What an export that was called off may take to end before its process is ended. */
+/** A process whose canceled export has not ended after this is killed. */
 export const EXPORT_STOP_MS = 5_000
-/** What exports may take to be finished once the server is closing. */
+/** How long running exports may go on while the server is closing. */
 export const EXPORT_DRAIN_MS = 5_000
-/** What a client is told to wait when all exports are in use, in whole seconds. */
+/** Retry-After while all exports are in use, in seconds. */
 export const EXPORT_RETRY_AFTER_S = 10
 
-/** Closed bars on their way to the lake process: those of one message, and those that wait; beyond it they are dropped. */
+/** Closed bars on their way to the lake process: those of one message, and those that may wait; further ones are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288
 /** How often waiting bars are sent. */
 export const BARS_SEND_EVERY_MS = 250
 export const BARS_TIMEOUT_MS = 30_000
-/** Bars that the lake process holds for the lake: from the first number on it flushes at once, at the second it takes no more. */
+/** Bars that the lake process holds: at the first number a flush starts at once, at the second it takes no more. */
 export const BARS_FLUSH_ROWS = 131_072
 export const BARS_HELD_MAX = 524_288
-/** Bars appended between two looks at what else the lake process is asked. */
+/** Bars appended before the lake process yields to other work. */
 export const BARS_CHUNK_ROWS = 256
-/** Tokens whose last bar is remembered, so that none is written twice; of others the lake is asked. */
-export const BAR_MARKS_MAX = 262_144
+/** Tokens whose last bar is remembered to find duplicates; for other tokens the lake is searched. */
+export const SEEN_BARS_TOKENS_MAX = 262_144
 
-/** Findings of one look at the lake that are told; beyond it they are counted. */
+/** Findings of one verification that are listed; further ones are counted. */
 export const FINDINGS_MAX = 1_000
-/** Rows that a finding names. */
-export const FINDING_EXAMPLES = 3
-/** While the server writes, a finding counts once it stands so much later too: a file on its way is none. */
-export const FINDING_STANDS_MS = 2_000
+/** How many rows a finding names as examples. */
+export const FINDING_EXAMPLES_MAX = 3
+/** While the server writes, a finding counts only if a second pass after this time has it too. */
+export const FINDING_CONFIRM_MS = 2_000
 
-/** What looking at a file may use, to see whether it is whole. */
+/** Memory for checking whether a file is damaged. */
 export const FILE_CHECK_MEMORY_LIMIT = '256MB'
-/** Files that were set aside, as far as `/health` names them; beyond it they are counted. */
+/** Files set aside that `/health` names; further ones are counted. */
 export const SET_ASIDE_TOLD_MAX = 20
 /** While a fault lasts it is logged this often, with how often it came. */
 export const FAULT_LOG_EVERY_MS = 60_000
-/** The clock may run ahead of what is known of the time by this much; beyond it no date leaves the lake. */
-export const CLOCK_LEAP_MAX_MS = DAY_MS
+/** When the wall clock is further ahead of the known time than this, no date expires. */
+export const CLOCK_JUMP_MAX_MS = DAY_MS
 
-/** A label is known this long after its horizon, when the last bars of it have closed. */
+/** A label is available this long after its horizon, when its last bars have closed. */
 export const LABEL_DELAY_MS = 60_000
-/** How far back the price of an example that has none is looked for. */
+/** How far back the base price is searched for an example without one. */
 export const BASE_LOOKBACK_MS = DAY_MS
-/** Submissions labelled in one step (a day of bars for each, at most), and steps of one flush; the rest waits for the next. */
+/** Submissions labelled in one step, and steps of one flush; the rest is left for the next flush. */
 export const OUTCOMES_STEP_ROWS = 1_024
 export const OUTCOMES_STEPS_MAX = 8
-/** What a step may use: a database in memory of its own, that spills to disk. */
+/** What a step may use: it runs in a database in memory that spills to disk. */
 export const OUTCOMES_MEMORY_LIMIT = '384MB'
 export const OUTCOMES_THREADS = 1
 
@@ -178,9 +178,9 @@ export const LAKE_PROCESS_HEAP_MB = 512
 export const LAKE_PROCESS_NICENESS = 5
 /** A lake process that was told to end is ended after this. */
 export const LAKE_PROCESS_END_MS = 2_000
-/** How long a new lake process waits for one before it, whose server was killed, to end; and how often it looks. */
-export const PREDECESSOR_END_MS = 10_000
-export const PREDECESSOR_LOOK_EVERY_MS = 20
+/** How long a new lake process waits for the end of one whose server was killed, and how often it tries. */
+export const PREDECESSOR_WAIT_MS = 10_000
+export const PREDECESSOR_POLL_MS = 20
 /** What the last flush may take when the store is closed; the rest of the log is for the next start. */
 export const CLOSE_FLUSH_MS = 8_000
 /** A lake process that ended is started anew after this; twice as long after each start that fails, up to the second. */
@@ -192,7 +192,7 @@ export const UNFLUSHED_BYTES_MAX = 2 * 1024 ** 3
 export const FLUSH_BYTES_MAX = 64 * 1024 * 1024
 /** How often it is looked how much of the disk is free. */
 export const DISK_LOOK_EVERY_MS = 500
-/** Token profiles that the lake process holds for a flush, and that the server holds until they are in files. */
+/** Token profiles that the lake process holds for a flush, and that the server keeps until they are in files. */
 export const TOKENS_HELD_MAX = 262_144
 export const PROFILES_UNCONFIRMED_MAX = 262_144
 export const PROFILES_TIMEOUT_MS = 30_000

@@ -19,8 +19,8 @@ import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import { segmentName } from './log/segments/format.ts'
 import type { CommitLog, LogDamage, Position, SegmentInfo } from './log/types.ts'
-import { type BarOutbox, openBarOutbox } from './market-data/bar-outbox.ts'
-import type { BarDelivery, BarReceipt } from './market-data/bars.ts'
+import { BarOutbox } from './market-data/bar-outbox.ts'
+import type { BarDelivery, BarReceipt } from './market-data/bar-store.ts'
 import { ProfileOutbox } from './market-data/profile-outbox.ts'
 import { logFolder, stateLogPath, statePath } from './paths.ts'
 import { type PeriodicJob, startPeriodic } from './periodic.ts'
@@ -196,7 +196,7 @@ class DurableStore implements Store {
     this.#damage = [...commits.recovered.damage]
     this.#faults = openFaultLog(options.log, options.clock)
     this.profiles = new ProfileOutbox(client)
-    this.bars = openBarOutbox({
+    this.bars = new BarOutbox({
       log: options.log,
       starts: () => client.starts,
       send: (delivery) => this.#sendBars(delivery),

@@ -73,7 +73,7 @@ export interface LakeLosses {
 export interface LakeRepair {
   filesChecked: number
   /** Files that had been set aside and are whole again. */
-  takenBack: readonly string[]
+  restored: readonly string[]
   /** Files whose loss is settled by this. */
   lost: readonly SetAsideFile[]
 }

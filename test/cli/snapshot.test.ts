@@ -67,9 +67,12 @@ test('a name that is taken or none is refused, and nothing is left of it', async
   const before = statSync(folderOf('paper-1')).mtimeMs
   expect(await snapshot('paper-1')).toMatchObject({
     code: 1,
-    err: expect.stringContaining('is there already'),
+    err: expect.stringContaining('exists already'),
   })
-  expect(await snapshot('../out')).toMatchObject({ code: 1, err: expect.stringContaining('is no name') })
+  expect(await snapshot('../out')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is not a valid name'),
+  })
   expect(statSync(folderOf('paper-1')).mtimeMs).toBe(before)
 })
 

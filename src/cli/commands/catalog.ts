@@ -1,5 +1,5 @@
 // `lake catalog`: writes the catalog of a lake that was copied or moved, or whose catalog is missing.
-import { partPath } from '../../store/lake/lake-files.ts'
+import { relativePath } from '../../store/lake/lake-files.ts'
 import { rewriteCatalog } from '../../store/query/lake-catalog.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf } from '../common.ts'
@@ -11,7 +11,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     dataDirOf(values, terminal),
     terminal.clock.now(),
   )
-  const lost = missing.map((part) => partPath(part))
+  const lost = missing.map((part) => relativePath(part))
   const text = [
     `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}`,
     ...lost.map((name) => `${name}: missing or damaged, left out`),

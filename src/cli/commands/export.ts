@@ -9,14 +9,14 @@ import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { TableName } from '../../schema/tables.ts'
-import {
-  arrowExtract,
-  progressOf as copied,
-  parquetExtract,
-  textExtract,
-} from '../../store/export/formats.ts'
+import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
-import { isInterrupted, isOutdated, type LakeReader, withLake } from '../../store/query/lake-reader.ts'
+import {
+  isInterrupted,
+  isMissingFileError,
+  type LakeReader,
+  withLakeReader,
+} from '../../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, moment, warnOfMissing } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
@@ -43,7 +43,7 @@ interface Task {
 async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
   const { selection, format, stop } = task
   assert(format !== 'parquet', 'Parquet is no stream')
-  const pieces = format === 'arrow' ? arrowExtract(reader, selection) : textExtract(reader, selection, format)
+  const pieces = format === 'arrow' ? streamArrow(reader, selection) : streamText(reader, selection, format)
   let done = 0
   for await (const { bytes, rows } of pieces) {
     stop.check()
@@ -64,7 +64,7 @@ async function copy(
 ) {
   const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
   try {
-    await parquetExtract(reader, selection, path)
+    await writeParquet(reader, selection, path)
   } finally {
     clearInterval(timer)
   }
@@ -132,7 +132,7 @@ async function toFile(dataDir: string, task: Task, out: string, overwrites: bool
   const path = resolve(out)
   const temporary = `${path}.${process.pid}.tmp`
   try {
-    const rows = await withLake({ dataDir, target: temporary }, (reader) =>
+    const rows = await withLakeReader({ dataDir, target: temporary }, (reader) =>
       withProgress(reader, task, (total, progress) => fill(reader, task, temporary, total, progress)),
     )
     await syncPath(temporary)
@@ -148,11 +148,11 @@ async function toFile(dataDir: string, task: Task, out: string, overwrites: bool
 /** Streams to standard output. It cannot start again once something is written, so a replaced catalog is then an error. */
 async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
-  return withLake({ dataDir }, async (reader) => {
+  return withLakeReader({ dataDir }, async (reader) => {
     try {
       return await withProgress(reader, task, (_, progress) => stream(reader, task, stdout, progress))
     } catch (error) {
-      throw task.isBegun && isOutdated(error) ? replaced() : error
+      throw task.isBegun && isMissingFileError(error) ? replaced() : error
     }
   })
 }

@@ -1,6 +1,6 @@
 // `lake status`: size and freshness of the lake. `lake verify`: whether it is complete and consistent. Both only read.
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
-import { withLake } from '../../store/query/lake-reader.ts'
+import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
 import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
@@ -114,7 +114,7 @@ const serverText = (url: string, server: ServerSeen | null): string =>
 async function showStatus(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
   const url = urlOf(values, terminal)
-  const figures = await withLake({ dataDir }, lakeFigures)
+  const figures = await withLakeReader({ dataDir }, lakeFigures)
   const server = await serverAt(url)
   const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
   const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, tables: rows }

@@ -48,11 +48,11 @@ async function repair(values: Values, terminal: Terminal, dataDir: string): Prom
   }
 }
 
-function repairText({ filesChecked, takenBack, lost }: LakeRepair, dataDir: string): string {
+function repairText({ filesChecked, restored, lost }: LakeRepair, dataDir: string): string {
   const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
   return [
     `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
-    ...takenBack.map((path) => `${path}: whole again`),
+    ...restored.map((path) => `${path}: whole again`),
     ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
     lost.length === 0
       ? 'nothing is lost'

@@ -2,10 +2,10 @@
 import { ServiceError } from '../../schema/errors.ts'
 import {
   isInterrupted,
-  isOutdated,
-  type LakeAnswer,
+  isMissingFileError,
   type LakeReader,
-  withLake,
+  type QueryResult,
+  withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values } from '../command.ts'
 import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
@@ -22,7 +22,7 @@ async function readSql(sent: string, terminal: Terminal): Promise<string> {
 }
 
 /** Whether rows were written: from then on the query cannot be retried. */
-function watched({ columns, batches }: LakeAnswer, stop: Stop): LakeAnswer {
+function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
   async function* pass() {
     let isWritten = false
     try {
@@ -32,7 +32,7 @@ function watched({ columns, batches }: LakeAnswer, stop: Stop): LakeAnswer {
         isWritten = true
       }
     } catch (error) {
-      if (!isWritten || !isOutdated(error)) throw error
+      if (!isWritten || !isMissingFileError(error)) throw error
       throw new ServiceError(
         'store_unavailable',
         'files of the lake were replaced while the query was reading them; try again, or raise --lake-grace-ms of the server',
@@ -52,7 +52,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     const answer = await reader.query(sql)
     await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)
   }
-  await stop.during(() => withLake({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
+  await stop.during(() => withLakeReader({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
   return EXIT.done
 }
 

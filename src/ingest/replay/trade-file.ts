@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { CLOSED_TO_EXTENSIONS, duckdb } from '../../store/duckdb/duckdb.ts'
+import { duckdb, NO_EXTENSIONS } from '../../store/duckdb/duckdb.ts'
 import { query } from '../../store/duckdb/query.ts'
 import { identifier, literal } from '../../store/duckdb/sql.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -85,7 +85,7 @@ async function connect(): Promise<{ connection: DuckDBConnection; close(): void 
     threads: String(TRADE_FILE_THREADS),
     memory_limit: TRADE_FILE_MEMORY_LIMIT,
     preserve_insertion_order: 'true',
-    ...CLOSED_TO_EXTENSIONS,
+    ...NO_EXTENSIONS,
   })
   const connection = await instance.connect()
   await connection.run("SET TimeZone = 'UTC'")

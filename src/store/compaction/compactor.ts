@@ -1,41 +1,40 @@
-// In: the lake's list of files. Out: fewer and larger files, dates that are over their time gone, files that were replaced
-// removed after the readers' grace, losses settled. Never changes a row, and never does two of these at once.
-
+// Housekeeping of the lake: merges small files into larger ones, expires dates, deletes replaced files after the readers' grace
+// period, and repairs. One round runs at a time.
 import { join } from 'node:path'
 import pLimit from 'p-limit'
 import type { Instant } from '../../lib/clock.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
-import { openClockGuard } from '../lake/clock-guard.ts'
-import { eachTable, type Lake, toldOf } from '../lake/lake.ts'
-import { partPath, removeFile } from '../lake/lake-files.ts'
+import { ClockGuard } from '../lake/clock-guard.ts'
+import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
+import { relativePath, removeFile } from '../lake/lake-files.ts'
 import {
-  exchangeParts,
-  forgetParts,
-  type ListedPart,
-  liveParts,
-  recoverParts,
-  replacedParts,
-  setAsideParts,
+  acknowledgeLosses,
+  deleteReplaced,
+  type ListedFile,
+  listLiveFiles,
+  listQuarantinedFiles,
+  listReplacedFiles,
+  replaceFiles,
 } from '../lake/manifest.ts'
-import { overdueParts, type RetainedDays, retireParts } from '../lake/retention.ts'
-import { SET_ASIDE_FOLDER } from '../lake/set-aside.ts'
-import { MERGE_ROOM } from '../limits.ts'
+import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
+import { expireFiles, listExpiredFiles, type RetainedDays } from '../lake/retention.ts'
+import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
 import { noteStateRebuilt } from '../state/state-database.ts'
 import type { LakeRepair } from '../types.ts'
+import { mergeFiles } from './merge-files.ts'
 import { planMerges } from './merge-plan.ts'
-import { type Merger, openMerger } from './merger.ts'
-import { mergeParts } from './merging.ts'
+import { Merger } from './merger.ts'
 
 export interface CompactorOptions {
   dataDir: string
-  /** How long a replaced file stays for readers who have begun, ms. */
+  /** How long a replaced file is kept for readers who started before, ms. */
   lakeGraceMs: number
   retainDays: RetainedDays
-  /** Nothing is merged while less of the lake's disk is free, MB. */
+  /** No merge starts while less than this is free on the lake's disk, MB. */
   diskReserveMb: number
   failpoint(point: CrashPoint): void
   log(line: LogLine): void
@@ -44,9 +43,9 @@ export interface CompactorOptions {
 export class Compactor {
   readonly #lake: Lake
   readonly #options: CompactorOptions
-  readonly #merger: Merger = openMerger()
-  readonly #clock = openClockGuard()
-  /** What one merges another must not. */
+  readonly #merger = new Merger()
+  readonly #clock = new ClockGuard()
+  /** One round at a time: two must not merge the same files. */
   readonly #rounds = pLimit(1)
 
   constructor(lake: Lake, options: CompactorOptions) {
@@ -54,158 +53,163 @@ export class Compactor {
     this.#options = options
   }
 
-  /** Merges small files; removes those that were replaced before the grace. `quietMs`: see merge-plan.ts. */
+  /** Expires dates, merges small files, and deletes files replaced before the grace period. `quietMs`: see merge-plan.ts. */
   compact(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }> {
     return this.#rounds(() => this.#compact(now, quietMs))
   }
 
-  /** Reads every file to its end, sets damaged ones aside, takes back those that are whole again, and `settles` the rest. */
-  repair(nowMs: number, settles: boolean): Promise<LakeRepair> {
-    return this.#rounds(() => this.#repair(nowMs, settles))
+  /**
+   * Checks the content of every file, quarantines damaged ones and restores those that are whole again.
+   * @param acknowledges records the remaining losses as acknowledged
+   */
+  repair(nowMs: number, acknowledges: boolean): Promise<LakeRepair> {
+    return this.#rounds(() => this.#repair(nowMs, acknowledges))
   }
 
-  /** The operator says that the clock is right: dates that are over their time leave. @returns files that left. */
+  /** Expires dates although the clock may have jumped: an operator has confirmed it. @returns how many files expired */
   retire(now: Instant): Promise<number> {
-    return this.#rounds(() => this.#retireDates(now, true))
+    return this.#rounds(() => this.#expireDates(now, true))
   }
 
-  /** Ends what is being merged; merges are refused from here on. */
+  /** Ends the running merge, and refuses further ones. */
   close(): Promise<void> {
     return this.#merger.close()
   }
 
   async #compact(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }> {
-    const [merging] = await Promise.allSettled([this.#replace(now, quietMs)])
-    // Though no date could leave and nothing be merged: where a disk is full, this is what makes room.
-    const removed = await this.#removeReplaced(now.wallMs)
+    const [merging] = await Promise.allSettled([this.#expireAndMerge(now, quietMs)])
+    // Even where that failed: on a full disk, deleting files is what frees space.
+    const removed = await this.#deleteReplaced(now.wallMs)
     if (merging.status === 'rejected') throw merging.reason
     return { merged: merging.value, removed }
   }
 
-  /** Takes off the list what is damaged, over its time, or merged into others. @returns merges. */
-  async #replace(now: Instant, quietMs: number): Promise<number> {
-    await this.#lake.checkBeside(await this.#lake.allLive(), 'size', now.wallMs)
-    await this.#retireDates(now, false)
+  /** @returns how many merges were made */
+  async #expireAndMerge(now: Instant, quietMs: number): Promise<number> {
+    await this.#lake.checkFiles(await this.#lake.listLiveFiles(), 'size', now.wallMs)
+    await this.#expireDates(now, false)
     return this.#mergeAll(now.wallMs, quietMs)
   }
 
   async #mergeAll(nowMs: number, quietMs: number): Promise<number> {
     let merged = 0
-    await eachTable(async (table) => {
-      // A merge may make its table ready for the next one.
+    await forEachTable(async (table) => {
+      // Merged files may be enough to merge again, into the next tier.
       let groups = await this.#mergeTable(table, nowMs, quietMs)
       for (; groups > 0; groups = await this.#mergeTable(table, nowMs, quietMs)) merged += groups
-    }).finally(this.#merger.rest)
+    }).finally(() => this.#merger.stopProcess())
     return merged
   }
 
   async #mergeTable(table: LakeTable, nowMs: number, quietMs: number): Promise<number> {
     const { maintenance } = this.#lake.database
-    const live = await maintenance.run((connection) => liveParts(connection, table.name))
-    const groups = planMerges(live, nowMs - quietMs, await maintenance.run(setAsideParts))
-    for (const parts of groups) await this.#mergeWhole(table, parts, nowMs)
+    const live = await maintenance.run((connection) => listLiveFiles(connection, table.name))
+    const groups = planMerges(live, nowMs - quietMs, await maintenance.run(listQuarantinedFiles))
+    for (const files of groups) await this.#mergeOrCheck(table, files, nowMs)
     return groups.length
   }
 
-  /** A damaged file among them is set aside; the others are merged with the next round. */
-  async #mergeWhole(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
+  /** Where a merge fails, damaged files are quarantined, and the others are merged in the next round. */
+  async #mergeOrCheck(table: LakeTable, files: readonly ListedFile[], nowMs: number): Promise<void> {
     try {
-      await this.#mergeGroup(table, parts, nowMs)
+      await this.#mergeGroup(table, files, nowMs)
     } catch (error) {
-      if (isFullError(error) || (await this.#lake.checkBeside(parts, 'content', nowMs)) === 0) throw error
+      if (isFullError(error) || (await this.#lake.checkFiles(files, 'content', nowMs)) === 0) throw error
     }
   }
 
-  /** Merges one group of files: written away from the database, exchanged on the list in one step. */
-  async #mergeGroup(table: LakeTable, parts: readonly ListedPart[], nowMs: number): Promise<void> {
+  /** Merges one group of files: written in the merge process, then swapped on the manifest in one transaction. */
+  async #mergeGroup(table: LakeTable, files: readonly ListedFile[], nowMs: number): Promise<void> {
     const { dataDir, diskReserveMb, failpoint, log } = this.#options
     const { database, lakeDir, links } = this.#lake
     failpoint('merge:planned')
-    requireSpace(lakeDir, diskReserveMb, MERGE_ROOM * parts.reduce((sum, { bytes }) => sum + bytes, 0))
+    requireSpace(lakeDir, diskReserveMb, MERGE_DISK_FACTOR * files.reduce((sum, { bytes }) => sum + bytes, 0))
     const started = performance.now()
-    const merged = await mergeParts(table, parts, {
+    const merged = await mergeFiles(table, files, {
       ...{ pathOf: links.pathOf, merger: this.#merger, failpoint },
       spillDir: join(spillFolder(dataDir), 'merge'),
     })
     await database.maintenance.run(async (connection) => {
-      await exchangeParts(connection, parts, [merged], nowMs)
-      this.#lake.listChanged()
+      await replaceFiles(connection, files, [merged], nowMs)
+      this.#lake.markCatalogStale()
       failpoint('merge:listed')
-      await this.#lake.followList(connection, [merged], parts)
+      await this.#lake.applyListChange(connection, [merged], files)
       failpoint('merge:linked')
       await this.#lake.refreshCatalog(connection, nowMs)
     })
     const { rows, bytes, peakBytes } = merged
     const ms = Math.round(performance.now() - started)
-    const fields = { table: table.name, files: parts.length, rows, bytes, ms, peakBytes }
+    const fields = { table: table.name, files: files.length, rows, bytes, ms, peakBytes }
     log({ level: 'info', message: 'files of the lake were merged', fields })
   }
 
-  /** Removes files that were replaced before the grace: whoever began with them has ended. */
-  #removeReplaced(nowMs: number): Promise<number> {
+  /** Deletes files that were replaced before the grace period. */
+  #deleteReplaced(nowMs: number): Promise<number> {
     const { lakeGraceMs, failpoint } = this.#options
     const { database, lakeDir, links } = this.#lake
     return database.maintenance.run(async (connection) => {
-      const gone = await replacedParts(connection, nowMs - lakeGraceMs)
-      await links.remove(gone)
-      for (const part of gone) await removeFile(links.pathOf(part))
-      for (const part of gone) await removeFile(join(lakeDir, SET_ASIDE_FOLDER, partPath(part)))
+      const expired = await listReplacedFiles(connection, nowMs - lakeGraceMs)
+      await links.remove(expired)
+      for (const file of expired) await removeFile(links.pathOf(file))
+      for (const file of expired) await removeFile(join(lakeDir, SET_ASIDE_FOLDER, relativePath(file)))
       failpoint('expire:removed')
-      await forgetParts(connection, gone)
+      await deleteReplaced(connection, expired)
       failpoint('expire:forgotten')
-      return gone.length
+      return expired.length
     })
   }
 
   /**
-   * Dates that are over their table's time leave the catalog and the folders; their files go after the grace. Where the
-   * clock may be wrong they stay, unless the operator believes it. @returns files that left.
+   * Removes expired dates from the catalog and the folders; their files are deleted after the grace period. Where the clock
+   * may be wrong nothing expires, unless an operator has confirmed it. @returns how many files expired
    */
-  #retireDates(now: Instant, isClockRight: boolean): Promise<number> {
+  #expireDates(now: Instant, isClockConfirmed: boolean): Promise<number> {
     const nowMs = now.wallMs
     const { retainDays, failpoint, log } = this.#options
     const { database } = this.#lake
     return database.maintenance.run(async (connection) => {
-      if (isClockRight) await this.#clock.believe(connection, now)
-      const doubt = await this.#clock.doubt(connection, now)
-      const parts = await overdueParts(connection, retainDays, nowMs)
-      this.#holdDates(parts.length === 0 ? null : doubt)
-      if (parts.length === 0 || doubt !== null) return 0
-      await retireParts(connection, parts, nowMs)
-      this.#lake.listChanged()
+      if (isClockConfirmed) await this.#clock.trust(connection, now)
+      const doubt = await this.#clock.check(connection, now)
+      const files = await listExpiredFiles(connection, retainDays, nowMs)
+      this.#reportHold(files.length === 0 ? null : doubt)
+      if (files.length === 0 || doubt !== null) return 0
+      await expireFiles(connection, files, nowMs)
+      this.#lake.markCatalogStale()
       failpoint('retain:listed')
-      await this.#lake.followList(connection, [], parts)
+      await this.#lake.applyListChange(connection, [], files)
       failpoint('retain:unlinked')
       await this.#lake.refreshCatalog(connection, nowMs)
-      log({ level: 'info', message: 'old dates left the lake', fields: { files: parts.length } })
-      return parts.length
+      log({ level: 'info', message: 'old dates left the lake', fields: { files: files.length } })
+      return files.length
     })
   }
 
-  #holdDates(doubt: string | null): void {
+  #reportHold(doubt: string | null): void {
     const held =
       doubt === null ? null : `no date leaves the lake for its age: ${doubt}; see mintlake lake retire`
     const { retentionHeld } = this.#lake.trouble
     if (held !== null && retentionHeld === null)
       this.#options.log({ level: 'warn', message: held, fields: {} })
-    if (held !== retentionHeld) this.#lake.tell({ retentionHeld: held })
+    if (held !== retentionHeld) this.#lake.publishTrouble({ retentionHeld: held })
   }
 
-  async #repair(nowMs: number, settles: boolean): Promise<LakeRepair> {
+  async #repair(nowMs: number, acknowledges: boolean): Promise<LakeRepair> {
     const lake = this.#lake
-    const checked = await lake.allLive()
-    await lake.checkBeside(checked, 'content', nowMs)
+    const checked = await lake.listLiveFiles()
+    await lake.checkFiles(checked, 'content', nowMs)
     return lake.database.maintenance.run(async (connection) => {
-      const takenBack = (await lake.files.takeBack(connection, nowMs)).map(partPath)
-      const open = (await setAsideParts(connection)).filter(({ settledAtMs }) => settledAtMs === null)
-      if (settles) {
-        await recoverParts(connection, open, nowMs)
+      const restored = (await lake.quarantine.restore(connection, nowMs)).map(relativePath)
+      const open = (await listQuarantinedFiles(connection)).filter(
+        ({ acknowledgedAtMs }) => acknowledgedAtMs === null,
+      )
+      if (acknowledges) {
+        await acknowledgeLosses(connection, open, nowMs)
         await noteStateRebuilt(connection, null)
-        lake.tell({ stateRebuiltAtMs: null })
+        lake.publishTrouble({ stateRebuiltAtMs: null })
       }
-      lake.listChanged()
+      lake.markCatalogStale()
       await lake.refreshCatalog(connection, nowMs)
-      return { filesChecked: checked.length, takenBack, lost: open.map(toldOf) }
+      return { filesChecked: checked.length, restored, lost: open.map(toSetAsideFile) }
     })
   }
 }

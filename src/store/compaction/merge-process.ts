@@ -1,39 +1,38 @@
-// In: sorted copies to make, as messages. Out: a reply to each. A process of its own, of low priority: what a merge takes of
-// memory is given back, commits and reads come first, and if one of the two must go it is this one. Never outlives the
-// server: half-written files are removed by whoever asked, or at the next start.
+// A child process that makes sorted copies. Apart from the lake process, so that its memory is freed when it ends; of low
+// priority, so that commits and reads come first. It ends with the lake process, whose next start removes half-written files.
 import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { lakeTableOf } from '../duckdb/sql.ts'
-import { contentHash } from '../lake/lake-files.ts'
+import { findLakeTable } from '../duckdb/sql.ts'
+import { hashFile } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
 import type { MergeRequest, MergeResponse } from './merger.ts'
 import { copySorted } from './sorted-copy.ts'
 
 const KIBIBYTE = 1_024
 
-async function answer({ table: name, ...work }: MergeRequest): Promise<MergeResponse> {
+async function handleRequest({ table: name, ...work }: MergeRequest): Promise<MergeResponse> {
   try {
-    const table = lakeTableOf(name)
+    const table = findLakeTable(name)
     assert(table !== undefined, 'the table of a merge is one of the lake')
-    // What was damaged must not become part of a new file, whose hash would then vouch for it.
+    // Damaged rows must not get into a new file, whose hash would make them look right.
     for (const { path, sha256 } of work.files) {
-      const isDamaged = typeof sha256 === 'string' && (await contentHash(path)) !== sha256
+      const isDamaged = typeof sha256 === 'string' && (await hashFile(path)) !== sha256
       if (isDamaged) return { ok: false, message: `${path} has other content than was written` }
     }
     const rows = await copySorted({ table, ...work })
-    const sha256 = await contentHash(work.target)
+    const sha256 = await hashFile(work.target)
     return { ok: true, rows, sha256, peakBytes: process.resourceUsage().maxRSS * KIBIBYTE }
   } catch (error) {
     return { ok: false, message: errorMessage(error) }
   }
 }
 
-// Threads that begin after this inherit it.
+// Threads that start after this inherit the priority.
 setPriority(MERGE_NICENESS)
-// The server is gone: nobody wants the file. DuckDB is at work in a thread, so nothing gentler is sure to end this.
+// The lake process has ended, so nobody wants the file. DuckDB may be working in a thread that only SIGKILL is sure to end.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-process.on('message', async (ask: MergeRequest) => {
-  const reply = await answer(ask)
+process.on('message', async (request: MergeRequest) => {
+  const reply = await handleRequest(request)
   if (process.connected) process.send?.(reply)
 })

@@ -1,5 +1,5 @@
-// In: sorted copies to make. Out: their rows, from a process that is started when it is needed. Never leaves a caller
-// waiting: a process that dies or is late is an answer. Never makes two copies at once.
+// Starts the merge process when it is needed, and sends it one copy at a time. Every call ends: a process that dies or takes
+// too long is an error.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { assert } from '../../lib/assert.ts'
@@ -10,97 +10,90 @@ import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
 
 export interface MergeRequest {
   table: string
-  /** With the hash of each, where it was noted. */
+  /** `sha256`: the recorded hash; null or absent where there is none. */
   files: readonly (ReadableFile & { sha256?: string | null })[]
-  /** How many the files have. */
+  /** Rows of all files together. */
   rows: number
   target: string
   spillDir: string
 }
 
-/** `peakBytes`: the most memory that the process has taken so far. */
-export type MergeResponse = ({ ok: true } & Copied) | { ok: false; message: string }
+export type MergeResponse = ({ ok: true } & CopyResult) | { ok: false; message: string }
 
-export interface Copied {
+export interface CopyResult {
   rows: number
   /** Of the target’s content. */
   sha256: string
+  /** The most memory that the process has used so far. */
   peakBytes: number
-}
-
-export interface Merger {
-  /** Rejects with `store_unavailable`. */
-  copy(ask: MergeRequest): Promise<Copied>
-  /** Ends the process, whatever it is doing; the next copy starts another. Resolves once it is gone. */
-  rest(): Promise<void>
-  /** Ends it for good: copies are refused from here on. */
-  close(): Promise<void>
 }
 
 const PROGRAM = fileURLToPath(new URL('./merge-process.ts', import.meta.url))
 
-function start(): ChildProcess {
+function startMergeProcess(): ChildProcess {
   try {
     return fork(PROGRAM, [], {
       execArgv: ['--no-warnings', `--max-old-space-size=${MERGE_HEAP_MB}`],
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
   } catch (error) {
-    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    // Some failures to start a process are thrown, others arrive as an event.
     throw unavailable(`the process that merges files could not be started: ${errorMessage(error)}`)
   }
 }
 
-export function openMerger(): Merger {
-  let child: ChildProcess | null = null
-  let isBusy = false
-  let isClosed = false
+/** Sends a request to a merge process and waits for its reply, its end, or the time limit. */
+function sendRequest(child: ChildProcess, request: MergeRequest): Promise<MergeResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<MergeResponse>()
+  const fail = (reason: string): void => reject(unavailable(`merging files of ${request.table} ${reason}`))
+  const onExit = (code: number | null, signal: string | null): void =>
+    fail(`was cut off: its process ended with ${signal ?? code}`)
+  const onError = (error: Error): void => fail(`could not be started: ${error.message}`)
+  const timer = setTimeout(() => fail(`took more than ${MERGE_TIMEOUT_MS} ms`), MERGE_TIMEOUT_MS)
+  child.on('exit', onExit).on('error', onError).on('message', resolve)
+  child.send(request, (error) => error && onError(error))
+  return promise.finally(() => {
+    clearTimeout(timer)
+    child.off('exit', onExit).off('error', onError).off('message', resolve)
+  })
+}
 
-  async function rest(): Promise<void> {
-    const ending = child
-    child = null
+export class Merger {
+  #child: ChildProcess | null = null
+  #isBusy = false
+  #isClosed = false
+
+  /** Writes a sorted copy. Rejects with `unavailable`, and then ends the process. */
+  async copy(request: MergeRequest): Promise<CopyResult> {
+    if (this.#isClosed) throw unavailable('the store is closing')
+    assert(!this.#isBusy, 'one copy is made at a time')
+    this.#isBusy = true
+    try {
+      this.#child ??= startMergeProcess()
+      const response = await sendRequest(this.#child, request)
+      if (!response.ok) throw unavailable(response.message)
+      return response
+    } catch (error) {
+      await this.stopProcess()
+      throw error
+    } finally {
+      this.#isBusy = false
+    }
+  }
+
+  /** Ends the process, which frees its memory, even in the middle of a copy. The next copy starts another. */
+  async stopProcess(): Promise<void> {
+    const ending = this.#child
+    this.#child = null
     if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return
     const ended = new Promise<void>((resolve) => ending.once('exit', () => resolve()))
     ending.kill('SIGKILL')
     await ended
   }
 
-  function ask(of: ChildProcess, question: MergeRequest): Promise<MergeResponse> {
-    const { promise, resolve, reject } = Promise.withResolvers<MergeResponse>()
-    const fail = (reason: string): void => reject(unavailable(`merging files of ${question.table} ${reason}`))
-    const onExit = (code: number | null, signal: string | null): void =>
-      fail(`was cut off: its process ended with ${signal ?? code}`)
-    const onError = (error: Error): void => fail(`could not be begun: ${error.message}`)
-    const timer = setTimeout(() => fail(`took more than ${MERGE_TIMEOUT_MS} ms`), MERGE_TIMEOUT_MS)
-    of.on('exit', onExit).on('error', onError).on('message', resolve)
-    of.send(question, (error) => error && onError(error))
-    return promise.finally(() => {
-      clearTimeout(timer)
-      of.off('exit', onExit).off('error', onError).off('message', resolve)
-    })
+  /** Ends the process for good; further copies are refused. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.stopProcess()
   }
-
-  async function copy(question: MergeRequest): Promise<Copied> {
-    if (isClosed) throw unavailable('the store is closing')
-    assert(!isBusy, 'one copy is made at a time')
-    isBusy = true
-    try {
-      child ??= start()
-      const answer = await ask(child, question)
-      if (!answer.ok) throw unavailable(answer.message)
-      return answer
-    } catch (error) {
-      await rest()
-      throw error
-    } finally {
-      isBusy = false
-    }
-  }
-
-  async function close(): Promise<void> {
-    isClosed = true
-    await rest()
-  }
-
-  return { copy, rest, close }
 }

@@ -1,14 +1,20 @@
-// In: Parquet files of one table. Out: one file of the same rows, sorted. What is too large to be sorted in memory is cut by
-// key into slices, sorted one after another, and then joined: memory depends on the slice, not on the files. Works in a
-// database in memory of its own. Never touches the files it reads, never leaves a slice behind.
+// Copies Parquet files of one table into one sorted file. Rows that are too many to sort in memory are cut by key into slices,
+// which are sorted one after another and concatenated: memory depends on the slice, not on the files.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { query } from '../duckdb/query.ts'
-import { inScratchDatabase } from '../duckdb/scratch-database.ts'
-import { identifier, type LakeTable, lakeKey, lakeOrder, literal, mayBeReplaced } from '../duckdb/sql.ts'
-import { copyToParquet, newestOnly, type ReadableFile, selectEveryRow } from '../lake/parquet-sql.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import {
+  identifier,
+  keepsNewestOnly,
+  type LakeTable,
+  literal,
+  sortColumns,
+  sortOrderSql,
+} from '../duckdb/sql.ts'
+import { copyToParquet, newestOnlySql, type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
 import {
   LAKE_ROW_GROUP_ROWS,
   MERGE_MEMORY_LIMIT,
@@ -21,41 +27,43 @@ import {
 export interface SortedCopy {
   table: LakeTable
   files: readonly ReadableFile[]
-  /** How many the files have. */
+  /** Rows of all files together. */
   rows: number
   /** Path of the file to write. */
   target: string
-  /** A folder of this work's own, for slices and for what does not fit in memory. */
+  /** A folder that only this copy uses, for slices and spilled data. */
   spillDir: string
-  /** As DuckDB writes it. */
+  /** In DuckDB's notation, such as `384MB`. */
   memoryLimit?: string
-  /** Rows that are sorted at once; where they do not fit, half as many, and so on. */
+  /** Rows sorted at once; halved where they do not fit in memory. */
   sliceRows?: number
 }
 
-/** The first two columns of the order, of one row, as text. Rows of one key lie in one slice. */
-type Key = readonly [first: string, second: string]
+/** The first two sort columns of a row, as text. Rows with the same key are in the same slice. */
+type SortKey = readonly [first: string, second: string]
 
 const isOutOfMemory = (error: unknown): boolean => /Out of Memory Error/i.test(errorMessage(error))
 
-/** The rows to write that `condition` holds of: all versions of a row have one key, so they are in one slice. */
-const select = ({ table, files }: SortedCopy, condition: string): string =>
-  `SELECT * FROM (${selectEveryRow(table, files)}) ${condition}${mayBeReplaced(table) ? newestOnly(table) : ''}
-   ORDER BY ${lakeOrder(table)}`
+/** Selects the rows to write. All versions of a row have the same key, so one slice sees them all. */
+const selectSql = ({ table, files }: SortedCopy, condition: string): string =>
+  `SELECT * FROM (${selectAllRows(table, files)}) ${condition}${keepsNewestOnly(table) ? newestOnlySql(table) : ''}
+   ORDER BY ${sortOrderSql(table)}`
 
-async function run(connection: DuckDBConnection, copy: string): Promise<number> {
-  return Number((await query<{ Count: bigint }>(connection, copy))[0].Count)
+/** Runs a COPY. @returns the rows written */
+async function runCopy(connection: DuckDBConnection, sql: string): Promise<number> {
+  return Number((await queryOne(connection, sql, { Count: 'bigint' })).Count)
 }
 
-/** Keys that cut the rows into `count` slices of about one size, as a sample has it; one cut less than slices. */
-async function cutsOf(connection: DuckDBConnection, work: SortedCopy, count: number): Promise<Key[]> {
-  const [first, second] = lakeKey(work.table).map(({ name }) => identifier(name))
-  const sampled = await query<{ first: string; second: string }>(
+/** Samples the rows for the `count - 1` keys that cut them into `count` slices of about the same size. */
+async function findCuts(connection: DuckDBConnection, work: SortedCopy, count: number): Promise<SortKey[]> {
+  const [first, second] = sortColumns(work.table).map(({ name }) => identifier(name))
+  const sampled = await queryRows(
     connection,
     `SELECT ${first}::VARCHAR AS first, ${second}::VARCHAR AS second FROM
-       (SELECT ${first}, ${second} FROM (${selectEveryRow(work.table, work.files)})
+       (SELECT ${first}, ${second} FROM (${selectAllRows(work.table, work.files)})
         USING SAMPLE reservoir(${MERGE_SAMPLE_ROWS} ROWS) REPEATABLE (1)) AS sample
      ORDER BY sample.${first}, sample.${second}`,
+    { first: 'string', second: 'string' },
   )
   return Array.from({ length: count - 1 }, (_, cut) => {
     const key = sampled[Math.floor(((cut + 1) * sampled.length) / count)]
@@ -63,14 +71,14 @@ async function cutsOf(connection: DuckDBConnection, work: SortedCopy, count: num
   })
 }
 
-/** SQL that holds of the rows from `low` on and below `high`; undefined: no bound. */
-function within(table: LakeTable, low: Key | undefined, high: Key | undefined): string {
-  const [first, second] = lakeKey(table)
-  const bound = (key: Key, outside: '<' | '>', second_: '<' | '>='): string => {
+/** WHERE clause for the rows from `low` (inclusive) to `high` (exclusive); undefined: no bound. */
+function rangeSql(table: LakeTable, low: SortKey | undefined, high: SortKey | undefined): string {
+  const [first, second] = sortColumns(table)
+  const bound = (key: SortKey, firstOp: '<' | '>', secondOp: '<' | '>='): string => {
     const [one, other] = [first, second].map(({ type }, index) => `${literal(key[index])}::${type}`)
-    // The first comparison alone is what lets whole row groups be skipped.
-    return `${identifier(first.name)} ${outside}= ${one}
-      AND (${identifier(first.name)} ${outside} ${one} OR ${identifier(second.name)} ${second_} ${other})`
+    // The separate comparison of the first column lets DuckDB skip whole row groups.
+    return `${identifier(first.name)} ${firstOp}= ${one}
+      AND (${identifier(first.name)} ${firstOp} ${one} OR ${identifier(second.name)} ${secondOp} ${other})`
   }
   const bounds = [
     ...(low === undefined ? [] : [bound(low, '>', '>=')]),
@@ -79,7 +87,7 @@ function within(table: LakeTable, low: Key | undefined, high: Key | undefined): 
   return bounds.length === 0 ? '' : `WHERE ${bounds.join(' AND ')}`
 }
 
-/** Sorts slice after slice into files of their own, then writes them one behind the other into the target. */
+/** Sorts each slice into a file of its own, then concatenates them into the target. */
 async function copyInSlices(
   connection: DuckDBConnection,
   work: SortedCopy,
@@ -91,37 +99,37 @@ async function copyInSlices(
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
   try {
-    const cuts = await cutsOf(connection, work, count)
+    const cuts = await findCuts(connection, work, count)
     const slices: string[] = []
     for (let slice = 0; slice < count; slice++) {
       const path = join(folder, `${slice}.parquet`)
-      const rows = select(work, within(table, cuts[slice - 1], cuts[slice]))
+      const rows = selectSql(work, rangeSql(table, cuts[slice - 1], cuts[slice]))
       await connection.run(copyToParquet(rows, path, { compression: 'lz4', rowGroupRows }))
       slices.push(literal(path))
     }
     const joined = `FROM read_parquet([${slices.join(', ')}], hive_partitioning=false)`
-    return await run(connection, copyToParquet(joined, target, { rowGroupRows }))
+    return await runCopy(connection, copyToParquet(joined, target, { rowGroupRows }))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** Writes the target. @returns its rows. Rejects with `store_unavailable` where even the smallest slice does not fit. */
+/** Writes the sorted copy. Rejects with `unavailable` where even the smallest slice does not fit in memory. @returns its rows */
 export function copySorted(work: SortedCopy): Promise<number> {
   const settings = {
     threads: String(MERGE_THREADS),
     memory_limit: work.memoryLimit ?? MERGE_MEMORY_LIMIT,
     temp_directory: work.spillDir,
   }
-  return inScratchDatabase(':memory:', settings, async (connection) => {
+  return withScratchDatabase(':memory:', settings, async (connection) => {
     for (let sliceRows = work.sliceRows ?? MERGE_SLICE_ROWS; ; sliceRows /= 2) {
       const count = Math.ceil(work.rows / sliceRows)
       const rowGroupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)
       try {
         if (count > 1) return await copyInSlices(connection, work, count, rowGroupRows)
-        return await run(connection, copyToParquet(select(work, ''), work.target, { rowGroupRows }))
+        return await runCopy(connection, copyToParquet(selectSql(work, ''), work.target, { rowGroupRows }))
       } catch (error) {
-        // Rows may be wider than they were thought to be.
+        // Rows may be wider than expected.
         if (!isOutOfMemory(error) || sliceRows <= MERGE_SLICE_ROWS_MIN) throw error
       }
     }

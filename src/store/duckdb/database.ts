@@ -1,6 +1,5 @@
-// In: a data folder. Out: its state database, open: the list of the lake's files, the state, open outcomes; and one
-// connection for each kind of work, so that none waits for another. Never answers a question about the rows.
-
+// The state database: the list of the lake's files, the state, and open outcomes. Each kind of work has a connection of
+// its own, so that none waits for another.
 import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -11,13 +10,13 @@ import {
   DUCKDB_MEMORY_LIMIT,
   DUCKDB_THREADS,
   LOOKUPS_WAITING_MAX,
-  RENEWAL_ROOM,
+  REWRITE_DISK_FACTOR,
   TASKS_WAITING_MAX,
 } from '../limits.ts'
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
-import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from './duckdb.ts'
-import { query } from './query.ts'
+import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
+import { queryRows, type ResultRow } from './query.ts'
 import {
   addColumn,
   CREATE_MANIFEST,
@@ -26,69 +25,118 @@ import {
   createTable,
   MARKET_DATABASE,
 } from './sql.ts'
-import { type TaskQueue, taskQueue } from './task-queue.ts'
+import { TaskQueue } from './task-queue.ts'
 
-/** One connection and the queue before it. */
-export interface ConnectionQueue {
-  run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T>
-  /** Interrupts the task under way, refuses further ones, and resolves when none is left. */
-  close(): Promise<void>
+/** A connection and the queue of tasks that wait for it. */
+export class ConnectionQueue {
+  readonly #connection: DuckDBConnection
+  readonly #tasks: TaskQueue
+
+  /** @param name what the tasks are, in the plural, for error texts */
+  constructor(connection: DuckDBConnection, name: string, waitingMax: number) {
+    this.#connection = connection
+    this.#tasks = new TaskQueue(name, waitingMax)
+  }
+
+  run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+    return this.#tasks.run(() => task(this.#connection))
+  }
+
+  /** Interrupts the running task and refuses further ones. Resolves when none is left. */
+  async drain(): Promise<void> {
+    const drained = this.#tasks.close()
+    this.#connection.interrupt()
+    await drained
+  }
+
+  closeConnection(): void {
+    this.#connection.closeSync()
+  }
 }
 
-export interface Database {
+export class Database {
   readonly dataDir: string
-  /** Whatever writes: flushes, merges, outcomes. */
-  maintenance: ConnectionQueue
-  /** Looks for submissions in the lake's files. */
-  lookups: ConnectionQueue
-  /** Counts rows, so that nobody else waits for it. */
-  status: ConnectionQueue
-  /** Makes durable what a process before has left, which was killed, or whose disk failed: nothing may go that only this
-   *  says is elsewhere. Asked for on the connection of maintenance. */
-  renew(connection: DuckDBConnection): Promise<void>
-  /** Makes durable the name of the log that the last commits went to: DuckDB begins one after each checkpoint, and syncs
-   *  its bytes alone. */
-  syncNames(): Promise<void>
-  close(): Promise<void>
+  /** Everything that writes: flushes, merges, outcomes. */
+  readonly maintenance: ConnectionQueue
+  /** Look-ups of submissions in the lake's files. */
+  readonly lookups: ConnectionQueue
+  /** Row counts for `/health`: no other work waits for them. */
+  readonly status: ConnectionQueue
+  readonly #instance: DuckDBInstance
+  /** An earlier process left a log: what can be read of it may not be on the disk. */
+  #mayLackSync: boolean
+
+  constructor(
+    dataDir: string,
+    instance: DuckDBInstance,
+    connections: readonly [
+      maintenance: DuckDBConnection,
+      lookups: DuckDBConnection,
+      status: DuckDBConnection,
+    ],
+    mayLackSync: boolean,
+  ) {
+    const [maintenance, lookups, status] = connections
+    this.dataDir = dataDir
+    this.#instance = instance
+    this.#mayLackSync = mayLackSync
+    this.maintenance = new ConnectionQueue(maintenance, 'maintenance tasks', TASKS_WAITING_MAX)
+    this.lookups = new ConnectionQueue(lookups, 'look-ups in the lake', LOOKUPS_WAITING_MAX)
+    this.status = new ConnectionQueue(status, 'row counts', TASKS_WAITING_MAX)
+  }
+
+  /**
+   * Makes durable what an earlier process wrote before it was killed or its disk failed. Must happen before anything is
+   * deleted because this database says that its rows are elsewhere.
+   * @param connection that of `maintenance`
+   */
+  async makeDurable(connection: DuckDBConnection): Promise<void> {
+    if (this.#mayLackSync) await rewrite(connection, this.dataDir)
+    this.#mayLackSync = false
+  }
+
+  /**
+   * Syncs the data folder. DuckDB starts a new log file after each checkpoint and syncs its content, but not its name in the
+   * folder.
+   */
+  syncFolder(): Promise<void> {
+    return syncPath(this.dataDir)
+  }
+
+  async close(): Promise<void> {
+    const queues = [this.maintenance, this.lookups, this.status]
+    await Promise.all(queues.map((queue) => queue.drain()))
+    for (const queue of queues) queue.closeConnection()
+    this.#instance.closeSync()
+  }
 }
 
 const FATAL = /FATAL Error|INTERNAL Error|has been invalidated/
 const FULL = /No space left on device|Disk quota exceeded|ENOSPC|EDQUOT/
-/** Rows are checked before they are appended: an append that fails is never theirs. */
-const WORLD =
+/** A failed append counts as one too: rows are checked before they are appended. */
+const SYSTEM =
   /^(Failed to append|(IO|Out of Memory|FATAL|INTERNAL|TransactionContext|Interrupted?|INTERRUPT|Connection) Error)/i
 
-/** True when DuckDB will not answer again before it is opened anew. A StoreError is ours, whatever it tells of. */
+/** True when DuckDB must be reopened before it answers again. A StoreError never counts, whatever its text quotes. */
 export const isFatalError = (error: unknown): boolean =>
   !(error instanceof StoreError) && FATAL.test(errorMessage(error))
 
-/** True when there was no room to write. DuckDB has taken back what it began; it reads on, and writes when there is room. */
+/** True when the disk was full. DuckDB has rolled back, still reads, and writes again when there is space. */
 export const isFullError = (error: unknown): boolean => FULL.test(errorMessage(error)) && !isFatalError(error)
 
-/** True when the database was opened for reading alone, and its disk takes writes by now. */
+/** True when a write failed because the database was opened read-only: the disk was read-only then. */
 export const isOpenedReadOnly = (error: unknown): boolean =>
   /attached in read-only mode/.test(errorMessage(error))
 
-/** True when the disk takes no writes at all. */
+/** True when the disk is mounted read-only. */
 export const isReadOnlyError = (error: unknown): boolean =>
   /Read-only file system|EROFS|read-only mode/.test(errorMessage(error))
 
-/** True when the disk or DuckDB itself failed, rather than the row. */
-export const isWorldError = (error: unknown): boolean =>
-  WORLD.test(errorMessage(error)) || isFatalError(error)
+/** True when the disk or DuckDB failed, rather than a row not fitting its table. */
+export const isSystemError = (error: unknown): boolean =>
+  SYSTEM.test(errorMessage(error)) || isFatalError(error)
 
-function connectionQueue(connection: DuckDBConnection, queue: TaskQueue): ConnectionQueue {
-  return {
-    run: (task) => queue.run(() => task(connection)),
-    close: () => {
-      const closed = queue.close()
-      connection.interrupt()
-      return closed
-    },
-  }
-}
-
-/** Runs `work` in one transaction: all of it or nothing. */
+/** Runs `work` in a transaction; rolls back where it throws. */
 export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN TRANSACTION')
   try {
@@ -96,14 +144,14 @@ export async function transaction<T>(connection: DuckDBConnection, work: () => P
     await connection.run('COMMIT')
     return result
   } catch (error) {
-    // A COMMIT that failed has ended the transaction already: then there is nothing to roll back.
+    // A failed COMMIT has ended the transaction already; then this fails, and that is fine.
     await connection.run('ROLLBACK').catch(() => undefined)
     throw error
   }
 }
 
-/** Appends what `write` says to a table of the catalog `catalog`, or of the connection's own: all of it or nothing. */
-export async function appending(
+/** Calls `write` with an appender for a table, and flushes it. Where `write` throws, nothing is appended. */
+export async function withAppender(
   connection: DuckDBConnection,
   table: string,
   catalog: string | undefined,
@@ -114,20 +162,20 @@ export async function appending(
     await write(appender)
     appender.flushSync()
   } finally {
-    // After a failure it would otherwise try again to write what it holds when it is closed.
+    // After a failure closing would otherwise write the buffered rows.
     appender.clear()
     appender.closeSync()
   }
 }
 
-/** Nothing in it outlives a run: what bears its name and is no folder is in the way. */
+/** Creates the folder for spilled data. A file of that name is removed: nothing there outlives a run. */
 function makeSpillFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) rmSync(path)
   mkdirSync(path, { recursive: true })
 }
 
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
-  // Merges and outcomes spill to folders in it: DuckDB makes no more than the last folder of a path.
+  // Merges and outcomes spill to sub-folders, and DuckDB creates only the last folder of a path.
   try {
     makeSpillFolder(spillFolder(dataDir))
   } catch (error) {
@@ -140,40 +188,36 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
       threads: String(DUCKDB_THREADS),
       memory_limit: DUCKDB_MEMORY_LIMIT,
       temp_directory: spillFolder(dataDir),
-      ...CLOSED_TO_EXTENSIONS,
+      ...NO_EXTENSIONS,
     })
   try {
-    // The folder is our server's: whoever has the file has no server any more.
-    return await openWhenFree(create('READ_WRITE'), () => true)
+    // This server owns the data folder, so another process with the file open has lost its server and will end.
+    return await retryWhileLocked(create('READ_WRITE'), () => true)
   } catch (error) {
-    // What there is can be read; each write says why it fails.
+    // Reads work, and each write fails with its reason.
     if (isReadOnlyError(error)) return create('READ_ONLY')()
     const message = errorMessage(error)
-    const by = lockHolder(message)
+    const by = describeLockHolder(message)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
     throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)
   }
 }
 
-interface StoredColumn {
-  table_name: string
-  column_name: string
-  comment: string | null
-}
-
-const STORED_COLUMNS = `SELECT table_name, column_name, comment FROM duckdb_columns()
+const STORED_COLUMN = { table_name: 'string', column_name: 'string', comment: 'string?' } as const
+type StoredColumn = ResultRow<typeof STORED_COLUMN>
+const SELECT_STORED_COLUMNS = `SELECT table_name, column_name, comment FROM duckdb_columns()
   WHERE schema_name = 'main' AND NOT internal ORDER BY table_name, column_index`
 
 async function storedColumns(connection: DuckDBConnection): Promise<Map<string, StoredColumn[]>> {
   const byTable = new Map<string, StoredColumn[]>()
-  for (const column of await query<StoredColumn>(connection, STORED_COLUMNS)) {
+  for (const column of await queryRows(connection, SELECT_STORED_COLUMNS, STORED_COLUMN)) {
     byTable.set(column.table_name, [...(byTable.get(column.table_name) ?? []), column])
   }
   return byTable
 }
 
-/** What brings one table of the file to the shape of schema/tables.ts; empty when it has it. */
-function definitions(table: Table, stored: readonly StoredColumn[] | undefined): string[] {
+/** SQL that creates a table, or adds the columns and comments that it lacks compared with schema/tables.ts. */
+function migrationSql(table: Table, stored: readonly StoredColumn[] | undefined): string[] {
   const comments = new Map(stored?.map((column) => [column.column_name, column.comment]))
   const missing = table.columns.filter((column) => !comments.has(column.name))
   const shape =
@@ -184,65 +228,48 @@ function definitions(table: Table, stored: readonly StoredColumn[] | undefined):
   return [...shape, ...stale.map((column) => commentOnColumn(table, column))]
 }
 
-/** Tables that lie in the state database, beside the list of files and the state itself. */
-const KEPT_TABLES: readonly Table[] = [TABLES.outcomes, TABLES.outcomes_open]
+/** Tables of rows in the state database. */
+const STATE_DATABASE_TABLES: readonly Table[] = [TABLES.outcomes, TABLES.outcomes_open]
 
-async function define(connection: DuckDBConnection): Promise<void> {
+async function createTables(connection: DuckDBConnection): Promise<void> {
   const stored = await storedColumns(connection)
-  const statements = KEPT_TABLES.flatMap((table) => definitions(table, stored.get(table.name)))
+  const statements = STATE_DATABASE_TABLES.flatMap((table) => migrationSql(table, stored.get(table.name)))
   const all = [...CREATE_MANIFEST, ...CREATE_STATE, ...statements]
   await transaction(connection, async () => void (await connection.run(all.join(';\n'))))
 }
 
-/** Bars wait in memory. */
-async function defineMarketData(connection: DuckDBConnection): Promise<void> {
+/** Bars that wait for a flush are kept in an attached database in memory. */
+async function createMarketDatabase(connection: DuckDBConnection): Promise<void> {
   await connection.run(`ATTACH ':memory:' AS ${MARKET_DATABASE} (READ_WRITE)`)
   await connection.run(createTable(TABLES.bars))
 }
 
-const bytesOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size
+const fileSizeBytes = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size
 
 /**
- * Writes the database anew from what is read of it. Where a sync has failed, what it should have covered can be read, and
- * a later sync says nothing about it. Full disks are told of before DuckDB meets them: it would not go on after that.
+ * Writes the database file again from its readable content. After a failed sync, data that was never stored can still be read
+ * from the page cache, and a later sync succeeds without writing it. Free space is checked first, since DuckDB does not
+ * recover from a full disk here.
  */
-async function renewed(connection: DuckDBConnection, dataDir: string): Promise<void> {
+async function rewrite(connection: DuckDBConnection, dataDir: string): Promise<void> {
   const path = statePath(dataDir)
-  const needed = RENEWAL_ROOM * ((bytesOf(path) ?? 0) + (bytesOf(stateLogPath(dataDir)) ?? 0))
+  const bytes = (fileSizeBytes(path) ?? 0) + (fileSizeBytes(stateLogPath(dataDir)) ?? 0)
   const { bavail, bsize } = statfsSync(dataDir)
-  if (bavail * bsize < needed) throw unavailable(`No space left on device to write ${path} anew`)
-  // With nothing to write a checkpoint does nothing.
+  if (bavail * bsize < REWRITE_DISK_FACTOR * bytes)
+    throw unavailable(`No space left on device to write ${path} anew`)
+  // A checkpoint without changes does nothing.
   await connection.run('UPDATE state_position SET is_begun = is_begun')
   await connection.run('CHECKPOINT')
 }
 
-/** Opens or creates the state database of `dataDir`. Rejects with `unavailable` when it is locked or cannot be read. */
+/** Opens or creates the state database of `dataDir`. Rejects with `unavailable` when it is locked or unreadable. */
 export async function openDatabase(dataDir: string): Promise<Database> {
-  let isDoubtful = bytesOf(stateLogPath(dataDir)) !== undefined
+  const mayLackSync = fileSizeBytes(stateLogPath(dataDir)) !== undefined
   const instance = await createInstance(dataDir)
   const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
-  await define(connections[0]).catch((error: unknown) => {
+  await createTables(connections[0]).catch((error: unknown) => {
     if (!isReadOnlyError(error)) throw error
   })
-  await defineMarketData(connections[0])
-  const queues = [
-    connectionQueue(connections[0], taskQueue('maintenance tasks', TASKS_WAITING_MAX)),
-    connectionQueue(connections[1], taskQueue('look-ups in the lake', LOOKUPS_WAITING_MAX)),
-    connectionQueue(connections[2], taskQueue('counts of rows', TASKS_WAITING_MAX)),
-  ] as const
-
-  async function close(): Promise<void> {
-    await Promise.all(queues.map((each) => each.close()))
-    for (const connection of connections) connection.closeSync()
-    instance.closeSync()
-  }
-
-  async function renew(connection: DuckDBConnection): Promise<void> {
-    if (isDoubtful) await renewed(connection, dataDir)
-    isDoubtful = false
-  }
-
-  const [maintenance, lookups, status] = queues
-  const syncNames = () => syncPath(dataDir)
-  return { dataDir, maintenance, lookups, status, renew, syncNames, close }
+  await createMarketDatabase(connections[0])
+  return new Database(dataDir, instance, connections, mayLackSync)
 }

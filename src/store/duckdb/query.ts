@@ -1,12 +1,62 @@
-// In: SQL. Out: its rows as objects. Loads nothing of DuckDB: who has a connection has it.
+// Runs SQL and returns its rows as objects. Only types are imported from DuckDB: the caller has a connection already.
 import type { DuckDBConnection } from '@duckdb/node-api'
 
-/** Rows of a query as plain objects. */
+/** Types that a cell of a result may have. With `?` it may also be null. */
+interface CellTypes {
+  string: string
+  'string?': string | null
+  number: number
+  'number?': number | null
+  boolean: boolean
+  bigint: bigint
+}
+
+/** Names and types of the columns of a result. */
+export type ResultColumns = Readonly<Record<string, keyof CellTypes>>
+export type ResultRow<Columns extends ResultColumns> = {
+  -readonly [Name in keyof Columns]: CellTypes[Columns[Name]]
+}
+type Parameters = Record<string, string | number>
+
+const hasType = (value: unknown, type: keyof CellTypes): boolean =>
+  value === null ? type.endsWith('?') : type.startsWith(typeof value)
+
+/** Runs `sql` and returns its rows, each cell checked against `columns`. Throws where a row does not match. */
+export async function queryRows<const Columns extends ResultColumns>(
+  connection: DuckDBConnection,
+  sql: string,
+  columns: Columns,
+  parameters: Parameters = {},
+): Promise<ResultRow<Columns>[]> {
+  const types = Object.entries(columns)
+  const isRow = (row: unknown): row is ResultRow<Columns> =>
+    types.every(([name, type]) => hasType(Reflect.get(Object(row), name), type))
+  const rows: unknown[] = await query(connection, sql, parameters)
+  if (!rows.every(isRow)) throw new TypeError(`a query returned unexpected columns or types: ${sql}`)
+  return rows
+}
+
+/** The same for a query that returns exactly one row, such as a sum without GROUP BY. */
+export async function queryOne<const Columns extends ResultColumns>(
+  connection: DuckDBConnection,
+  sql: string,
+  columns: Columns,
+  parameters: Parameters = {},
+): Promise<ResultRow<Columns>> {
+  const rows = await queryRows(connection, sql, columns, parameters)
+  if (rows.length !== 1) throw new TypeError(`a query returned ${rows.length} rows, not one: ${sql}`)
+  return rows[0]
+}
+
+/**
+ * Runs `sql` and returns its rows unchecked: the caller states their type. Meant for the columns of a table in
+ * schema/tables.ts, whose types the table itself guarantees. Everything else uses `queryRows`.
+ */
 export async function query<T>(
   connection: DuckDBConnection,
   sql: string,
-  values: Record<string, string | number> = {},
+  parameters: Parameters = {},
 ): Promise<T[]> {
-  const result = await connection.run(sql, values)
+  const result = await connection.run(sql, parameters)
   return (await result.getRowObjectsJS()) as T[]
 }

@@ -1,46 +1,45 @@
-// In: a small job for DuckDB that is not the store's. Out: its result, from a database of its own that is gone afterwards.
-// Never shares memory, threads or failures with the store's database: what is fatal here is an ordinary failure there.
-
+// Short-lived DuckDB databases, apart from the store's own: they share no memory, threads or failures with it. An error
+// that would make the store's database unusable is an ordinary error here.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
-import { CLOSED_TO_EXTENSIONS, duckdb } from './duckdb.ts'
+import { duckdb, NO_EXTENSIONS } from './duckdb.ts'
 
-/** Those at work in this process. */
-const working = new Map<Promise<unknown>, DuckDBConnection | null>()
-let isEnding = false
+/** Work in progress in this process, with its connection once that is open. */
+const inProgress = new Map<Promise<unknown>, DuckDBConnection | null>()
+let isClosing = false
 const INTERRUPT_EVERY_MS = 20
 
-/**
- * Interrupts what is under way, refuses more, and resolves when nothing is left: the process is to end, and what is under
- * way may be long.
- */
-export async function endScratchDatabases(): Promise<void> {
-  isEnding = true
-  // Between two statements there is nothing to interrupt: so again.
+/** Interrupts all work in progress and refuses more. Resolves when none is left, so that the process can end. */
+export async function closeScratchDatabases(): Promise<void> {
+  isClosing = true
+  // An interrupt between two statements has no effect, so it is repeated.
   const timer = setInterval(() => {
-    for (const connection of working.values()) connection?.interrupt()
+    for (const connection of inProgress.values()) connection?.interrupt()
   }, INTERRUPT_EVERY_MS)
-  await Promise.allSettled(working.keys())
+  await Promise.allSettled(inProgress.keys())
   clearInterval(timer)
 }
 
-/** Runs `work` in a database at `path` (`:memory:`: in memory). What fails rejects with `unavailable`. */
-export async function inScratchDatabase<Value>(
+/**
+ * Runs `work` in a new database and closes it. Rejects with `unavailable` whatever the reason.
+ * @param path of the database file; `:memory:` for none
+ */
+export async function withScratchDatabase<Value>(
   path: string,
   settings: Record<string, string>,
   work: (connection: DuckDBConnection) => Promise<Value>,
 ): Promise<Value> {
-  if (isEnding) throw unavailable('the store is closing')
-  const begun = (connection: DuckDBConnection) => working.set(running, connection)
-  const running: Promise<Value> = run(path, settings, work, begun)
-  working.set(running, null)
+  if (isClosing) throw unavailable('the store is closing')
+  const onConnected = (connection: DuckDBConnection) => inProgress.set(running, connection)
+  const running: Promise<Value> = run(path, settings, work, onConnected)
+  inProgress.set(running, null)
   try {
     return await running
   } catch (error) {
     throw unavailable(errorMessage(error))
   } finally {
-    working.delete(running)
+    inProgress.delete(running)
   }
 }
 
@@ -48,12 +47,12 @@ async function run<Value>(
   path: string,
   settings: Record<string, string>,
   work: (connection: DuckDBConnection) => Promise<Value>,
-  begun: (connection: DuckDBConnection) => void,
+  onConnected: (connection: DuckDBConnection) => void,
 ): Promise<Value> {
-  const instance = await duckdb.DuckDBInstance.create(path, { ...CLOSED_TO_EXTENSIONS, ...settings })
+  const instance = await duckdb.DuckDBInstance.create(path, { ...NO_EXTENSIONS, ...settings })
   try {
     const connection = await instance.connect()
-    begun(connection)
+    onConnected(connection)
     try {
       return await work(connection)
     } finally {

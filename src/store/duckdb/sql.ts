@@ -1,29 +1,29 @@
-// In: the tables of schema/tables.ts. Out: SQL text: definitions, comments, select lists. Never runs it.
-import { type Column, TABLES, type Table } from '../../schema/tables.ts'
+// SQL text made from the tables of schema/tables.ts: definitions, comments, select lists.
+import { type Column, TABLES, type Table, type TableName } from '../../schema/tables.ts'
 
-/** The store's own column of tables in its database: counts rows. Not part of the lake. */
+/** Row number that tables in the store's databases have besides their columns. Not written to the lake. */
 export const ROW_SEQ = 'row_seq'
 
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
 export const ALL_TABLES: readonly Table[] = Object.values(TABLES)
-/** A table whose rows go to the lake. */
-export type LakeTable = Table & { lakeDateColumn: string }
+/** A table that is written to the lake. */
+export type LakeTable = Table & { name: TableName; lakeDateColumn: string }
 export const LAKE_TABLES: readonly LakeTable[] = ALL_TABLES.filter(
   (table): table is LakeTable => table.lakeDateColumn !== null,
 )
 
 const lakeTables = new Map<string, LakeTable>(LAKE_TABLES.map((table) => [table.name, table]))
-/** The table of that name; undefined where the lake has none. */
-export const lakeTableOf = (name: string): LakeTable | undefined => lakeTables.get(name)
-/** The column that tells when a row was made: when it became durable, or where its table does not tell, its own time. */
-export const madeAtColumn = ({ columns, lakeDateColumn }: LakeTable): string =>
+/** Returns undefined where the lake has no table of that name. */
+export const findLakeTable = (name: string): LakeTable | undefined => lakeTables.get(name)
+/** The column with the time a row became durable, or for tables without one, the time the row is about. */
+export const createdAtColumn = ({ columns, lakeDateColumn }: LakeTable): string =>
   columns.some(({ name }) => name === 'known_at') ? 'known_at' : lakeDateColumn
 
-/** Market data waits for the lake in a database in memory, beside the store's file: it delays no commit. */
+/** Name of the in-memory database where bars wait for the next flush. */
 export const MARKET_DATABASE = 'market_data'
-/** Where the rows of a table are that no file may hold yet. */
+/** SQL name of the database table whose rows wait for a flush. */
 export const relation = (table: Table): string =>
   table.origin === 'market' ? `${MARKET_DATABASE}.${identifier(table.name)}` : identifier(table.name)
 
@@ -33,7 +33,7 @@ const definition = (column: Column): string =>
 export const createTable = (table: Table): string =>
   `CREATE TABLE ${relation(table)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
 
-/** A column that an older store lacks: NULL in its rows. */
+/** For a column that an older store lacks; NULL in existing rows. */
 export const addColumn = (table: Table, column: Column): string =>
   `ALTER TABLE ${identifier(table.name)} ADD COLUMN ${identifier(column.name)} ${column.type}`
 
@@ -43,11 +43,11 @@ export const commentOnTable = (table: Table): string =>
 export const commentOnColumn = (table: Table, column: Column): string =>
   `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`
 
-/** One file of the lake that readers may see. Paths are relative to the lake's folder, with forward slashes. */
+/** The list of the lake's files. Paths are relative to the lake's folder, with forward slashes. */
 export const MANIFEST = 'lake_files'
-/** The time that the store knows of; see clock-guard.ts. */
+/** The last time known to be right; see lake/clock-guard.ts. */
 export const CLOCK_KNOWN = 'clock_known'
-/** Dates that left the lake for good, by table; see retention.ts. */
+/** Dates that expired, by table; see lake/retention.ts. */
 export const REMOVALS = 'lake_removals'
 export const CREATE_MANIFEST = [
   `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
@@ -56,44 +56,44 @@ export const CREATE_MANIFEST = [
   `CREATE TABLE IF NOT EXISTS ${REMOVALS} (table_name VARCHAR NOT NULL, dt DATE NOT NULL, row_count BIGINT NOT NULL,
     seq_last BIGINT NOT NULL, removed_at TIMESTAMP NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${CLOCK_KNOWN} (known_ms BIGINT NOT NULL)`,
-  // Added since: a file of before has the first schema and is live.
+  // Columns added later. A file from before has schema 1 and is live.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,
-  // What the bytes of the file hash to; NULL: written before this was noted.
+  // SHA-256 of the file's bytes; NULL: written before hashes were recorded.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS sha256 VARCHAR`,
-  // A file that is gone or damaged: since when and why, how many of its rows are in no other file, and when an operator
-  // took note of the loss.
+  // Of a missing or damaged file: since when, why, how many of its rows are in no other file, and when an operator
+  // acknowledged the loss.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS set_aside_at TIMESTAMP`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS set_aside_reason VARCHAR`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS rows_lost BIGINT`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS settled_at TIMESTAMP`,
 ]
 
-/** A cell as JavaScript wants it: TIMESTAMP as Unix ms, whole numbers as doubles. */
-export function readable(column: Column): string {
+/** Selects a column as JavaScript numbers and strings: TIMESTAMP as Unix ms, BIGINT as a double. */
+export function readableCell(column: Column): string {
   const name = identifier(column.name)
   if (column.type === 'TIMESTAMP') return `epoch_ms(${name})::DOUBLE AS ${name}`
   if (column.type === 'BIGINT') return `${name}::DOUBLE AS ${name}`
   return name
 }
 
-export const selectList = (table: Table): string => table.columns.map(readable).join(', ')
+export const selectList = (table: Table): string => table.columns.map(readableCell).join(', ')
 
-/** The columns of a lake file, always all of them, always in this order. */
+/** All columns of a lake file, in their order. */
 export const lakeColumns = (table: Table): string =>
   table.columns.map((column) => identifier(column.name)).join(', ')
 
-/** True of a table of which a row need not stay in the lake once a newer one follows it. */
-export const mayBeReplaced = ({ latestBy, keepsHistory }: LakeTable): boolean =>
+/** True where compaction may drop a row that a newer row of the same key replaces. */
+export const keepsNewestOnly = ({ latestBy, keepsHistory }: LakeTable): boolean =>
   latestBy !== undefined && keepsHistory !== true
 
-/** What rows of a lake file are sorted by: mint where there is one, then time; ties by the first column, so that the order is one. */
-export const lakeKey = (table: LakeTable): readonly Column[] => {
+/** Sort order of a lake file: mint where there is one, then time, then the first column, so that the order is total. */
+export const sortColumns = (table: LakeTable): readonly Column[] => {
   const names = new Set(['mint', table.lakeDateColumn, table.columns[0].name])
   return [...names].flatMap((name) => table.columns.filter((column) => column.name === name))
 }
 
-export const lakeOrder = (table: LakeTable): string =>
-  lakeKey(table)
+export const sortOrderSql = (table: LakeTable): string =>
+  sortColumns(table)
     .map(({ name }) => identifier(name))
     .join(', ')

@@ -1,40 +1,39 @@
-// In: tasks. Out: their results, one task after another, in order of arrival. Holds at most `waitingMax` of them; a
-// further one is refused, and so is each that comes after its end. Never runs two at once: a DuckDB connection must not be
-// shared by two queries.
-
+// Runs tasks one after another, in order of arrival: a DuckDB connection must not be shared by two queries.
 import { unavailable } from '../errors.ts'
 
-export interface TaskQueue {
-  run<T>(task: () => Promise<T>): Promise<T>
-  /** Refuses every further task, and resolves when those taken so far have ended, well or badly. */
-  close(): Promise<void>
-}
+export class TaskQueue {
+  readonly #name: string
+  readonly #waitingMax: number
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #isClosed = false
 
-export function taskQueue(name: string, waitingMax: number): TaskQueue {
-  let last: Promise<unknown> = Promise.resolve()
-  let waiting = 0
-  let isClosed = false
+  /** @param name what the tasks are, in the plural, for error texts */
+  constructor(name: string, waitingMax: number) {
+    this.#name = name
+    this.#waitingMax = waitingMax
+  }
 
-  async function run<T>(task: () => Promise<T>): Promise<T> {
-    if (isClosed) throw unavailable(`no more ${name} are taken: the store is closing`)
-    if (waiting >= waitingMax) throw unavailable(`too many ${name} are waiting`)
-    waiting++
-    const result = last.then(task)
-    last = result.then(
+  /** Runs `task` after those before it. Rejects with `unavailable` when the queue is full or closed. */
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw unavailable(`the store is closing and takes no more ${this.#name}`)
+    if (this.#waiting >= this.#waitingMax) throw unavailable(`too many ${this.#name} are waiting`)
+    this.#waiting++
+    const result = this.#last.then(task)
+    this.#last = result.then(
       () => undefined,
       () => undefined,
     )
     try {
       return await result
     } finally {
-      waiting--
+      this.#waiting--
     }
   }
 
-  async function close(): Promise<void> {
-    isClosed = true
-    await last
+  /** Refuses further tasks. Resolves when those accepted so far have ended, whether they failed or not. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#last
   }
-
-  return { run, close }
 }

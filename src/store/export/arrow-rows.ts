@@ -1,5 +1,4 @@
-// In: rows as DuckDB hands them over, and the columns of their table. Out: an Arrow IPC stream: its schema, a record batch
-// for each of DuckDB's chunks, its end. Never holds more than one chunk.
+// Encodes rows from DuckDB as an Arrow IPC stream: the schema, a record batch for each DuckDB chunk, the end marker.
 import type { DuckDBDataChunk, DuckDBValue, DuckDBVector } from '@duckdb/node-api'
 import {
   Bool,
@@ -35,21 +34,21 @@ const TYPES: Readonly<Record<ColumnType, () => DataType>> = {
   'VARCHAR[]': () => new List(new Field('item', new Utf8(), true)),
 }
 
-/** The end of a stream: a continuation marker and no length. */
+/** End of an Arrow stream: a continuation marker and a length of 0. */
 const END_BYTES = 8
 const END = Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
 function arrowValue(value: DuckDBValue): unknown {
-  // The builder takes milliseconds; the lake's times are whole ones.
+  // Arrow's builder takes milliseconds, and the lake has no finer times.
   if (value instanceof DuckDBTimestampValue) return Number(value.micros / 1_000n)
   if (value instanceof DuckDBListValue) return value.items
   return value
 }
 
-/** A column of one chunk in Arrow's form. */
-type Encode = (vector: DuckDBVector, rows: number) => Data
+/** Encodes one column of a chunk. */
+type EncodeColumn = (vector: DuckDBVector, rows: number) => Data
 
-/** More than half of the columns are numbers, and most bytes are text: both go without a builder's steps. */
+/** Numbers and text are encoded without Arrow's builder: they are most columns and most bytes. */
 function encodeDoubles(vector: DuckDBVector, rows: number): Data {
   const data = new Float64Array(rows)
   const nullBitmap = new Uint8Array((rows + 7) >> 3)
@@ -65,10 +64,10 @@ function encodeDoubles(vector: DuckDBVector, rows: number): Data {
   return makeData({ type: new Float64(), length: rows, nullCount, nullBitmap, data })
 }
 
-/** A UTF-16 unit takes at most so many bytes in UTF-8. */
+/** Most bytes that a UTF-16 code unit takes in UTF-8. */
 const BYTES_PER_UNIT_MAX = 3
 
-/** Texts into one buffer, by the one call that writes UTF-8 in place. */
+/** Encodes strings with `Buffer.write`, which writes UTF-8 in place. */
 function encodeTexts(vector: DuckDBVector, rows: number): Data {
   const texts: (string | null)[] = []
   let units = 0
@@ -94,9 +93,9 @@ function encodeTexts(vector: DuckDBVector, rows: number): Data {
   return makeData({ type, length: rows, nullCount, nullBitmap, valueOffsets, data: data.subarray(0, at) })
 }
 
-const ENCODERS: Partial<Record<ColumnType, Encode>> = { DOUBLE: encodeDoubles, VARCHAR: encodeTexts }
+const ENCODERS: Partial<Record<ColumnType, EncodeColumn>> = { DOUBLE: encodeDoubles, VARCHAR: encodeTexts }
 
-function encodeWith(type: DataType): Encode {
+function encodeWith(type: DataType): EncodeColumn {
   const builder = makeBuilder({ type, nullValues: [null] })
   return (vector, rows) => {
     for (let row = 0; row < rows; row++) builder.append(arrowValue(vector.getItem(row)) as never)
@@ -104,30 +103,35 @@ function encodeWith(type: DataType): Encode {
   }
 }
 
-export interface ArrowRows {
+/** Encodes one stream: `head`, then a batch for each chunk, then `end`. Comments of columns become metadata of fields. */
+export class ArrowEncoder {
   readonly head: Buffer
-  batch(chunk: DuckDBDataChunk): Buffer
-  readonly end: Buffer
-}
+  readonly end = END
+  readonly #schema: Schema
+  readonly #encoders: readonly EncodeColumn[]
 
-/** An encoder for one stream. Comments of the columns go with their fields. */
-export function arrowRows(columns: readonly Column[]): ArrowRows {
-  const schema = new Schema(
-    columns.map(
-      ({ name, type, nullable, comment }) =>
-        new Field(name, TYPES[type](), nullable, new Map([['comment', comment]])),
-    ),
-  )
-  const encoders = columns.map(({ type }) => ENCODERS[type] ?? encodeWith(TYPES[type]()))
-  const empty = Buffer.from(tableToIPC(new Table(schema), 'stream'))
-  const head = empty.subarray(0, empty.length - END_BYTES)
-
-  function batch(chunk: DuckDBDataChunk): Buffer {
-    const children = encoders.map((encode, index) => encode(chunk.getColumnVector(index), chunk.rowCount))
-    const data = makeData({ type: new Struct(schema.fields), length: chunk.rowCount, nullCount: 0, children })
-    const stream = tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream')
-    // A stream of its own says the schema anew and ends: what is between is the batch.
-    return Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength).subarray(head.length, -END_BYTES)
+  constructor(columns: readonly Column[]) {
+    this.#schema = new Schema(
+      columns.map(
+        ({ name, type, nullable, comment }) =>
+          new Field(name, TYPES[type](), nullable, new Map([['comment', comment]])),
+      ),
+    )
+    this.#encoders = columns.map(({ type }) => ENCODERS[type] ?? encodeWith(TYPES[type]()))
+    const empty = Buffer.from(tableToIPC(new Table(this.#schema), 'stream'))
+    this.head = empty.subarray(0, empty.length - END_BYTES)
   }
-  return { head, batch, end: END }
+
+  encodeBatch(chunk: DuckDBDataChunk): Buffer {
+    const schema = this.#schema
+    const length = chunk.rowCount
+    const children = this.#encoders.map((encode, index) => encode(chunk.getColumnVector(index), length))
+    const data = makeData({ type: new Struct(schema.fields), length, nullCount: 0, children })
+    const stream = tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream')
+    // Arrow writes a whole stream, with the schema before the batch and an end after it: only the batch is kept.
+    return Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength).subarray(
+      this.head.length,
+      -END_BYTES,
+    )
+  }
 }

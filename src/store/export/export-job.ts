@@ -1,5 +1,4 @@
-// In: one export, and a process that is free. Out: its head and its bytes, at the pace of whoever takes them; the process,
-// free again or ended, whatever becomes of the export. Never holds more than the process may be ahead.
+// One export and its process: passes the chunks on as the caller takes them, and frees or ends the process in every case.
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,75 +6,77 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
 import type { ExportHead, ExportJob, StoreLog } from '../types.ts'
-import type { ExportFailure, ExportWork, FromExport, ToExport } from './messages.ts'
+import type { ExportEnd, ExportFailure, ExportTask, FromExport, ToExport } from './messages.ts'
 
 const PROGRAM = fileURLToPath(new URL('./export-process.ts', import.meta.url))
 
-/** A new process. What goes wrong in it while it has nothing to do is nobody's loss: its end tells. */
-export function startProcess(): ChildProcess {
+/** Starts a process. Errors while it has no export are ignored: its end is noticed. */
+export function startExportProcess(): ChildProcess {
   try {
     const child = fork(PROGRAM, [], {
       execArgv: ['--no-warnings', `--max-old-space-size=${EXPORT_HEAP_MB}`],
-      // Pieces are bytes, which JSON would spell out.
+      // Chunks are bytes, which JSON would encode as text.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     child.on('error', () => {})
     return child
   } catch (error) {
-    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    // Some failures to start a process are thrown, others arrive as an event.
     throw unavailable(`the process of an export could not be started: ${errorMessage(error)}`)
   }
 }
 
-export interface JobOptions {
-  work: ExportWork
+export interface ProcessExportJobOptions {
+  task: ExportTask
   msMax: number
   log: StoreLog
-  /** The process is free for another export. */
+  /** Called when the process is free for another export. */
   onFree(): void
-  /** Nothing of it is left: the process is free or has ended, and the bytes were taken, or nobody wants them. */
+  /** Called when the process is free or has ended, and all chunks were taken or are no longer wanted. */
   onDone(): void
-  /** The lake could not be read: a file of it may be damaged. */
+  /** Called when the lake could not be read: a file may be damaged. */
   onUnreadable(): void
 }
 
-export class Job implements ExportJob {
+export class ProcessExportJob implements ExportJob {
   readonly head: Promise<ExportHead>
   readonly #process: ChildProcess
-  readonly #options: JobOptions
-  readonly #limit: NodeJS.Timeout
+  readonly #options: ProcessExportJobOptions
+  readonly #timeout: NodeJS.Timeout
   readonly #chunks: Buffer[] = []
-  #giveHead: (head: ExportHead) => void = () => {}
-  #refuse: (error: Error) => void = () => {}
+  #resolveHead: (head: ExportHead) => void = () => {}
+  #rejectHead: (error: Error) => void = () => {}
   #waiting: { resolve(chunk: Buffer | null): void; reject(error: Error): void } | null = null
-  /** The last piece has come from the process. */
-  #isWhole = false
-  #isTaken = false
+  /** The last chunk has arrived from the process. */
+  #isComplete = false
+  /** The caller has taken everything, or was told of a failure. */
+  #isSettled = false
   #failure: Error | null = null
-  #isOver = false
+  /** The process is free or has ended. */
+  #isReleased = false
   #killer: NodeJS.Timeout | null = null
 
-  constructor(process: ChildProcess, options: JobOptions) {
+  constructor(process: ChildProcess, options: ProcessExportJobOptions) {
     this.#process = process
     this.#options = options
     this.head = new Promise((resolve, reject) => {
-      this.#giveHead = resolve
-      this.#refuse = reject
+      this.#resolveHead = resolve
+      this.#rejectHead = reject
     })
-    // Whoever waits for the head sees the failure; one who has gone does not, and that is no reason to crash.
+    // A caller that no longer waits for the head must not cause an unhandled rejection.
     this.head.catch(() => {})
-    this.#limit = setTimeout(
-      () => this.#giveUp('the export took too long; ask for fewer rows'),
+    this.#timeout = setTimeout(
+      () => this.#cancel('the export took too long; ask for fewer rows'),
       options.msMax,
     )
-    process.on('message', this.#take)
-    process.on('error', this.#crash)
-    process.on('exit', this.#exit)
-    this.#tell(options.work)
+    process.on('message', this.#onMessage)
+    process.on('error', this.#onError)
+    process.on('exit', this.#onExit)
+    this.#post(options.task)
   }
 
-  /** Pieces that came from the process and were not taken yet. */
+  /** Chunks from the process that were not taken yet. */
   get held(): readonly Buffer[] {
     return this.#chunks
   }
@@ -83,11 +84,11 @@ export class Job implements ExportJob {
   next(): Promise<Buffer | null> {
     const chunk = this.#chunks.shift()
     if (chunk !== undefined) {
-      this.#tell('more')
+      this.#post('more')
       return Promise.resolve(chunk)
     }
     if (this.#failure !== null) return Promise.reject(this.#failure)
-    if (this.#isWhole) {
+    if (this.#isComplete) {
       this.#settle()
       return Promise.resolve(null)
     }
@@ -97,27 +98,27 @@ export class Job implements ExportJob {
   }
 
   stop(): void {
-    this.#giveUp('the export was called off')
+    this.#cancel('the export was canceled')
   }
 
-  /** Once the process is free it may have other work: then it is not spoken to any more. */
-  #tell(message: ToExport): void {
-    if (!this.#isOver && this.#process.connected) this.#process.send(message, () => {})
+  /** Sends a message, unless the process is free: it may have another export by now. */
+  #post(message: ToExport): void {
+    if (!this.#isReleased && this.#process.connected) this.#process.send(message, () => {})
   }
 
-  #take = (message: FromExport): void => {
-    if ('head' in message) this.#giveHead(message.head)
-    else if ('end' in message) this.#hear(message.end)
-    else this.#give(Buffer.from(message.chunk.buffer, message.chunk.byteOffset, message.chunk.byteLength))
+  #onMessage = (message: FromExport): void => {
+    if ('head' in message) this.#resolveHead(message.head)
+    else if ('end' in message) this.#onEnd(message.end)
+    else this.#onChunk(Buffer.from(message.chunk.buffer, message.chunk.byteOffset, message.chunk.byteLength))
   }
 
-  #crash = (error: Error): void => {
+  #onError = (error: Error): void => {
     this.#options.log.warn({ error: String(error) }, 'the process of an export failed')
   }
 
-  #exit = (): void => this.#end(false)
+  #onExit = (): void => this.#release(false)
 
-  #give(chunk: Buffer): void {
+  #onChunk(chunk: Buffer): void {
     if (this.#failure !== null) return
     if (this.#waiting === null) {
       this.#chunks.push(chunk)
@@ -125,17 +126,17 @@ export class Job implements ExportJob {
     }
     this.#waiting.resolve(chunk)
     this.#waiting = null
-    this.#tell('more')
+    this.#post('more')
   }
 
-  #hear(end: 'whole' | 'calledOff' | ExportFailure): void {
-    this.#isWhole = end === 'whole'
-    if (typeof end === 'object') this.#refuseFor(end)
-    this.#end(true)
-    if (this.#isWhole && this.#waiting !== null) this.#finish()
+  #onEnd(end: ExportEnd): void {
+    this.#isComplete = end === 'complete'
+    if (typeof end === 'object') this.#failWith(end)
+    this.#release(true)
+    if (this.#isComplete && this.#waiting !== null) this.#end()
   }
 
-  #refuseFor({ code, message, field, detail }: ExportFailure): void {
+  #failWith({ code, message, field, detail }: ExportFailure): void {
     if (detail !== undefined) {
       this.#options.log.warn({ error: detail }, 'an export failed')
       this.#options.onUnreadable()
@@ -143,8 +144,8 @@ export class Job implements ExportJob {
     this.#fail(new StoreError(code, message, field === undefined ? {} : { field }))
   }
 
-  /** Whoever took every piece is told that there are no more. */
-  #finish(): void {
+  /** Tells the waiting caller that there are no more chunks. */
+  #end(): void {
     const waiting = this.#waiting
     this.#waiting = null
     this.#settle()
@@ -152,40 +153,40 @@ export class Job implements ExportJob {
   }
 
   #fail(error: Error): void {
-    if (this.#isTaken) return
+    if (this.#isSettled) return
     this.#failure = error
     this.#chunks.length = 0
     this.#settle()
-    this.#refuse(error)
+    this.#rejectHead(error)
     this.#waiting?.reject(error)
     this.#waiting = null
   }
 
   #settle(): void {
-    if (this.#isTaken) return
-    this.#isTaken = true
-    clearTimeout(this.#limit)
-    if (this.#isOver) this.#options.onDone()
+    if (this.#isSettled) return
+    this.#isSettled = true
+    clearTimeout(this.#timeout)
+    if (this.#isReleased) this.#options.onDone()
   }
 
-  /** Fails it, and sees to it that the work ends: the process is asked first, so that it can tidy up, then ended. */
-  #giveUp(sentence: string): void {
+  /** Fails the export. The process is asked to stop, so that it stays usable, and killed where it does not. */
+  #cancel(sentence: string): void {
     this.#fail(unavailable(sentence))
-    if (this.#killer !== null || this.#isOver) return
-    this.#tell('stop')
+    if (this.#killer !== null || this.#isReleased) return
+    this.#post('stop')
     this.#killer = setTimeout(() => this.#process.kill('SIGKILL'), EXPORT_STOP_MS)
   }
 
-  #end(isFree: boolean): void {
-    if (this.#isOver) return
-    this.#isOver = true
+  #release(isFree: boolean): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
     if (this.#killer !== null) clearTimeout(this.#killer)
-    this.#process.off('message', this.#take)
-    this.#process.off('error', this.#crash)
-    this.#process.off('exit', this.#exit)
-    rmSync(this.#options.work.folder, { recursive: true, force: true })
+    this.#process.off('message', this.#onMessage)
+    this.#process.off('error', this.#onError)
+    this.#process.off('exit', this.#onExit)
+    rmSync(this.#options.task.folder, { recursive: true, force: true })
     if (isFree) this.#options.onFree()
-    if (this.#isTaken) this.#options.onDone()
-    else if (!this.#isWhole) this.#fail(unavailable('the export ended before it was whole'))
+    if (this.#isSettled) this.#options.onDone()
+    else if (!this.#isComplete) this.#fail(unavailable('the export ended before it was complete'))
   }
 }

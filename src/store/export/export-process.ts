@@ -1,6 +1,5 @@
-// In: exports, one after another. Out: the head and the bytes of each, as messages, never more of them at once than the
-// other side has room for. A process of its own over the lake's files alone, of low priority: no commit waits for it. Never
-// writes anywhere but into the export's own folder.
+// A child process that runs exports, one after another, over the lake's files. Of low priority; it writes only to the folder of
+// the export, and sends chunks only as the server takes them.
 import { mkdirSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { setPriority } from 'node:os'
@@ -15,62 +14,69 @@ import {
   EXPORT_MEMORY_LIMIT,
   EXPORT_NICENESS,
   EXPORT_ROW_BYTES_MAX,
+  EXPORT_SIZE_CHECK_MS,
   EXPORT_SPILL_MAX,
   EXPORT_THREADS,
-  EXPORT_WATCH_MS,
 } from '../limits.ts'
-import { isInterrupted, isOutdated, type LakeReader, withLake } from '../query/lake-reader.ts'
-import { arrowExtract, parquetExtract } from './formats.ts'
-import type { ExportWork, FromExport, ToExport } from './messages.ts'
-import { cursorText, type ExportPage, planPage, type Selection } from './selection.ts'
+import { isInterrupted, isMissingFileError, type LakeReader, withLakeReader } from '../query/lake-reader.ts'
+import { streamArrow, writeParquet } from './formats.ts'
+import type { ExportEnd, ExportTask, FromExport, ToExport } from './messages.ts'
+import { type ExportPage, formatCursor, planPage, type Selection } from './selection.ts'
 
-/** The export was called off: nobody waits for a word. */
-class CalledOff extends Error {}
+/** Thrown where the export was canceled. */
+class Canceled extends Error {}
 
-/** What is known of the export at hand while it lasts. */
-class Task {
-  readonly work: ExportWork
-  room = EXPORT_CHUNKS_AHEAD
-  isStopped = false
-  /** Called when there is room, or no need of it. */
-  onRoom: () => void = () => {}
-  /** Ends what DuckDB is doing. */
-  interrupt: () => void = () => {}
+/** The running export. */
+class RunningExport {
+  readonly task: ExportTask
+  isCanceled = false
+  /** How many chunks the server can take now. */
+  #credits = EXPORT_CHUNKS_AHEAD
+  #onCredit: () => void = () => {}
+  #interrupt: () => void = () => {}
   #interrupting: NodeJS.Timeout | null = null
 
-  constructor(work: ExportWork) {
-    this.work = work
+  constructor(task: ExportTask) {
+    this.task = task
   }
 
-  more(): void {
-    this.room++
-    this.onRoom()
+  /** @param interrupt ends the statement that DuckDB runs */
+  onCancel(interrupt: () => void): void {
+    this.#interrupt = interrupt
   }
 
-  stop(): void {
-    if (this.isStopped) return
-    this.isStopped = true
-    // Again and again: an interruption between two statements is lost.
-    this.#interrupting = setInterval(() => this.interrupt(), EXPORT_INTERRUPT_MS)
-    this.interrupt()
-    this.onRoom()
+  addCredit(): void {
+    this.#credits++
+    this.#onCredit()
+  }
+
+  cancel(): void {
+    if (this.isCanceled) return
+    this.isCanceled = true
+    // Repeatedly, since an interrupt between two statements has no effect.
+    this.#interrupting = setInterval(() => this.#interrupt(), EXPORT_INTERRUPT_MS)
+    this.#interrupt()
+    this.#onCredit()
   }
 
   end(): void {
     if (this.#interrupting !== null) clearInterval(this.#interrupting)
   }
 
-  check(): void {
-    if (this.isStopped) throw new CalledOff()
+  throwIfCanceled(): void {
+    if (this.isCanceled) throw new Canceled()
   }
 
-  async waitForRoom(): Promise<void> {
-    while (this.room === 0 && !this.isStopped) {
+  /** Sends bytes once the server can take them. */
+  async send(bytes: Uint8Array): Promise<void> {
+    while (this.#credits === 0 && !this.isCanceled) {
       await new Promise<void>((resolve) => {
-        this.onRoom = resolve
+        this.#onCredit = resolve
       })
     }
-    this.check()
+    this.throwIfCanceled()
+    this.#credits--
+    post({ chunk: bytes })
   }
 }
 
@@ -78,63 +84,57 @@ function post(message: FromExport): void {
   if (process.connected) process.send?.(message)
 }
 
-/** Sends bytes once there is room for them. */
-async function send(task: Task, bytes: Uint8Array): Promise<void> {
-  await task.waitForRoom()
-  task.room--
-  post({ chunk: bytes })
-}
-
 const postHead = ({ rows, more, next }: ExportPage): void =>
-  post({ head: { rows, more, next: cursorText(next) } })
+  post({ head: { rows, more, next: formatCursor(next) } })
 
-/** Runs `act` over a reader of the lake, with what to select. Until it has sent a byte it may be run again. */
+/** Runs `work` with a reader of the lake. Until it has sent a chunk it may run again; see `withLakeReader`. */
 function overLake<T>(
-  task: Task,
+  running: RunningExport,
   target: string | undefined,
-  act: (reader: LakeReader, selection: Selection, page: ExportPage) => Promise<T>,
+  work: (reader: LakeReader, selection: Selection, page: ExportPage) => Promise<T>,
 ): Promise<T> {
-  const { work } = task
+  const { dataDir, folder, selection, rowsMax } = running.task
   const options = {
-    dataDir: work.dataDir,
+    dataDir,
     target,
     memoryLimit: EXPORT_MEMORY_LIMIT,
     threads: EXPORT_THREADS,
-    spillParent: work.folder,
+    spillParent: folder,
     spillMax: EXPORT_SPILL_MAX,
   }
-  return withLake(options, async (reader) => {
-    task.interrupt = () => reader.interrupt()
-    task.check()
-    const page = await planPage(reader.connection, work.selection, work.rowsMax)
-    task.check()
-    return act(reader, { ...work.selection, upTo: page.next }, page)
+  return withLakeReader(options, async (reader) => {
+    running.onCancel(() => reader.interrupt())
+    running.throwIfCanceled()
+    const page = await planPage(reader.connection, selection, rowsMax)
+    running.throwIfCanceled()
+    return work(reader, { ...selection, upTo: page.next }, page)
   })
 }
 
-async function sendArrow(task: Task): Promise<void> {
-  await overLake(task, undefined, async (reader, selection, page) => {
-    let isBegun = false
+async function sendArrow(running: RunningExport): Promise<void> {
+  await overLake(running, undefined, async (reader, selection, page) => {
+    let hasBegun = false
     try {
-      for await (const { bytes } of arrowExtract(reader, selection)) {
-        if (!isBegun) postHead(page)
-        isBegun = true
-        await send(task, bytes)
+      for await (const { bytes } of streamArrow(reader, selection)) {
+        if (!hasBegun) postHead(page)
+        hasBegun = true
+        await running.send(bytes)
       }
     } catch (error) {
-      throw isBegun && isOutdated(error) ? unavailable('files of the lake were replaced meanwhile') : error
+      if (!hasBegun || !isMissingFileError(error)) throw error
+      throw unavailable('files of the lake were replaced meanwhile')
     }
   })
 }
 
-/** Runs `write`, and ends it when the file gets too large. */
-async function bounded(reader: LakeReader, path: string, write: () => Promise<void>): Promise<void> {
+/** Runs `write`, and interrupts it when the file gets too large. */
+async function limitFileSize(reader: LakeReader, path: string, write: () => Promise<void>): Promise<void> {
   let isTooLarge = false
   const timer = setInterval(async () => {
     const bytes = (await stat(path).catch(() => null))?.size ?? 0
     isTooLarge ||= bytes > EXPORT_FILE_BYTES_MAX
     if (isTooLarge) reader.interrupt()
-  }, EXPORT_WATCH_MS)
+  }, EXPORT_SIZE_CHECK_MS)
   try {
     await write()
   } catch (error) {
@@ -148,12 +148,12 @@ async function bounded(reader: LakeReader, path: string, write: () => Promise<vo
   }
 }
 
-async function sendParquet(task: Task): Promise<void> {
-  const { folder, dataDir, diskReserveMb } = task.work
+async function sendParquet(running: RunningExport): Promise<void> {
+  const { folder, dataDir, diskReserveMb } = running.task
   const path = join(folder, 'training.parquet')
-  const page = await overLake(task, path, async (reader, selection, planned) => {
+  const page = await overLake(running, path, async (reader, selection, planned) => {
     requireSpace(dataDir, diskReserveMb, Math.min(EXPORT_FILE_BYTES_MAX, planned.rows * EXPORT_ROW_BYTES_MAX))
-    await bounded(reader, path, () => parquetExtract(reader, selection, path))
+    await limitFileSize(reader, path, () => writeParquet(reader, selection, path))
     return planned
   })
   const file = await open(path, 'r')
@@ -163,17 +163,15 @@ async function sendParquet(task: Task): Promise<void> {
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length)
       if (bytesRead === 0) return
-      await send(task, buffer.subarray(0, bytesRead))
+      await running.send(buffer.subarray(0, bytesRead))
     }
   } finally {
     await file.close()
   }
 }
 
-type End = Extract<FromExport, { end: unknown }>['end']
-
-function endOf(error: unknown, { isStopped }: Task): End {
-  if (isStopped) return 'calledOff'
+function toEnd(error: unknown, { isCanceled }: RunningExport): ExportEnd {
+  if (isCanceled) return 'canceled'
   if (error instanceof StoreError) {
     const { code, message, field } = error
     return field === null ? { code, message } : { code, message, field }
@@ -181,30 +179,30 @@ function endOf(error: unknown, { isStopped }: Task): End {
   return { code: 'unavailable', message: 'the lake cannot be read just now', detail: String(error) }
 }
 
-async function run(work: ExportWork): Promise<void> {
-  const task = new Task(work)
-  current = task
-  let end: End = 'whole'
+async function run(task: ExportTask): Promise<void> {
+  const running = new RunningExport(task)
+  current = running
+  let end: ExportEnd = 'complete'
   try {
-    mkdirSync(work.folder, { recursive: true })
-    if (work.format === 'arrow') await sendArrow(task)
-    else await sendParquet(task)
+    mkdirSync(task.folder, { recursive: true })
+    if (task.format === 'arrow') await sendArrow(running)
+    else await sendParquet(running)
   } catch (error) {
-    end = endOf(error, task)
+    end = toEnd(error, running)
   }
-  task.end()
+  running.end()
   current = null
   post({ end })
 }
 
-let current: Task | null = null
-// Threads that begin after this inherit it.
+let current: RunningExport | null = null
+// Threads that start after this inherit the priority.
 setPriority(EXPORT_NICENESS)
-// The server is gone: nobody wants the rest. DuckDB is at work in a thread, so nothing gentler is sure to end this.
+// The server has ended, so nobody wants the rest. DuckDB may be working in a thread that only SIGKILL is sure to end.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
 process.on('message', (message: ToExport) => {
-  if (message === 'more') current?.more()
-  else if (message === 'stop') current?.stop()
+  if (message === 'more') current?.addCredit()
+  else if (message === 'stop') current?.cancel()
   else void run(message)
 })

@@ -1,5 +1,4 @@
-// In: requests for rows of the training set. Out: an export for each, in a process; at most a few at once, each with a time
-// limit and bounded memory. Never reads a row itself, never leaves a file behind.
+// Runs exports of the training set, each in a child process, with a time limit and bounded memory: at most EXPORTS_AT_ONCE.
 import type { ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,33 +14,24 @@ import {
 } from '../limits.ts'
 import { exportFolder } from '../paths.ts'
 import type { Exporter, ExportJob, ExportRequest, StoreLog } from '../types.ts'
-import { Job, startProcess } from './export-job.ts'
-import { cursorOf, type Selection } from './selection.ts'
-
-export interface ExportService extends Exporter {
-  /** Exports under way. */
-  readonly running: number
-  /** What came from their processes and was not taken yet. */
-  readonly held: { chunks: number; bytes: number }
-  /** Takes no more; gives those under way a moment, then ends them. */
-  close(): Promise<void>
-}
+import { ProcessExportJob, startExportProcess } from './export-job.ts'
+import { parseCursor, type Selection } from './selection.ts'
 
 export interface ExportServiceOptions {
   dataDir: string
   log: StoreLog
-  /** Space of the disk that exports leave to the store. */
+  /** Disk space that exports leave to the store, MB. */
   diskReserveMb?: number
-  /** Called when the lake could not be read: a file of it may be damaged. */
+  /** Called when the lake could not be read: a file may be damaged. */
   onUnreadable?(): void
   /** How long one export may take, ms. */
   msMax?: number
-  /** How long exports under way may go on once the door closes, ms. */
+  /** How long running exports may go on after `close`, ms. */
   drainMs?: number
 }
 
-/** Processes that have nothing to do, for the next export: to start one takes longer than a small export. */
-class Processes {
+/** Keeps idle processes for the next export: starting one takes longer than a small export. */
+class ProcessPool {
   readonly #idle = new Map<ChildProcess, NodeJS.Timeout>()
 
   take(): ChildProcess {
@@ -55,8 +45,20 @@ class Processes {
     return child
   }
 
+  giveBack(child: ChildProcess): void {
+    child.unref()
+    child.channel?.unref()
+    const timer = setTimeout(() => this.#end(child), EXPORT_IDLE_MS)
+    this.#idle.set(child, timer.unref())
+  }
+
+  /** Ends the idle processes. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#idle.keys()].map((child) => this.#end(child)))
+  }
+
   #start(): ChildProcess {
-    const child = startProcess()
+    const child = startExportProcess()
     child.once('exit', () => {
       clearTimeout(this.#idle.get(child))
       this.#idle.delete(child)
@@ -64,19 +66,8 @@ class Processes {
     return child
   }
 
-  give(child: ChildProcess): void {
-    child.unref()
-    child.channel?.unref()
-    const timer = setTimeout(() => this.#end(child), EXPORT_IDLE_MS)
-    this.#idle.set(child, timer.unref())
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#idle.keys()].map((child) => this.#end(child)))
-  }
-
   async #end(child: ChildProcess): Promise<void> {
-    // At once: until it has ended it must not be taken for another export.
+    // Removed first, so that it is not taken for another export while it ends.
     clearTimeout(this.#idle.get(child))
     this.#idle.delete(child)
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -86,84 +77,88 @@ class Processes {
   }
 }
 
-function selectionOf({ fromMs, toMs, since }: ExportRequest): Selection {
-  const after = since === null ? null : cursorOf(since)
+function toSelection({ fromMs, toMs, since }: ExportRequest): Selection {
+  const after = since === null ? null : parseCursor(since)
   if (since === null || after !== null) return { table: 'training', fromMs, toMs, after }
   const sentence = 'since is neither X-Next-Since of an earlier answer nor a time in Unix milliseconds'
   throw new StoreError('invalid', sentence, { field: 'since' })
 }
 
-const busy = () =>
-  unavailable(`All ${EXPORTS_AT_ONCE} exports are in use; try again later.`, {
-    retryAfterMs: EXPORT_RETRY_AFTER_S * 1_000,
-  })
-
-/** Opens the exporter. The data folder is this server's alone: what a crash left of exports is removed. */
+/** Opens the exporter of a data folder, and deletes what a crash left of earlier exports. */
 export function openExportService(options: ExportServiceOptions): ExportService {
-  const {
-    dataDir,
-    log,
-    diskReserveMb = DISK_RESERVE_MB_DEFAULT,
-    msMax = EXPORT_MS_MAX,
-    drainMs = EXPORT_DRAIN_MS,
-  } = options
-  const folder = exportFolder(dataDir)
-  rmSync(folder, { recursive: true, force: true })
-  const processes = new Processes()
-  const jobs = new Set<Job>()
-  let onLastDone: () => void = () => {}
-  let count = 0
-  let isClosed = false
+  rmSync(exportFolder(options.dataDir), { recursive: true, force: true })
+  return new ExportService(options)
+}
 
-  function forget(job: Job): void {
-    jobs.delete(job)
-    if (jobs.size === 0) onLastDone()
+export class ExportService implements Exporter {
+  readonly #options: ExportServiceOptions
+  readonly #folder: string
+  readonly #processes = new ProcessPool()
+  readonly #jobs = new Set<ProcessExportJob>()
+  #onLastDone: () => void = () => {}
+  /** Exports begun so far: names their folders. */
+  #count = 0
+  #isClosed = false
+
+  constructor(options: ExportServiceOptions) {
+    this.#options = options
+    this.#folder = exportFolder(options.dataDir)
   }
 
-  function begin(request: ExportRequest): ExportJob {
-    if (isClosed) throw new StoreError('closing', 'The server is shutting down.')
-    const selection = selectionOf(request)
-    if (jobs.size >= EXPORTS_AT_ONCE) throw busy()
+  /** Number of running exports. */
+  get running(): number {
+    return this.#jobs.size
+  }
+
+  /** Chunks that came from the processes and were not taken yet. */
+  get held(): { chunks: number; bytes: number } {
+    const chunks = [...this.#jobs].flatMap((job) => job.held)
+    return { chunks: chunks.length, bytes: chunks.reduce((sum, { length }) => sum + length, 0) }
+  }
+
+  begin(request: ExportRequest): ExportJob {
+    if (this.#isClosed) throw new StoreError('closing', 'The server is shutting down.')
+    const selection = toSelection(request)
+    if (this.#jobs.size >= EXPORTS_AT_ONCE) {
+      const sentence = `All ${EXPORTS_AT_ONCE} exports are in use; try again later.`
+      throw unavailable(sentence, { retryAfterMs: EXPORT_RETRY_AFTER_S * 1_000 })
+    }
+    const { dataDir, log, diskReserveMb = DISK_RESERVE_MB_DEFAULT, msMax = EXPORT_MS_MAX } = this.#options
     const { format, limit } = request
     const rowsMax = Math.min(limit, EXPORT_ROWS_MAX)
-    const process = processes.take()
-    const work = { dataDir, folder: join(folder, `${count++}`), format, selection, rowsMax, diskReserveMb }
-    const job: Job = new Job(process, {
-      work,
+    const folder = join(this.#folder, `${this.#count++}`)
+    const process = this.#processes.take()
+    const job: ProcessExportJob = new ProcessExportJob(process, {
+      task: { dataDir, folder, format, selection, rowsMax, diskReserveMb },
       msMax,
       log,
-      onFree: () => processes.give(process),
-      onDone: () => forget(job),
-      onUnreadable: () => options.onUnreadable?.(),
+      onFree: () => this.#processes.giveBack(process),
+      onDone: () => this.#forget(job),
+      onUnreadable: () => this.#options.onUnreadable?.(),
     })
-    jobs.add(job)
+    this.#jobs.add(job)
     return job
   }
 
-  async function close(): Promise<void> {
-    isClosed = true
+  /** Refuses further exports, waits `drainMs` for the running ones, then cancels them. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const { log, drainMs = EXPORT_DRAIN_MS } = this.#options
     const timer = setTimeout(() => {
-      log.warn({ exports: jobs.size }, 'exports under way are cut off')
-      for (const job of jobs) job.stop()
+      log.warn({ exports: this.#jobs.size }, 'exports under way are cut off')
+      for (const job of this.#jobs) job.stop()
     }, drainMs)
     await new Promise<void>((resolve) => {
-      onLastDone = resolve
-      if (jobs.size === 0) resolve()
+      this.#onLastDone = resolve
+      if (this.#jobs.size === 0) resolve()
     })
     clearTimeout(timer)
-    await processes.close()
-    rmSync(folder, { recursive: true, force: true })
+    await this.#processes.close()
+    rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  return {
-    begin,
-    close,
-    get running() {
-      return jobs.size
-    },
-    get held() {
-      const chunks = [...jobs].flatMap((job) => job.held)
-      return { chunks: chunks.length, bytes: chunks.reduce((sum, { length }) => sum + length, 0) }
-    },
+  #forget(job: ProcessExportJob): void {
+    this.#jobs.delete(job)
+    if (this.#jobs.size === 0) this.#onLastDone()
   }
 }

@@ -1,34 +1,34 @@
-// In: nothing. Out: the words between the server and the processes of its exports. Never holds state.
+// Messages between the server and the processes of its exports.
 import type { StoreErrorCode } from '../errors.ts'
 import type { ExportFormat, ExportHead } from '../types.ts'
 import type { Selection } from './selection.ts'
 
-/** One export, as a process is told of it. */
-export interface ExportWork {
+/** An export, as its process receives it. */
+export interface ExportTask {
   dataDir: string
-  /** Its own, to write in; removed by whoever began it. */
+  /** A folder that only this export uses. The server removes it. */
   folder: string
   format: ExportFormat
   selection: Selection
   rowsMax: number
-  /** Space of the disk that exports leave to the store. */
+  /** Disk space that exports leave to the store, MB. */
   diskReserveMb: number
 }
 
-/** `more`: a piece was taken. `stop`: nobody waits for the rest. Both of the work at hand; without any they mean nothing. */
-export type ToExport = ExportWork | 'more' | 'stop'
+/** `more`: a chunk was taken. `stop`: the rest is not wanted. Both concern the running export and are ignored without one. */
+export type ToExport = ExportTask | 'more' | 'stop'
 
+/** Why an export failed. */
 export interface ExportFailure {
   code: StoreErrorCode
   message: string
-  /** Of `invalid`: see StoreError. */
+  /** The invalid request field; see StoreError. */
   field?: string
   /** For the log. */
   detail?: string
 }
 
-/** First the head, then pieces. The last word is that it is whole, or failed, or was called off: the process is free. */
-export type FromExport =
-  | { head: ExportHead }
-  | { chunk: Uint8Array }
-  | { end: 'whole' | 'calledOff' | ExportFailure }
+export type ExportEnd = 'complete' | 'canceled' | ExportFailure
+
+/** The head, then chunks, then the end: complete, failed or canceled. After the end the process is free. */
+export type FromExport = { head: ExportHead } | { chunk: Uint8Array } | { end: ExportEnd }

@@ -1,18 +1,16 @@
-// In: which rows of a lake table are wanted, in words. Out: SQL for them, and how far a page of them reaches. A page is all
-// rows after one place and up to another, in order of `known_at`, so that it can be written in any order, and whoever goes
-// on from its end misses nothing and gets nothing twice. Never writes a row.
-
+// Which rows of a lake table an export has, as SQL. A page is all rows between two cursors in order of `known_at`: it can be
+// written in any order, and a client that continues from its end misses no row and gets none twice.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES, type TableName } from '../../schema/tables.ts'
-import { query } from '../duckdb/query.ts'
-import { identifier, LAKE_TABLES, type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
+import { queryOne } from '../duckdb/query.ts'
+import { findLakeTable, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { EXPORT_CURSOR_CHARACTERS_MAX } from '../limits.ts'
 
-/** A row's place in the order in which rows became known. */
+/** A position in the order of `known_at` and ID. */
 export interface ExportCursor {
   knownAtMs: number
-  /** Identity of the last row known at that moment that is before the place; empty: none is. */
+  /** ID of the last row of that moment before the position; empty: before all of them. */
   id: string
 }
 
@@ -25,7 +23,7 @@ export interface Selection {
   upTo?: ExportCursor | null
 }
 
-/** A page: its rows are those of the selection up to `next`. */
+/** A page of a selection: its rows up to `next`. */
 export interface ExportPage {
   rows: number
   /** Whether the lake has more rows after it now. */
@@ -33,77 +31,77 @@ export interface ExportPage {
   next: ExportCursor
 }
 
-export const LAKE_TABLE_NAMES = LAKE_TABLES.map(({ name }) => name) as TableName[]
+export const LAKE_TABLE_NAMES: readonly TableName[] = LAKE_TABLES.map(({ name }) => name)
 
-const PLACE = /^(\d{1,15})(?:\.([\w-]{1,64}))?$/
+const CURSOR = /^(\d{1,15})(?:\.([\w-]{1,64}))?$/
 export const START: ExportCursor = { knownAtMs: 0, id: '' }
 
-/** A place as clients send it back. */
-export const cursorText = ({ knownAtMs, id }: ExportCursor): string =>
+/** The text of a cursor, as clients send it. */
+export const formatCursor = ({ knownAtMs, id }: ExportCursor): string =>
   id === '' ? `${knownAtMs}` : `${knownAtMs}.${id}`
 
-/** The place that a client sent: where an earlier answer ended, or a moment in Unix ms: from then on. Null: neither. */
-export function cursorOf(sent: string): ExportCursor | null {
-  const match = sent.length > EXPORT_CURSOR_CHARACTERS_MAX ? null : PLACE.exec(sent)
+/** Parses a client's cursor: from an earlier response, or a time in Unix ms. Null: it is neither. */
+export function parseCursor(sent: string): ExportCursor | null {
+  const match = sent.length > EXPORT_CURSOR_CHARACTERS_MAX ? null : CURSOR.exec(sent)
   return match === null ? null : { knownAtMs: Number(match[1]), id: match[2] ?? '' }
 }
 
-const lakeTable = (name: TableName): LakeTable => {
-  const table = lakeTableOf(name)
+const requireLakeTable = (name: TableName): LakeTable => {
+  const table = findLakeTable(name)
   if (table !== undefined) return table
   throw new StoreError('invalid', `the lake has no table ${name}`)
 }
-const identityOf = (name: TableName): string => identifier(TABLES[name].columns[0].name)
+const idColumn = (name: TableName): string => identifier(TABLES[name].columns[0].name)
 
-/** After the place, or up to it. The plain bound on `known_at` stands alone, so that it reaches the Parquet. */
-function bound(table: TableName, { knownAtMs, id }: ExportCursor, isAfter: boolean): string[] {
+/** Conditions for rows after a cursor, or up to it. The bound on `known_at` alone lets DuckDB skip row groups. */
+function cursorConditions(table: TableName, { knownAtMs, id }: ExportCursor, isAfter: boolean): string[] {
   const moment = `epoch_ms(${knownAtMs})`
-  const identity = identityOf(table)
+  const column = idColumn(table)
   return isAfter
-    ? [`known_at >= ${moment}`, `(known_at > ${moment} OR ${identity} > ${literal(id)})`]
-    : [`known_at <= ${moment}`, `(known_at < ${moment} OR ${identity} <= ${literal(id)})`]
+    ? [`known_at >= ${moment}`, `(known_at > ${moment} OR ${column} > ${literal(id)})`]
+    : [`known_at <= ${moment}`, `(known_at < ${moment} OR ${column} <= ${literal(id)})`]
 }
 
-function conditions({ table, fromMs, toMs, after, upTo }: Selection): string {
-  const date = identifier(lakeTable(table).lakeDateColumn)
+function whereClause({ table, fromMs, toMs, after, upTo }: Selection): string {
+  const date = identifier(requireLakeTable(table).lakeDateColumn)
   const all = [
     ...(fromMs === null ? [] : [`${date} >= epoch_ms(${fromMs})`]),
     ...(toMs === null ? [] : [`${date} < epoch_ms(${toMs})`]),
-    ...(after ? bound(table, after, true) : []),
-    ...(upTo ? bound(table, upTo, false) : []),
+    ...(after ? cursorConditions(table, after, true) : []),
+    ...(upTo ? cursorConditions(table, upTo, false) : []),
   ]
   return all.length === 0 ? '' : ` WHERE ${all.join(' AND ')}`
 }
 
-/** Every column of the rows, in the table's order, the rows in no order. */
+/** SELECT of all columns of the rows, in no particular order. */
 export const selectSql = (selection: Selection): string =>
-  `SELECT * FROM lake.${identifier(selection.table)}${conditions(selection)}`
+  `SELECT * FROM lake.${identifier(selection.table)}${whereClause(selection)}`
 
-/** How many rows there are. */
+/** Counts the rows of a selection. */
 export async function countRows(connection: DuckDBConnection, selection: Selection): Promise<number> {
-  const sql = `SELECT count(*)::DOUBLE AS rows FROM lake.${identifier(selection.table)}${conditions(selection)}`
-  return (await query<{ rows: number }>(connection, sql))[0].rows
+  const sql = `SELECT count(*)::DOUBLE AS rows FROM lake.${identifier(selection.table)}${whereClause(selection)}`
+  return (await queryOne(connection, sql, { rows: 'number' })).rows
 }
 
-/** The first `rowsMax` rows of a selection in order of `known_at`, of a table whose rows have it and an identity. */
+/** Finds the first `rowsMax` rows of a selection in order of `known_at` and ID. The table must have both. */
 export async function planPage(
   connection: DuckDBConnection,
   selection: Selection,
   rowsMax: number,
 ): Promise<ExportPage> {
-  const identity = identityOf(selection.table)
-  const [found] = await query<{ rows: number; ms: number | null; id: string | null }>(
+  const id = idColumn(selection.table)
+  const { rows, ms, lastId } = await queryOne(
     connection,
     `SELECT count(*)::DOUBLE AS rows, max_by(ms, place) FILTER (WHERE place <= ${rowsMax})::DOUBLE AS ms,
-       max_by(id, place) FILTER (WHERE place <= ${rowsMax}) AS id
+       max_by(id, place) FILTER (WHERE place <= ${rowsMax}) AS "lastId"
      FROM (SELECT epoch_ms(known_at) AS ms, id, row_number() OVER (ORDER BY known_at, id) AS place
-       FROM (SELECT known_at, ${identity} AS id FROM lake.${identifier(selection.table)}${conditions(selection)}
+       FROM (SELECT known_at, ${id} AS id FROM lake.${identifier(selection.table)}${whereClause(selection)}
          ORDER BY known_at, id LIMIT ${rowsMax + 1}))`,
+    { rows: 'number', ms: 'number?', lastId: 'string?' },
   )
-  const isEmpty = found.ms === null || found.id === null
   return {
-    rows: Math.min(found.rows, rowsMax),
-    more: found.rows > rowsMax,
-    next: isEmpty ? (selection.after ?? START) : { knownAtMs: found.ms!, id: found.id! },
+    rows: Math.min(rows, rowsMax),
+    more: rows > rowsMax,
+    next: ms === null || lastId === null ? (selection.after ?? START) : { knownAtMs: ms, id: lastId },
   }
 }

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPathNow } from '../../lib/files.ts'
-import { isWorldError } from '../duckdb/database.ts'
+import { isSystemError } from '../duckdb/database.ts'
 import { deadLetterFolder } from '../paths.ts'
 import type { StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
@@ -22,7 +22,7 @@ async function isReadable(
     await connection.run(`CREATE OR REPLACE TEMP TABLE probe AS ${selectStaged(staged.table, { path })}`)
     return true
   } catch (error) {
-    if (isWorldError(error)) throw error
+    if (isSystemError(error)) throw error
     return false
   } finally {
     await connection.run('DROP TABLE IF EXISTS temp.probe')

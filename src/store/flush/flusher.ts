@@ -6,15 +6,15 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type Row, TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
-import { isFatalError, isWorldError } from '../duckdb/database.ts'
+import { isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { nextSeq } from '../lake/manifest.ts'
 import type { LogDamage } from '../log/types.ts'
-import type { BarStore } from '../market-data/bars.ts'
+import type { BarStore } from '../market-data/bar-store.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
-import { openOutcomesOf } from '../outcomes/outcome-sql.ts'
-import type { Outcomes } from '../outcomes/outcomes.ts'
+import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
+import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
@@ -31,7 +31,7 @@ export interface FlushOptions extends StateOptions {
   lake: Lake
   bars: BarStore
   tokens: ProfileBuffer
-  outcomes: Outcomes
+  outcomes: OutcomeLabeler
   failpoint(point: CrashPoint): void
   log(line: LogLine): void
 }
@@ -88,7 +88,7 @@ export class Flusher {
     try {
       return { ...(await lake.flush(batch(numbered), nowMs)), deadRows: 0 }
     } catch (error) {
-      if (isWorldError(error) || error instanceof StoreError) throw error
+      if (isSystemError(error) || error instanceof StoreError) throw error
       const { staged, deadRows } = await database.maintenance.run((connection) =>
         removeDeadRows(connection, dataDir, numbered),
       )
@@ -127,15 +127,15 @@ export class Flusher {
     staged: readonly StagedRows[],
   ): Promise<void> {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
-      await connection.run(openOutcomesOf(selectStaged(TABLES.training, rows)))
+      await connection.run(openOutcomesSql(selectStaged(TABLES.training, rows)))
     await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
     this.#options.failpoint('flush:recorded')
   }
 
   /** What has become of submissions goes to the lake with the next flush. A failure is no reason to fail this one. */
-  async #label(outcomes: Outcomes, bars: BarStore, nowMs: number): Promise<void> {
+  async #label(outcomes: OutcomeLabeler, bars: BarStore, nowMs: number): Promise<void> {
     try {
-      await outcomes.advance(bars.inLakeToMs, nowMs)
+      await outcomes.labelDue(bars.inLakeToMs, nowMs)
     } catch (error) {
       if (isFatalError(error)) throw error
       const fields = { error: errorMessage(error) }

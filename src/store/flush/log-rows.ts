@@ -1,6 +1,6 @@
 // In: the commits of a log beyond a state. Out: the state brought up to them, and their rows of the lake's tables in a
 // splitter. Used by a flush and by a check of the log's tail, which must agree. Never writes to the log.
-import { lakeTableOf } from '../duckdb/sql.ts'
+import { findLakeTable } from '../duckdb/sql.ts'
 import { readLog } from '../log/reader.ts'
 import type { ReadOptions, ReadReport } from '../log/types.ts'
 import { applyCommit, type StoreState } from '../state/state.ts'
@@ -17,7 +17,7 @@ export const splitCommits = (
     const rows = commit.rows()
     applyCommit(state, { lsn, knownAtMs, rows })
     for (const [name, row] of rows) {
-      const table = lakeTableOf(name)
+      const table = findLakeTable(name)
       if (table !== undefined) splitter.add(table, row, knownAtMs)
     }
   })

@@ -1,34 +1,33 @@
-// In: the files that are live. Out: `lake/catalog.duckdb`, a small database of one view for each table over exactly those
-// files, for readers in any folder. It is written beside its place and renamed into it: a reader has the old one or the
-// new one, whole. Never holds a row of data, never is written while somebody may read it.
+// Writes `lake/catalog.duckdb`, a small database with a view of each table over its live files, for readers. It is written to a
+// temporary file and renamed, so that a reader opens the old or the new one, whole. It contains no rows of data.
 import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { inScratchDatabase } from '../duckdb/scratch-database.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
-import { moveFile, partPath, wholeOrGone } from './lake-files.ts'
-import type { ListedPart, SetAsidePart } from './manifest.ts'
-import { readableFiles, selectFromFiles } from './parquet-sql.ts'
+import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
+import type { ListedFile, QuarantinedFile } from './manifest.ts'
+import { selectNewestRows, toReadableFiles } from './parquet-sql.ts'
 
 export const CATALOG_FILE = 'catalog.duckdb'
 
 export interface CatalogTable {
   table: LakeTable
-  parts: readonly ListedPart[]
+  files: readonly ListedFile[]
 }
 
-/** What a catalog tells of. */
+/** What goes into a catalog. */
 export interface CatalogContent {
   tables: readonly CatalogTable[]
-  /** Files that are gone or damaged: no view reads them. */
-  setAside: readonly SetAsidePart[]
+  /** Missing or damaged files: no view reads them. */
+  quarantined: readonly QuarantinedFile[]
 }
 
 export interface CatalogOptions {
   lakeDir: string
-  pathOf(part: ListedPart): string
+  pathOf(file: ListedFile): string
   /** Called between writing and renaming, and after it. */
   failpoint(point: 'catalog:written' | 'catalog:swapped'): void
 }
@@ -39,16 +38,16 @@ const SET_ASIDE = `CREATE TABLE lake_set_aside (table_name VARCHAR, path VARCHAR
   set_aside_at TIMESTAMP, settled_at TIMESTAMP)`
 const INFO = 'CREATE TABLE lake_info (written_at TIMESTAMP, schema_version INTEGER)'
 
-function fileRow(part: ListedPart, path: string): string {
-  return `(${literal(part.table)}, ${literal(path)}, DATE '${part.date}', ${part.rows}, ${part.bytes}, ${part.first},
-    ${part.last}, ${part.schemaVersion}, epoch_ms(${part.writtenAtMs}), ${part.sha256 === null ? 'NULL' : literal(part.sha256)})`
+function fileRow(file: ListedFile, path: string): string {
+  return `(${literal(file.table)}, ${literal(path)}, DATE '${file.date}', ${file.rows}, ${file.bytes}, ${file.first},
+    ${file.last}, ${file.schemaVersion}, epoch_ms(${file.writtenAtMs}), ${file.sha256 === null ? 'NULL' : literal(file.sha256)})`
 }
 
-const setAsideRow = (part: SetAsidePart): string =>
-  `(${literal(part.table)}, ${literal(partPath(part))}, DATE '${part.date}', ${part.rowsLost}, ${literal(part.reason)},
-    epoch_ms(${part.setAsideAtMs}), ${part.settledAtMs === null ? 'NULL' : `epoch_ms(${part.settledAtMs})`})`
+const setAsideRow = (file: QuarantinedFile): string =>
+  `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
+    epoch_ms(${file.quarantinedAtMs}), ${file.acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${file.acknowledgedAtMs})`})`
 
-function comments(table: LakeTable): string[] {
+function commentSql(table: LakeTable): string[] {
   const view = identifier(table.name)
   return [
     `COMMENT ON VIEW ${view} IS ${literal(table.comment)}`,
@@ -58,20 +57,19 @@ function comments(table: LakeTable): string[] {
   ]
 }
 
-function definition({ table, parts }: CatalogTable, pathOf: CatalogOptions['pathOf']): string[] {
-  const files = readableFiles(parts, pathOf)
-  const rows = parts.map((part) => fileRow(part, pathOf(part)))
+function tableSql({ table, files }: CatalogTable, pathOf: CatalogOptions['pathOf']): string[] {
+  const rows = files.map((file) => fileRow(file, pathOf(file)))
   return [
-    `CREATE VIEW ${identifier(table.name)} AS ${selectFromFiles(table, files)}`,
-    ...comments(table),
+    `CREATE VIEW ${identifier(table.name)} AS ${selectNewestRows(table, toReadableFiles(files, pathOf))}`,
+    ...commentSql(table),
     ...(rows.length > 0 ? [`INSERT INTO lake_files VALUES ${rows.join(', ')}`] : []),
   ]
 }
 
-/** One transaction and one call: hundreds of small ones would each sync the disk, and the store's commits wait for it. */
-const fill = (
+/** Runs as one transaction in one call: each of hundreds of small ones would sync the disk and delay the store's commits. */
+const insertContent = (
   connection: DuckDBConnection,
-  { tables, setAside }: CatalogContent,
+  { tables, quarantined }: CatalogContent,
   nowMs: number,
   { pathOf }: Pick<CatalogOptions, 'pathOf'>,
 ) =>
@@ -81,17 +79,17 @@ const fill = (
       FILES,
       SET_ASIDE,
       INFO,
-      ...(setAside.length > 0
-        ? [`INSERT INTO lake_set_aside VALUES ${setAside.map(setAsideRow).join(', ')}`]
+      ...(quarantined.length > 0
+        ? [`INSERT INTO lake_set_aside VALUES ${quarantined.map(setAsideRow).join(', ')}`]
         : []),
       `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
-      ...tables.flatMap((table) => definition(table, pathOf)),
+      ...tables.flatMap((table) => tableSql(table, pathOf)),
       'COMMIT',
     ].join(';\n'),
   )
 
-/** Writes a catalog to a file that is not there yet. */
-export async function fillCatalog(
+/** Writes a catalog to `path`, replacing an unfinished one. */
+export async function createCatalog(
   content: CatalogContent,
   nowMs: number,
   path: string,
@@ -99,15 +97,15 @@ export async function fillCatalog(
 ): Promise<void> {
   await rm(path, { recursive: true, force: true })
   await rm(`${path}.wal`, { force: true })
-  await wholeOrGone(path, () =>
-    inScratchDatabase(path, { threads: '1' }, async (connection) => {
-      await fill(connection, content, nowMs, options)
+  await writeOrRemove(path, () =>
+    withScratchDatabase(path, { threads: '1' }, async (connection) => {
+      await insertContent(connection, content, nowMs, options)
       await connection.run('CHECKPOINT')
     }),
   )
 }
 
-/** Writes the catalog of `content` as of `nowMs`, and puts it in the place of the last one. */
+/** Writes a catalog of `content` and swaps it in for the present one, durably. */
 export async function writeCatalog(
   content: CatalogContent,
   nowMs: number,
@@ -115,10 +113,10 @@ export async function writeCatalog(
 ): Promise<void> {
   const path = join(options.lakeDir, CATALOG_FILE)
   const temporary = `${path}.tmp`
-  await fillCatalog(content, nowMs, temporary, options)
+  await createCatalog(content, nowMs, temporary, options)
   await syncPath(temporary)
   options.failpoint('catalog:written')
-  // A folder in its place would keep every catalog from being put there.
+  // Renaming cannot replace a folder.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
   await rename(temporary, path)
   await syncPath(dirname(path))

@@ -1,58 +1,53 @@
-// In: the wall clock as requests tell it. Out: whether it can be believed when rows are to be deleted for their age. The
-// time goes on as the monotonic clock does; a wall clock that runs ahead of that, or of the last time that an earlier run
-// knew, may have leapt. Never deletes anything, never sets a clock.
+// Decides whether the wall clock can be trusted for deleting rows by age. Between checks time must advance as the monotonic
+// clock does; a wall clock further ahead of that, or of the last time an earlier run recorded, may have jumped.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Instant } from '../../lib/clock.ts'
-import { HOUR_MS } from '../../lib/time.ts'
-import { query } from '../duckdb/query.ts'
+import { queryOne } from '../duckdb/query.ts'
 import { CLOCK_KNOWN, MANIFEST } from '../duckdb/sql.ts'
-import { CLOCK_LEAP_MAX_MS } from '../limits.ts'
+import { CLOCK_JUMP_MAX_MS } from '../limits.ts'
 
-export interface ClockGuard {
-  /** Why the wall clock is not believed, as a sentence; null: it is. */
-  doubt(connection: DuckDBConnection, now: Instant): Promise<string | null>
-  /** The operator says that the wall clock is right. */
-  believe(connection: DuckDBConnection, now: Instant): Promise<void>
-}
+/** The known time is saved again once it has changed by this much. */
+const SAVE_EVERY_MS = 3_600_000
 
-/** How far the time that is known must go on before it is written down anew. */
-const NOTED_EVERY_MS = HOUR_MS
-
-/** The time that earlier runs knew; where none noted it, when the youngest file was written; null: there is none. */
-async function knownOf(connection: DuckDBConnection): Promise<number | null> {
-  const [{ ms }] = await query<{ ms: number | null }>(
+/** The time that earlier runs saved, else when the youngest file was written; null where there is neither. */
+async function loadKnownMs(connection: DuckDBConnection): Promise<number | null> {
+  const { ms } = await queryOne(
     connection,
     `SELECT coalesce((SELECT max(known_ms) FROM ${CLOCK_KNOWN}),
        (SELECT epoch_ms(max(written_at)) FROM ${MANIFEST}))::DOUBLE AS ms`,
+    { ms: 'number?' },
   )
   return ms
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-export function openClockGuard(): ClockGuard {
-  /** The time that is known, and when it was by the monotonic clock. */
-  let known: { ms: number; atMs: number } | null = null
-  let notedMs = 0
+export class ClockGuard {
+  /** The last known time, and the monotonic time of that moment. */
+  #known: { ms: number; monotonicMs: number } | null = null
+  #savedMs = 0
 
-  async function note(connection: DuckDBConnection, ms: number, atMs: number): Promise<void> {
-    known = { ms, atMs }
-    if (Math.abs(ms - notedMs) < NOTED_EVERY_MS) return
-    await connection.run(`DELETE FROM ${CLOCK_KNOWN}; INSERT INTO ${CLOCK_KNOWN} VALUES (${Math.floor(ms)})`)
-    notedMs = ms
+  /** Compares the wall clock with the known time. @returns a sentence where it may have jumped, null where it is trusted */
+  async check(connection: DuckDBConnection, { wallMs, monotonicMs }: Instant): Promise<string | null> {
+    const known = this.#known ?? { ms: (await loadKnownMs(connection)) ?? wallMs, monotonicMs }
+    const expectedMs = known.ms + (monotonicMs - known.monotonicMs)
+    if (wallMs - expectedMs <= CLOCK_JUMP_MAX_MS) {
+      await this.#record(connection, Math.max(expectedMs, wallMs), monotonicMs)
+      return null
+    }
+    this.#known = { ms: expectedMs, monotonicMs }
+    return `the clock says ${iso(wallMs)}, but going by the lake and the elapsed time it is ${iso(expectedMs)}`
   }
 
-  return {
-    async doubt(connection, { wallMs, monotonicMs }) {
-      known ??= { ms: (await knownOf(connection)) ?? wallMs, atMs: monotonicMs }
-      const expectedMs = known.ms + (monotonicMs - known.atMs)
-      if (wallMs - expectedMs <= CLOCK_LEAP_MAX_MS) {
-        await note(connection, Math.max(expectedMs, wallMs), monotonicMs)
-        return null
-      }
-      known = { ms: expectedMs, atMs: monotonicMs }
-      return `the clock says ${iso(wallMs)}, and by the lake and the time that has passed it is ${iso(expectedMs)}`
-    },
-    believe: (connection, { wallMs, monotonicMs }) => note(connection, wallMs, monotonicMs),
+  /** Takes the wall clock as right: an operator has confirmed it. */
+  trust(connection: DuckDBConnection, { wallMs, monotonicMs }: Instant): Promise<void> {
+    return this.#record(connection, wallMs, monotonicMs)
+  }
+
+  async #record(connection: DuckDBConnection, ms: number, monotonicMs: number): Promise<void> {
+    this.#known = { ms, monotonicMs }
+    if (Math.abs(ms - this.#savedMs) < SAVE_EVERY_MS) return
+    await connection.run(`DELETE FROM ${CLOCK_KNOWN}; INSERT INTO ${CLOCK_KNOWN} VALUES (${Math.floor(ms)})`)
+    this.#savedMs = ms
   }
 }

@@ -1,69 +1,71 @@
-// In: files of the lake's list. Out: for each what is wrong with it: it is not there, has another size, does not end as a
-// Parquet file does, or has other content than was written. Reads files in a database of its own, since what is fatal to
-// DuckDB in a damaged file must not be fatal to the store. Never changes a file or a list.
+// Checks files against the manifest: presence, size, Parquet footer, content. Files are opened in a scratch database, since a
+// damaged one may make DuckDB unusable.
 import { stat } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { assert } from '../../lib/assert.ts'
 import { errorFirstLine, systemCode } from '../../lib/error-text.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { query } from '../duckdb/query.ts'
-import { inScratchDatabase } from '../duckdb/scratch-database.ts'
-import { type LakeTable, lakeTableOf, literal } from '../duckdb/sql.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import { findLakeTable, type LakeTable, literal } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
-import { contentHash } from './lake-files.ts'
-import type { ListedPart } from './manifest.ts'
+import { hashFile } from './lake-files.ts'
+import type { ListedFile } from './manifest.ts'
 
 /**
- * How far a file is looked at. `size`: that it is there. `end`: its Parquet footer too. `content`: every byte, by its hash,
- * or where none was noted by unpacking it.
+ * How thorough a check is. `size`: the file exists and has its size. `end`: the Parquet footer too. `content`: every byte, by
+ * the recorded hash, or without one by decoding all columns.
  */
 export type CheckDepth = 'size' | 'end' | 'content'
 
-/** SQL of a file's rows as they stand in it. */
-export const scanOf = (path: string): string => `read_parquet(${literal(path)}, hive_partitioning=false)`
+/** SQL that reads the rows of a file, with its own columns. */
+export const readParquetSql = (path: string): string =>
+  `read_parquet(${literal(path)}, hive_partitioning=false)`
 
-export interface FaultyPart {
-  part: ListedPart
-  /** What is wrong, as the end of a sentence that begins with the file's name. */
+export interface FaultyFile {
+  file: ListedFile
+  /** What is wrong, worded to follow the file's name in a sentence. */
   fault: string
 }
 
-/** What is wrong with the size of a file; null where nothing is. */
-export async function sizeFault(part: ListedPart, path: string): Promise<string | null> {
+/** Returns what is wrong with the size of a file, or null. */
+export async function findSizeFault(file: ListedFile, path: string): Promise<string | null> {
   const found = await stat(path).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return null
     throw error
   })
   if (found === null) return 'is listed and not there'
-  if (!found.isFile()) return 'is no file'
-  return found.size === part.bytes ? null : `has ${found.size} bytes, not the ${part.bytes} listed`
+  if (!found.isFile()) return 'is not a file'
+  return found.size === file.bytes ? null : `has ${found.size} bytes, not the ${file.bytes} listed`
 }
 
-/** What is wrong with the content of a file by its hash; null where nothing is, or no hash was noted. */
-export async function hashFault({ sha256 }: ListedPart, path: string): Promise<string | null> {
-  if (sha256 === null || (await contentHash(path)) === sha256) return null
+/** Compares a file with its recorded hash, where there is one. Returns what is wrong, or null. */
+export async function findHashFault({ sha256 }: ListedFile, path: string): Promise<string | null> {
+  if (sha256 === null || (await hashFile(path)) === sha256) return null
   return 'has other content than was written'
 }
 
-/** What is wrong with the columns of a file; null where nothing is. @throws when it cannot be read */
-export async function schemaFault(
+/** Compares the columns of a file with its table. Returns what is wrong, or null. @throws when it cannot be read */
+export async function findSchemaFault(
   connection: DuckDBConnection,
   { columns }: LakeTable,
   version: number,
   path: string,
 ): Promise<string | null> {
-  const found = await query<{ name: string; type: string }>(
+  const found = await queryRows(
     connection,
-    `SELECT column_name AS name, column_type AS type FROM (DESCRIBE SELECT * FROM ${scanOf(path)})`,
+    `SELECT column_name AS name, column_type AS type FROM (DESCRIBE SELECT * FROM ${readParquetSql(path)})`,
+    { name: 'string', type: 'string' },
   )
   if (version > LAKE_SCHEMA_VERSION)
-    return `has schema version ${version}, younger than this program’s ${LAKE_SCHEMA_VERSION}`
+    return `has schema version ${version}, newer than this program’s ${LAKE_SCHEMA_VERSION}`
   const types = new Map<string, string>(columns.map(({ name, type }) => [name, type]))
   for (const { name, type } of found) {
     const expected = types.get(name)
-    if (expected === undefined) return `has a column ${name} that its table has not`
+    if (expected === undefined) return `has a column ${name} that its table lacks`
     if (expected !== type) return `has ${name} as ${type}, not ${expected}`
   }
-  // An older file lacks the columns that came after it.
+  // An older file may lack columns that were added later.
   if (version < LAKE_SCHEMA_VERSION) return null
   const missing = columns.find(({ name }) => !found.some((column) => column.name === name))
   if (missing !== undefined) return `lacks the column ${missing.name}`
@@ -72,75 +74,77 @@ export async function schemaFault(
     : null
 }
 
-/** Rows of a Parquet file by its footer. @throws when it is none */
-export async function rowsByFooter(connection: DuckDBConnection, path: string): Promise<number> {
+/** Rows of a Parquet file according to its footer. @throws when the file is not Parquet */
+export async function readRowCount(connection: DuckDBConnection, path: string): Promise<number> {
   const sql = `SELECT sum(num_rows)::DOUBLE AS rows FROM parquet_file_metadata(${literal(path)})`
-  return (await query<{ rows: number }>(connection, sql))[0].rows
+  return (await queryOne(connection, sql, { rows: 'number' })).rows
 }
 
-/** The highest schema version that rows of a Parquet file say; null where none says one. @throws when it cannot be read */
-export async function schemaVersionIn(connection: DuckDBConnection, path: string): Promise<number | null> {
-  const sql = `SELECT max(schema_version)::INTEGER AS version FROM ${scanOf(path)}`
-  return (await query<{ version: number | null }>(connection, sql))[0].version
+/** The highest `schema_version` in the rows of a Parquet file; null without any. @throws when it cannot be read */
+export async function readSchemaVersion(connection: DuckDBConnection, path: string): Promise<number | null> {
+  const sql = `SELECT max(schema_version)::INTEGER AS version FROM ${readParquetSql(path)}`
+  return (await queryOne(connection, sql, { version: 'number?' })).version
 }
 
-/** A failure that says nothing of the file that is looked at. */
-export const isVerifierError = (error: unknown): boolean =>
+/** A failure of the check itself (interrupted, out of memory or file handles), which says nothing about the file. */
+export const isResourceError = (error: unknown): boolean =>
   /^(INTERRUPT|Out of Memory) Error|Too many open files|EMFILE|ENFILE/i.test(errorFirstLine(error))
 
-async function footerFault(
+async function findFooterFault(
   connection: DuckDBConnection,
-  part: ListedPart,
+  file: ListedFile,
   path: string,
 ): Promise<string | null> {
-  const rows = await rowsByFooter(connection, path)
-  if (rows !== part.rows) return `has ${rows} rows, not the ${part.rows} listed`
-  return schemaFault(connection, lakeTableOf(part.table)!, part.schemaVersion, path)
+  const rows = await readRowCount(connection, path)
+  if (rows !== file.rows) return `has ${rows} rows, not the ${file.rows} listed`
+  const table = findLakeTable(file.table)
+  assert(table !== undefined, 'the table of a listed file is one of the lake')
+  return findSchemaFault(connection, table, file.schemaVersion, path)
 }
 
-/** What is wrong with a file that is there and has its size. */
-async function innerFault(
+/** Checks a file that exists and has its size. */
+async function findContentFault(
   connection: DuckDBConnection,
-  part: ListedPart,
+  file: ListedFile,
   path: string,
   depth: CheckDepth,
 ): Promise<string | null> {
-  const known = await footerFault(connection, part, path)
-  if (known !== null || depth !== 'content') return known
-  if (part.sha256 !== null) return hashFault(part, path)
-  await connection.run(`SELECT bit_xor(hash(file)) FROM ${scanOf(path)} AS file`)
+  const fault = await findFooterFault(connection, file, path)
+  if (fault !== null || depth !== 'content') return fault
+  if (file.sha256 !== null) return findHashFault(file, path)
+  await connection.run(`SELECT bit_xor(hash(file)) FROM ${readParquetSql(path)} AS file`)
   return null
 }
 
-/** Runs a check. @returns what it found; a failure of the check is one of the file, unless it tells of who looks. */
-async function asFault(check: () => Promise<string | null>): Promise<string | null> {
+/** Runs a check of a file. A read error is a fault of the file, unless the check itself failed. */
+async function errorAsFault(check: () => Promise<string | null>): Promise<string | null> {
   try {
     return await check()
   } catch (error) {
-    if (isVerifierError(error)) throw error
+    if (isResourceError(error)) throw error
     return `cannot be read: ${errorFirstLine(error)}`
   }
 }
 
-/** Files of `parts` that are not as listed. */
-export async function findFaults(
-  parts: readonly ListedPart[],
-  pathOf: (part: ListedPart) => string,
+/** Returns the files that differ from what the manifest says of them. Runs in a scratch database. */
+export async function findFaultyFiles(
+  files: readonly ListedFile[],
+  pathOf: (file: ListedFile) => string,
   depth: CheckDepth,
-): Promise<FaultyPart[]> {
-  const faulty: FaultyPart[] = []
-  const sound: ListedPart[] = []
-  for (const part of parts) {
-    const fault = await asFault(() => sizeFault(part, pathOf(part)))
-    if (fault === null) sound.push(part)
-    else faulty.push({ part, fault })
+): Promise<FaultyFile[]> {
+  const faulty: FaultyFile[] = []
+  const present: ListedFile[] = []
+  for (const file of files) {
+    const fault = await errorAsFault(() => findSizeFault(file, pathOf(file)))
+    if (fault === null) present.push(file)
+    else faulty.push({ file, fault })
   }
-  if (depth === 'size' || sound.length === 0) return faulty
+  if (depth === 'size' || present.length === 0) return faulty
   const settings = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
-  await inScratchDatabase(':memory:', settings, async (connection) => {
-    for (const part of sound) {
-      const fault = await asFault(() => innerFault(connection, part, pathOf(part), depth))
-      if (fault !== null) faulty.push({ part, fault })
+  await withScratchDatabase(':memory:', settings, async (connection) => {
+    for (const file of present) {
+      const fault = await errorAsFault(() => findContentFault(connection, file, pathOf(file), depth))
+      if (fault !== null) faulty.push({ file, fault })
     }
   })
   return faulty

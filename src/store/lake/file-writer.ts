@@ -1,71 +1,112 @@
-// In: SQL of rows. Out: those rows as a published, synced file of the lake, with its figures. Never puts it on a list.
+// Writes pending rows, of the database or staged in text files, to new files of the lake. Listing them is for the caller.
+import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { query } from '../duckdb/query.ts'
-import { identifier, type LakeTable, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { identifier, type LakeTable, lakeColumns, ROW_SEQ, relation, sortOrderSql } from '../duckdb/sql.ts'
+import type { StagedRows } from '../flush/row-splitter.ts'
+import { selectStaged } from '../flush/staged-sql.ts'
 import type { CrashPoint } from '../process/protocol.ts'
 import {
-  contentHash,
-  fileBytes,
-  type Part,
+  type DataFile,
+  fileSizeBytes,
+  hashFile,
   publish,
   type SeqRange,
   temporaryPath,
-  wholeOrGone,
+  writeOrRemove,
 } from './lake-files.ts'
-import type { NewPart } from './manifest.ts'
+import { type NewFile, nextSeq } from './manifest.ts'
 import { copyToParquet } from './parquet-sql.ts'
 
 export interface FileWriterOptions {
-  pathOf(part: Part): string
+  pathOf(file: DataFile): string
   failpoint(point: CrashPoint): void
 }
 
-export interface DateRows {
-  /** YYYY-MM-DD, UTC. */
-  date: string
+/** A file to be written. */
+export interface PendingFile {
+  file: DataFile
   rows: number
+  table: LakeTable
+  /** SQL of its rows. */
+  select: string
 }
 
-/** SQL of the date that a row of a table is filed under. */
-export const dateOf = (table: LakeTable): string => `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
+/** SQL of the UTC date whose folder a row belongs to. */
+export const dateSql = (table: LakeTable): string => `CAST(${identifier(table.lakeDateColumn)} AS DATE)`
 
-/** Rows by UTC date that the database has within a range. */
-export const rowsByDate = (
-  connection: DuckDBConnection,
-  table: LakeTable,
-  { first, last }: SeqRange,
-): Promise<DateRows[]> =>
-  query(
-    connection,
-    `SELECT strftime(${dateOf(table)}, '%Y-%m-%d') AS date, count(*)::DOUBLE AS rows
-     FROM ${relation(table)} WHERE ${ROW_SEQ} BETWEEN ${first} AND ${last} GROUP BY 1 ORDER BY 1`,
-  )
-
-/** Bytes and hash of a file that is there. */
-export const measured = async (part: Part, rows: number, path: string): Promise<NewPart> => ({
-  ...part,
-  rows,
-  bytes: await fileBytes(path),
-  sha256: await contentHash(path),
+/** The file for staged rows. Those of market data have row numbers of their own, those of the log the LSNs of its commits. */
+export const toPendingFile = (staged: StagedRows, lsns: SeqRange): PendingFile => ({
+  file: { table: staged.table.name, date: staged.date, ...(staged.range ?? lsns) },
+  rows: staged.rows,
+  table: staged.table,
+  select: selectStaged(staged.table, staged),
 })
 
-/** Writes the `rows` rows that `select` gives. The file, then its name, are durable once this resolves. */
-export async function writeFile(
+/** The files for rows that wait in the database: bars and outcomes, by UTC date. */
+export async function listPendingTableFiles(connection: DuckDBConnection): Promise<PendingFile[]> {
+  const pending: PendingFile[] = []
+  for (const table of [TABLES.bars, TABLES.outcomes]) {
+    const first = await nextSeq(connection, table.name)
+    const sql = `SELECT coalesce(max(${ROW_SEQ}), 0)::DOUBLE AS last FROM ${relation(table)}`
+    const { last } = await queryOne(connection, sql, { last: 'number' })
+    if (last < first) continue
+    const inRange = `FROM ${relation(table)} WHERE ${ROW_SEQ} BETWEEN ${first} AND ${last}`
+    const dates = await queryRows(
+      connection,
+      `SELECT strftime(${dateSql(table)}, '%Y-%m-%d') AS date, count(*)::DOUBLE AS rows ${inRange} GROUP BY 1 ORDER BY 1`,
+      { date: 'string', rows: 'number' },
+    )
+    for (const { date, rows } of dates) {
+      const select = `SELECT ${lakeColumns(table)} ${inRange} AND ${dateSql(table)} = DATE '${date}'`
+      pending.push({ file: { table: table.name, date, first, last }, rows, table, select })
+    }
+  }
+  return pending
+}
+
+/** Writes files, each sorted. Where one fails, those written before it are deleted: nothing lists them. */
+export async function writePendingFiles(
   connection: DuckDBConnection,
-  part: Part,
-  { rows, select }: { rows: number; select: string },
+  pending: readonly PendingFile[],
+  options: FileWriterOptions,
+): Promise<NewFile[]> {
+  const written: NewFile[] = []
+  try {
+    for (const each of pending) written.push(await writeDataFile(connection, each, options))
+    return written
+  } catch (error) {
+    for (const file of written) await rm(options.pathOf(file), { force: true })
+    throw error
+  }
+}
+
+/** Adds row count, size and hash to a file on the disk. */
+export const measureFile = async (file: DataFile, rows: number, path: string): Promise<NewFile> => ({
+  ...file,
+  rows,
+  bytes: await fileSizeBytes(path),
+  sha256: await hashFile(path),
+})
+
+/** Once this resolves, the file and its name are durable. */
+async function writeDataFile(
+  connection: DuckDBConnection,
+  { file, rows, table, select }: PendingFile,
   { pathOf, failpoint }: FileWriterOptions,
-): Promise<NewPart> {
-  const path = pathOf(part)
+): Promise<NewFile> {
+  const path = pathOf(file)
   const temporary = temporaryPath(path)
+  const copy = copyToParquet(`${select} ORDER BY ${sortOrderSql(table)}`, temporary)
   await makeFolder(dirname(path))
-  await wholeOrGone(temporary, async () => void (await connection.run(copyToParquet(select, temporary))))
+  await writeOrRemove(temporary, async () => void (await connection.run(copy)))
   failpoint('flush:copied')
   await syncPath(temporary)
   failpoint('flush:synced')
   await publish(path)
   failpoint('flush:published')
-  return measured(part, rows, path)
+  return measureFile(file, rows, path)
 }

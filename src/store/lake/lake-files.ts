@@ -1,5 +1,5 @@
-// In: names and places of the lake's files. Out: files that are whole or not there. Never reads a row.
-// A file is written under a name that no reader's `*.parquet` matches, synced, then renamed, and its folder synced.
+// Names and paths of the lake's files, and operations on whole files. A file is written under a name that no reader's
+// `*.parquet` matches, synced, renamed, and its folder synced: readers see it whole or not at all.
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync } from 'node:fs'
 import { link, lstat, readdir, rename, rm, stat } from 'node:fs/promises'
@@ -7,14 +7,14 @@ import { dirname, join } from 'node:path'
 import { systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 
-/** The rows of one table that one flush writes: `row_seq` from `first` to `last`, both inclusive. */
+/** Row numbers from `first` to `last`, both inclusive. For tables of the log they are LSNs. */
 export interface SeqRange {
   first: number
   last: number
 }
 
-/** A file of a flush: the rows of one date in one range of one table. The name says it all. */
-export interface Part extends SeqRange {
+/** A file of the lake: rows of one table, date and range of row numbers. These make up its path. */
+export interface DataFile extends SeqRange {
   table: string
   /** YYYY-MM-DD, UTC. */
   date: string
@@ -24,8 +24,8 @@ export interface Part extends SeqRange {
 export const contains = (outer: SeqRange, inner: SeqRange): boolean =>
   outer.first <= inner.first && inner.last <= outer.last
 
-/** True when files of one table may have rows in common. */
-export const overlaps = (a: Part, b: Part): boolean =>
+/** True when two files of one table may have rows in common. */
+export const overlaps = (a: DataFile, b: DataFile): boolean =>
   a.date === b.date && a.first <= b.last && b.first <= a.last
 
 const SEQ_DIGITS = 15
@@ -35,38 +35,38 @@ const TEMPORARY_SUFFIX = '.tmp'
 
 const padded = (seq: number): string => String(seq).padStart(SEQ_DIGITS, '0')
 
-/** Path below the lake's folder, with forward slashes on every system. */
-export const partPath = (part: Part): string =>
-  `${part.table}/dt=${part.date}/part-${padded(part.first)}-${padded(part.last)}.parquet`
+/** Path of a file below the lake's folder, with forward slashes on every system. */
+export const relativePath = (file: DataFile): string =>
+  `${file.table}/dt=${file.date}/part-${padded(file.first)}-${padded(file.last)}.parquet`
 
-/** The UTC date of a moment, as a part has it. */
+/** The UTC date of a moment, YYYY-MM-DD. */
 export const utcDate = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
 
 export const temporaryPath = (path: string): string => path + TEMPORARY_SUFFIX
 
-/** Gives a synced temporary file its name, durably. Readers see it from here on. */
+/** Renames a synced temporary file to its final name, durably. */
 export async function publish(path: string): Promise<void> {
   await rename(temporaryPath(path), path)
   await syncPath(dirname(path))
 }
 
-export const fileBytes = async (path: string): Promise<number> => (await stat(path)).size
+export const fileSizeBytes = async (path: string): Promise<number> => (await stat(path)).size
 
 /** SHA-256 of a file's content, in hexadecimal. */
-export async function contentHash(path: string): Promise<string> {
+export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path)) hash.update(chunk)
   return hash.digest('hex')
 }
 
-/** Gives a file a second name, in the place of whatever bears it. */
+/** Hard-links a file, replacing what is at `to`. */
 export async function linkFile(path: string, to: string): Promise<void> {
   await makeFolder(dirname(to))
   await removeFile(to)
   await link(path, to)
 }
 
-/** Puts what bears a name, be it a file or a folder, under another, in the place of what is there; missing is fine. */
+/** Moves a file or folder, replacing what is at `to`. Does nothing where it is missing. */
 export async function moveFile(path: string, to: string): Promise<void> {
   if ((await lstat(path).catch(() => null)) === null) return
   await makeFolder(dirname(to))
@@ -75,7 +75,7 @@ export async function moveFile(path: string, to: string): Promise<void> {
   await syncPath(dirname(to))
 }
 
-/** Removes a file that no list names; missing is fine. A folder in its place is no file of ours: it is put out of the way. */
+/** Deletes a file. Does nothing where it is missing; a folder in its place is not the store's and is renamed. */
 export async function removeFile(path: string): Promise<void> {
   try {
     await rm(path, { force: true })
@@ -85,14 +85,14 @@ export async function removeFile(path: string): Promise<void> {
   }
 }
 
-function noFolder(error: unknown): string[] {
-  // Gone meanwhile, or a file of somebody's that bears a folder's name.
+function noEntries(error: unknown): string[] {
+  // Deleted in the meantime, or somebody's file with the name of a folder.
   if (['ENOENT', 'ENOTDIR'].includes(systemCode(error))) return []
   throw error
 }
 
-/** Runs what writes a file. What failed half-way takes no room: the disk may be full. */
-export async function wholeOrGone<Value>(path: string, write: () => Promise<Value>): Promise<Value> {
+/** Calls `write`, and deletes the file where it fails: a half-written file must not fill up the disk. */
+export async function writeOrRemove<Value>(path: string, write: () => Promise<Value>): Promise<Value> {
   try {
     return await write()
   } catch (error) {
@@ -101,38 +101,41 @@ export async function wholeOrGone<Value>(path: string, write: () => Promise<Valu
   }
 }
 
-export interface LakeListing {
-  parts: Part[]
-  /** Absolute paths of what an interrupted flush left half-written. */
+export interface FolderListing {
+  files: DataFile[]
+  /** Absolute paths of half-written files, as an interrupted flush leaves them. */
   temporaries: string[]
-  /** Absolute paths of Parquet files that the store did not write; left alone. */
+  /** Absolute paths of Parquet files that the store did not write. */
   foreign: string[]
 }
 
-/** What lies on disk of one table, whose folder is made where it is not there. */
-export async function listTable(lakeDir: string, table: string): Promise<LakeListing> {
+/** Lists the files of a table on the disk; creates the table's folder where it is missing. */
+export async function createAndListTableFolder(lakeDir: string, table: string): Promise<FolderListing> {
   mkdirSync(join(lakeDir, table), { recursive: true })
-  return lookAtTable(lakeDir, table)
+  return listTableFolder(lakeDir, table)
 }
 
-/** The same, for those who only look. */
-export async function lookAtTable(lakeDir: string, table: string): Promise<LakeListing> {
-  const listing: LakeListing = { parts: [], temporaries: [], foreign: [] }
+/** Lists the files of a table on the disk. A missing folder counts as empty. */
+export async function listTableFolder(lakeDir: string, table: string): Promise<FolderListing> {
+  const listing: FolderListing = { files: [], temporaries: [], foreign: [] }
   const root = join(lakeDir, table)
-  for (const folder of (await readdir(root).catch(noFolder)).sort()) {
+  for (const folder of (await readdir(root).catch(noEntries)).sort()) {
     const date = DATE_FOLDER.exec(folder)?.[1]
     if (date === undefined) continue
-    for (const name of (await readdir(join(root, folder)).catch(noFolder)).sort()) {
-      sort(listing, { table, date, path: join(root, folder, name), name })
+    for (const name of (await readdir(join(root, folder)).catch(noEntries)).sort()) {
+      addToListing(listing, { table, date, path: join(root, folder, name), name })
     }
   }
   return listing
 }
 
-function sort(listing: LakeListing, file: { table: string; date: string; path: string; name: string }): void {
-  const { table, date, path, name } = file
+function addToListing(
+  listing: FolderListing,
+  entry: { table: string; date: string; path: string; name: string },
+): void {
+  const { table, date, path, name } = entry
   const range = PART_NAME.exec(name)
-  if (range !== null) listing.parts.push({ table, date, first: Number(range[1]), last: Number(range[2]) })
+  if (range !== null) listing.files.push({ table, date, first: Number(range[1]), last: Number(range[2]) })
   else if (name.endsWith(`.parquet${TEMPORARY_SUFFIX}`)) listing.temporaries.push(path)
   else if (name.endsWith('.parquet')) listing.foreign.push(path)
 }

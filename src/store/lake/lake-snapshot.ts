@@ -1,37 +1,36 @@
-// In: the lake and its state database, in use. Out: both as of one moment, in another folder. Never holds up more than what
-// writes to them.
+// Copies the lake and its state database, as of one moment, to another data folder.
 import { dirname, join, relative } from 'node:path'
 import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 import { loadPosition } from '../state/state-database.ts'
 import type { Lake } from './lake.ts'
-import { allLiveParts } from './manifest.ts'
+import { listAllLiveFiles } from './manifest.ts'
 
 export interface LakeSnapshot {
-  /** The last commit that it has. */
+  /** LSN of the last commit in the copy. */
   lsn: number
   files: number
   bytes: number
 }
 
-/** Copies the state, and every file that it lists as live, to the data folder `to`. Files that were set aside stay out. */
+/** Copies the state database and all live files to the data folder `to`. Quarantined files are left out. */
 export async function copyLake(database: Database, lake: Lake, to: string): Promise<LakeSnapshot> {
-  // In the queue of all that changes the list: a file on it is there until this is over.
+  // On the maintenance connection: no listed file is deleted until this ends.
   return database.maintenance.run(async (connection) => {
     await connection.run('CHECKPOINT')
     const { lsn } = await loadPosition(connection)
     let bytes = await copyDurably(statePath(database.dataDir), statePath(to))
-    const parts = await allLiveParts(connection)
+    const files = await listAllLiveFiles(connection)
     const folders = new Set([lakeFolder(to), to])
-    for (const part of parts) {
-      const from = lake.pathOf(part)
+    for (const file of files) {
+      const from = lake.pathOf(file)
       const copy = join(lakeFolder(to), relative(lake.lakeDir, from))
       bytes += await linkOrCopy(from, copy)
       for (let each = dirname(copy); each !== lakeFolder(to); each = dirname(each)) folders.add(each)
     }
-    if (parts.length === 0) folders.delete(lakeFolder(to))
+    if (files.length === 0) folders.delete(lakeFolder(to))
     await syncFolders(folders)
-    return { lsn, files: parts.length, bytes }
+    return { lsn, files: files.length, bytes }
   })
 }

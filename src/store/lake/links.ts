@@ -1,42 +1,23 @@
-// In: files of the lake. Out: where each lies, and which of them a reader who lists folders sees. A file lies below `.files`,
-// where the catalog sends its readers; while it is live it has a second name (a hard link) in the folders that
-// `lake/<table>/*/*.parquet` matches. So a file that was replaced is gone from the folders at once, and yet stays for
-// readers who have begun with the catalog. Where the disk has no hard links there is one place, and replaced files
-// stay visible until they are removed. Never decides what is live.
-
+// Where the lake's files are. Each lies below `lake/.files`, where the catalog sends its readers. While it is live it also has
+// a hard link in the folders that `lake/<table>/*/*.parquet` matches. A replaced file thus disappears from the glob at once
+// and stays for readers who started with the catalog. On a disk without hard links there is one path only, and replaced
+// files match the glob until they are deleted.
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import {
-  fileBytes,
-  type LakeListing,
+  createAndListTableFolder,
+  type DataFile,
+  type FolderListing,
+  fileSizeBytes,
   linkFile,
-  listTable,
-  type Part,
-  partPath,
+  relativePath,
   removeFile,
 } from './lake-files.ts'
 
-export interface Links {
-  /** False where the disk has no hard links. */
-  readonly hasLinks: boolean
-  /** Absolute path of a file. */
-  pathOf(part: Part): string
-  /** The second name, where folders are listed. */
-  linkedAt(part: Part): string
-  /** Every file of a table that lies here, listed or not. */
-  listing(table: string): Promise<LakeListing>
-  /** Gives live files their second name, for those who list folders. */
-  add(parts: readonly Part[]): Promise<void>
-  /** Takes it from files that were replaced. */
-  remove(parts: readonly Part[]): Promise<void>
-  /** Makes the folders of a table hold exactly the names of `live`; what is not ours is left alone. */
-  settle(table: string, live: readonly Part[]): Promise<LakeListing>
-}
-
 const FILES_FOLDER = '.files'
-/** What disks without hard links answer. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL'])
 
 async function canLink(root: string): Promise<boolean> {
@@ -49,7 +30,7 @@ async function canLink(root: string): Promise<boolean> {
     return true
   } catch (error) {
     if (NO_LINKS.has(systemCode(error))) return false
-    // A disk that is full says nothing about links; that there are files here does.
+    // A full disk says nothing about links. Files in this folder do: they are only put here where links work.
     return (await readdir(root).catch(() => [])).some((name) => !name.startsWith('probe'))
   } finally {
     await rm(probe, { recursive: true, force: true })
@@ -57,83 +38,83 @@ async function canLink(root: string): Promise<boolean> {
   }
 }
 
-/** Two names of one file. A copy of the folder has two files in their place, of which one may be damaged. */
-async function sameFile(a: string, b: string): Promise<boolean> {
+/** Whether two paths lead to one file. In a copy of the folder they lead to two, of which one may be damaged. */
+async function isSameFile(a: string, b: string): Promise<boolean> {
   const [one, other] = await Promise.all([a, b].map((path) => stat(path).catch(() => null)))
   return one !== null && other !== null && one.ino === other.ino && one.dev === other.dev
 }
 
-/** Where files lie, for those who only look. */
-export interface LinksView {
+/** The paths of a lake's files; changes nothing on the disk. */
+export class LakePaths {
   /** False where the disk has no hard links. */
   readonly hasLinks: boolean
-  /** Folder of the tables' folders of files. */
+  readonly lakeDir: string
+  /** Folder that holds a folder of files for each table. */
   readonly root: string
-  pathOf(part: Part): string
-  /** The second name, where folders are listed. */
-  linkedAt(part: Part): string
-}
 
-const viewOf = (lakeDir: string, hasLinks: boolean): LinksView => {
-  const root = hasLinks ? join(lakeDir, FILES_FOLDER) : lakeDir
-  return {
-    hasLinks,
-    root,
-    pathOf: (part) => join(root, partPath(part)),
-    linkedAt: (part) => join(lakeDir, partPath(part)),
+  constructor(lakeDir: string, hasLinks: boolean) {
+    this.hasLinks = hasLinks
+    this.lakeDir = lakeDir
+    this.root = hasLinks ? join(lakeDir, FILES_FOLDER) : lakeDir
   }
+
+  /** Absolute path of a file. */
+  readonly pathOf = (file: DataFile): string => join(this.root, relativePath(file))
+
+  /** Absolute path of its hard link; the same as `pathOf` where there are none. */
+  readonly linkPathOf = (file: DataFile): string => join(this.lakeDir, relativePath(file))
 }
 
-/** The files as they lie: nothing is made, nothing is tried. A store with hard links keeps a folder for each table. */
-export async function viewLinks(lakeDir: string): Promise<LinksView> {
-  const held = await readdir(join(lakeDir, FILES_FOLDER)).catch(() => [])
-  return viewOf(lakeDir, held.length > 0)
+/** The paths of a lake as it is on the disk. With hard links, `.files` has a folder for each table. */
+export async function readLakePaths(lakeDir: string): Promise<LakePaths> {
+  const folders = await readdir(join(lakeDir, FILES_FOLDER)).catch(() => [])
+  return new LakePaths(lakeDir, folders.length > 0)
 }
 
+/** Opens the lake of `lakeDir`, and finds out whether its disk has hard links. */
 export async function openLinks(lakeDir: string): Promise<Links> {
-  const { hasLinks, root, pathOf, linkedAt } = viewOf(lakeDir, await canLink(join(lakeDir, FILES_FOLDER)))
+  return new Links(lakeDir, await canLink(join(lakeDir, FILES_FOLDER)))
+}
 
-  async function add(parts: readonly Part[]): Promise<void> {
-    if (hasLinks) for (const part of parts) await linkFile(pathOf(part), linkedAt(part))
+/** The paths of a lake, and changes of its hard links. Which files are live is for the caller to say. */
+export class Links extends LakePaths {
+  /** Lists all files of a table, on the manifest or not. */
+  async listFiles(table: string): Promise<FolderListing> {
+    if (this.hasLinks) await this.#moveOldLayout((await createAndListTableFolder(this.lakeDir, table)).files)
+    const listing = await createAndListTableFolder(this.root, table)
+    // An earlier process may have ended after creating these folders, or one of a date, and before syncing their names.
+    await syncPath(join(this.root, table))
+    await syncPath(this.root)
+    return listing
   }
 
-  async function remove(parts: readonly Part[]): Promise<void> {
-    if (hasLinks) for (const part of parts) await removeFile(linkedAt(part))
+  /** Links live files, for readers who use the glob. */
+  async add(files: readonly DataFile[]): Promise<void> {
+    if (this.hasLinks) for (const file of files) await linkFile(this.pathOf(file), this.linkPathOf(file))
   }
 
-  /** A folder written before there was `.files`: its files get their place there. */
-  async function adopt(parts: readonly Part[]): Promise<void> {
-    for (const part of parts) {
-      if ((await fileBytes(pathOf(part)).catch(() => -1)) === -1)
-        await linkFile(linkedAt(part), pathOf(part)).catch(() => undefined)
-    }
+  /** Removes the links of files that are no longer live. */
+  async remove(files: readonly DataFile[]): Promise<void> {
+    if (this.hasLinks) for (const file of files) await removeFile(this.linkPathOf(file))
   }
 
-  async function settle(table: string, live: readonly Part[]): Promise<LakeListing> {
-    const linked = await listTable(lakeDir, table)
-    if (!hasLinks) return linked
-    const names = new Set(live.map(partPath))
-    await remove(linked.parts.filter((part) => !names.has(partPath(part))))
-    for (const part of live) {
-      if (!(await sameFile(pathOf(part), linkedAt(part)))) await add([part])
+  /** Makes the links of a table exactly those of `live`. Files that are not the store's stay. @returns what was there */
+  async sync(table: string, live: readonly DataFile[]): Promise<FolderListing> {
+    const linked = await createAndListTableFolder(this.lakeDir, table)
+    if (!this.hasLinks) return linked
+    const names = new Set(live.map(relativePath))
+    await this.remove(linked.files.filter((file) => !names.has(relativePath(file))))
+    for (const file of live) {
+      if (!(await isSameFile(this.pathOf(file), this.linkPathOf(file)))) await this.add([file])
     }
     return linked
   }
 
-  return {
-    hasLinks,
-    pathOf,
-    linkedAt,
-    async listing(table) {
-      if (hasLinks) await adopt((await listTable(lakeDir, table)).parts)
-      const listing = await listTable(root, table)
-      // Whatever made these folders, or one of a date, may have ended before it synced their names.
-      await syncPath(join(root, table))
-      await syncPath(root)
-      return listing
-    },
-    add,
-    remove,
-    settle,
+  /** Files written before `.files` existed get their path there. */
+  async #moveOldLayout(files: readonly DataFile[]): Promise<void> {
+    for (const file of files) {
+      if ((await fileSizeBytes(this.pathOf(file)).catch(() => -1)) === -1)
+        await linkFile(this.linkPathOf(file), this.pathOf(file)).catch(() => undefined)
+    }
   }
 }

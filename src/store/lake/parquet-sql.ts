@@ -1,30 +1,30 @@
-// In: tables and paths of their Parquet files, of this schema or an older one. Out: SQL that reads them as one relation of
-// today's columns, in their order and types, NULL where a file is older than a column; and SQL that writes one. Never runs it.
+// SQL that reads a table's Parquet files, of this schema version or older ones, as one relation with the current columns (NULL
+// where a file is older than a column), and SQL that writes one.
 import { type Column, LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { identifier, type LakeTable, lakeColumns, literal } from '../duckdb/sql.ts'
 import { LAKE_ROW_GROUP_ROWS } from '../limits.ts'
 
-/** A file as its readers need it. */
+/** What SQL needs to know of a file. */
 export interface ReadableFile {
   /** Absolute. */
   path: string
   schemaVersion: number
 }
 
-/** Files of a list, as their readers need them. */
-export const readableFiles = <Listed extends Pick<ReadableFile, 'schemaVersion'>>(
-  parts: readonly Listed[],
-  pathOf: (part: Listed) => string,
-): ReadableFile[] => parts.map((part) => ({ path: pathOf(part), schemaVersion: part.schemaVersion }))
+/** Adds the paths to listed files. */
+export const toReadableFiles = <Listed extends Pick<ReadableFile, 'schemaVersion'>>(
+  files: readonly Listed[],
+  pathOf: (file: Listed) => string,
+): ReadableFile[] => files.map((file) => ({ path: pathOf(file), schemaVersion: file.schemaVersion }))
 
-const nullOf = (column: Column): string => `NULL::${column.type} AS ${identifier(column.name)}`
+const nullCell = (column: Column): string => `NULL::${column.type} AS ${identifier(column.name)}`
 
-/** A relation with the table's columns and no row. */
+/** A SELECT with the table's columns and no row. */
 const emptyRelation = (table: LakeTable): string =>
-  `SELECT ${table.columns.map(nullOf).join(', ')} WHERE false`
+  `SELECT ${table.columns.map(nullCell).join(', ')} WHERE false`
 
-/** The end of a SELECT by which only the newest row of each key counts, where a table says so. */
-export function newestOnly({ latestBy, newestBy }: LakeTable): string {
+/** QUALIFY clause that keeps only the newest row of each key; empty for tables where every row counts. */
+export function newestOnlySql({ latestBy, newestBy }: LakeTable): string {
   if (latestBy === undefined) return ''
   const order = [...(newestBy === undefined ? [] : [newestBy]), 'known_at']
   const newestFirst = order.map((name) => `${identifier(name)} DESC`).join(', ')
@@ -32,14 +32,14 @@ export function newestOnly({ latestBy, newestBy }: LakeTable): string {
 }
 
 /**
- * A SELECT over `files`. Where all files have today's schema nothing stands between the reader and them, so filters and
- * projections reach the Parquet.
+ * A SELECT over `files`, of the newest row of each key where the table defines one. Where all files have the current schema
+ * it reads them directly, so that DuckDB pushes filters and projections down to the Parquet reader.
  */
-export const selectFromFiles = (table: LakeTable, files: readonly ReadableFile[]): string =>
-  selectEveryRow(table, files) + (files.length === 0 ? '' : newestOnly(table))
+export const selectNewestRows = (table: LakeTable, files: readonly ReadableFile[]): string =>
+  selectAllRows(table, files) + (files.length === 0 ? '' : newestOnlySql(table))
 
-/** The same with every row that the files hold, those that a newer one follows included. */
-export function selectEveryRow(table: LakeTable, files: readonly ReadableFile[]): string {
+/** A SELECT of all rows of `files`, including those that a newer row replaces. */
+export function selectAllRows(table: LakeTable, files: readonly ReadableFile[]): string {
   if (files.length === 0) return emptyRelation(table)
   const paths = files.map(({ path }) => literal(path)).join(', ')
   const isOlder = files.some(({ schemaVersion }) => schemaVersion < LAKE_SCHEMA_VERSION)
@@ -54,7 +54,7 @@ export interface ParquetShape {
   rowGroupRows?: number
 }
 
-/** Writes what `rows` selects to a file: as the lake's own files are, unless told otherwise. */
+/** COPY of the rows that `rows` selects to a Parquet file, by default in the lake's own format. */
 export const copyToParquet = (
   rows: string,
   path: string,

@@ -1,72 +1,80 @@
-// In: for how many days each table stays in the lake. Out: older dates, whole, off the list of live files, and a note of
-// what went: so a row number is never given out again, and a check knows why rows are missing. Never removes a file:
-// that is done after the readers' grace, as for files that were merged.
-
+// Expires whole UTC dates of a table. What left is recorded, so that row numbers are not used again and `lake verify` knows why
+// rows are missing. The files are deleted after the readers' grace period, like merged ones.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { DAY_MS } from '../../lib/time.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
-import { query } from '../duckdb/query.ts'
+import { queryOne } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from './lake-files.ts'
-import { type ListedPart, liveParts, pathsOf, retire, setAsideParts } from './manifest.ts'
+import {
+  type ListedFile,
+  listLiveFiles,
+  listQuarantinedFiles,
+  markReplaced,
+  pathListSql,
+} from './manifest.ts'
 
-/** Full days before today whose rows stay in the lake. A table that is not named stays for ever. */
+const DAY_MS = 86_400_000
+
+/** For how many full days before today a table's rows stay in the lake. Tables not named are kept for ever. */
 export type RetainedDays = Partial<Record<TableName, number>>
 
-/** The oldest UTC date that stays. */
+/** The oldest UTC date that is kept. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
 
-/** Files of dates that are over their table's time, those included that are set aside. */
-export async function overdueParts(
+/** The live and quarantined files whose date has expired. */
+export async function listExpiredFiles(
   connection: DuckDBConnection,
   days: RetainedDays,
   nowMs: number,
-): Promise<ListedPart[]> {
-  const parts: ListedPart[] = []
-  const aside = await setAsideParts(connection)
+): Promise<ListedFile[]> {
+  const files: ListedFile[] = []
+  const quarantined = await listQuarantinedFiles(connection)
   for (const { name } of LAKE_TABLES) {
-    const retained = days[name as TableName]
+    const retained = days[name]
     if (retained === undefined) continue
     const first = firstRetainedDate(retained, nowMs)
-    const all = [...(await liveParts(connection, name)), ...aside.filter(({ table }) => table === name)]
-    parts.push(...all.filter(({ date }) => date < first))
+    const all = [
+      ...(await listLiveFiles(connection, name)),
+      ...quarantined.filter(({ table }) => table === name),
+    ]
+    files.push(...all.filter(({ date }) => date < first))
   }
-  return parts
+  return files
 }
 
-const noteRemovals = (connection: DuckDBConnection, parts: readonly ListedPart[], nowMs: number) =>
+const recordRemovals = (connection: DuckDBConnection, files: readonly ListedFile[], nowMs: number) =>
   connection.run(
     `INSERT INTO ${REMOVALS}
      SELECT table_name, dt, sum(coalesce(rows_lost, row_count)), max(seq_last), epoch_ms(${nowMs})
-     FROM ${MANIFEST} WHERE path IN (${pathsOf(parts)}) GROUP BY ALL`,
+     FROM ${MANIFEST} WHERE path IN (${pathListSql(files)}) GROUP BY ALL`,
   )
 
-/** Takes files of overdue dates off the list. */
-export async function retireParts(
+/** Takes expired files off the live ones, and records how many rows left. */
+export async function expireFiles(
   connection: DuckDBConnection,
-  parts: readonly ListedPart[],
+  files: readonly ListedFile[],
   nowMs: number,
 ): Promise<void> {
   await transaction(connection, async () => {
-    await noteRemovals(connection, parts, nowMs)
-    await retire(connection, parts, nowMs)
+    await recordRemovals(connection, files, nowMs)
+    await markReplaced(connection, files, nowMs)
   })
 }
 
-/** What has left the lake of a table, because its time was over. */
-export interface Removed {
+/** Rows of a table that have expired so far. */
+export interface RemovedRows {
   rows: number
-  /** The highest row number among them; 0: none left. */
+  /** The highest row number among them; 0 without any. */
   lastSeq: number
 }
 
-export async function removedOf(connection: DuckDBConnection, table: string): Promise<Removed> {
+export async function readRemoved(connection: DuckDBConnection, table: string): Promise<RemovedRows> {
   const sql = `SELECT coalesce(sum(row_count), 0)::DOUBLE AS rows, coalesce(max(seq_last), 0)::DOUBLE AS "lastSeq"
     FROM ${REMOVALS} WHERE table_name = $table`
-  return (await query<Removed>(connection, sql, { table }))[0]
+  return queryOne(connection, sql, { rows: 'number', lastSeq: 'number' }, { table })
 }
 
-/** SQL that holds of rows whose date, by the time in `column`, has not left the lake of `table`. */
-export const isRetained = (table: string, column: string): string =>
+/** SQL condition: the UTC date of the time in `column` has not expired from `table`. */
+export const isRetainedSql = (table: string, column: string): string =>
   `CAST(${identifier(column)} AS DATE) NOT IN (SELECT dt FROM ${REMOVALS} WHERE table_name = ${literal(table)})`

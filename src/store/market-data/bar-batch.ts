@@ -1,9 +1,9 @@
-// In: closed bars, one by one. Out: batches of them as columns-to-be: mints beside one array of numbers, cheap to hand to
-// another process. Holds at most BARS_WAITING_MAX bars: beyond that a bar is dropped and counted. Never waits.
+// Collects closed bars into batches: mints beside one array of numbers. Holds at most BARS_WAITING_MAX bars; beyond that a bar
+// is dropped and counted.
 import { TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../limits.ts'
 
-/** The numbers of one bar, in the order in which they lie in a batch. `tf` is the timeframe's place among TIMEFRAMES. */
+/** The numbers of one bar, in the order in which a batch has them. `tf` is an index in TIMEFRAMES. */
 export const BAR_NUMBERS = [
   'tf',
   't',
@@ -20,7 +20,7 @@ export const BAR_NUMBERS = [
 ] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 
-/** A closed bar as the market tells it; times are Unix ms. */
+/** A closed bar from the market; times are Unix ms. */
 export interface ClosedBar {
   mint: string
   tf: Timeframe
@@ -33,13 +33,13 @@ export interface ClosedBar {
   n: number
   buyV: number
   buys: number
-  /** Market time at which it was known to be closed. */
+  /** Market time at which it was found to be closed. */
   closedAtMs: number
-  /** Market time since which this run has watched: a bar that starts before it may lack trades. */
+  /** Market time at which this run began to watch: a bar that starts before it may lack trades. */
   watchedSinceMs: number
 }
 
-/** Bars on their way to the lake, in order. */
+/** Bars in order of arrival, cheap to send to another process. */
 export interface BarBatch {
   mints: string[]
   /** BAR_NUMBER_COUNT numbers for each bar. */
@@ -52,16 +52,16 @@ const newBatch = (): BarBatch => ({
 })
 
 export class BarBuffer {
-  /** Bars that found no room. */
+  /** Bars for which there was no room. */
   dropped = 0
   /** Bars that the lake process does not have yet. */
   waiting = 0
-  /** Oldest first; only the last one has room. */
+  /** Oldest first. Bars are added to the last one. */
   #batches: BarBatch[] = []
-  /** What the lake process has and no file does: one that ends loses it. */
+  /** Batches that the lake process has, but no file: they are lost to it when it ends. */
   #sent: BarBatch[] = []
   #sentBars = 0
-  /** Bars that were sent to this process and are in a file by now. */
+  /** Bars that were sent to the present lake process and are in files. */
   #confirmedBars = 0
 
   add(bar: ClosedBar): void {
@@ -74,48 +74,51 @@ export class BarBuffer {
       batch = newBatch()
       this.#batches.push(batch)
     }
-    write(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar)
+    writeNumbers(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar)
     batch.mints.push(bar.mint)
     this.waiting++
   }
 
-  /** The oldest bars; they still count as waiting until `sent`. */
+  /** Takes the oldest batch. Its bars count as waiting until `markSent`. */
   take(): BarBatch | null {
     const batch = this.#batches.shift()
     if (batch === undefined) return null
     return { ...batch, numbers: batch.numbers.slice(0, batch.mints.length * BAR_NUMBER_COUNT) }
   }
 
-  /** Bars that the lake process has, or had. */
+  /** Bars that were sent to the present lake process. */
   get handedOver(): number {
     return this.#confirmedBars + this.#sentBars
   }
 
-  /** A batch that was taken has arrived. */
-  sent(batch: BarBatch): void {
+  /** A batch from `take` has arrived. */
+  markSent(batch: BarBatch): void {
     this.waiting -= batch.mints.length
     this.#sentBars += batch.mints.length
     if (batch.mints.length > 0) this.#sent.push(batch)
   }
 
-  /** Batches that were taken did not arrive, or are gone: they come first again, and get no more bars. */
-  giveBack(...batches: BarBatch[]): void {
+  /** Puts batches back in front of the others: they did not arrive, or the process that had them ended. */
+  requeue(...batches: BarBatch[]): void {
+    // Bars must not be added to a batch that was cut to its size.
     if (this.#batches.length === 0) this.#batches.push(newBatch())
     this.#batches.unshift(...batches)
   }
 
-  /** So many of the bars sent are in a file. */
+  /** Drops the batches whose bars are in files. @param bars how many of those sent to the present process are */
   confirm(bars: number): void {
-    while (this.#sent.length > 0 && this.#confirmedBars + this.#sent[0].mints.length <= bars) {
-      const count = this.#sent.shift()!.mints.length
+    for (let [oldest] = this.#sent; oldest !== undefined; [oldest] = this.#sent) {
+      const count = oldest.mints.length
+      if (this.#confirmedBars + count > bars) return
+      this.#sent.shift()
       this.#confirmedBars += count
       this.#sentBars -= count
     }
   }
 
-  /** The process that had them has ended. */
-  sendAgain(): void {
-    if (this.#sent.length > 0) this.giveBack(...this.#sent)
+  /** Puts back all batches that are in no file: the lake process that had them has ended. */
+  requeueSent(): void {
+    if (this.#sent.length > 0) this.requeue(...this.#sent)
     this.waiting += this.#sentBars
     this.#sent = []
     this.#sentBars = 0
@@ -123,8 +126,8 @@ export class BarBuffer {
   }
 }
 
-/** In the order of BAR_NUMBERS. Written out: this runs inside the market's write. */
-function write(numbers: Float64Array, at: number, bar: ClosedBar): void {
+/** In the order of BAR_NUMBERS. Unrolled because it runs inside the market's write. */
+function writeNumbers(numbers: Float64Array, at: number, bar: ClosedBar): void {
   numbers[at] = TIMEFRAMES.indexOf(bar.tf)
   numbers[at + 1] = bar.t
   numbers[at + 2] = bar.o

@@ -1,118 +1,130 @@
-// In: closed bars, as the market closes them. Out: batches of them sent to the lake process, one at a time. The one who
-// adds a bar never waits: what the process cannot take stays here up to a bound, then bars are dropped, counted and told of.
-
+// Sends closed bars from the server to the lake process, in batches, one at a time. Adding a bar never waits: bars that the
+// lake process cannot take stay here up to BARS_WAITING_MAX; beyond that they are dropped, counted and logged.
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
-import { startPeriodic } from '../periodic.ts'
+import { type PeriodicJob, startPeriodic } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
-import { BarBuffer, type ClosedBar } from './bar-batch.ts'
-import type { BarDelivery, BarReceipt } from './bars.ts'
+import { type BarBatch, BarBuffer, type ClosedBar } from './bar-batch.ts'
+import type { BarDelivery, BarReceipt } from './bar-store.ts'
 
-/** Turns between two words on dropped bars. */
-const DROPPED_TOLD_TURNS = 40
-
-export interface BarOutbox extends BarSink {
-  /** Sends what waits, and stops. */
-  close(): Promise<void>
-}
+/** Dropped bars are logged at most once in so many flushes. */
+const FLUSHES_PER_DROP_LOG = 40
 
 export interface BarOutboxOptions {
-  /** Hands a batch to the lake process, with the market's word on how far it is complete. Not taken: no room just now. */
+  /** Sends a batch to the lake process. Resolves with `taken: false` where it has no room now. */
   send(delivery: BarDelivery): Promise<BarReceipt>
-  /** Counts the lake processes there have been. */
+  /** How many lake processes have been started so far. */
   starts(): number
   log: StoreLog
 }
 
-export function openBarOutbox({ send, starts, log }: BarOutboxOptions): BarOutbox {
-  const buffer = new BarBuffer()
-  let completeToMs = 0
-  let sentToMs = 0
-  let droppedTold = 0
-  let turnsUntold = 0
-  let isFailing = false
-  /** The lake process that has what was sent. */
-  let start = starts()
-  let sending: Promise<void> | null = null
+export class BarOutbox implements BarSink {
+  readonly #options: BarOutboxOptions
+  readonly #buffer = new BarBuffer()
+  readonly #job: PeriodicJob
+  #completeToMs = 0
+  #sentToMs = 0
+  #droppedLogged = 0
+  #flushesSinceDropLog = 0
+  #isFailing = false
+  /** `starts` of the lake process that has the bars sent so far. */
+  #start: number
+  #sending: Promise<void> | null = null
 
-  /** Sends all that waits now. What is added meanwhile comes with the next turn. */
-  async function sendAll(): Promise<void> {
-    if (start !== starts()) startAnew()
-    const toMs = completeToMs
-    let left = buffer.waiting
-    while (left > 0 || toMs > sentToMs) {
-      const batch = buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
-      left -= batch.mints.length
-      // Only the last batch makes the bars up to that time complete.
-      const isLast = left <= 0
-      const arrived = await deliver(batch, isLast ? toMs : sentToMs)
-      if (!arrived) return
-      if (isLast) sentToMs = Math.max(sentToMs, toMs)
-    }
+  constructor(options: BarOutboxOptions) {
+    this.#options = options
+    this.#start = options.starts()
+    this.#job = startPeriodic(
+      () => this.flush(),
+      BARS_SEND_EVERY_MS,
+      (error) => this.#logFailure(error),
+    )
   }
 
-  /** A new process has none of the bars that the old one did not bring to the lake. */
-  function startAnew(): void {
-    start = starts()
-    sentToMs = 0
-    buffer.sendAgain()
+  add(bar: ClosedBar): void {
+    this.#buffer.add(bar)
   }
 
-  async function deliver(batch: BarDelivery['batch'], toMs: number): Promise<boolean> {
-    let arrived = false
-    try {
-      // Another process since: it is to have the bars before these first.
-      if (start !== starts()) return false
-      const { taken, inLakeBars } = await send({ first: buffer.handedOver, batch, completeToMs: toMs })
-      arrived = taken
-      buffer.confirm(inLakeBars)
-    } finally {
-      if (arrived) {
-        buffer.sent(batch)
-        isFailing = false
-      }
-      if (!arrived && batch.mints.length > 0) buffer.giveBack(batch)
-    }
-    return arrived
+  completeTo(timeMs: number): void {
+    this.#completeToMs = Math.max(this.#completeToMs, timeMs)
   }
 
-  /** Not at every turn: a store that is away for long would fill the log. */
-  function tellDropped(): void {
-    if (buffer.dropped === droppedTold || ++turnsUntold < DROPPED_TOLD_TURNS) return
-    turnsUntold = 0
-    log.warn({ bars: buffer.dropped - droppedTold }, 'closed bars were dropped: the store does not keep up')
-    droppedTold = buffer.dropped
-  }
-
-  function flush(): Promise<void> {
-    sending ??= sendAll().finally(() => {
-      sending = null
-      tellDropped()
+  flush(): Promise<void> {
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = null
+      this.#logDropped()
     })
-    return sending
+    return this.#sending
   }
 
-  function complain(error: unknown): void {
-    if (!isFailing)
-      log.warn({ error: String(error) }, 'closed bars could not be handed to the store; trying again')
-    isFailing = true
+  stats(): { waiting: number; dropped: number } {
+    return { waiting: this.#buffer.waiting, dropped: this.#buffer.dropped }
   }
 
-  const job = startPeriodic(flush, BARS_SEND_EVERY_MS, complain)
+  /** Sends what waits, and stops. */
+  async close(): Promise<void> {
+    this.#job.stop()
+    // Twice: a flush may be running that started before the last bars were added.
+    for (let flush = 0; flush < 2; flush++) {
+      await this.flush().catch((error: unknown) => this.#logFailure(error))
+    }
+    const { waiting } = this.#buffer
+    if (waiting > 0) this.#options.log.warn({ bars: waiting }, 'the last closed bars are lost')
+  }
 
-  return {
-    add: (bar: ClosedBar) => buffer.add(bar),
-    completeTo(timeMs) {
-      completeToMs = Math.max(completeToMs, timeMs)
-    },
-    flush,
-    stats: () => ({ waiting: buffer.waiting, dropped: buffer.dropped }),
-    async close() {
-      job.stop()
-      // One turn may be under way that does not know the last bars.
-      for (let turn = 0; turn < 2; turn++) {
-        await flush().catch(complain)
+  /** Sends all bars that wait at the start. Those added meanwhile are for the next flush. */
+  async #sendAll(): Promise<void> {
+    if (this.#start !== this.#options.starts()) this.#startOver()
+    const toMs = this.#completeToMs
+    let left = this.#buffer.waiting
+    while (left > 0 || toMs > this.#sentToMs) {
+      const batch = this.#buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
+      left -= batch.mints.length
+      // Only the last batch makes the bars complete up to that time.
+      const isLast = left <= 0
+      const wasTaken = await this.#send(batch, isLast ? toMs : this.#sentToMs)
+      if (!wasTaken) return
+      if (isLast) this.#sentToMs = Math.max(this.#sentToMs, toMs)
+    }
+  }
+
+  /** A new lake process has none of the bars that the old one did not write to files. */
+  #startOver(): void {
+    this.#start = this.#options.starts()
+    this.#sentToMs = 0
+    this.#buffer.requeueSent()
+  }
+
+  async #send(batch: BarBatch, completeToMs: number): Promise<boolean> {
+    let wasTaken = false
+    try {
+      // A lake process that started since must get the bars before these first.
+      if (this.#start !== this.#options.starts()) return false
+      const delivery = { first: this.#buffer.handedOver, batch, completeToMs }
+      const { taken, inLakeBars } = await this.#options.send(delivery)
+      wasTaken = taken
+      this.#buffer.confirm(inLakeBars)
+    } finally {
+      if (wasTaken) {
+        this.#buffer.markSent(batch)
+        this.#isFailing = false
       }
-      if (buffer.waiting > 0) log.warn({ bars: buffer.waiting }, 'the last closed bars are lost')
-    },
+      if (!wasTaken && batch.mints.length > 0) this.#buffer.requeue(batch)
+    }
+    return wasTaken
+  }
+
+  #logDropped(): void {
+    const dropped = this.#buffer.dropped - this.#droppedLogged
+    if (dropped === 0 || ++this.#flushesSinceDropLog < FLUSHES_PER_DROP_LOG) return
+    this.#flushesSinceDropLog = 0
+    this.#options.log.warn({ bars: dropped }, 'closed bars were dropped: the store does not keep up')
+    this.#droppedLogged = this.#buffer.dropped
+  }
+
+  /** Logs the first of a series of failures. */
+  #logFailure(error: unknown): void {
+    const message = 'closed bars could not be handed to the store; trying again'
+    if (!this.#isFailing) this.#options.log.warn({ error: String(error) }, message)
+    this.#isFailing = true
   }
 }

@@ -1,9 +1,8 @@
-// In: versions of token profiles from the server. Out: those that no file holds yet, for the next flush. Never holds more
-// than TOKENS_HELD_MAX of them.
+// Versions of token profiles that wait in the lake process for the next flush; at most TOKENS_HELD_MAX.
 import type { Row } from '../../schema/tables.ts'
 import { TOKENS_HELD_MAX } from '../limits.ts'
 
-/** Versions of token profiles as the lake process is handed them: rows of `tokens` without `known_at`. */
+/** Versions of token profiles, as the server sends them to the lake process: rows of `tokens` without `known_at`. */
 export interface ProfileDelivery {
   first: number
   rows: readonly Row[]
@@ -14,14 +13,15 @@ export class ProfileBuffer {
   #inLake = 0
 
   /**
-   * @param first how many rows this process was handed before these. An answer may come too late for the server, which then
-   *   hands the same rows over again: what is here already is not taken twice.
-   * @returns false: there is no room, and nothing was taken.
+   * Takes rows for the next flush.
+   * @param first how many rows this process was sent before these. A reply may come too late for the server, which then sends
+   *   the same rows again: those already here are not taken twice.
+   * @returns false where there is no room; then nothing was taken
    */
   take({ first, rows }: ProfileDelivery): boolean {
-    const fresh = rows.slice(Math.max(0, this.#inLake + this.#rows.length - first))
-    if (this.#rows.length + fresh.length > TOKENS_HELD_MAX) return false
-    this.#rows.push(...fresh)
+    const added = rows.slice(Math.max(0, this.#inLake + this.#rows.length - first))
+    if (this.#rows.length + added.length > TOKENS_HELD_MAX) return false
+    this.#rows.push(...added)
     return true
   }
 
@@ -29,17 +29,17 @@ export class ProfileBuffer {
     return this.#rows.length
   }
 
-  /** Rows taken since the start of this process that are in files. */
+  /** How many rows taken since the start of this process are in files. */
   get inLake(): number {
     return this.#inLake
   }
 
-  /** What waits now. */
+  /** Rows that wait for a flush, oldest first. */
   waiting(): readonly Row[] {
     return this.#rows
   }
 
-  /** The first `count` rows are in files. */
+  /** Drops the first `count` rows: they are in files. */
   release(count: number): void {
     this.#rows = this.#rows.slice(count)
     this.#inLake += count

@@ -1,6 +1,5 @@
-// In: versions of token profiles. Out: each handed to the lake process, again where that ended before the version was in a
-// file. Holds at most PROFILES_UNCONFIRMED_MAX of them; more are refused. A server that is killed loses those of one flush
-// interval; its next run says them again, since they are compared with nothing then.
+// Keeps versions of token profiles in the server until they are in a file, and sends them again to a new lake process. At most
+// PROFILES_UNCONFIRMED_MAX. A killed server loses those of one flush interval; its next run records all profiles again.
 import pLimit from 'p-limit'
 import type { Row } from '../../schema/tables.ts'
 import { unavailable } from '../errors.ts'
@@ -10,41 +9,44 @@ import { encodeWrite } from '../rows/row-encoder.ts'
 
 export class ProfileOutbox {
   readonly #client: LakeClient
-  /** Handed over, oldest first, and not known to be in a file. */
+  /** Rows not known to be in a file, oldest first. */
   #unconfirmed: Row[] = []
-  /** How many of them the process of `#starts` has. */
+  /** How many of them the present lake process has. */
   #delivered = 0
-  /** Rows that were handed to that process and are in files. */
+  /** How many rows sent to that process are in files. */
   #confirmed = 0
+  /** `starts` of the present lake process. */
   #starts = 0
-  /** One at a time: a flush and the market would each hand over what a process that ended took with it. */
+  /** One at a time: otherwise a flush and the market could both send the rows that an ended process had. */
   readonly #turns = pLimit(1)
 
   constructor(client: LakeClient) {
     this.#client = client
   }
 
-  /** Resolves when the rows are held here, and were handed over if that could be done; else the next flush does it. Rejects
-   *  where a row fits no table, and with `unavailable` where too many wait: they are to be written again then. */
+  /**
+   * Keeps rows and tries to send them; where that fails, the next flush sends them. Rejects where a row does not fit the
+   * table, and with `unavailable` where too many wait: the caller must then write them again.
+   */
   write(rows: readonly Row[]): Promise<void> {
     return this.#turns(async () => {
       if (this.#unconfirmed.length + rows.length > PROFILES_UNCONFIRMED_MAX)
         throw unavailable('too many token profiles wait for the lake')
-      // Checked as every row is: one that fits no table must not reach the lake.
-      const checked = rows.map((row) => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json) as Row)
+      // Checked like rows of the log: one that does not fit the table must not reach the lake.
+      const checked = rows.map((row): Row => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json))
       this.#unconfirmed.push(...checked)
-      await this.#handOver().catch(() => undefined)
+      await this.#send().catch(() => undefined)
     })
   }
 
-  /** Hands over what the lake process does not have. Rejects with `unavailable` where it is away. */
+  /** Sends the rows that the lake process does not have. Rejects with `unavailable` where it is not running. */
   deliver(): Promise<void> {
-    return this.#turns(() => this.#handOver())
+    return this.#turns(() => this.#send())
   }
 
-  /** What it has no room for comes with the next turn: the flush makes room. */
-  async #handOver(): Promise<void> {
-    this.#startAnew()
+  /** Rows that it has no room for are sent again later, after a flush. */
+  async #send(): Promise<void> {
+    this.#startOver()
     if (this.#unconfirmed.length === 0) return
     const rows = this.#unconfirmed.slice(this.#delivered)
     const first = this.#confirmed + this.#delivered
@@ -53,7 +55,7 @@ export class ProfileOutbox {
     this.#confirm(inLake)
   }
 
-  #startAnew(): void {
+  #startOver(): void {
     if (this.#starts === this.#client.starts) return
     this.#starts = this.#client.starts
     this.#delivered = 0

@@ -1,6 +1,4 @@
-// In: the table of outcomes and its horizons. Out: the SQL that opens, computes and records them. Times are Unix ms, a bar
-// is known by its end. Never runs it, never asks what is due.
-import { HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
+// SQL that opens, computes and records outcomes. Times are Unix ms; a bar is identified by its end.
 import {
   type Column,
   HORIZON_NAMES,
@@ -12,32 +10,34 @@ import {
 import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
 const LAST: Horizon = '24h'
-/** A token without a trade for this long at the end of the last horizon is dead, and so is one that lost this much. */
+/** A token counts as dead at the last horizon when it had no trade for this long, or when at most this share of the base price is left. */
 const DEAD_SILENCE_MS = 6 * HOUR_MS
 const DEAD_PRICE_SHARE = 0.01
-/** From this schema version on an example has the price of its submission; the labels of older ones keep their old base. */
+/** From this schema version on an example has the price at its submission. Older ones keep their former base price. */
 const SUBMISSION_PRICE_VERSION = 2
 
-/** Opens an outcome for each of the examples that `examples` selects. They are numbered on from those that are open. */
-export const openOutcomesOf = (examples: string): string => `INSERT INTO outcomes_open
+/** Inserts an open outcome for each example, numbered after those there are. @param examples a SELECT of training rows */
+export const openOutcomesSql = (examples: string): string => `INSERT INTO outcomes_open
   (${ROW_SEQ}, analysis_id, mint, submitted_at, base_price_usd, feed, simulated, horizons_done)
   SELECT (SELECT coalesce(max(${ROW_SEQ}), 0) FROM outcomes_open) + row_number() OVER (), analysis_id, mint, submitted_at,
     CASE WHEN schema_version < ${SUBMISSION_PRICE_VERSION} THEN price_usd ELSE price_at_submission_usd END,
     feed, simulated, 0 FROM (${examples})`
 
 /**
- * Opens again what was open in a list that is lost: examples whose last horizon is in no file, with the labels that they have.
- * Examples of before the first outcome that is left had theirs, which left the lake for their age.
+ * Restores the open outcomes of a lost state database: examples that have no label of the last horizon, with the labels they
+ * have. Examples from before the first outcome in the lake are left out: their outcomes were complete and have expired.
  */
-export function reopenOutcomes(examples: string, outcomes: string): string[] {
+export function reopenOutcomesSql(examples: string, outcomes: string): string[] {
   const shared = TABLES.outcomes_open.columns.filter(({ name }) =>
     TABLES.outcomes.columns.some((column) => column.name === name),
   )
   const labels = shared.map(({ name }) => `${identifier(name)} = latest.${identifier(name)}`).join(', ')
   const names = HORIZON_NAMES.map(literal).join(', ')
   return [
-    openOutcomesOf(`SELECT * FROM (${examples}) WHERE submitted_at >=
+    openOutcomesSql(`SELECT * FROM (${examples}) WHERE submitted_at >=
       (SELECT coalesce(date_trunc('day', min(submitted_at)), TIMESTAMP '-infinity') FROM (${outcomes}))
       AND analysis_id NOT IN (SELECT analysis_id FROM (${outcomes}) WHERE labelled_to = ${literal(LAST)})`),
     `UPDATE outcomes_open SET ${labels}, horizons_done = list_position([${names}], latest.labelled_to)
@@ -46,18 +46,18 @@ export function reopenOutcomes(examples: string, outcomes: string): string[] {
   ]
 }
 
-/** Submissions whose next horizon is `horizon` and lies before `knownToMs`, oldest first. */
-export const selectDue = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>
-  `SELECT ${ROW_SEQ}::DOUBLE AS seq, mint, epoch_ms(submitted_at)::DOUBLE AS "atMs", base_price_usd AS base
+/** Selects submissions whose next horizon is `horizon` and has passed by `knownToMs`, oldest first. */
+export const selectDueSql = (horizon: Horizon, knownToMs: number, rowsMax: number): string =>
+  `SELECT ${ROW_SEQ}::DOUBLE AS seq, mint, epoch_ms(submitted_at)::DOUBLE AS "submittedAtMs", base_price_usd AS "basePriceUsd"
    FROM outcomes_open WHERE horizons_done = ${HORIZON_NAMES.indexOf(horizon)}
      AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})
    ORDER BY submitted_at, ${ROW_SEQ} LIMIT ${rowsMax}`
 
-/** The fewest horizons that one which can be due has behind it. */
-export const selectFewestDone = (knownToMs: number): string =>
+/** Selects the lowest number of labelled horizons among submissions that may be due. */
+export const selectFewestDoneSql = (knownToMs: number): string =>
   `SELECT min(horizons_done) AS done FROM outcomes_open WHERE submitted_at < epoch_ms(${knownToMs})`
 
-/** What is computed of one submission; where a horizon does not say it, NULL. All numbers, so that one writer fits. */
+/** Columns of a computed label; NULL where the horizon has no such value. All are numbers, also `dead` (0 or 1). */
 export const LABEL_NUMBERS = [
   'seq',
   'base',
@@ -72,8 +72,8 @@ export type Label = Record<(typeof LABEL_NUMBERS)[number], number | null>
 
 export const CREATE_DUE = 'CREATE TABLE due (seq DOUBLE, at_ms DOUBLE, base DOUBLE, mint VARCHAR)'
 
-/** Minutes of the market around what is due: those of its tokens, and which minutes there are at all. */
-export function loadBars(bars: string, horizon: Horizon, fromMs: number, toMs: number): string[] {
+/** Creates `bars`, the minute bars of the tokens of `due`, and for the last horizon `minutes`, the minutes with any bar. */
+export function loadBarsSql(bars: string, horizon: Horizon, fromMs: number, toMs: number): string[] {
   const lookBackMs = horizon === HORIZON_NAMES[0] ? BASE_LOOKBACK_MS : 0
   const minutes = (sinceMs: number) => `FROM (${bars}) WHERE tf = '1m'
     AND t >= epoch_ms(${sinceMs - MINUTE_MS}) AND t < epoch_ms(${toMs + HORIZONS[horizon]})`
@@ -86,12 +86,12 @@ export function loadBars(bars: string, horizon: Horizon, fromMs: number, toMs: n
   return [ofDue, ofMarket]
 }
 
-/** The base is what the example says, else the last close before it; settled with the first horizon. */
+/** The base price: that of the example, else the last close before it. Determined with the first horizon. */
 const BASED = `based AS (SELECT due.seq, due.mint, due.at_ms,
     coalesce(due.base, CASE WHEN bars.end_ms > at_ms - ${BASE_LOOKBACK_MS} THEN bars.c END) AS base
   FROM due ASOF LEFT JOIN bars ON due.mint = bars.mint AND bars.end_ms <= due.at_ms)`
 
-/** The last bar that ended by the horizon; it counts where it ended after the submission. */
+/** The price at the horizon: the close of the last bar that ended after the submission, else the base price. */
 const priced = (from: 'due' | 'based', horizonMs: number): string => `priced AS (SELECT known.*,
     CASE WHEN bars.end_ms > at_ms THEN bars.end_ms END AS last_end_ms,
     CASE WHEN bars.end_ms > at_ms THEN bars.c ELSE base END AS price
@@ -107,13 +107,13 @@ const shortLabels = (horizon: Horizon): string => `WITH ${
   SELECT seq, base, ${RETURN}, NULL::DOUBLE AS drawdown, NULL::DOUBLE AS dead, NULL::DOUBLE AS trades,
     NULL::DOUBLE AS last_trade_ms, NULL::DOUBLE AS watched_minutes FROM priced`
 
-/** Minutes watched from the submission to the horizon: the difference of two ranks. */
+/** Minutes with any bar from the submission to the horizon: the difference of two ranks. */
 const watched = (horizonMs: number): string => `begun AS (SELECT seq, at_ms, coalesce(rank, 0) AS seen
     FROM due ASOF LEFT JOIN minutes ON end_ms <= at_ms),
   watched AS (SELECT seq, (coalesce(rank, 0) - seen)::DOUBLE AS watched_minutes
     FROM begun ASOF LEFT JOIN minutes ON end_ms <= at_ms + ${horizonMs})`
 
-/** The base and each close after it, with the highest of those up to it. */
+/** The base price and each close after it, each with the highest price so far: for drawdown and trade count. */
 const path = (
   horizonMs: number,
 ): string => `prices AS (SELECT seq, at_ms AS end_ms, base AS c, 0 AS n FROM priced
@@ -131,8 +131,8 @@ const longLabels = (horizonMs: number): string => `WITH ${priced('due', horizonM
     trades, (last_end_ms - ${MINUTE_MS})::DOUBLE AS last_trade_ms, watched_minutes
   FROM priced JOIN path USING (seq) JOIN watched USING (seq)`
 
-/** A row of LABEL_NUMBERS for each row of `due`. */
-export const computeLabels = (horizon: Horizon): string =>
+/** Selects a row of LABEL_NUMBERS for each row of `due`. */
+export const computeLabelsSql = (horizon: Horizon): string =>
   horizon === LAST ? longLabels(HORIZONS[horizon]) : shortLabels(horizon)
 
 export const STAGED_LABELS = 'outcomes_staged'
@@ -140,7 +140,7 @@ const STAGED = `${MARKET_DATABASE}.${STAGED_LABELS}`
 export const CREATE_STAGED_LABELS = `CREATE OR REPLACE TABLE ${STAGED}
   (${LABEL_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
 
-/** Cells that the last horizon alone fills. */
+/** Columns that only the last horizon fills, and their SQL. */
 const LAST_CELLS: Readonly<Record<string, string>> = {
   fwd_max_drawdown_24h: 'drawdown',
   dead_24h: 'dead = 1',
@@ -160,8 +160,8 @@ function cellSql({ name, type }: Column, horizon: Horizon, nowMs: number): strin
   return name === 'schema_version' ? String(LAKE_SCHEMA_VERSION) : identifier(name)
 }
 
-/** Makes a row of each staged label, numbered on from `lastSeq`, and moves its submission on to the next horizon. */
-export function recordLabels(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
+/** Inserts a row for each staged label, numbered after `lastSeq`, and moves its submission on to the next horizon. */
+export function recordLabelsSql(horizon: Horizon, lastSeq: number, nowMs: number): string[] {
   const columns: readonly Column[] = TABLES.outcomes.columns
   const cells = columns.map((column) => cellSql(column, horizon, nowMs)).join(', ')
   const insert = `INSERT INTO outcomes (${ROW_SEQ}, ${lakeColumns(TABLES.outcomes)})

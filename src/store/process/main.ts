@@ -18,18 +18,18 @@ import {
   openDatabase,
   transaction,
 } from '../duckdb/database.ts'
-import { endScratchDatabases } from '../duckdb/scratch-database.ts'
+import { closeScratchDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
-import { allLiveParts } from '../lake/manifest.ts'
+import { listAllLiveFiles } from '../lake/manifest.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
-import { type BarStore, openBarStore } from '../market-data/bars.ts'
+import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
-import { openOutcomes } from '../outcomes/outcomes.ts'
+import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
-import { type LakeLookup, openLakeLookup } from '../query/lake-lookup.ts'
+import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
 import { rebuiltState, reopenOutcomesOf } from '../state/rebuild.ts'
 import {
@@ -108,7 +108,7 @@ const handlers: Handlers = {
     })
     const { lsn } = await database.maintenance.run(loadPosition)
     // A lake whose list is gone is listed again.
-    await lake.settle(lsn, isNew, nowMs).catch((error: unknown) => {
+    await lake.recover(lsn, isNew, nowMs).catch((error: unknown) => {
       if (isNew || !(isFullError(error) || isReadOnlyError(error))) throw error
       // What there is can be read; what waits comes to the lake when there is room.
       log({
@@ -119,17 +119,17 @@ const handlers: Handlers = {
     })
     if (isNew) {
       await rebuild(database, lake, nowMs)
-      await database.syncNames()
+      await database.syncFolder()
     }
     barOlderVersions(dataDir)
-    lake.tell({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
+    lake.publishTrouble({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
     const saved = await database.maintenance.run(loadState)
-    const bars = await openBarStore(database, lake.files, provenance, nowMs)
+    const bars = await openBarStore(database, lake.reader, provenance, nowMs)
     const tokens = new ProfileBuffer()
     const spillDir = join(spillFolder(dataDir), 'outcomes')
-    const outcomes = openOutcomes(database, { files: lake.files, spillDir, failpoint })
+    const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })
     store = {
-      lookup: openLakeLookup(database.lookups, lake.files),
+      lookup: new LakeLookup(database.lookups, lake.reader),
       compactor: new Compactor(lake, { ...options, failpoint, log }),
       flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
       ...{ bars, database, lake, tokens },
@@ -165,7 +165,7 @@ const handlers: Handlers = {
     const { compactor, database } = opened()
     await compactor.close()
     await Promise.allSettled(underWay)
-    await endScratchDatabases()
+    await closeScratchDatabases()
     await database.maintenance.run(async (connection) => void (await connection.run('CHECKPOINT')))
     await database.close()
     store = null
@@ -181,7 +181,7 @@ async function fail(error: unknown): Promise<void> {
   log({ level: 'error', message: 'the lake process failed and ends', fields: { error: errorMessage(error) } })
   try {
     await store?.compactor.close()
-    await endScratchDatabases()
+    await closeScratchDatabases()
     await store?.database.close()
   } finally {
     process.exit(EXIT_FAILED)
@@ -226,7 +226,7 @@ function barOlderVersions(dataDir: string): void {
 async function rebuild(database: Database, lake: Lake, nowMs: number): Promise<void> {
   await database.maintenance.run(async (connection) => {
     const state = await rebuiltState(connection, lake, options)
-    const isLost = (await allLiveParts(connection)).length > 0
+    const isLost = (await listAllLiveFiles(connection)).length > 0
     await transaction(connection, async () => {
       await saveState(connection, state, flushFolder(options.dataDir))
       if (isLost) {

@@ -1,40 +1,38 @@
-// In: a data folder, wherever it was made. Out: a catalog in it that names its files as they lie there. Never touches a file
-// of rows, never takes the place of a server that keeps the catalog itself.
-
+// Rewrites a lake's catalog with the paths that its files have now, for a folder that was copied or moved and has no server.
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { inScratchDatabase } from '../duckdb/scratch-database.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
-import { type LocatedFiles, lakeFilesOf, storeHolder } from '../lake/located-files.ts'
+import { findStoreHolder, type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
 import { lakeFolder } from '../paths.ts'
 
 export interface WrittenCatalog {
   path: string
   files: number
   rows: number
-  /** Listed and not there, or there and not to be read: paths below the lake's folder. */
+  /** Files that are listed but missing, or that cannot be read. */
   missing: LocatedFiles['missing']
 }
 
-/** Writes the catalog of a data folder anew. */
-export async function rewriteCatalog(asked: string, nowMs: number): Promise<WrittenCatalog> {
-  if (!existsSync(lakeFolder(asked)))
-    throw new StoreError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
-  const dataDir = realpathSync(asked)
+/** Rewrites the catalog of a data folder. Rejects with `not_found` without a lake, `unavailable` while a server runs. */
+export async function rewriteCatalog(folder: string, nowMs: number): Promise<WrittenCatalog> {
+  if (!existsSync(lakeFolder(folder)))
+    throw new StoreError('not_found', `there is no lake in ${folder}: ${lakeFolder(folder)} is missing`)
+  const dataDir = realpathSync(folder)
   const lakeDir = lakeFolder(dataDir)
-  const files = await inScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
-    const holder = await storeHolder(connection, dataDir)
+  const located = await withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
+    const holder = await findStoreHolder(connection, dataDir)
     if (holder !== null)
       throw new StoreError('unavailable', `the server runs${holder} and keeps the catalog itself`)
-    return lakeFilesOf(connection, lakeDir)
+    return locateLakeFiles(connection, lakeDir)
   })
-  await writeCatalog(files.content, nowMs, { lakeDir, pathOf: files.pathOf, failpoint: () => {} })
-  const parts = files.content.tables.flatMap((table) => table.parts)
+  await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf, failpoint: () => {} })
+  const files = located.content.tables.flatMap((table) => table.files)
   return {
     path: join(lakeDir, CATALOG_FILE),
-    files: parts.length,
-    rows: parts.reduce((sum, part) => sum + part.rows, 0),
-    missing: files.missing,
+    files: files.length,
+    rows: files.reduce((sum, file) => sum + file.rows, 0),
+    missing: located.missing,
   }
 }

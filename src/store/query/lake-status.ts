@@ -1,6 +1,6 @@
-// In: a reader of the lake. Out: how much each table has, and how fresh it is, by the catalog. Never asks the server.
-import { query } from '../duckdb/query.ts'
-import { identifier, LAKE_TABLES, type LakeTable, literal, madeAtColumn } from '../duckdb/sql.ts'
+// Rows, files, bytes and age of each table of the lake, from the catalog alone.
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import type { LakeReader } from './lake-reader.ts'
 
 export interface TableFigures {
@@ -8,7 +8,7 @@ export interface TableFigures {
   rows: number
   files: number
   bytes: number
-  /** When the youngest row became durable, or what time it bears where its table does not tell; null: no row. */
+  /** When the youngest row became durable, or for tables without that column, the time it is about; null: no row. */
   youngestMs: number | null
 }
 
@@ -17,32 +17,35 @@ export interface LakeFigures {
   tables: TableFigures[]
 }
 
-async function figuresOf({ connection }: LakeReader, table: LakeTable): Promise<TableFigures> {
-  const listed = await query<{ path: string; rows: number; bytes: number }>(
+async function readTableFigures({ connection }: LakeReader, table: LakeTable): Promise<TableFigures> {
+  const listed = await queryRows(
     connection,
     `SELECT path, rows::DOUBLE AS rows, bytes::DOUBLE AS bytes FROM lake_files WHERE table_name = $table`,
+    { path: 'string', rows: 'number', bytes: 'number' },
     { table: table.name },
   )
-  const sum = (name: 'rows' | 'bytes'): number => listed.reduce((total, part) => total + part[name], 0)
+  const sum = (name: 'rows' | 'bytes'): number => listed.reduce((total, file) => total + file[name], 0)
   const figures = { table: table.name, rows: sum('rows'), files: listed.length, bytes: sum('bytes') }
   if (listed.length === 0) return { ...figures, youngestMs: null }
-  // Of the files, not of the view: which row is in force does not matter here, and would cost a sort.
+  // Reads the files instead of the view, whose choice of the newest rows would cost a sort.
   const paths = listed.map(({ path }) => literal(path)).join(', ')
-  const [{ youngestMs }] = await query<{ youngestMs: number }>(
+  const { youngestMs } = await queryOne(
     connection,
-    `SELECT epoch_ms(max(${identifier(madeAtColumn(table))}))::DOUBLE AS "youngestMs"
+    `SELECT epoch_ms(max(${identifier(createdAtColumn(table))}))::DOUBLE AS "youngestMs"
      FROM read_parquet([${paths}], hive_partitioning=false, union_by_name=true)`,
+    { youngestMs: 'number?' },
   )
   return { ...figures, youngestMs }
 }
 
-/** The figures of every table of the lake. */
+/** Reads the figures of all tables. */
 export async function lakeFigures(reader: LakeReader): Promise<LakeFigures> {
-  const [{ ms }] = await query<{ ms: number }>(
+  const { ms } = await queryOne(
     reader.connection,
     'SELECT epoch_ms(written_at)::DOUBLE AS ms FROM lake_info',
+    { ms: 'number' },
   )
   const tables: TableFigures[] = []
-  for (const table of LAKE_TABLES) tables.push(await figuresOf(reader, table))
+  for (const table of LAKE_TABLES) tables.push(await readTableFigures(reader, table))
   return { catalogWrittenMs: ms, tables }
 }

@@ -1,5 +1,4 @@
-// In: rows as DuckDB hands them over. Out: values that JSON can bear: numbers where they are exact, texts elsewhere, lists
-// and objects. Never holds more than one of DuckDB's chunks.
+// Converts rows of DuckDB to JSON values: wide numbers become text where a double would not be exact.
 import type { DuckDBResult, DuckDBType, DuckDBValue, DuckDBValueConverter, Json } from '@duckdb/node-api'
 import { duckdb } from '../duckdb/duckdb.ts'
 
@@ -14,10 +13,10 @@ const WIDE_NUMBERS: ReadonlySet<DuckDBType['typeId']> = new Set([
   DuckDBTypeId.UHUGEINT,
   DuckDBTypeId.DECIMAL,
 ])
-/** Decimal digits that a double holds whatever they are. */
+/** A double holds any number of up to this many decimal digits exactly. */
 const EXACT_DIGITS_MAX = 15
 
-/** A number where JSON's reader gets the same value back, else its text. */
+/** A number where JSON keeps its exact value, else its text. */
 function numberOrText(value: DuckDBValue): Plain {
   const text = String(value)
   return text.replace(/\D/g, '').length <= EXACT_DIGITS_MAX ? Number(text) : text
@@ -28,7 +27,7 @@ const toPlain: DuckDBValueConverter<Plain> = (value: DuckDBValue, type: DuckDBTy
     ? numberOrText(value)
     : JsonDuckDBValueConverter(value, type, self)
 
-/** Rows of a result, a chunk at a time. */
+/** Yields the rows of a result, one DuckDB chunk at a time. */
 export async function* plainRows(result: DuckDBResult): AsyncGenerator<Plain[][]> {
   for await (const rows of result.yieldConvertedRows(toPlain)) yield rows
 }

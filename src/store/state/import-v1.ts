@@ -7,7 +7,7 @@ import { errorFirstLine } from '../../lib/error-text.ts'
 import { type Row, TABLES, type Table } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { query } from '../duckdb/query.ts'
-import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS, ROW_SEQ, readable } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS, ROW_SEQ, readableCell } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { STRIKES_RECOVERED_MS } from '../limits.ts'
 import { logPathV1, storePathV1 } from '../paths.ts'
@@ -28,7 +28,7 @@ async function columnsOf(connection: DuckDBConnection, database: string, table: 
 /** Rows of an old table in order of commit; times as Unix ms, columns that it did not have left out. */
 async function oldRows(connection: DuckDBConnection, table: Table): Promise<NumberedRow[]> {
   const present = new Set(await columnsOf(connection, OLD, table.name))
-  const cells = table.columns.filter(({ name }) => present.has(name)).map(readable)
+  const cells = table.columns.filter(({ name }) => present.has(name)).map(readableCell)
   return query(
     connection,
     `SELECT ${[`${ROW_SEQ}::DOUBLE AS seq`, ...cells].join(', ')} FROM ${OLD}.${table.name} ORDER BY ${ROW_SEQ}`,

@@ -3,16 +3,16 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { query } from '../duckdb/query.ts'
-import { identifier, LAKE_TABLES, type LakeTable, madeAtColumn } from '../duckdb/sql.ts'
+import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
-import { liveParts } from '../lake/manifest.ts'
-import { readableFiles, selectEveryRow } from '../lake/parquet-sql.ts'
-import { reopenOutcomes } from '../outcomes/outcome-sql.ts'
+import { listLiveFiles } from '../lake/manifest.ts'
+import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
+import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { type AgentTotal, type MintTotal, type StateOptions, StoreState } from './state.ts'
 
 /** SQL of the rows of a table that the lake has. */
 async function rowsOf(connection: DuckDBConnection, lake: Lake, table: LakeTable): Promise<string> {
-  return selectEveryRow(table, readableFiles(await liveParts(connection, table.name), lake.pathOf))
+  return selectAllRows(table, toReadableFiles(await listLiveFiles(connection, table.name), lake.pathOf))
 }
 
 /** Opens again the outcomes that are not labelled to their end; in a transaction of the caller's. */
@@ -21,7 +21,7 @@ export async function reopenOutcomesOf(connection: DuckDBConnection, lake: Lake)
     await rowsOf(connection, lake, TABLES.training),
     await rowsOf(connection, lake, TABLES.outcomes),
   ]
-  for (const statement of reopenOutcomes(examples, outcomes)) await connection.run(statement)
+  for (const statement of reopenOutcomesSql(examples, outcomes)) await connection.run(statement)
 }
 
 /** A state that stands at the last commit of which the lake has rows. */
@@ -32,7 +32,7 @@ export async function rebuiltState(
 ): Promise<StoreState> {
   const state = new StoreState(options)
   for (const table of LAKE_TABLES.filter(({ origin }) => origin === undefined)) {
-    const parts = await liveParts(connection, table.name)
+    const parts = await listLiveFiles(connection, table.name)
     state.lsn = Math.max(state.lsn, ...parts.map(({ last }) => last))
     state.rowTotals.replace(
       table.name,
@@ -40,7 +40,7 @@ export async function rebuiltState(
     )
     const [{ ms }] = await query<{ ms: number }>(
       connection,
-      `SELECT coalesce(epoch_ms(max(${identifier(madeAtColumn(table))})), 0)::DOUBLE AS ms
+      `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE AS ms
        FROM (${await rowsOf(connection, lake, table)})`,
     )
     state.knownAtMs = Math.max(state.knownAtMs, ms)

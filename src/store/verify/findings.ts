@@ -1,19 +1,19 @@
-// In: what is wrong with the lake, as it is found. Out: the list of it, in plain words. Never grows without bound.
+// Collects what a verification finds: faults, up to FINDINGS_MAX, and notes.
 import { FINDINGS_MAX } from '../limits.ts'
 
 export interface Finding {
-  /** Null: it is about the lake as a whole. */
+  /** Null: it concerns the lake as a whole. */
   table: string | null
-  /** Below the lake's folder; null: it is about no single file. */
+  /** Below the lake's folder; null: it concerns no single file. */
   file: string | null
   message: string
 }
 
 export class Findings {
   readonly list: Finding[] = []
-  /** What is no fault, and worth a word. */
+  /** Remarks that are not faults. */
   readonly notes: string[] = []
-  /** Found, and not on the list any more. */
+  /** How many faults were found after the list was full. */
   omitted = 0
 
   add(table: string | null, file: string | null, message: string): void {
@@ -22,5 +22,6 @@ export class Findings {
   }
 }
 
-export const counted = (count: number, noun: string): string =>
+/** `1 row`, `2 rows`. A noun ending in y has no plural form here. */
+export const pluralize = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : noun.endsWith('y') ? '' : 's'}`

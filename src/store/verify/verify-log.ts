@@ -1,5 +1,4 @@
-// In: the log of a store that nobody writes, and the state that its lake stands at. Out: the commits beyond that, as a state
-// and as rows; and what of the log is damaged. Never writes to the folder.
+// Reads what the log has beyond the lake, as a state and as rows. No server may be running.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
@@ -14,65 +13,69 @@ import type { StoreState } from '../state/state.ts'
 import { loadState, stateFrom } from '../state/state-database.ts'
 import type { VerifyContext } from './verify-files.ts'
 
-/** What the log has that the lake does not. */
+/** The commits of the log that the lake does not have. */
 export class LogTail {
-  /** As a start would have it. */
+  /** The state that a restart would have. */
   readonly state: StoreState
-  readonly #staged: readonly StagedRows[]
+  readonly #stagedRows: readonly StagedRows[]
   readonly #dead: ReadonlyMap<string, number>
 
   constructor(state: StoreState, staged: readonly StagedRows[], dead: ReadonlyMap<string, number>) {
     this.state = state
-    this.#staged = staged
+    this.#stagedRows = staged
     this.#dead = dead
   }
 
-  /** SQL of its rows of a table. */
+  /** SELECTs of its rows of a table. */
   selects(table: LakeTable): string[] {
-    return this.#of(table).map((staged) => `(${selectStaged(table, staged)})`)
+    return this.#staged(table).map((staged) => `(${selectStaged(table, staged)})`)
   }
 
   rows(table: LakeTable): number {
-    return this.#of(table).reduce((sum, { rows }) => sum + rows, 0)
+    return this.#staged(table).reduce((sum, { rows }) => sum + rows, 0)
   }
 
-  /** Rows that the table did not take, and that lie beside the lake. */
+  /** How many rows of a table are dead letters. */
   deadRows(table: LakeTable): number {
     return this.#dead.get(table.name) ?? 0
   }
 
-  #of(table: LakeTable): StagedRows[] {
-    return this.#staged.filter((staged) => staged.table.name === table.name)
+  #staged(table: LakeTable): StagedRows[] {
+    return this.#stagedRows.filter((staged) => staged.table.name === table.name)
   }
 }
 
-/** Reads the log beyond the state of the attached store. `spillDir`: a folder of the caller's for its rows. */
-export async function readTail(context: VerifyContext, dataDir: string, spillDir: string): Promise<LogTail> {
+/** Reads the log beyond the state of the attached store, and reports its damage. @param spillDir for the rows read */
+export async function readLogTail(
+  context: VerifyContext,
+  dataDir: string,
+  spillDir: string,
+): Promise<LogTail> {
   const state = stateFrom(await loadState(context.connection), { cooldownKeptMs: Number.POSITIVE_INFINITY })
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)
   if (info !== null && existsSync(folder)) {
     const report = await splitCommits({ folder, logId: info.logId }, state, splitter)
-    for (const damage of report.damage) context.findings.add(null, damage.file, sentenceOf(damage))
+    for (const damage of report.damage) context.findings.add(null, damage.file, describeDamage(damage))
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
       context.findings.add(
         null,
         join('log', name),
-        'is a part of the log that was damaged; its whole records are in the lake',
+        'is a damaged part of the log; its undamaged records are in the lake',
       )
   }
-  return new LogTail(state, splitter.finish(), deadRows(context, dataDir))
+  return new LogTail(state, splitter.finish(), countDeadRows(context, dataDir))
 }
 
-function sentenceOf({ kind, fromByte, toByte, missing }: LogDamage): string {
+function describeDamage({ kind, fromByte, toByte, missing }: LogDamage): string {
   const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
   const lost = missing === null ? '' : `; the commits ${missing.from} to ${missing.to} are lost`
   return `the log is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
 }
 
-/** Rows that no table took, by table: a fault of the server. */
-function deadRows({ findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
+/** Counts dead letters by table, and reports them: a server wrote rows that do not fit their table. */
+function countDeadRows({ findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   const folder = deadLetterFolder(dataDir)
   if (!existsSync(folder)) return counts

@@ -1,30 +1,29 @@
-// In: whole files of the lake, its state, and what the log has beyond it. Out: rows that are there twice, or that were
-// committed and are nowhere. Works on hashes of rows, within a limit of memory. Never tells a row by its place: files are
-// sorted and merged.
+// Checks that each committed row is in the lake or the log, once. Rows are compared by hash, with bounded memory.
 import type { TableName } from '../../schema/tables.ts'
-import { query } from '../duckdb/query.ts'
+import { queryOne } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ } from '../duckdb/sql.ts'
-import { type ListedPart, nextSeq, type SetAsidePart } from '../lake/manifest.ts'
-import { readableFiles, selectEveryRow } from '../lake/parquet-sql.ts'
-import { type Removed, removedOf } from '../lake/retention.ts'
-import { FINDING_EXAMPLES } from '../limits.ts'
-import { counted } from './findings.ts'
+import { type ListedFile, nextSeq, type QuarantinedFile } from '../lake/manifest.ts'
+import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
+import { type RemovedRows, readRemoved } from '../lake/retention.ts'
+import { FINDING_EXAMPLES_MAX } from '../limits.ts'
+import { pluralize } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 
-/** A table and those of its files that can be read. */
+/** A table and its files. */
 export interface ReadableTable {
   table: LakeTable
-  parts: readonly ListedPart[]
-  listed: readonly ListedPart[]
-  /** Files of the lake that are gone or damaged. */
-  losses: readonly SetAsidePart[]
-  /** Every listed file can be read, and none of the table is lost. */
+  listed: readonly ListedFile[]
+  /** The undamaged files among them. */
+  readable: readonly ListedFile[]
+  /** Quarantined files of all tables. */
+  losses: readonly QuarantinedFile[]
+  /** All listed files can be read, and none of the table is quarantined. */
   isWhole: boolean
 }
 
-/** What no two rows of a table have in common. */
-const IDENTITIES: Partial<Record<TableName, readonly string[]>> = {
+/** Columns that identify a row; for other tables all columns. */
+const KEY_COLUMNS: Partial<Record<TableName, readonly string[]>> = {
   training: ['analysis_id'],
   rejections: ['analysis_id'],
   xp_ledger: ['entry_id'],
@@ -33,60 +32,64 @@ const IDENTITIES: Partial<Record<TableName, readonly string[]>> = {
   outcomes: ['analysis_id', 'labelled_to'],
 }
 
-const identityOf = ({ name, columns }: LakeTable): string =>
-  (IDENTITIES[name as TableName] ?? columns.map((column) => column.name)).map(identifier).join(', ')
-const named = (identity: string): string => `concat_ws(' ', ${identity})`
+const keySql = ({ name, columns }: LakeTable): string =>
+  (KEY_COLUMNS[name] ?? columns.map((column) => column.name)).map(identifier).join(', ')
 
-/** SQL of every row that the lake's files have of a table. */
-export function lakeRows({ links }: VerifyContext, { table, parts }: ReadableTable): string {
-  const files = readableFiles(parts, links.pathOf)
-  return `(${selectEveryRow(table, files)})`
+/** SQL of all rows in a table's undamaged files. */
+export function lakeRowsSql({ links }: VerifyContext, { table, readable }: ReadableTable): string {
+  const files = toReadableFiles(readable, links.pathOf)
+  return `(${selectAllRows(table, files)})`
 }
 
-/** SQL of every row of a table: those of the lake, those that the log has beyond it, and outcomes that wait for a flush. */
-export async function everyRow(
+/** SQL of all rows of a table: in the lake, in the log beyond it, and outcomes that wait for a flush. */
+export async function allRowsSql(
   context: VerifyContext,
   readable: ReadableTable,
   tail: LogTail,
 ): Promise<string> {
   const { table } = readable
-  const parts = [lakeRows(context, readable), ...tail.selects(table)]
+  const sources = [lakeRowsSql(context, readable), ...tail.selects(table)]
   if (table.origin === 'store') {
     const first = await nextSeq(context.connection, table.name)
-    parts.push(`(SELECT ${lakeColumns(table)} FROM ${identifier(table.name)} WHERE ${ROW_SEQ} >= ${first})`)
+    sources.push(`(SELECT ${lakeColumns(table)} FROM ${identifier(table.name)} WHERE ${ROW_SEQ} >= ${first})`)
   }
-  return `(${parts.map((part) => `FROM ${part}`).join(' UNION ALL ')})`
+  return `(${sources.map((source) => `FROM ${source}`).join(' UNION ALL ')})`
 }
 
-/** Rows that stand twice in the lake. */
-export async function checkTwice(context: VerifyContext, readable: ReadableTable): Promise<void> {
+/** Reports rows that the lake has more than once. */
+export async function checkDuplicates(context: VerifyContext, readable: ReadableTable): Promise<void> {
   const { connection, findings } = context
-  const rows = lakeRows(context, readable)
-  const identity = identityOf(readable.table)
-  // Narrow hashes are counted first: only rows that may be twice are looked at by name.
-  const [{ count, examples }] = await query<{ count: number; examples: string | null }>(
+  const rows = lakeRowsSql(context, readable)
+  const key = keySql(readable.table)
+  // Hashes are grouped first, which takes less memory; only rows with a repeated hash are compared by key.
+  const { count, examples } = await queryOne(
     connection,
-    `SELECT count(*)::DOUBLE AS count, array_to_string(min(name, ${FINDING_EXAMPLES}), ', ') AS examples FROM (
-       SELECT ${named(identity)} AS name FROM ${rows} WHERE hash(${identity}) IN
-         (SELECT key FROM (SELECT hash(${identity}) AS key FROM ${rows}) GROUP BY key HAVING count(*) > 1)
-       GROUP BY ${identity} HAVING count(*) > 1)`,
+    `SELECT count(*)::DOUBLE AS count, array_to_string(min(name, ${FINDING_EXAMPLES_MAX}), ', ') AS examples FROM (
+       SELECT concat_ws(' ', ${key}) AS name FROM ${rows} WHERE hash(${key}) IN
+         (SELECT hash FROM (SELECT hash(${key}) AS hash FROM ${rows}) GROUP BY hash HAVING count(*) > 1)
+       GROUP BY ${key} HAVING count(*) > 1)`,
+    { count: 'number', examples: 'string?' },
   )
   if (count > 0)
-    findings.add(readable.table.name, null, `${counted(count, 'row')} more than once, among them ${examples}`)
+    findings.add(
+      readable.table.name,
+      null,
+      `${pluralize(count, 'row')} more than once, among them ${examples}`,
+    )
 }
 
-/** Row numbers that no live file covers, of a table whose rows are numbered one by one. */
+/** Reports row numbers that no file covers, for tables whose rows are numbered without gaps. */
 function checkGaps(
   context: VerifyContext,
   { table, listed, losses }: ReadableTable,
-  removed: Removed,
+  removed: RemovedRows,
   flushedSeq: number,
 ): void {
   const { findings } = context
-  // What left for its age leaves gaps: which ones is known of its end alone.
+  // Of expired rows only the last number is known.
   let covered = removed.lastSeq
-  const known = [...listed, ...losses.filter((part) => part.table === table.name)]
-  for (const { first, last } of known.sort((a, b) => a.first - b.first)) {
+  const files = [...listed, ...losses.filter((file) => file.table === table.name)]
+  for (const { first, last } of files.sort((a, b) => a.first - b.first)) {
     if (first > covered + 1)
       findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${first - 1}`)
     covered = Math.max(covered, last)
@@ -95,12 +98,17 @@ function checkGaps(
     findings.add(table.name, null, `no live file has the row numbers ${covered + 1} to ${flushedSeq}`)
 }
 
-/** Rows of a table that were committed: each must be in a file, in the log, gone for its age, or known to be lost. */
-function checkTotal(context: VerifyContext, readable: ReadableTable, removed: Removed, tail: LogTail): void {
+/** Checks the number of committed rows: each is in a file, in the log, a dead letter, expired, or known to be lost. */
+function checkTotal(
+  context: VerifyContext,
+  readable: ReadableTable,
+  removed: RemovedRows,
+  tail: LogTail,
+): void {
   const { table, listed, losses } = readable
   const committed = tail.state.rowTotals.get(table.name) ?? 0
   const lost = losses
-    .filter((part) => part.table === table.name)
+    .filter((file) => file.table === table.name)
     .reduce((sum, { rowsLost }) => sum + rowsLost, 0)
   const inFiles = listed.reduce((sum, { rows }) => sum + rows, 0)
   const found = inFiles + removed.rows + lost + tail.rows(table) + tail.deadRows(table)
@@ -108,18 +116,18 @@ function checkTotal(context: VerifyContext, readable: ReadableTable, removed: Re
     context.findings.add(
       table.name,
       null,
-      `${counted(committed, 'row')} committed, and ${found} found: ${inFiles} in files, ${tail.rows(table)} in the log`,
+      `${pluralize(committed, 'row')} committed, and ${found} found: ${inFiles} in files, ${tail.rows(table)} in the log`,
     )
 }
 
-/** Checks that the lake has every row of a table that it should have. */
+/** Checks that no committed row of a table is missing. */
 export async function verifyRows(
   context: VerifyContext,
   readable: ReadableTable,
   tail: LogTail,
 ): Promise<void> {
   const { table } = readable
-  const removed = await removedOf(context.connection, table.name)
+  const removed = await readRemoved(context.connection, table.name)
   if (table.origin !== undefined) {
     const flushedSeq = (await nextSeq(context.connection, table.name)) - 1
     return checkGaps(context, readable, removed, flushedSeq)
@@ -129,6 +137,6 @@ export async function verifyRows(
   const them = backlog === 1 ? 'it' : 'them'
   if (backlog > 0)
     context.findings.notes.push(
-      `${table.name}: ${counted(backlog, 'row')} not in the lake yet; the next start writes ${them}`,
+      `${table.name}: ${pluralize(backlog, 'row')} not in the lake yet; the next start writes ${them}`,
     )
 }

@@ -1,57 +1,62 @@
-// In: a data folder. Out: what is wrong with its lake, in plain words: files, names, catalog, rows, the XP ledger. The
-// whole is checked where the store can be opened too; while a server has it, the files against the catalog. Never
-// writes to the folder, holds a bounded part of it in memory.
-
+// Verifies the lake of a data folder: files, links, catalog, rows, XP ledger, outcomes. Without a server the state database is
+// checked too; while a server has it open, the files are checked against the catalog. Nothing in the folder is written.
 import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
+import type { TableName } from '../../schema/tables.ts'
 import { holderOf } from '../data-folder/folder-lock.ts'
-import { CLOSED_TO_EXTENSIONS, duckdb, lockHolder, openWhenFree } from '../duckdb/duckdb.ts'
+import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
-import { type CataloguedLoss, cataloguedLosses } from '../lake/catalog-list.ts'
-import { isVerifierError } from '../lake/file-check.ts'
-import { partPath } from '../lake/lake-files.ts'
-import { viewLinks } from '../lake/links.ts'
-import { knownPaths, liveParts, type SetAsidePart, setAsideParts } from '../lake/manifest.ts'
-import { FINDING_STANDS_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
+import { type CatalogLoss, readCatalogLosses } from '../lake/catalog-reader.ts'
+import { isResourceError } from '../lake/file-check.ts'
+import { relativePath } from '../lake/lake-files.ts'
+import { readLakePaths } from '../lake/links.ts'
+import {
+  listKnownPaths,
+  listLiveFiles,
+  listQuarantinedFiles,
+  type QuarantinedFile,
+} from '../lake/manifest.ts'
+import { FINDING_CONFIRM_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
 import { lakeFolder, statePath } from '../paths.ts'
-import { isOutdated } from '../query/lake-reader.ts'
-import { counted, type Finding, Findings } from './findings.ts'
-import { CATALOG, cataloguedTables, verifyCatalog } from './verify-catalog.ts'
+import { isMissingFileError } from '../query/lake-reader.ts'
+import { type Finding, Findings, pluralize } from './findings.ts'
+import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
 import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
-import { readTail } from './verify-log.ts'
+import { readLogTail } from './verify-log.ts'
 import { verifyOutcomes } from './verify-outcomes.ts'
-import { checkTwice, type ReadableTable, verifyRows } from './verify-rows.ts'
+import { checkDuplicates, type ReadableTable, verifyRows } from './verify-rows.ts'
 
 export interface VerifyOptions {
   dataDir: string
   nowMs: number
-  /** Ends the work; it rejects. */
+  /** Aborts the verification, which rejects. */
   signal?: AbortSignal
-  /** Called with what is looked at next. */
+  /** Called with what is checked next. */
   onStage?(stage: string): void
-  /** How long a finding must stand while a server writes, ms. */
-  standsMs?: number
+  /** While a server writes, findings are confirmed by a second pass after this time, ms. */
+  confirmMs?: number
   memoryLimit?: string
   threads?: number
 }
 
 export interface Verified {
-  /** `files`: the store could not be opened, and `reason` says why. */
+  /** `files`: only the files and the catalog were checked, since the store could not be opened; see `reason`. */
   scope: 'whole' | 'files'
   reason: string | null
   findings: readonly Finding[]
-  /** Found, and too many to list. */
+  /** How many findings are not listed because there were too many. */
   omitted: number
-  /** No faults: what waits, what was left out. */
+  /** Remarks that are not faults, such as checks that were left out. */
   notes: readonly string[]
-  /** What was looked at. */
+  /** What was checked. */
   tables: number
   files: number
   rows: number
@@ -66,12 +71,12 @@ const openInstance = (spillDir: string, options: VerifyOptions): Promise<DuckDBI
     memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
     temp_directory: spillDir,
     max_temp_directory_size: READER_SPILL_MAX,
-    // Rows are counted and hashed: their order is of no account, and costs memory.
+    // Rows are only counted and hashed; keeping their order would take memory.
     preserve_insertion_order: 'false',
-    ...CLOSED_TO_EXTENSIONS,
+    ...NO_EXTENSIONS,
   })
 
-/** Runs `work` on a database of its own in memory, that spills to a folder of its own. */
+/** Runs `work` in a database in memory that spills to a temporary folder. */
 async function withConnection<T>(
   options: VerifyOptions,
   work: (connection: DuckDBConnection, spillDir: string) => Promise<T>,
@@ -104,12 +109,12 @@ async function withConnection<T>(
 const attach = (connection: DuckDBConnection, path: string, name: string) =>
   connection.run(`ATTACH ${literal(path)} AS ${name} (READ_ONLY)`)
 
-/** Attaches the store. @returns null, or why it cannot be had although nothing is wrong with it. */
+/** Attaches the state database. @returns null, or the reason why it cannot be opened now. @throws where it is broken */
 async function attachStore(connection: DuckDBConnection, dataDir: string): Promise<string | null> {
   const path = statePath(dataDir)
   if (!existsSync(path)) return `there is no store beside the lake: ${path} is missing`
   try {
-    await openWhenFree(
+    await retryWhileLocked(
       () => attach(connection, path, STORE),
       () => holderOf(dataDir) === null,
     )
@@ -117,10 +122,10 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
     return null
   } catch (error) {
     const message = errorFirstLine(error)
-    // The lake process has the database; people know the server.
+    // The lake process holds the lock; the operator knows the server's process id.
     const pid = holderOf(dataDir)
-    const by = pid === null ? lockHolder(message) : ` (process ${pid})`
-    if (lockHolder(message) !== null) return `the server runs${by} and has the store to itself`
+    const by = pid === null ? describeLockHolder(message) : ` (process ${pid})`
+    if (describeLockHolder(message) !== null) return `the server runs${by} and has locked the store`
     throw new StoreError('unavailable', `the store ${path} cannot be opened: ${message}`)
   }
 }
@@ -130,157 +135,170 @@ async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): 
     await attach(connection, join(lakeDir, CATALOG_FILE), CATALOG)
     return true
   } catch (error) {
-    if (isVerifierError(error)) throw error
+    if (isResourceError(error)) throw error
     findings.add(null, CATALOG_FILE, `cannot be opened: ${errorFirstLine(error)}`)
     return false
   }
 }
 
-/** Files that are gone or damaged and known to be: a finding until `lake repair` settles it, a note from then on. */
-function tellLosses({ findings }: VerifyContext, losses: readonly CataloguedLoss[]): void {
-  for (const { table, path, reason, rowsLost, setAsideAtMs, settledAtMs } of losses) {
-    const since = new Date(setAsideAtMs).toISOString()
-    const what = `${reason}; set aside since ${since}, ${counted(rowsLost, 'row')} missing`
-    if (settledAtMs === null) findings.add(table, path, `${what}: see mintlake lake repair`)
+/** Reports quarantined files: as a finding until `lake repair` acknowledges the loss, then as a note. */
+function reportLosses({ findings }: VerifyContext, losses: readonly CatalogLoss[]): void {
+  for (const { table, path, reason, rowsLost, quarantinedAtMs, acknowledgedAtMs } of losses) {
+    const since = new Date(quarantinedAtMs).toISOString()
+    const what = `${reason}; set aside since ${since}, ${pluralize(rowsLost, 'row')} missing`
+    if (acknowledgedAtMs === null) findings.add(table, path, `${what}: see mintlake lake repair`)
     else findings.notes.push(`${path}: ${what}, settled`)
   }
 }
 
-const ofStore = async (connection: DuckDBConnection): Promise<CataloguedLoss[]> =>
-  (await setAsideParts(connection)).map((part) => ({ ...part, path: partPath(part) }))
+const listStoreLosses = async (connection: DuckDBConnection): Promise<CatalogLoss[]> =>
+  (await listQuarantinedFiles(connection)).map((file) => ({ ...file, path: relativePath(file) }))
 
-async function liveTables(connection: DuckDBConnection): Promise<ListedTable[]> {
+async function listStoreTables(connection: DuckDBConnection): Promise<ListedTable[]> {
   const tables: ListedTable[] = []
   for (const table of LAKE_TABLES) {
-    const parts = await liveParts(connection, table.name)
-    tables.push({ table, parts, replaced: await knownPaths(connection, table.name) })
+    const files = await listLiveFiles(connection, table.name)
+    tables.push({ table, files, replaced: await listKnownPaths(connection, table.name) })
   }
   return tables
 }
 
-async function readableTables(
+async function checkTables(
   context: VerifyContext,
   listed: readonly ListedTable[],
-  losses: readonly SetAsidePart[],
+  losses: readonly QuarantinedFile[],
 ): Promise<ReadableTable[]> {
-  const readable: ReadableTable[] = []
+  const tables: ReadableTable[] = []
   for (const each of listed) {
-    const parts = await verifyFiles(context, each)
-    readable.push({
+    const readable = await verifyFiles(context, each)
+    tables.push({
       table: each.table,
-      parts,
-      listed: each.parts,
-      isWhole: parts.length === each.parts.length && !losses.some(({ table }) => table === each.table.name),
+      readable,
+      listed: each.files,
+      isWhole:
+        readable.length === each.files.length && !losses.some(({ table }) => table === each.table.name),
       losses,
     })
   }
-  for (const each of readable) {
-    context.enter(`rows of ${each.table.name}, each once`)
+  for (const each of tables) {
+    context.startStage(`duplicate rows of ${each.table.name}`)
     try {
-      await checkTwice(context, each)
+      await checkDuplicates(context, each)
     } catch (error) {
-      if (context.isStill || !isOutdated(error)) throw error
-      const why = 'files were replaced meanwhile, and gone after --lake-grace-ms of the server'
-      context.findings.notes.push(`${each.table.name}: not looked through for rows that are twice: ${why}`)
+      if (context.hasStore || !isMissingFileError(error)) throw error
+      const why = 'files were replaced meanwhile, and deleted after the server’s --lake-grace-ms'
+      context.findings.notes.push(`${each.table.name}: not checked for duplicate rows: ${why}`)
     }
   }
-  return readable
+  return tables
 }
 
-/** Tables or columns are not there that this program has. */
-const isOlder = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(errorFirstLine(error))
+/** True where the database lacks tables or columns that this version has. */
+const isOlderVersion = (error: unknown): boolean => /^(Catalog|Binder) Error/.test(errorFirstLine(error))
 
-function olderStore(error: unknown): never {
-  if (!isOlder(error)) throw error
+function rethrowForOlderStore(error: unknown): never {
+  if (!isOlderVersion(error)) throw error
   const sentence = 'the store is of an older version: start the server on it once, then verify again'
   throw new StoreError('unavailable', `${sentence} (${errorFirstLine(error)})`)
 }
 
 async function checkAgainstStore(
   context: VerifyContext,
-  readable: readonly ReadableTable[],
+  tables: readonly ReadableTable[],
   dataDir: string,
   spillDir: string,
 ) {
-  const tableOf = (name: string): ReadableTable => readable.find(({ table }) => table.name === name)!
+  const findTable = (name: TableName): ReadableTable => {
+    const found = tables.find(({ table }) => table.name === name)
+    assert(found !== undefined, 'every table of the lake was checked')
+    return found
+  }
   try {
-    context.enter('the log')
-    const tail = await readTail(context, dataDir, spillDir)
-    for (const each of readable) {
-      context.enter(`rows of ${each.table.name}, as they were committed`)
+    context.startStage('the log')
+    const tail = await readLogTail(context, dataDir, spillDir)
+    for (const each of tables) {
+      context.startStage(`committed rows of ${each.table.name}`)
       await verifyRows(context, each, tail)
     }
-    context.enter('the XP ledger')
-    await verifyLedger(context, tableOf('training'), tableOf('xp_ledger'), tail)
-    context.enter('outcomes')
-    await verifyOutcomes(context, tableOf('training'), tableOf('outcomes'), tail)
+    context.startStage('the XP ledger')
+    await verifyLedger(context, findTable('training'), findTable('xp_ledger'), tail)
+    context.startStage('outcomes')
+    await verifyOutcomes(context, findTable('training'), findTable('outcomes'), tail)
   } catch (error) {
-    olderStore(error)
+    rethrowForOlderStore(error)
   }
 }
 
-/** What is to be checked: the live files by the store, or by the catalog where the store cannot be had. */
-async function listedTables(
-  { connection, isStill }: VerifyContext,
+/** Lists the files to check: from the store, or from the catalog where the store cannot be opened. */
+async function listTables(
+  { connection, hasStore }: VerifyContext,
   hasCatalog: boolean,
 ): Promise<ListedTable[]> {
-  if (isStill) return liveTables(connection).catch(olderStore)
-  return hasCatalog ? cataloguedTables(connection) : []
+  if (hasStore) return listStoreTables(connection).catch(rethrowForOlderStore)
+  return hasCatalog ? listCatalogTables(connection) : []
 }
 
-/** One look at everything. */
+/** One pass over everything. */
 async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
   const findings = new Findings()
-  const enter = (stage: string): void => {
+  const startStage = (stage: string): void => {
     options.signal?.throwIfAborted()
     options.onStage?.(stage)
   }
   return withConnection(options, async (connection, spillDir) => {
     const reason = await attachStore(connection, options.dataDir)
-    const isStill = reason === null
-    const links = await viewLinks(lakeDir)
-    // Asked before it is attached: one that is put in its place between is younger than is said here.
+    const hasStore = reason === null
+    const links = await readLakePaths(lakeDir)
+    // Read before the catalog is attached: a catalog swapped in between is then younger than this, not older.
     const catalogWrittenMs = statSync(join(lakeDir, CATALOG_FILE), { throwIfNoEntry: false })?.mtimeMs ?? 0
-    const context: VerifyContext = { connection, lakeDir, links, findings, isStill, catalogWrittenMs, enter }
+    const context: VerifyContext = {
+      connection,
+      lakeDir,
+      links,
+      findings,
+      hasStore,
+      catalogWrittenMs,
+      startStage,
+    }
     const hasCatalog = await attachCatalog(context)
-    const listed = await listedTables(context, hasCatalog)
+    const listed = await listTables(context, hasCatalog)
     if (hasCatalog) await verifyCatalog(context, listed)
-    const losses = isStill ? await setAsideParts(connection) : []
-    if (isStill) tellLosses(context, await ofStore(connection))
-    else if (hasCatalog) tellLosses(context, await cataloguedLosses(connection, CATALOG))
-    const readable = await readableTables(context, listed, losses)
-    if (isStill) await checkAgainstStore(context, readable, options.dataDir, spillDir)
-    const parts = listed.flatMap((each) => each.parts)
+    const losses = hasStore ? await listQuarantinedFiles(connection) : []
+    if (hasStore) reportLosses(context, await listStoreLosses(connection))
+    else if (hasCatalog) reportLosses(context, await readCatalogLosses(connection, CATALOG))
+    const tables = await checkTables(context, listed, losses)
+    if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
+    const files = listed.flatMap((each) => each.files)
     return {
-      scope: isStill ? 'whole' : 'files',
+      scope: hasStore ? 'whole' : 'files',
       reason,
       findings: findings.list,
       omitted: findings.omitted,
       notes: findings.notes,
       tables: listed.length,
-      files: parts.length,
-      rows: parts.reduce((sum, { rows }) => sum + rows, 0),
+      files: files.length,
+      rows: files.reduce((sum, { rows }) => sum + rows, 0),
     }
   })
 }
 
-const nameOf = ({ table, file, message }: Finding): string => `${table} ${file} ${message}`
+const identify = ({ table, file, message }: Finding): string => `${table} ${file} ${message}`
 
 /**
- * Checks the lake of `dataDir`. Rejects with `not_found` when there is none, `unavailable` when the store beside
- * it is broken.
+ * Verifies the lake of a data folder. Rejects with `not_found` where there is none, `unavailable` where the state database is
+ * broken.
  */
 export async function verifyLake(options: VerifyOptions): Promise<Verified> {
   const folder = lakeFolder(options.dataDir)
   if (!existsSync(folder))
     throw new StoreError('not_found', `there is no lake in ${options.dataDir}: ${folder} is missing`)
-  // As the store names it: paths of the catalog begin so.
+  // Symbolic links resolved, as in the paths of the catalog.
   const lakeDir = lakeFolder(realpathSync(options.dataDir))
   const first = await verifyOnce(options, lakeDir)
   if (first.scope === 'whole' || first.findings.length === 0) return first
-  // The server writes, merges and replaces meanwhile: what is no fault is gone at the next look.
-  await after(options.standsMs ?? FINDING_STANDS_MS, undefined, { signal: options.signal })
-  const before = new Set(first.findings.map(nameOf))
+  // The server changes files meanwhile: only what a second pass finds as well is a fault.
+  await after(options.confirmMs ?? FINDING_CONFIRM_MS, undefined, { signal: options.signal })
+  const before = new Set(first.findings.map(identify))
   const second = await verifyOnce(options, lakeDir)
-  return { ...second, findings: second.findings.filter((finding) => before.has(nameOf(finding))) }
+  return { ...second, findings: second.findings.filter((finding) => before.has(identify(finding))) }
 }

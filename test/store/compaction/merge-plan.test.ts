@@ -1,11 +1,11 @@
-// Which files are merged.
+// Which files a round of compaction merges.
 import { describe, expect, test } from 'vitest'
 import { planMerges } from '../../../src/store/compaction/merge-plan.ts'
-import type { ListedPart } from '../../../src/store/lake/manifest.ts'
+import type { ListedFile } from '../../../src/store/lake/manifest.ts'
 import { MERGED_ROWS_MAX } from '../../../src/store/limits.ts'
 
 let seq = 0
-function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart {
+function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedFile {
   const first = seq + 1
   seq += rows
   const figures = { rows, bytes: rows * 100, sha256: null, schemaVersion: 1, writtenAtMs }
@@ -13,26 +13,26 @@ function file(rows: number, date = '2025-06-01', writtenAtMs = 100): ListedPart 
 }
 const files = (count: number, rows: number, date?: string) =>
   Array.from({ length: count }, () => file(rows, date))
-const sizes = (groups: ListedPart[][]) => groups.map((group) => group.map(({ rows }) => rows))
+const sizes = (groups: ListedFile[][]) => groups.map((group) => group.map(({ rows }) => rows))
 
-describe('files are merged', () => {
-  test('from eight neighbours of one tier on, all of them', () => {
+describe('planMerges', () => {
+  test('it merges neighbours of one tier once there are eight', () => {
     expect(planMerges(files(7, 10), 0)).toEqual([])
     expect(sizes(planMerges(files(9, 10), 0))).toEqual([Array(9).fill(10)])
   })
 
-  test('apart from larger neighbours, and never across dates', () => {
+  test('it does not merge larger neighbours, or files of different dates', () => {
     const parts = [file(100_000), ...files(8, 10), ...files(7, 10, '2025-06-02')]
     expect(sizes(planMerges(parts, 0))).toEqual([Array(8).fill(10)])
   })
 
-  test('whatever their tiers once their date is quiet', () => {
+  test('it merges all files of a date without new files', () => {
     const parts = [file(100_000), file(3_000), file(10), file(5, '2025-06-02')]
     expect(sizes(planMerges(parts, 100))).toEqual([[100_000, 3_000, 10]])
     expect(planMerges(parts, 99)).toEqual([])
   })
 
-  test('up to the largest size, and then left alone for good', () => {
+  test('it makes no file larger than the limit', () => {
     const parts = files(8, MERGED_ROWS_MAX / 3)
     const groups = planMerges(parts, 0)
     expect(groups.map((group) => group.length)).toEqual([3, 3, 2])
@@ -41,8 +41,8 @@ describe('files are merged', () => {
   })
 })
 
-test('a row is written a handful of times, however many flushes there are', () => {
-  let parts: ListedPart[] = []
+test('a row is rewritten a handful of times however many flushes there are', () => {
+  let parts: ListedFile[] = []
   let written = 0
   const flushes = 8_640
   for (let flush = 0; flush < flushes; flush++) {

@@ -1,11 +1,11 @@
-// The sorted copy of several files has every row once, whatever fits in memory; and what remains of a copy that was interrupted.
+// A sorted copy has every row of its files once, also where they do not fit in memory; and how the merge process fails.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
-import { type Merger, openMerger } from '../../../src/store/compaction/merger.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { copySorted } from '../../../src/store/compaction/sorted-copy.ts'
-import { LAKE_TABLES, lakeOrder } from '../../../src/store/duckdb/sql.ts'
+import { LAKE_TABLES, sortOrderSql } from '../../../src/store/duckdb/sql.ts'
 import { readSql, removeFolder, temporaryFolder } from '../support.ts'
 
 const ROWS = 40_000
@@ -13,7 +13,7 @@ let folder: string
 let merger: Merger
 beforeEach(() => {
   folder = temporaryFolder()
-  merger = openMerger()
+  merger = new Merger()
 })
 afterEach(async () => {
   await merger.close()
@@ -53,11 +53,11 @@ async function expectSorted(name: string, count: number): Promise<void> {
     )
   const found = await digest(`FROM '${target()}'`)
   expect(found).toEqual(
-    await digest(`FROM read_parquet([${files.join(', ')}]) ORDER BY ${lakeOrder(tableOf(name))}`),
+    await digest(`FROM read_parquet([${files.join(', ')}]) ORDER BY ${sortOrderSql(tableOf(name))}`),
   )
 }
 
-describe('one file has every row of many, sorted', () => {
+describe('a sorted copy has every row once', () => {
   test.each([
     ['at once', undefined],
     ['in slices', 4_096],
@@ -75,20 +75,20 @@ describe('one file has every row of many, sorted', () => {
     ).toEqual([{ n: 2 * ROWS, low: 0 }])
   })
 
-  test('in slices by time, where the table has no mint', async () => {
+  test('when it is sliced by time, for a table without mint', async () => {
     await write('xp_ledger', { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME }, 3)
     expect(await copySorted({ ...work('xp_ledger', 3), sliceRows: 10_000 })).toBe(3 * ROWS)
     await expectSorted('xp_ledger', 3)
   })
 
-  test('though all rows are of one token and second', async () => {
+  test('when all rows have the same token and second', async () => {
     const at = `TIMESTAMP '2025-06-01 12:00:00'`
     await write('training', { analysis_id: `'an ' || i`, mint: `'one'`, submitted_at: at }, 2, 3_000)
     expect(await copySorted({ ...work('training', 2, 6_000), sliceRows: 1_000 })).toBe(6_000)
     await expectSorted('training', 2)
   })
 
-  test('in smaller slices, where the memory does not do for those of the usual size', async () => {
+  test('when the slices have to be made smaller to fit in memory', async () => {
     const wide = { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME, note: `repeat(md5(i::VARCHAR), 30)` }
     await write('xp_ledger', wide, 2)
     const tight = { ...work('xp_ledger', 2), memoryLimit: '60MB' }
@@ -100,23 +100,23 @@ describe('one file has every row of many, sorted', () => {
     expect(groups[0].rows).toBeLessThan(2 * ROWS)
   })
 
-  test('of outcomes only the newest', async () => {
+  test('but only the newest row of each outcome', async () => {
     const keys = { analysis_id: `'an ' || i % 10000`, mint: `'mint ' || i % 100`, known_at: HASHED_TIME }
     await write('outcomes', { ...keys, submitted_at: `TIMESTAMP '2025-06-01'` }, 2)
     expect(await copySorted({ ...work('outcomes', 2), sliceRows: 8_000 })).toBe(10_000)
   })
 })
 
-test('nothing of the slices stays', async () => {
+test('the files of slices are deleted', async () => {
   await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 2)
   await copySorted({ ...work('bars', 2), sliceRows: 10_000 })
   expect(readdirSync(join(folder, 'spill'))).toEqual([])
 })
 
-describe('a process makes the copies', () => {
+describe('the merge process', () => {
   const ask = (count: number) => ({ ...work('bars', count), table: 'bars' })
 
-  test('one after another, and says what memory they took', async () => {
+  test('makes several copies and reports its peak memory', async () => {
     await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 2)
     const first = await merger.copy(ask(1))
     const second = await merger.copy(ask(2))
@@ -124,19 +124,19 @@ describe('a process makes the copies', () => {
     expect(second.peakBytes).toBeGreaterThanOrEqual(first.peakBytes)
   })
 
-  test('whose end is an answer, and the next copy starts another', async () => {
+  test('fails a copy when it ends, and is started again for the next one', async () => {
     await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 1)
     const cut = expect(merger.copy(ask(1))).rejects.toThrow('was cut off')
-    await merger.rest()
+    await merger.stopProcess()
     await cut
     expect((await merger.copy(ask(1))).rows).toBe(ROWS)
   })
 
-  test('that says what it could not read', async () => {
+  test('reports which file it could not read', async () => {
     await expect(merger.copy(ask(1))).rejects.toThrow(/No files found.*0\.parquet/)
   })
 
-  test('until the store closes', async () => {
+  test('makes no copy after close', async () => {
     await merger.close()
     await expect(merger.copy(ask(1))).rejects.toThrow('closing')
   })

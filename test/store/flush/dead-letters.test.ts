@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, test } from 'vitest'
 import { TABLES } from '../../../src/schema/tables.ts'
-import { lakeTableOf } from '../../../src/store/duckdb/sql.ts'
+import { findLakeTable } from '../../../src/store/duckdb/sql.ts'
 import { withoutDeadRows } from '../../../src/store/flush/dead-letters.ts'
 import { deadLetterFolder } from '../../../src/store/paths.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
@@ -24,7 +24,7 @@ test('a flush that fails and is tried again keeps a row that it cannot read once
   const instance = await DuckDBInstance.create(':memory:', {})
   const connection = await instance.connect()
   const path = join(folder, 'staged.ndjson')
-  const table = lakeTableOf(TABLES.xp_ledger.name)!
+  const table = findLakeTable(TABLES.xp_ledger.name)!
   const flush = async (lines: string[]) => {
     writeFileSync(path, `${lines.join('\n')}\n`)
     const staged = { table, date: '2026-01-01', path, rows: lines.length }

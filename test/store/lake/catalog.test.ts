@@ -1,13 +1,13 @@
-// What a reader of the catalog sees while the lake is written, merged and cleared.
+// What readers of the catalog see while the lake is written, merged and expired.
 import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
-import { openMerger } from '../../../src/store/compaction/merger.ts'
-import { mergeParts } from '../../../src/store/compaction/merging.ts'
+import { mergeFiles } from '../../../src/store/compaction/merge-files.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
-import { selectFromFiles } from '../../../src/store/lake/parquet-sql.ts'
+import { selectNewestRows } from '../../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { clockOf } from '../../support/clock.ts'
@@ -48,7 +48,7 @@ async function flushEach(count: number, from = 0): Promise<void> {
   }
 }
 
-test('every table has a typed, commented view from the first moment', async () => {
+test('an empty lake has a typed, commented view of every table', async () => {
   for (const table of LAKE_TABLES) {
     const columns = await read(`DESCRIBE lake.${table.name}`)
     expect(columns.map((column) => [column.column_name, column.column_type])).toEqual(
@@ -65,7 +65,7 @@ test('every table has a typed, commented view from the first moment', async () =
 })
 
 test(
-  'readers in a loop see no error, no row twice and none missing, whatever becomes of the files',
+  'readers in a loop see no error, no duplicate and no missing row while files are merged and deleted',
   async () => {
     const rounds = FLUSHES
     const perRound = 5
@@ -112,7 +112,7 @@ test(
   3_600 * FLUSHES,
 )
 
-test('a reader who has begun reads on from the files of his catalog until the grace is over', async () => {
+test('a reader can use the files of its catalog until the grace period is over', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   const instance = await DuckDBInstance.create(':memory:')
   const reader: DuckDBConnection = await instance.connect()
@@ -139,7 +139,7 @@ test('a reader who has begun reads on from the files of his catalog until the gr
   expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: MERGE_FILES_MIN * 2 }])
 }, 30_000)
 
-test('who lists the folders sees merged files alone, while replaced ones wait elsewhere', async () => {
+test('the glob matches merged files only, while replaced ones are kept elsewhere', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   await store.compactLake()
   expect(held()).toHaveLength(MERGE_FILES_MIN * 2 + 2)
@@ -153,7 +153,7 @@ test('who lists the folders sees merged files alone, while replaced ones wait el
   expect(held()).toHaveLength(2)
 }, 30_000)
 
-test('a merged file is sorted by mint and time, in zstd, of the one schema', async () => {
+test('a merged file is sorted by mint and time, zstd-compressed, with the schema of its table', async () => {
   for (let i = 0; i < MERGE_FILES_MIN; i++) {
     await store.commit(submission(`an_${i}`, { mint: `M${(i * 5) % 8}`, submitted_at: NOON_MS + i }))
     await store.flushLake()
@@ -169,7 +169,7 @@ test('a merged file is sorted by mint and time, in zstd, of the one schema', asy
   ])
 }, 30_000)
 
-test('a folder that was moved has a right catalog again once the server has started there', async () => {
+test('the catalog of a moved folder is corrected when the server starts there', async () => {
   await flushEach(1)
   await store.close()
   const moved = temporaryFolder()
@@ -180,7 +180,7 @@ test('a folder that was moved has a right catalog again once the server has star
   expect(await read('SELECT analysis_id FROM lake.training')).toEqual([{ analysis_id: 'an_0' }])
 })
 
-test('the catalog is never written in place: whoever holds it open for writing harms nobody', async () => {
+test('the catalog is replaced, not written in place: a process that holds it open for writing blocks nobody', async () => {
   await flushEach(1)
   const before = statSync(catalogPath()).ino
   const instance = await DuckDBInstance.create(catalogPath())
@@ -193,7 +193,7 @@ test('the catalog is never written in place: whoever holds it open for writing h
   }
 })
 
-test('files of an older schema are NULL in the columns that they lack, read alone, with others, and merged', async () => {
+test('files of an older schema read as NULL in the columns they lack, alone, with others and after a merge', async () => {
   const table = LAKE_TABLES.find(({ name }) => name === 'xp_ledger')!
   const old = join(folder, 'old.parquet')
   const young = join(folder, 'young.parquet')
@@ -206,8 +206,8 @@ test('files of an older schema are NULL in the columns that they lack, read alon
   )
   const older = { path: old, schemaVersion: LAKE_SCHEMA_VERSION - 1 }
   const newer = { path: young, schemaVersion: LAKE_SCHEMA_VERSION }
-  expect(await readSql(selectFromFiles(table, [older]))).toMatchObject([{ note: null }])
-  expect(await readSql(`${selectFromFiles(table, [older, newer])} ORDER BY schema_version`)).toMatchObject([
+  expect(await readSql(selectNewestRows(table, [older]))).toMatchObject([{ note: null }])
+  expect(await readSql(`${selectNewestRows(table, [older, newer])} ORDER BY schema_version`)).toMatchObject([
     { note: null },
     { note: 'word' },
   ])
@@ -228,8 +228,8 @@ test('files of an older schema are NULL in the columns that they lack, read alon
     [1, old],
     [2, young],
   ])
-  const merger = openMerger()
-  const merged = await mergeParts(table, [part(1, older), part(2, newer)], {
+  const merger = new Merger()
+  const merged = await mergeFiles(table, [part(1, older), part(2, newer)], {
     pathOf: ({ first, last }) =>
       first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
     merger,
@@ -244,7 +244,7 @@ test('files of an older schema are NULL in the columns that they lack, read alon
   ])
 })
 
-test('a table that cannot be merged leaves the others to be merged', async () => {
+test('a table whose merge fails does not keep the others from being merged', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   // A folder where the merged file of the first date is to be written.
   const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)

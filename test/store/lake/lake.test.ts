@@ -1,4 +1,4 @@
-// Durable rows are in the lake once, in the documented form, for readers in other processes.
+// Each durable row is in the lake once, in the documented form.
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
-import { partPath } from '../../../src/store/lake/lake-files.ts'
+import { relativePath } from '../../../src/store/lake/lake-files.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { clockOf } from '../../support/clock.ts'
 import {
@@ -95,7 +95,7 @@ test('rows are partitioned by UTC date, sorted by mint and time, and no row is w
   expect(await lakeIds()).toEqual(['an_1', 'an_2', 'an_3', 'an_4', 'an_5'])
 })
 
-test('every file has the one schema of its table, zstd pages and no column named dt', async () => {
+test('every file of a table has the same schema, zstd pages and no column named dt', async () => {
   await store.commit([
     ...submission('an_1'),
     writeOf('rejections'),
@@ -125,7 +125,7 @@ test('volatile and private tables never reach the lake', async () => {
   expect(readdirSync(join(folder, 'lake'))).not.toContain('agent_keys')
 })
 
-test('rows are in the lake by themselves after the interval, and at close', async () => {
+test('rows are written to the lake after the flush interval and at close', async () => {
   await store.close()
   store = await openTestStore(folder, { lakeFlushMs: 20 })
   await store.commit(submission('an_1'))
@@ -149,13 +149,13 @@ test('commits go on while the lake is written', async () => {
   expect(await lakeIds()).toHaveLength(300)
 })
 
-test('a file of a flush that was cut off before it was listed is removed: its rows come from the log again', async () => {
+test('a file of an interrupted flush is deleted, and its rows are written again from the log', async () => {
   await store.commit(submission('an_1'))
   await store.flushLake()
   await store.commit(submission('an_2'))
   await store.close()
   const [first] = files('training')
-  const unlisted = partPath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
+  const unlisted = relativePath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
   const place = join(folder, 'lake/.files', unlisted)
   copyFileSync(join(folder, 'lake/training', first), place)
   store = await openTestStore(folder)
@@ -163,11 +163,11 @@ test('a file of a flush that was cut off before it was listed is removed: its ro
   expect(existsSync(place)).toBe(false)
 })
 
-test('what an older flush left half-written is removed, a stranger’s file is left alone', async () => {
+test('half-written files are deleted at the start, files of others are kept', async () => {
   await store.commit(submission('an_1'))
   await store.flushLake()
   const date = join(folder, 'lake/training/dt=2025-06-01')
-  const orphan = partPath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
+  const orphan = relativePath({ table: 'training', date: '2025-06-01', first: 900, last: 950 })
   await store.close()
   renameSync(join(folder, 'lake/training', files('training')[0]), join(folder, 'lake', orphan))
   writeFileSync(join(date, 'part-000000000000001-000000000000009.parquet.tmp'), 'half')

@@ -1,4 +1,4 @@
-// Which dates are removed from the lake after the retention time, and which stay.
+// Which dates expire from the lake, and when their files are deleted.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -68,7 +68,7 @@ async function submitDaysAgo(...daysAgo: number[]): Promise<void> {
   await store.flushLake()
 }
 
-test('today and the full days before it stay; older dates leave catalog and folders at once, the disk after the grace', async () => {
+test('older dates leave the catalog and folders at once, and the disk after the grace period', async () => {
   await submitDaysAgo(0, 1, 2, 3, 4)
   expect((await store.compactLake()).removed).toBe(0)
   expect(await catalogued('training')).toEqual(['an_0', 'an_1', 'an_2'])
@@ -80,7 +80,7 @@ test('today and the full days before it stay; older dates leave catalog and fold
   expect(held().map((name) => name.slice(3, 13))).toEqual(['2025-05-30', '2025-05-31', '2025-06-01'])
 })
 
-test('what left comes back neither with a restart nor with new rows, which are numbered on', async () => {
+test('expired rows do not return after a restart, and their row numbers are not used again', async () => {
   await submitDaysAgo(5)
   await store.compactLake()
   expect(await catalogued('training')).toEqual([])
@@ -100,7 +100,7 @@ test('what left comes back neither with a restart nor with new rows, which are n
   expect(held()[0]).toMatch(/part-0*2-0*2\.parquet$/)
 })
 
-test('a clock that leaps ahead deletes nothing, in one run or over a restart, until the operator believes it', async () => {
+test('when the clock jumps ahead nothing expires until an operator confirms it, also over a restart', async () => {
   const ids = ['an_0', 'an_1', 'an_2']
   const leap = 40 * DAY_MS
   await submitDaysAgo(0, 1, 2)
@@ -133,7 +133,7 @@ test('a clock that leaps ahead deletes nothing, in one run or over a restart, un
   expect((await store.status()).reasons).toEqual([])
 })
 
-test('dates leave by themselves when the time has passed by both clocks', async () => {
+test('dates expire when the time has passed on the wall clock and the monotonic clock', async () => {
   await submitDaysAgo(0)
   await store.compactLake()
   clock.pass(3 * DAY_MS)
@@ -142,7 +142,7 @@ test('dates leave by themselves when the time has passed by both clocks', async 
   expect((await store.status()).reasons).toEqual([])
 })
 
-test('a lake that was not served for a month keeps its dates until the operator believes the clock', async () => {
+test('after a month without a server dates are kept until an operator confirms the clock', async () => {
   await submitDaysAgo(0)
   await store.close()
   clock.step(30 * DAY_MS)
@@ -153,7 +153,7 @@ test('a lake that was not served for a month keeps its dates until the operator 
   expect(await catalogued('training')).toEqual([])
 })
 
-test('the oldest date that stays is so many full UTC days before today', () => {
+test('the oldest date kept is the given number of full UTC days before today', () => {
   const lastMs = Date.UTC(2025, 0, 1, 23, 59, 59, 999)
   expect(firstRetainedDate(1, lastMs)).toBe('2024-12-31')
   expect(firstRetainedDate(1, lastMs + 1)).toBe('2025-01-01')

@@ -1,22 +1,23 @@
-// A lake process that is full, fails or is slow: closed bars keep their order and completeness, and adding one never waits.
+// Sending closed bars to a lake process that has no room, fails, answers late or is replaced: they keep their order, none is
+// lost or taken twice, and adding never waits.
 import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../../src/store/duckdb/database.ts'
 import { openLake } from '../../../src/store/lake/lake.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../../src/store/market-data/bar-batch.ts'
-import { type BarOutbox, openBarOutbox } from '../../../src/store/market-data/bar-outbox.ts'
-import { type BarDelivery, openBarStore } from '../../../src/store/market-data/bars.ts'
+import { BarOutbox } from '../../../src/store/market-data/bar-outbox.ts'
+import { type BarDelivery, openBarStore } from '../../../src/store/market-data/bar-store.ts'
 import { lakeFolder } from '../../../src/store/paths.ts'
 import { closedBar, NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 
 /** A lake process that answers as told: taken, taken but told too late, no room, or a failure. */
-function laneWith(answers: ('taken' | 'late' | 'full' | 'fails')[]) {
+function outboxWith(answers: ('taken' | 'late' | 'full' | 'fails')[]) {
   const arrived: BarDelivery[] = []
   const process = { starts: 1, inLakeBars: 0 }
   const lines: string[] = []
   const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line), error: () => {} }
-  const lane: BarOutbox = openBarOutbox({
+  const outbox = new BarOutbox({
     log,
     async send(delivery) {
       const answer = answers.shift() ?? 'taken'
@@ -27,7 +28,7 @@ function laneWith(answers: ('taken' | 'late' | 'full' | 'fails')[]) {
     },
     starts: () => process.starts,
   })
-  return { lane, arrived, lines, process }
+  return { outbox, arrived, lines, process }
 }
 const TRADES = BAR_NUMBERS.indexOf('n')
 const trades = (deliveries: readonly BarDelivery[]): number[] =>
@@ -35,58 +36,58 @@ const trades = (deliveries: readonly BarDelivery[]): number[] =>
     batch.mints.map((_, bar) => batch.numbers[bar * BAR_NUMBER_COUNT + TRADES]),
   )
 
-test('bars that found no room or met a failure arrive later, in order, none twice', async () => {
-  const { lane, arrived } = laneWith(['taken', 'full', 'fails'])
+test('bars that were refused or failed to arrive are sent later, in order, each once', async () => {
+  const { outbox, arrived } = outboxWith(['taken', 'full', 'fails'])
   const count = 2 * BARS_BATCH_ROWS + 5
-  for (let n = 0; n < count; n++) lane.add(closedBar({ n }))
-  await lane.flush()
-  expect(lane.stats().waiting).toBe(count - BARS_BATCH_ROWS)
-  await expect(lane.flush()).rejects.toThrow('away')
-  lane.add(closedBar({ n: count }))
-  await lane.flush()
-  expect(lane.stats()).toEqual({ waiting: 0, dropped: 0 })
+  for (let n = 0; n < count; n++) outbox.add(closedBar({ n }))
+  await outbox.flush()
+  expect(outbox.stats().waiting).toBe(count - BARS_BATCH_ROWS)
+  await expect(outbox.flush()).rejects.toThrow('away')
+  outbox.add(closedBar({ n: count }))
+  await outbox.flush()
+  expect(outbox.stats()).toEqual({ waiting: 0, dropped: 0 })
   expect(trades(arrived)).toEqual(Array.from({ length: count + 1 }, (_, n) => n))
-  await lane.close()
+  await outbox.close()
 })
 
-test('bars whose receipt came too late are sent again, as the same ones', async () => {
-  const { lane, arrived } = laneWith(['taken', 'late'])
-  lane.add(closedBar({ n: 1 }))
-  await lane.flush()
-  lane.add(closedBar({ n: 2 }))
-  await expect(lane.flush()).rejects.toThrow('too late')
-  lane.add(closedBar({ n: 3 }))
-  await lane.flush()
+test('bars whose receipt was late are sent again with the same count before them', async () => {
+  const { outbox, arrived } = outboxWith(['taken', 'late'])
+  outbox.add(closedBar({ n: 1 }))
+  await outbox.flush()
+  outbox.add(closedBar({ n: 2 }))
+  await expect(outbox.flush()).rejects.toThrow('too late')
+  outbox.add(closedBar({ n: 3 }))
+  await outbox.flush()
   expect(trades(arrived)).toEqual([1, 2, 2, 3])
   expect(arrived.map(({ first }) => first)).toEqual([0, 1, 1, 2])
-  await lane.close()
+  await outbox.close()
 })
 
-test('bars are said to be complete up to a time only once all of them have arrived', async () => {
-  const { lane, arrived } = laneWith(['taken', 'full'])
-  for (let n = 0; n <= BARS_BATCH_ROWS; n++) lane.add(closedBar({ n }))
-  lane.completeTo(700)
-  await lane.flush()
+test('the market time is reported complete only after all of its bars have arrived', async () => {
+  const { outbox, arrived } = outboxWith(['taken', 'full'])
+  for (let n = 0; n <= BARS_BATCH_ROWS; n++) outbox.add(closedBar({ n }))
+  outbox.completeTo(700)
+  await outbox.flush()
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0])
-  await lane.flush()
+  await outbox.flush()
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700])
-  lane.completeTo(600)
-  await lane.flush()
-  lane.completeTo(800)
-  await lane.flush()
+  outbox.completeTo(600)
+  await outbox.flush()
+  outbox.completeTo(800)
+  await outbox.flush()
   // Without a bar too: silence is news.
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700, 800])
-  await lane.close()
+  await outbox.close()
 })
 
-test('a new lake process is sent again what the old one did not bring to the lake, before anything younger', async () => {
-  const { lane, arrived, process } = laneWith([])
+test('a new lake process first gets the bars that the old one did not write to files', async () => {
+  const { outbox, arrived, process } = outboxWith([])
   const send = async (...numbers: number[]) => {
-    for (const n of numbers) lane.add(closedBar({ n }))
-    await lane.flush()
+    for (const n of numbers) outbox.add(closedBar({ n }))
+    await outbox.flush()
   }
   await send(1, 2)
-  lane.completeTo(500)
+  outbox.completeTo(500)
   await send(3)
   process.inLakeBars = 2
   await send(4)
@@ -99,39 +100,39 @@ test('a new lake process is sent again what the old one did not bring to the lak
   process.starts = 3
   await send(7)
   expect(trades(arrived).slice(7)).toEqual([6, 6, 7])
-  await lane.close()
+  await outbox.close()
 })
 
-test('closing sends the last bars, and says what it could not send', async () => {
-  const well = laneWith([])
-  well.lane.add(closedBar())
-  await well.lane.close()
+test('close sends the last bars and logs those it could not send', async () => {
+  const well = outboxWith([])
+  well.outbox.add(closedBar())
+  await well.outbox.close()
   expect(well.arrived).toHaveLength(1)
-  const badly = laneWith(['fails', 'fails'])
-  badly.lane.add(closedBar())
-  await badly.lane.close()
+  const badly = outboxWith(['fails', 'fails'])
+  badly.outbox.add(closedBar())
+  await badly.outbox.close()
   expect(badly.lines).toEqual([
     'closed bars could not be handed to the store; trying again',
     'the last closed bars are lost',
   ])
 })
 
-test('the lake process takes a batch that comes again once, and counts it once', async () => {
+test('the lake process takes and counts a repeated batch once', async () => {
   const dataDir = temporaryFolder()
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
   const nothing = () => {}
   const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble: nothing })
-  const bars = await openBarStore(database, lake.files, null, NOON_MS)
-  const { lane, arrived } = laneWith(['late', 'taken'])
-  lane.add(closedBar({ n: 1 }))
-  await expect(lane.flush()).rejects.toThrow('too late')
-  lane.add(closedBar({ n: 2, t: NOON_MS + 60_000 }))
-  await lane.flush()
+  const bars = await openBarStore(database, lake.reader, null, NOON_MS)
+  const { outbox, arrived } = outboxWith(['late', 'taken'])
+  outbox.add(closedBar({ n: 1 }))
+  await expect(outbox.flush()).rejects.toThrow('too late')
+  outbox.add(closedBar({ n: 2, t: NOON_MS + 60_000 }))
+  await outbox.flush()
   for (const delivery of arrived) expect(bars.take(delivery)).toBe(true)
   expect(trades(arrived)).toEqual([1, 1, 2])
   expect((await bars.stage(NOON_MS)).bars).toBe(2)
-  await lane.close()
+  await outbox.close()
   await database.close()
   removeFolder(dataDir)
 })

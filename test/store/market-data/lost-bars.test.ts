@@ -1,5 +1,5 @@
-// Files of bars are lost while the store works: outcomes that depend on them become unknown instead of wrong, and merges and
-// flushes go on.
+// Files of bars that are lost or damaged while the store runs: outcomes that depend on them are unknown, not wrong, and
+// merging and writing go on without them.
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -48,7 +48,7 @@ const names = (): string[] =>
       .map((name) => join(folder, root, name)),
   )
 
-test('an outcome whose bars are lost is NULL, one of another day is what it was', async () => {
+test('an outcome whose bars are lost is NULL, and one of another day is unchanged', async () => {
   await addMinutes(0, 3)
   for (const name of names()) rmSync(name)
   await store.commit([
@@ -63,7 +63,7 @@ test('an outcome whose bars are lost is NULL, one of another day is what it was'
   expect(await read('SELECT count(*)::INT AS n FROM lake.bars')).toEqual([{ n: 7 }])
 })
 
-test('a damaged file is kept out of a merge, which the others go into', async () => {
+test('a damaged file is left out of a merge of the others', async () => {
   for (let i = 0; i <= MERGE_FILES_MIN; i++) await addMinutes(i, i + 1)
   const [first] = names()
   const { size } = statSync(first)

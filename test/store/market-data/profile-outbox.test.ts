@@ -1,5 +1,4 @@
-// Token profiles on their way to a lake process that ends, that answers too late, that has no room: each version is there
-// once in the end.
+// Sending token profiles to a lake process that ends, answers late or has no room: each version is written once.
 import { expect, test } from 'vitest'
 import { ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
 import { ProfileOutbox } from '../../../src/store/market-data/profile-outbox.ts'
@@ -26,7 +25,7 @@ function lakeProcess() {
 }
 const profile = (mint: string) => rowOf('tokens', { mint })
 
-test('what a process that ended had is handed to the next one once, though a flush and the market come together', async () => {
+test('rows of an ended process are sent once to the next one, even when a flush and a write coincide', async () => {
   const { restart, mints, outbox } = lakeProcess()
   await outbox.write([profile('a')])
   restart()
@@ -34,7 +33,7 @@ test('what a process that ended had is handed to the next one once, though a flu
   expect(mints()).toEqual(['a', 'b'])
 })
 
-test('what was taken though its answer came too late is not taken again, and not lost with the process', async () => {
+test('rows whose receipt was late are not taken twice, and not lost when the process ends', async () => {
   const { lake, restart, mints, outbox } = lakeProcess()
   await outbox.write([profile('a')])
   lake.isLate = true
@@ -51,7 +50,7 @@ test('what was taken though its answer came too late is not taken again, and not
   expect(mints()).toEqual(['c'])
 })
 
-test('a process without room does not keep a flush from making some', async () => {
+test('a lake process without room does not block the flush that frees some', async () => {
   const { lake, mints, outbox } = lakeProcess()
   lake.isFull = true
   await outbox.write([profile('a')])

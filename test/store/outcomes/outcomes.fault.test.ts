@@ -1,5 +1,4 @@
-// Processes die while outcomes are computed and recorded: the outcomes are the same as without a crash, each there once, and no
-// bar is there twice.
+// Processes killed while outcomes are computed and recorded: the outcomes are the same as without a kill, each there once.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -44,7 +43,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => folders.forEach(removeFolder))
 
-test('outcomes come horizon by horizon, and the catalog shows the newest of each submission', () => {
+test('outcomes are recorded horizon by horizon, and the catalog shows the newest of each submission', () => {
   const steps = undisturbed.outcomes.map(({ analysis_id, labelled_to }) => `${analysis_id} ${labelled_to}`)
   const horizons = ['5m', '15m', '1h', '6h', '24h']
   expect(steps).toEqual([EARLY_ID, LATE_ID].flatMap((id) => horizons.map((name) => `${id} ${name}`)))
@@ -58,7 +57,7 @@ test('outcomes come horizon by horizon, and the catalog shows the newest of each
   expect(labels[4]).toEqual([labels[0][0], labels[3][1], false])
 })
 
-test('a process that dies again and again amid outcomes leaves the same ones once it has run whole', async () => {
+test('a process that is killed at every step records the same outcomes once it runs to the end', async () => {
   const folder = newFolder()
   for (const point of CRASH_POINTS.filter((each) => each.startsWith('outcomes')))
     expect(`${point} ${await run(folder, point)}`).toBe(`${point} SIGKILL`)

@@ -1,9 +1,10 @@
-// A seeded market over more than two days with dead tokens, a rug pull, hours without data and restarts: each outcome is what the
-// trades say.
+// Outcomes of a seeded market over more than two days, with dead tokens, gaps and a restart, compared with an oracle that
+// computes them from the trades.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { createRecordedMarket } from '../../../src/recording/market-recorder.ts'
+import { Market } from '../../../src/market/market.ts'
+import { createMarketRecorder } from '../../../src/recording/market-recorder.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Row, type Write } from '../../../src/schema/tables.ts'
 import type { Store } from '../../../src/store/types.ts'
@@ -69,11 +70,13 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
+  let recorder = createMarketRecorder(store, log)
+  let market = new Market({ tokensMax: 16, ...recorder.listeners })
+  recorder.of(market)
 
   async function flush(): Promise<void> {
     market.advanceTo(nowMs)
-    recorder.emitAllBars()
+    recorder.emitAll()
     await store.commit(waiting.splice(0))
     await store.bars.flush()
     // The second one carries the outcomes that the first one has made known.
@@ -85,7 +88,9 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     await recorder.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    ;({ market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log))
+    recorder = createMarketRecorder(store, log)
+    market = new Market({ tokensMax: 16, ...recorder.listeners })
+    recorder.of(market)
   }
 
   function trade(token: Token): void {
@@ -144,7 +149,7 @@ async function outcomes(): Promise<Expected[]> {
 
 const byId = (a: Expected, b: Expected): number => (a.analysis_id < b.analysis_id ? -1 : 1)
 
-test('what became of the price is what the trades say, over deaths, gaps and a restart', async () => {
+test('outcomes equal those computed from the trades, with dead tokens, gaps and a restart', async () => {
   let last: Expected[] = []
   await runMarket(52, 10, [9, 28, 51], async (submitted, trades) => {
     const labelledToMs = nowMs - CLOSING_MS - LABEL_DELAY_MS
@@ -159,11 +164,13 @@ test('what became of the price is what the trades say, over deaths, gaps and a r
   expect(last.some(({ base_price_usd }) => base_price_usd === null)).toBe(true)
 }, 120_000)
 
-test('the base is the price at submission, and of an example of schema version 1 the one that it has', async () => {
+test('the base price is that at submission, and for schema version 1 the recorded one', async () => {
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
-  const { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
+  const recorder = createMarketRecorder(store, log)
+  const market = new Market({ tokensMax: 16, ...recorder.listeners })
+  recorder.of(market)
   const rows: Row[] = [
     { analysis_id: 'of today', price_usd: 1, price_at_submission_usd: 2 },
     { analysis_id: 'without a price', price_usd: 1, price_at_submission_usd: null },
@@ -174,7 +181,7 @@ test('the base is the price at submission, and of an example of schema version 1
   market.apply(trades(3), nowMs)
   nowMs += HOUR_MS
   market.advanceTo(nowMs)
-  recorder.emitAllBars()
+  recorder.emitAll()
   await store.bars.flush()
   await store.flushLake()
   await store.flushLake()

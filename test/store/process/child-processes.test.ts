@@ -1,7 +1,7 @@
-// Merge and export processes that cannot be started, or are being stopped, do not block the next ones.
+// Processes of merges and exports that cannot be started or are being ended: the next merge or export still works.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { openMerger } from '../../../src/store/compaction/merger.ts'
+import { Merger } from '../../../src/store/compaction/merger.ts'
 import { openExportService } from '../../../src/store/export/exporter.ts'
 import { EXPORT_IDLE_MS } from '../../../src/store/limits.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
@@ -40,7 +40,7 @@ const MERGE = { table: 'training', files: [], rows: 0, target: '', spillDir: '' 
 const EXPORT = { format: 'arrow', limit: 1, fromMs: null, toMs: null, since: null } as const
 
 test('a merge whose process cannot be started is refused; the next one starts another', async () => {
-  const merger = openMerger()
+  const merger = new Merger()
   fork.mockImplementationOnce(cannotStart)
   await expect(merger.copy(MERGE)).rejects.toMatchObject(unavailable)
   const process = new Process()
@@ -50,20 +50,20 @@ test('a merge whose process cannot be started is refused; the next one starts an
   expect(await copied).toMatchObject({ rows: 3 })
 })
 
-test('an export whose process cannot be started is refused, and does not count as one under way', () => {
+test('an export whose process cannot be started is refused, and does not count as running', () => {
   const exporter = openExportService({ dataDir, log: quietLog })
   fork.mockImplementationOnce(cannotStart)
   expect(() => exporter.begin(EXPORT)).toThrow(expect.objectContaining(unavailable))
   expect(exporter.running).toBe(0)
 })
 
-test('a process that is being ended for having nothing to do gets no further export', async () => {
+test('a process that is being ended for idleness gets no further export', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [first, second] = [new Process(), new Process()]
   fork.mockReturnValueOnce(first).mockReturnValueOnce(second)
   const exporter = openExportService({ dataDir, log: quietLog })
   const job = exporter.begin(EXPORT)
-  first.emit('message', { end: 'whole' })
+  first.emit('message', { end: 'complete' })
   expect(await job.next()).toBeNull()
   vi.advanceTimersByTime(EXPORT_IDLE_MS)
   exporter.begin(EXPORT)

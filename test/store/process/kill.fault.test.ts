@@ -144,7 +144,7 @@ test(
 test('while files come and go every few milliseconds, nothing of the lake is found wrong', async () => {
   const child = start('storm')
   await child.until((lines) => lines.length >= LINES_EACH)
-  expect(await verifyLake({ dataDir: folder, nowMs: NOON_MS, standsMs: 500 })).toMatchObject({
+  expect(await verifyLake({ dataDir: folder, nowMs: NOON_MS, confirmMs: 500 })).toMatchObject({
     scope: 'files',
     findings: [],
   })

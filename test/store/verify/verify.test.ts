@@ -1,4 +1,4 @@
-// Each kind of damage to a lake is found and named, and nothing is reported for an intact one.
+// Each kind of damage to a lake is found and named, and an undamaged lake has no findings.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -71,7 +71,7 @@ beforeEach(() => {
   copyFolder(whole, folder)
 })
 
-const verify = (): Promise<Verified> => verifyLake({ dataDir: folder, nowMs: NOON_MS, standsMs: 1 })
+const verify = (): Promise<Verified> => verifyLake({ dataDir: folder, nowMs: NOON_MS, confirmMs: 1 })
 const said = ({ findings }: Verified): string[] =>
   findings.map(({ table, file, message }) => [table, file, message].filter((word) => word !== null).join(' '))
 
@@ -131,7 +131,7 @@ const traces = (): string[] =>
     .map((name) => [name, statSync(join(folder, name))] as const)
     .map(([name, { size, mtimeMs }]) => `${name} ${size} ${mtimeMs}`)
 
-test('a lake that was flushed, merged and closed is whole, and to look at it leaves no trace', async () => {
+test('a lake that was flushed, merged and closed has no faults, and verifying it changes no file', async () => {
   const before = traces()
   const verified = await verify()
   expect(said(verified)).toEqual([])
@@ -140,7 +140,7 @@ test('a lake that was flushed, merged and closed is whole, and to look at it lea
   expect(traces()).toEqual(before)
 })
 
-test('rows that no file has yet are a note, and no fault, wherever they wait', async () => {
+test('rows that are not in a file yet are reported as a note, not as a fault', async () => {
   const child = spawn(process.execPath, [CHILD, folder, 'demand'], { stdio: ['pipe', 'pipe', 'inherit'] })
   let text = ''
   child.stdout.on('data', (chunk) => (text += chunk))
@@ -151,7 +151,7 @@ test('rows that no file has yet are a note, and no fault, wherever they wait', a
   const running = await verify()
   expect(running).toMatchObject({
     scope: 'files',
-    reason: `the server runs (process ${child.pid}) and has the store to itself`,
+    reason: `the server runs (process ${child.pid}) and has locked the store`,
     findings: [],
   })
   child.stdin.write('an_late\n')
@@ -166,14 +166,14 @@ test('rows that no file has yet are a note, and no fault, wherever they wait', a
   ])
 })
 
-test('too little memory is no fault of a file', async () => {
+test('running out of memory is not reported as a fault of a file', async () => {
   const starved = verifyLake({ dataDir: folder, nowMs: NOON_MS, memoryLimit: '2MB' })
   await expect(starved).rejects.toThrow(/^too little memory, or room in /)
   await expect(starved).rejects.toMatchObject({ code: 'unavailable' })
 })
 
-describe('damage to files', () => {
-  test('files that were cut, spoilt in the middle, or are gone', async () => {
+describe('verify reports damage to files', () => {
+  test('it reports files that are truncated, overwritten in the middle or missing', async () => {
     const [cut, spoilt] = filesOf('training')
     const gone = filesOf('xp_ledger').at(-1)!
     truncateSync(cut.held, 900)
@@ -187,15 +187,15 @@ describe('damage to files', () => {
       expect.stringMatching(`^training ${cut.name} has 900 bytes, not the \\d+ listed$`),
       expect.stringMatching(`^training ${spoilt.name} cannot be read: `),
       `xp_ledger ${gone.name} is listed and not there`,
-      `xp_ledger ${gone.name} is not shown in its table’s folder: readers who list it miss its rows`,
+      `xp_ledger ${gone.name} is missing from its table’s folder: readers who list it miss its rows`,
     ])
     expect(verified.notes).toEqual([
       'the XP ledger was not added up, since not every file can be read',
-      'outcomes were not held against submissions, since not every file can be read',
+      'outcomes were not compared with submissions, since not every file can be read',
     ])
   })
 
-  test('files that lost their second name, whose second name shows other content, or that are foreign', async () => {
+  test('it reports missing links, links with other content, and files that the store did not write', async () => {
     const [first, second] = filesOf('rejections')
     rmSync(first.shown)
     rmSync(second.shown)
@@ -205,25 +205,25 @@ describe('damage to files', () => {
     copyFileSync(held, join(folder, 'lake', other))
     writeFileSync(join(folder, 'lake', name, '..', 'notes.parquet'), 'mine')
     expect(said(await verify())).toEqual([
-      `training ${other} is shown in its table’s folder and is not on the list of live files`,
-      `training ${join(name, '..', 'notes.parquet')} is not the store’s, and readers who list folders read it`,
-      `rejections ${first.name} is not shown in its table’s folder: readers who list it miss its rows`,
-      `rejections ${second.name} is shown in its table’s folder with other content`,
+      `training ${other} is in its table’s folder and not on the list of live files`,
+      `training ${join(name, '..', 'notes.parquet')} was not written by the store, and readers who list folders read it`,
+      `rejections ${first.name} is missing from its table’s folder: readers who list it miss its rows`,
+      `rejections ${second.name} has other content in its table’s folder`,
     ])
   })
 
-  test('a file of another schema', async () => {
+  test('it reports a file with other columns than its table', async () => {
     await rewrite('training', 0, 'SELECT * EXCLUDE (summary), 1 AS mood FROM FILE')
     await rewrite('xp_ledger', 0, 'SELECT * REPLACE (xp::FLOAT AS xp) FROM FILE')
     expect(said(await verify())).toEqual([
-      expect.stringMatching(/^training training.* has a column mood that its table has not$/),
+      expect.stringMatching(/^training training.* has a column mood that its table lacks$/),
       expect.stringMatching(/^xp_ledger xp_ledger.* has xp as FLOAT, not DOUBLE$/),
     ])
   })
 })
 
-describe('damage to rows, every list agreeing with it', () => {
-  test('rows that are there twice, and rows that are gone', async () => {
+describe('verify reports damage to rows where the lists match the files', () => {
+  test('it reports duplicate and missing rows', async () => {
     await rewrite('rejections', -1, 'SELECT * FROM FILE UNION ALL SELECT * FROM FILE')
     expect(said(await verify())).toEqual([
       'rejections 1 row more than once, among them an_refused_2',
@@ -235,7 +235,7 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('a submission that is gone: the number of rows, its mint’s count and the award without it tell', async () => {
+  test('it reports a missing submission by the row count, the count of its mint and its award', async () => {
     await rewrite('training', -1, `SELECT * FROM FILE WHERE analysis_id <> 'an_2a'`)
     expect(said(await verify())).toEqual([
       'training 7 rows committed, and 6 found: 6 in files, 0 in the log',
@@ -244,7 +244,7 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('awards that are gone, given twice, or worth more', async () => {
+  test('it reports missing and duplicate awards and wrong sums', async () => {
     const again = `SELECT * REPLACE ('xp-again' AS entry_id) FROM FILE WHERE entry_id = 'xp-an_0a'`
     await rewrite('xp_ledger', 1, `SELECT * FROM FILE UNION ALL ${again}`)
     await rewrite('xp_ledger', -2, `SELECT * FROM FILE WHERE entry_id <> 'xp-an_2a'`)
@@ -256,7 +256,7 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('an outcome that was forgotten, and one of nothing', async () => {
+  test('it reports missing outcomes and outcomes without a submission', async () => {
     await inStore(
       `DELETE FROM outcomes_open WHERE analysis_id = 'an_0a'`,
       `UPDATE outcomes_open SET horizons_done = 2 WHERE analysis_id = 'an_0b'`,
@@ -269,7 +269,7 @@ describe('damage to rows, every list agreeing with it', () => {
     ])
   })
 
-  test('a file that left the list without a word', async () => {
+  test('it reports the rows of a file that was removed from the list', async () => {
     const { name } = filesOf('rejections')[0]
     await inStore(`DELETE FROM lake_files WHERE path = '${name}'`)
     expect(said(await verify())).toContainEqual(
@@ -277,7 +277,7 @@ describe('damage to rows, every list agreeing with it', () => {
     )
   })
 
-  test('a part of the log that is damaged, and rows that fit no table', async () => {
+  test('it reports damaged parts of the log and dead letters', async () => {
     mkdirSync(deadLetterFolder(folder))
     writeFileSync(join(deadLetterFolder(folder), 'training.2025-06-01.ndjson'), '{}\n')
     writeFileSync(join(logFolder(folder), '00000000000000000001.log.damaged'), 'x')
@@ -285,12 +285,12 @@ describe('damage to rows, every list agreeing with it', () => {
     expect(found).toContainEqual(
       expect.stringMatching(/^training .*holds 1 rows that did not fit the table$/),
     )
-    expect(found).toContainEqual(expect.stringMatching(/damaged is a part of the log that was damaged/))
+    expect(found).toContainEqual(expect.stringMatching(/damaged is a damaged part of the log/))
   })
 })
 
-describe('damage to the catalog', () => {
-  test('one that lists files which were replaced', async () => {
+describe('verify reports damage to the catalog', () => {
+  test('it reports files that the catalog lists although they were replaced', async () => {
     copyFileSync(join(root, 'older.duckdb'), catalog())
     const found = said(await verify())
     expect(found).toContainEqual(
@@ -301,12 +301,12 @@ describe('damage to the catalog', () => {
     )
   })
 
-  test('one that is no database', async () => {
+  test('it reports a catalog that is not a database', async () => {
     writeFileSync(catalog(), 'PAR1')
     expect(said(await verify())).toEqual([expect.stringMatching(/^catalog.duckdb cannot be opened: /)])
   })
 
-  test('a view that reads a file which its list lacks', async () => {
+  test('it reports a view that reads a file which is not on the catalog’s list', async () => {
     await runSql(catalog(), `DELETE FROM lake_files WHERE table_name = 'rejections' AND dt = '2025-06-01'`)
     expect(said(await verify())).toContainEqual(
       expect.stringMatching(/^rejections .* is read by the catalog’s view and not on its list$/),
@@ -314,10 +314,10 @@ describe('damage to the catalog', () => {
   })
 })
 
-describe('without the store', () => {
+describe('verify without the state database', () => {
   afterEach(() => rmSync(join(root, 'moved'), { recursive: true, force: true }))
 
-  test('the lake alone is checked against its catalog', async () => {
+  test('it checks the files against the catalog', async () => {
     rmSync(statePath(folder))
     expect(await verify()).toMatchObject({
       scope: 'files',
@@ -328,12 +328,12 @@ describe('without the store', () => {
     expect(said(await verify())).toHaveLength(1)
   })
 
-  test('a store that an older program wrote must be opened by a server first', async () => {
+  test('it rejects a store of an older version until a server has opened it', async () => {
     await inStore('ALTER TABLE outcomes_open DROP COLUMN horizons_done')
     await expect(verify()).rejects.toThrow('the store is of an older version: start the server on it once')
   })
 
-  test('a broken store is told of, and a folder without a lake', async () => {
+  test('it rejects a broken state database and a folder without a lake', async () => {
     writeFileSync(statePath(folder), 'no database')
     await expect(verify()).rejects.toMatchObject({ code: 'unavailable' })
     removeFolder(folder)

@@ -1,4 +1,4 @@
-// Closed bars that arrive twice, late, after restarts and in large numbers are in the lake once.
+// Closed bars that come twice, late, after restarts and in large numbers: the lake has each once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
@@ -38,7 +38,7 @@ const inLake = (): Promise<Record<string, unknown>[]> =>
     `SELECT mint, tf, epoch_ms(t)::DOUBLE AS t, c, n::INT AS n FROM ${lakeGlob(folder, 'bars')} ORDER BY ALL`,
   )
 
-test('a closed bar is in the lake after the next flush, with every figure of it', async () => {
+test('a closed bar is in the lake after the next flush, with all of its values', async () => {
   await write(bar())
   const [row] = await readSql(
     `SELECT * REPLACE (n::INT AS n, buys::INT AS buys) FROM ${lakeGlob(folder, 'bars')}`,
@@ -71,7 +71,7 @@ test('a bar that closes twice is written once, in one flush, in the next, and af
   ])
 })
 
-test('a flush that finds no new bar writes no file, and closing writes what waits', async () => {
+test('a flush without new bars writes no file, and close writes the bars that wait', async () => {
   await write(bar())
   await write(bar())
   expect((await store.status()).lake.find(({ table }) => table === 'bars')).toMatchObject({
@@ -84,7 +84,7 @@ test('a flush that finds no new bar writes no file, and closing writes what wait
   expect(await inLake()).toHaveLength(2)
 })
 
-test('bars of several days and many batches go to the lake whole', async () => {
+test('all bars of several days and many batches are written to the lake', async () => {
   const count = 2 * BARS_BATCH_ROWS + 10
   const all = Array.from({ length: count }, (_, i) =>
     bar({ mint: `mint-${i % 50}`, t: NOON_MS + Math.floor(i / 50) * 10 * MINUTE_MS, n: i }),

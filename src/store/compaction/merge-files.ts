@@ -1,0 +1,67 @@
+// Merges small files of one table and date into a larger one.
+import { dirname } from 'node:path'
+import { assert } from '../../lib/assert.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
+import { keepsNewestOnly, type LakeTable } from '../duckdb/sql.ts'
+import {
+  type DataFile,
+  fileSizeBytes,
+  publish,
+  removeFile,
+  temporaryPath,
+  writeOrRemove,
+} from '../lake/lake-files.ts'
+import type { ListedFile } from '../lake/manifest.ts'
+import type { CrashPoint } from '../process/protocol.ts'
+import type { Merger } from './merger.ts'
+
+export interface MergedFile extends DataFile {
+  rows: number
+  bytes: number
+  sha256: string
+  /** The most memory that the merge process has used so far. */
+  peakBytes: number
+}
+
+export interface MergeOptions {
+  pathOf(file: DataFile): string
+  merger: Merger
+  /** A folder that only the merger uses. */
+  spillDir: string
+  failpoint(point: CrashPoint): void
+}
+
+/** Merges files of one table and date into one durable file. Listing it is for the caller; the old files stay. */
+export async function mergeFiles(
+  table: LakeTable,
+  files: readonly ListedFile[],
+  { pathOf, merger, spillDir, failpoint }: MergeOptions,
+): Promise<MergedFile> {
+  assert(files.length > 0, 'there is something to merge')
+  const merged: DataFile = {
+    table: table.name,
+    date: files[0].date,
+    first: Math.min(...files.map(({ first }) => first)),
+    last: Math.max(...files.map(({ last }) => last)),
+  }
+  const path = pathOf(merged)
+  await makeFolder(dirname(path))
+  const target = temporaryPath(path)
+  const sources = files.map((file) => {
+    const { schemaVersion, sha256 } = file
+    return { path: pathOf(file), schemaVersion, sha256 }
+  })
+  const expected = files.reduce((sum, file) => sum + file.rows, 0)
+  const { rows, sha256, peakBytes } = await writeOrRemove(target, () =>
+    merger.copy({ table: table.name, files: sources, rows: expected, target, spillDir }),
+  )
+  if (!keepsNewestOnly(table) && rows !== expected) {
+    await removeFile(target)
+    throw new Error(`merging ${files.length} files of ${table.name} made ${rows} rows of ${expected}`)
+  }
+  failpoint('merge:copied')
+  await syncPath(target)
+  await publish(path)
+  failpoint('merge:published')
+  return { ...merged, rows, bytes: await fileSizeBytes(path), sha256, peakBytes }
+}

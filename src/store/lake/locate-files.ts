@@ -1,0 +1,157 @@
+// Finds the files of a lake whose folder may have been copied or moved since its catalog was written.
+import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { errorFirstLine } from '../../lib/error-text.ts'
+import { holderOf } from '../data-folder/folder-lock.ts'
+import { describeLockHolder, retryWhileLocked } from '../duckdb/duckdb.ts'
+import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
+import { statePath } from '../paths.ts'
+import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
+import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
+import { isResourceError, readRowCount, readSchemaVersion } from './file-check.ts'
+import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
+import { type LakePaths, readLakePaths } from './links.ts'
+import { groupByTable, type ListedFile, type QuarantinedFile } from './manifest.ts'
+
+/** The files of a lake, with the paths at which they are now. */
+export interface LocatedFiles {
+  content: CatalogContent
+  pathOf(file: DataFile): string
+  /** Listed, but missing or of another size. */
+  missing: readonly ListedFile[]
+  /** The catalog lists every file with its present path. */
+  catalogMatches: boolean
+}
+
+/** The path at which a listed file is, with its size; null where there is none. */
+async function findPath(links: LakePaths, file: ListedFile): Promise<string | null> {
+  for (const path of [links.pathOf(file), links.linkPathOf(file)]) {
+    const found = await stat(path).catch((error: unknown) => {
+      if (isResourceError(error)) throw error
+      return null
+    })
+    if (found?.isFile() && found.size === file.bytes) return path
+  }
+  return null
+}
+
+const toQuarantined = (file: ListedFile): QuarantinedFile => ({
+  ...file,
+  reason: 'is listed and not there',
+  quarantinedAtMs: file.writtenAtMs,
+  rowsLost: file.rows,
+  acknowledgedAtMs: null,
+})
+
+/** The losses that a catalog lists, in the form of the manifest. Row numbers come from the file's name. */
+async function readKnownLosses(connection: DuckDBConnection, catalog: string): Promise<QuarantinedFile[]> {
+  const losses = await readCatalogLosses(connection, catalog)
+  return losses.map((loss) => {
+    const [, first, last] = /part-(\d+)-(\d+)/.exec(loss.path) ?? ['', '0', '0']
+    const figures = { rows: loss.rowsLost, bytes: 0, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
+    return { ...loss, ...figures, first: Number(first), last: Number(last) }
+  })
+}
+
+/** Finds the files that an attached catalog lists below `lakeDir`. Paths outside of that folder are ignored. */
+export async function locateCatalogFiles(
+  connection: DuckDBConnection,
+  catalog: string,
+  lakeDir: string,
+): Promise<LocatedFiles> {
+  const links = await readLakePaths(lakeDir)
+  const paths = new Map<string, string>()
+  const found: CatalogEntry[] = []
+  const missing: CatalogEntry[] = []
+  let catalogMatches = true
+  for (const file of await readCatalogFiles(connection, catalog)) {
+    const path = await findPath(links, file)
+    if (path !== file.path) catalogMatches = false
+    if (path === null) missing.push(file)
+    else {
+      found.push(file)
+      paths.set(relativePath(file), path)
+    }
+  }
+  const losses = [...(await readKnownLosses(connection, catalog)), ...missing.map(toQuarantined)]
+  return {
+    content: { tables: groupByTable(found), quarantined: losses },
+    pathOf: (file) => paths.get(relativePath(file)) ?? links.pathOf(file),
+    missing,
+    catalogMatches,
+  }
+}
+
+/** Reads what the manifest would say of a file; null where it cannot be read. */
+async function inspectFile(
+  connection: DuckDBConnection,
+  file: DataFile,
+  path: string,
+): Promise<ListedFile | null> {
+  try {
+    const { size: bytes, mtimeMs } = await stat(path)
+    const rows = await readRowCount(connection, path)
+    const schemaVersion = (await readSchemaVersion(connection, path)) ?? 1
+    return { ...file, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
+  } catch (error) {
+    // A failure of the check is no reason to leave out the file's rows.
+    if (isResourceError(error)) throw error
+    return null
+  }
+}
+
+/** Finds the files below `lakeDir` by listing folders. */
+async function locateByFolders(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
+  const links = await readLakePaths(lakeDir)
+  const pathOf = (file: DataFile): string =>
+    existsSync(links.pathOf(file)) ? links.pathOf(file) : links.linkPathOf(file)
+  const readable: ListedFile[] = []
+  const missing: ListedFile[] = []
+  for (const { name } of LAKE_TABLES) {
+    for (const file of (await listTableFolder(lakeDir, name)).files) {
+      const found = await inspectFile(connection, file, pathOf(file))
+      const unknown = { rows: 0, bytes: 0, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
+      if (found === null) missing.push({ ...file, ...unknown })
+      else readable.push(found)
+    }
+  }
+  const content = { tables: groupByTable(readable), quarantined: missing.map(toQuarantined) }
+  return { content, pathOf, missing, catalogMatches: false }
+}
+
+/** Finds the files of the lake below `lakeDir` by its catalog, or by its folders where the catalog is missing or unreadable. */
+export async function locateLakeFiles(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
+  const path = join(lakeDir, CATALOG_FILE)
+  if (!existsSync(path)) return locateByFolders(connection, lakeDir)
+  try {
+    await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
+  } catch {
+    return locateByFolders(connection, lakeDir)
+  }
+  try {
+    return await locateCatalogFiles(connection, 'listed', lakeDir)
+  } finally {
+    await connection.run('DETACH listed')
+  }
+}
+
+/** Returns null where no process has the store of a data folder open, else ` (process 12)` or an empty text. */
+export async function findStoreHolder(connection: DuckDBConnection, dataDir: string): Promise<string | null> {
+  const path = statePath(dataDir)
+  if (!existsSync(path)) return null
+  try {
+    await retryWhileLocked(
+      () => connection.run(`ATTACH ${literal(path)} AS held (READ_ONLY)`),
+      () => holderOf(dataDir) === null,
+    )
+    await connection.run('DETACH held')
+    return null
+  } catch (error) {
+    const by = describeLockHolder(errorFirstLine(error))
+    const pid = holderOf(dataDir)
+    // The lake process holds the lock; the operator knows the server's process id.
+    return by === null || pid === null ? by : ` (process ${pid})`
+  }
+}

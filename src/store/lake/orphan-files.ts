@@ -1,0 +1,111 @@
+// Files in the lake's folders that are not on the manifest, as a crash or a lost manifest leaves them. A file is deleted only
+// where its rows are elsewhere; otherwise it is listed again, or kept in the folder of quarantined files.
+import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import type { LakeTable } from '../duckdb/sql.ts'
+import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
+import type { LogLine } from '../process/protocol.ts'
+import { findFaultyFiles, readRowCount, readSchemaVersion } from './file-check.ts'
+import { measureFile } from './file-writer.ts'
+import { contains, type DataFile, moveFile, overlaps, relativePath, removeFile } from './lake-files.ts'
+import type { Links } from './links.ts'
+import { type ListedFile, listLiveFiles, type NewFile } from './manifest.ts'
+import { SET_ASIDE_FOLDER } from './quarantine.ts'
+
+export interface OrphanOptions {
+  connection: DuckDBConnection
+  table: LakeTable
+  lakeDir: string
+  links: Links
+  log(line: LogLine): void
+  /** The whole manifest was lost: undamaged files are listed again. */
+  isListLost: boolean
+  /** Rows beyond this number belong to an interrupted flush; the log or the market still has them, or lost them. */
+  flushedSeq: number
+}
+
+/** Which rows of an orphan other files have, or the log still has. Listing one with `some` would duplicate rows. */
+type RowsElsewhere = 'all' | 'some' | 'none'
+
+const FILE_CHECK = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
+
+/** Rows of a file; null when it is not a whole Parquet file. */
+const countRows = (path: string): Promise<number | null> =>
+  withScratchDatabase(':memory:', FILE_CHECK, (connection) => readRowCount(connection, path)).catch(
+    () => null,
+  )
+
+/** @param recovered orphans that will be listed again */
+async function findRowsElsewhere(
+  orphan: DataFile,
+  recovered: readonly NewFile[],
+  { connection, table, links, isListLost, flushedSeq }: OrphanOptions,
+): Promise<RowsElsewhere> {
+  if (!isListLost && orphan.first > flushedSeq) return 'all'
+  const rows = (await countRows(links.pathOf(orphan))) ?? 0
+  const others = [...(await listLiveFiles(connection, table.name)), ...recovered].filter((other) =>
+    overlaps(orphan, other),
+  )
+  if (others.length === 0) return 'none'
+  // Either this file was merged into another, or files that were merged into it are listed.
+  const isInside = others.some((other) => contains(other, orphan))
+  const rowsInside = others
+    .filter((other) => contains(orphan, other))
+    .reduce((sum, other) => sum + other.rows, 0)
+  return isInside || rowsInside >= rows ? 'all' : 'some'
+}
+
+/** Measures an orphan for listing; null where it is damaged. */
+async function measureOrphan(orphan: DataFile, links: Links): Promise<NewFile | null> {
+  const path = links.pathOf(orphan)
+  const rows = await countRows(path)
+  if (rows === null) return null
+  const file = await measureFile(orphan, rows, path)
+  const listed: ListedFile = { ...file, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
+  if ((await findFaultyFiles([listed], links.pathOf, 'content')).length > 0) return null
+  const schemaVersion =
+    (await withScratchDatabase(':memory:', FILE_CHECK, (connection) =>
+      readSchemaVersion(connection, path),
+    )) ?? 1
+  // A file written before its version was released may lack columns of it; it is then read as one of version 1.
+  const faults = await findFaultyFiles([{ ...listed, schemaVersion }], links.pathOf, 'end')
+  return { ...file, schemaVersion: faults.length === 0 ? schemaVersion : 1 }
+}
+
+async function deleteOrphan(orphan: DataFile, { links, log }: OrphanOptions): Promise<void> {
+  const message = 'removing a lake file that no list names'
+  log({ level: 'warn', message, fields: { path: relativePath(orphan) } })
+  await removeFile(links.pathOf(orphan))
+}
+
+async function quarantineOrphan(orphan: DataFile, { lakeDir, links, log }: OrphanOptions): Promise<void> {
+  const path = relativePath(orphan)
+  const to = join(SET_ASIDE_FOLDER, path)
+  const message =
+    'a lake file that no list names has rows that no other file has; moved out of the readers’ sight'
+  log({ level: 'error', message, fields: { path, to } })
+  await moveFile(links.pathOf(orphan), join(lakeDir, to))
+}
+
+/** Deletes, quarantines or recovers the orphans of one table. @returns those to list */
+export async function recoverOrphans(
+  orphans: readonly DataFile[],
+  options: OrphanOptions,
+): Promise<NewFile[]> {
+  const recovered: NewFile[] = []
+  // Widest range first: a merged file comes before those that it was merged from.
+  for (const orphan of [...orphans].sort((a, b) => b.last - b.first - (a.last - a.first))) {
+    const elsewhere = await findRowsElsewhere(orphan, recovered, options)
+    const isWanted = options.isListLost && elsewhere === 'none'
+    const file = isWanted ? await measureOrphan(orphan, options.links) : null
+    if (elsewhere === 'all') await deleteOrphan(orphan, options)
+    else if (file === null) await quarantineOrphan(orphan, options)
+    else {
+      recovered.push(file)
+      const fields = { path: relativePath(orphan), rows: file.rows }
+      options.log({ level: 'warn', message: 'a lake file that no list named is listed again', fields })
+    }
+  }
+  return recovered
+}

@@ -1,0 +1,147 @@
+// Damaged or missing files of the lake. They leave the live files, with the reason, and are moved to `lake/.set-aside`, out of
+// readers' sight; they are never deleted. A file that is found whole again is restored.
+import { dirname, join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { errorFirstLine } from '../../lib/error-text.ts'
+import { syncPath } from '../../lib/files.ts'
+import type { LogLine } from '../process/protocol.ts'
+import { type CheckDepth, type FaultyFile, findFaultyFiles } from './file-check.ts'
+import { contains, type DataFile, linkFile, moveFile, overlaps, relativePath } from './lake-files.ts'
+import type { Links } from './links.ts'
+import {
+  type ListedFile,
+  listLiveFiles,
+  listQuarantinedFiles,
+  markLive,
+  markQuarantined,
+  type QuarantinedFile,
+} from './manifest.ts'
+
+/** Where quarantined files lie, below the lake's folder. */
+export const SET_ASIDE_FOLDER = '.set-aside'
+
+export interface QuarantineOptions {
+  lakeDir: string
+  links: Links
+  log(line: LogLine): void
+  /** Called when the live files have changed. */
+  onChange(): void
+}
+
+export class Quarantine {
+  readonly #options: QuarantineOptions
+  /** Off the list of live files, and not moved yet, because the catalog may still name them. */
+  #toMove: DataFile[] = []
+
+  constructor(options: QuarantineOptions) {
+    this.#options = options
+  }
+
+  /** Checks live files and quarantines the faulty ones. @returns how many there were */
+  async check(
+    connection: DuckDBConnection,
+    files: readonly ListedFile[],
+    depth: CheckDepth,
+    nowMs: number,
+  ): Promise<number> {
+    return this.add(connection, await findFaultyFiles(files, this.#options.links.pathOf, depth), nowMs)
+  }
+
+  /** Quarantines files that a check has found faulty, unless they were replaced since. @returns how many */
+  async add(connection: DuckDBConnection, faulty: readonly FaultyFile[], nowMs: number): Promise<number> {
+    let added = 0
+    for (const each of faulty) {
+      const live = await listLiveFiles(connection, each.file.table)
+      if (!live.some((file) => relativePath(file) === relativePath(each.file))) continue
+      await this.#addOne(connection, each, nowMs)
+      this.#options.onChange()
+      added++
+    }
+    return added
+  }
+
+  /** Moves quarantined files to their folder. To be called once the catalog no longer names them. */
+  async moveFiles(): Promise<void> {
+    const files = this.#toMove
+    this.#toMove = []
+    for (const file of files) await this.#moveOne(file)
+  }
+
+  /** Makes quarantined files that are whole again live. @returns those */
+  async restore(connection: DuckDBConnection, nowMs: number): Promise<QuarantinedFile[]> {
+    const restored: QuarantinedFile[] = []
+    for (const file of await listQuarantinedFiles(connection)) {
+      if (await this.#restoreOne(connection, file, nowMs)) restored.push(file)
+    }
+    return restored
+  }
+
+  async #addOne(connection: DuckDBConnection, { file, fault }: FaultyFile, nowMs: number): Promise<void> {
+    if (await this.#restoreFromLink(file)) return
+    await markQuarantined(connection, file, fault, nowMs)
+    const fields = { path: relativePath(file), fault, rowsLost: file.rows }
+    const message = 'a file of the lake is set aside; see mintlake lake repair'
+    this.#options.log({ level: 'error', message, fields })
+    this.#toMove.push(file)
+  }
+
+  /** In a copied folder the hard link has become a second file, which may be whole. */
+  async #restoreFromLink(file: ListedFile): Promise<boolean> {
+    const { links } = this.#options
+    const linkPath = links.linkPathOf(file)
+    if (!links.hasLinks || !(await isWhole(file, linkPath))) return false
+    await moveFile(links.pathOf(file), this.#quarantinePath(file))
+    await linkFile(linkPath, links.pathOf(file))
+    return true
+  }
+
+  async #moveOne(file: DataFile): Promise<void> {
+    const { links, log } = this.#options
+    try {
+      await links.remove([file])
+      await moveFile(links.pathOf(file), this.#quarantinePath(file))
+    } catch (error) {
+      const fields = { path: relativePath(file), error: errorFirstLine(error) }
+      log({ level: 'warn', message: 'a damaged file of the lake cannot be moved; left where it is', fields })
+    }
+  }
+
+  async #restoreOne(connection: DuckDBConnection, file: QuarantinedFile, nowMs: number): Promise<boolean> {
+    const { links, log, onChange } = this.#options
+    const wholePath = await this.#findWholeCopy(file)
+    if (wholePath === null) return false
+    // Files merged from what was left of this one are replaced by it. Other overlapping files may have rows it lacks.
+    const overlapping = (await listLiveFiles(connection, file.table)).filter((other) => overlaps(file, other))
+    if (!overlapping.every((other) => contains(file, other))) return false
+    const path = links.pathOf(file)
+    if (wholePath !== path) {
+      await linkFile(wholePath, path)
+      // The name must be durable before the list says that the file is there.
+      await syncPath(dirname(path))
+    }
+    await markLive(connection, file, overlapping, nowMs)
+    this.#toMove = this.#toMove.filter((each) => relativePath(each) !== relativePath(file))
+    await links.remove(overlapping)
+    await links.add([file])
+    const fields = { path: relativePath(file) }
+    log({ level: 'warn', message: 'a file of the lake is whole again', fields })
+    onChange()
+    return true
+  }
+
+  /** A path at which the file is whole; null where there is none. */
+  async #findWholeCopy(file: QuarantinedFile): Promise<string | null> {
+    const { links } = this.#options
+    for (const path of new Set([links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])) {
+      if (await isWhole(file, path)) return path
+    }
+    return null
+  }
+
+  #quarantinePath(file: DataFile): string {
+    return join(this.#options.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
+  }
+}
+
+const isWhole = async (file: ListedFile, path: string): Promise<boolean> =>
+  (await findFaultyFiles([file], () => path, 'content')).length === 0

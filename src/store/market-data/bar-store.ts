@@ -1,0 +1,295 @@
+// Closed bars in the lake process. They wait in memory until a flush stages them: those that the lake does not have yet become
+// rows of an in-memory table, from which the flush writes files. Appending yields to other work every few rows.
+import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { TIMEFRAMES } from '../../schema/timeframe.ts'
+import { type Database, withAppender } from '../duckdb/database.ts'
+import { duckdb } from '../duckdb/duckdb.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { createTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { listLiveFiles, nextSeq } from '../lake/manifest.ts'
+import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
+import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from '../limits.ts'
+import type { Provenance } from '../types.ts'
+import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
+import { SeenBars } from './seen-bars.ts'
+
+/** A batch of bars, as the server sends it to the lake process. */
+export interface BarDelivery {
+  /**
+   * How many bars this lake process was sent before these. A reply may come too late for the server, which then sends the
+   * same batch again: it is not taken twice.
+   */
+  first: number
+  batch: BarBatch
+  /** With this batch, all bars that ended by this market time have been sent. */
+  completeToMs: number
+}
+
+/** The reply to a delivery. */
+export interface BarReceipt {
+  /** False: there is no room now. */
+  taken: boolean
+  /** How many bars sent to this process are in files. */
+  inLakeBars: number
+}
+
+/** How far the bars reach that have been sent, or staged, or written. */
+export interface StagedBars {
+  /** All bars that ended by this market time are included. */
+  toMs: number
+  /** Bars counted since this process started. */
+  bars: number
+}
+
+const TABLE = TABLES.bars
+const TF = BAR_NUMBERS.indexOf('tf')
+const T = BAR_NUMBERS.indexOf('t')
+/** SQL of the name of a staged bar's timeframe. */
+const TF_SQL = `[${TIMEFRAMES.map(literal).join(', ')}][staged.tf::INTEGER + 1]`
+const STAGED = `${MARKET_DATABASE}.bars_staged`
+const STAGED_NUMBERS = [...BAR_NUMBERS, 'uncertain']
+const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR,
+  ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
+const CHUNK_TYPES = [duckdb.VARCHAR, ...STAGED_NUMBERS.map(() => duckdb.DOUBLE)]
+
+interface PendingBatch {
+  batch: BarBatch
+  /** For each bar of the batch: 1 where the lake may have it already. */
+  uncertain: Uint8Array
+  /** Indices of the bars that are not duplicates. */
+  kept: Uint32Array
+}
+
+/** SQL of one column of the table, from a staged row. */
+function cellSql(
+  { name, type }: (typeof TABLE.columns)[number],
+  nowMs: number,
+  provenance: Provenance | null,
+): string {
+  if (name === 'feed') return provenance === null ? 'NULL' : literal(provenance.feed)
+  if (name === 'simulated') return provenance === null ? 'NULL' : String(provenance.simulated)
+  if (name === 'tf') return TF_SQL
+  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  if (name === 'schema_version') return String(LAKE_SCHEMA_VERSION)
+  if (type === 'TIMESTAMP') return `epoch_ms(${name}::BIGINT)`
+  return type === 'BIGINT' ? `${name}::BIGINT` : name
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Start of the youngest bar in the lake, Unix ms; 0 without any. */
+async function findYoungestInLake(
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  nowMs: number,
+): Promise<number> {
+  const newestDate = (await listLiveFiles(connection, TABLE.name)).at(-1)?.date
+  const { ms } = await reader.read(connection, {
+    table: TABLE,
+    nowMs,
+    isNeeded: ({ date }) => date === newestDate,
+    work: (files) =>
+      queryOne(
+        connection,
+        `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectAllRows(TABLE, files)})`,
+        { ms: 'number' },
+      ),
+  })
+  return ms
+}
+
+/** Appends the kept bars from index `from` to `to` (exclusive). */
+function appendChunk(
+  appender: DuckDBAppender,
+  chunk: DuckDBDataChunk,
+  pending: PendingBatch,
+  from: number,
+  to: number,
+): void {
+  const { batch, kept, uncertain } = pending
+  chunk.reset()
+  chunk.rowCount = to - from
+  const mints = chunk.getColumnVector(0)
+  const numbers = STAGED_NUMBERS.map((_, index) => chunk.getColumnVector(index + 1))
+  for (let row = 0; row < to - from; row++) {
+    const bar = kept[from + row]
+    mints.setItem(row, batch.mints[bar])
+    for (let index = 0; index < BAR_NUMBER_COUNT; index++)
+      numbers[index].setItem(row, batch.numbers[bar * BAR_NUMBER_COUNT + index])
+    numbers[BAR_NUMBER_COUNT].setItem(row, uncertain[bar])
+  }
+  for (const vector of [mints, ...numbers]) vector.flush()
+  appender.appendDataChunk(chunk)
+}
+
+/** Condition on a staged bar: neither the lake's files nor the rows in memory have it. */
+function isMissingSql(files: readonly ReadableFile[]): string {
+  const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
+  if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectAllRows(TABLE, files)})`)
+  return `uncertain = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
+    WHERE known.mint = staged.mint AND known.tf = ${TF_SQL} AND known.t = epoch_ms(staged.t::BIGINT))`
+}
+
+/** Dates of staged bars that the lake may have already. */
+async function findUncertainDates(connection: DuckDBConnection): Promise<ReadonlySet<string>> {
+  const rows = await queryRows(
+    connection,
+    `SELECT DISTINCT strftime(epoch_ms(t::BIGINT), '%Y-%m-%d') AS date FROM ${STAGED} WHERE uncertain = 1`,
+    { date: 'string' },
+  )
+  return new Set(rows.map(({ date }) => date))
+}
+
+/** @param provenance written into every row; null where it is unknown */
+export async function openBarStore(
+  database: Database,
+  reader: LiveFileReader,
+  provenance: Provenance | null,
+  nowMs: number,
+): Promise<BarStore> {
+  return database.maintenance.run(async (connection) => {
+    await connection.run(CREATE_STAGED)
+    const youngestMs = await findYoungestInLake(connection, reader, nowMs)
+    const firstSeq = await nextSeq(connection, TABLE.name)
+    return new BarStore(database, reader, provenance, { youngestMs, firstSeq })
+  })
+}
+
+export class BarStore {
+  readonly #database: Database
+  readonly #reader: LiveFileReader
+  readonly #provenance: Provenance | null
+  readonly #seen: SeenBars
+  /** Reused: its memory is not managed by the garbage collector. */
+  readonly #chunk = duckdb.DuckDBDataChunk.create(CHUNK_TYPES)
+  #pending: PendingBatch[] = []
+  #pendingBars = 0
+  #stagedBars = 0
+  #nextSeq: number
+  readonly #taken: StagedBars = { toMs: 0, bars: 0 }
+  readonly #inLake: StagedBars = { toMs: 0, bars: 0 }
+
+  /** @param inLake start of the youngest bar in the lake, and the first row number that it does not have */
+  constructor(
+    database: Database,
+    reader: LiveFileReader,
+    provenance: Provenance | null,
+    inLake: { youngestMs: number; firstSeq: number },
+  ) {
+    this.#database = database
+    this.#reader = reader
+    this.#provenance = provenance
+    this.#seen = new SeenBars(inLake.youngestMs)
+    this.#nextSeq = inLake.firstSeq
+  }
+
+  /** Bars that are in no file yet; at most BARS_HELD_MAX. */
+  get held(): number {
+    return this.#pendingBars + this.#stagedBars
+  }
+
+  /** How many bars sent to this process are in files. */
+  get inLakeBars(): number {
+    return this.#inLake.bars
+  }
+
+  /** Market time up to which the lake has all bars of this run. */
+  get inLakeToMs(): number {
+    return this.#inLake.toMs
+  }
+
+  /** Takes a batch. @returns false where there is no room; then nothing was taken */
+  take({ first, batch, completeToMs }: BarDelivery): boolean {
+    const count = batch.mints.length
+    const wasTaken = this.#taken.bars > first
+    if (!wasTaken) {
+      if (this.held + count > BARS_HELD_MAX) return false
+      this.#keepNew(batch)
+      this.#taken.bars += count
+    }
+    this.#taken.toMs = Math.max(this.#taken.toMs, completeToMs)
+    return true
+  }
+
+  /** Turns the bars taken so far into rows for the next flush. @returns how far they reach, for `release` */
+  async stage(nowMs: number): Promise<StagedBars> {
+    return this.#database.maintenance.run(async (connection) => {
+      const batches = this.#pending
+      const count = this.#pendingBars
+      const staged = { ...this.#taken }
+      if (count === 0) return staged
+      await connection.run(CREATE_STAGED)
+      await this.#append(connection, batches)
+      await this.#insertMissing(connection, nowMs)
+      this.#nextSeq += count
+      this.#pending = this.#pending.slice(batches.length)
+      this.#pendingBars -= count
+      this.#stagedBars += count
+      await connection.run(CREATE_STAGED)
+      return staged
+    })
+  }
+
+  /** Drops the staged rows that are in files by now. */
+  async release({ toMs, bars }: StagedBars): Promise<void> {
+    this.#inLake.toMs = Math.max(this.#inLake.toMs, toMs)
+    this.#inLake.bars = Math.max(this.#inLake.bars, bars)
+    if (this.#stagedBars === 0) return
+    await this.#database.maintenance.run(async (connection) => {
+      const first = await nextSeq(connection, TABLE.name)
+      const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
+      const { rows } = await queryOne(connection, sql, { rows: 'number' })
+      // Replacing the table frees its memory; deleting rows does not.
+      if (rows === 0) await connection.run(createTable(TABLE).replace('CREATE', 'CREATE OR REPLACE'))
+      else await connection.run(`DELETE FROM ${relation(TABLE)} WHERE ${ROW_SEQ} < ${first}`)
+      this.#stagedBars = rows
+    })
+  }
+
+  /** Keeps the bars of a batch that are not duplicates. */
+  #keepNew(batch: BarBatch): void {
+    const count = batch.mints.length
+    const uncertain = new Uint8Array(count)
+    const kept = new Uint32Array(count)
+    let keptCount = 0
+    for (let bar = 0; bar < count; bar++) {
+      const at = bar * BAR_NUMBER_COUNT
+      const status = this.#seen.note(batch.mints[bar], batch.numbers[at + TF], batch.numbers[at + T])
+      if (status === 'duplicate') continue
+      uncertain[bar] = status === 'uncertain' ? 1 : 0
+      kept[keptCount++] = bar
+    }
+    if (keptCount > 0) this.#pending.push({ batch, uncertain, kept: kept.subarray(0, keptCount) })
+    this.#pendingBars += keptCount
+  }
+
+  async #append(connection: DuckDBConnection, batches: readonly PendingBatch[]): Promise<void> {
+    await withAppender(connection, 'bars_staged', MARKET_DATABASE, async (appender) => {
+      for (const each of batches) {
+        for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
+          appendChunk(appender, this.#chunk, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
+          await nextTurn()
+        }
+      }
+    })
+  }
+
+  /** Inserts the staged bars that the lake does not have. */
+  async #insertMissing(connection: DuckDBConnection, nowMs: number): Promise<void> {
+    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, this.#provenance)).join(', ')
+    const dates = await findUncertainDates(connection)
+    await this.#reader.read(connection, {
+      table: TABLE,
+      nowMs,
+      isNeeded: ({ date }) => dates.has(date),
+      work: (files) =>
+        connection.run(
+          `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
+           SELECT ${this.#nextSeq - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
+           WHERE ${isMissingSql(files)}`,
+        ),
+    })
+  }
+}

@@ -1,0 +1,56 @@
+// Finds duplicates among closed bars, which arrive in order of time for each token and timeframe. Remembers the last bar of up
+// to SEEN_BARS_TOKENS_MAX tokens; bars of a forgotten token are uncertain up to its last one.
+import { TIMEFRAMES } from '../../schema/timeframe.ts'
+import { SEEN_BARS_TOKENS_MAX } from '../limits.ts'
+
+/** `uncertain`: the lake may have it already. */
+export type BarStatus = 'new' | 'duplicate' | 'uncertain'
+
+const STRIDE = TIMEFRAMES.length
+
+export class SeenBars {
+  #slots = new Map<string, number>()
+  #mints: string[] = []
+  /** Start of the last bar, by slot and timeframe, Unix ms; 0: none. */
+  #lastMs: Float64Array
+  #tokensMax: number
+  #nextSlot = 0
+  #earlierToMs: number
+  #forgottenToMs = 0
+
+  /** @param earlierToMs start of the youngest bar of earlier runs */
+  constructor(earlierToMs: number, tokensMax = SEEN_BARS_TOKENS_MAX) {
+    this.#earlierToMs = earlierToMs
+    this.#tokensMax = tokensMax
+    this.#lastMs = new Float64Array(tokensMax * STRIDE)
+  }
+
+  /** Compares a bar with those before it, and remembers it. @param timeframe index in TIMEFRAMES */
+  note(mint: string, timeframe: number, tMs: number): BarStatus {
+    const at = this.#findSlot(mint) * STRIDE + timeframe
+    const lastMs = this.#lastMs[at]
+    if (lastMs !== 0 && tMs <= lastMs) return 'duplicate'
+    this.#lastMs[at] = tMs
+    const uncertainToMs = lastMs === 0 ? Math.max(this.#earlierToMs, this.#forgottenToMs) : this.#earlierToMs
+    return tMs > uncertainToMs ? 'new' : 'uncertain'
+  }
+
+  /** The slot of a token; a new token takes that of the oldest where all are in use. */
+  #findSlot(mint: string): number {
+    const known = this.#slots.get(mint)
+    if (known !== undefined) return known
+    const slot = this.#nextSlot++ % this.#tokensMax
+    if (this.#mints[slot] !== undefined) this.#forget(slot)
+    this.#mints[slot] = mint
+    this.#slots.set(mint, slot)
+    return slot
+  }
+
+  #forget(slot: number): void {
+    this.#slots.delete(this.#mints[slot])
+    for (let at = slot * STRIDE; at < (slot + 1) * STRIDE; at++) {
+      this.#forgottenToMs = Math.max(this.#forgottenToMs, this.#lastMs[at])
+      this.#lastMs[at] = 0
+    }
+  }
+}

@@ -1,0 +1,238 @@
+// Labels accepted submissions with their outcomes, horizon by horizon, once the lake has the bars up to the horizon. Labels are
+// computed from the bars' files in a scratch database, a bounded number of submissions at a time. Each step is recorded in
+// one transaction: a step that was interrupted is computed again, with the same result. A label never changes.
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
+import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../../schema/tables.ts'
+import { type Database, transaction, withAppender } from '../duckdb/database.ts'
+import { duckdb } from '../duckdb/duckdb.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
+import { utcDate } from '../lake/lake-files.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { listQuarantinedFiles, nextSeq } from '../lake/manifest.ts'
+import { selectAllRows } from '../lake/parquet-sql.ts'
+import {
+  BASE_LOOKBACK_MS,
+  OUTCOMES_MEMORY_LIMIT,
+  OUTCOMES_STEP_ROWS,
+  OUTCOMES_STEPS_MAX,
+  OUTCOMES_THREADS,
+} from '../limits.ts'
+import type { CrashPoint } from '../process/protocol.ts'
+import {
+  CREATE_DUE,
+  CREATE_STAGED_LABELS,
+  computeLabelsSql,
+  LABEL_NUMBERS,
+  type Label,
+  loadBarsSql,
+  recordLabelsSql,
+  STAGED_LABELS,
+  selectDueSql,
+  selectFewestDoneSql,
+} from './outcome-sql.ts'
+
+/** A submission whose next horizon has passed. */
+interface DueSubmission {
+  seq: number
+  mint: string
+  submittedAtMs: number
+  basePriceUsd: number | null
+}
+const DUE_COLUMNS = {
+  seq: 'number',
+  mint: 'string',
+  submittedAtMs: 'number',
+  basePriceUsd: 'number?',
+} as const
+const LABEL_COLUMNS = {
+  seq: 'number?',
+  base: 'number?',
+  ret: 'number?',
+  drawdown: 'number?',
+  dead: 'number?',
+  trades: 'number?',
+  last_trade_ms: 'number?',
+  watched_minutes: 'number?',
+} as const satisfies Record<keyof Label, 'number?'>
+
+export interface OutcomeLabelerOptions {
+  database: Database
+  reader: LiveFileReader
+  /** Where a step spills data that does not fit in memory. */
+  spillDir: string
+  failpoint(point: CrashPoint): void
+}
+
+/** Appends a few thousand cells at most, column by column. */
+async function appendColumns(
+  connection: DuckDBConnection,
+  table: string,
+  catalog: string | undefined,
+  columns: readonly (readonly DuckDBValue[])[],
+): Promise<void> {
+  const types = columns.map((cells) => (typeof cells[0] === 'string' ? duckdb.VARCHAR : duckdb.DOUBLE))
+  const chunk = duckdb.DuckDBDataChunk.create(types, columns[0].length)
+  chunk.setColumns(columns)
+  await withAppender(connection, table, catalog, (appender) => appender.appendDataChunk(chunk))
+}
+
+/** Computes labels in a scratch database. @param bars SQL of the bars */
+function computeLabels(
+  horizon: Horizon,
+  due: readonly DueSubmission[],
+  bars: string,
+  spillDir: string,
+): Promise<Label[]> {
+  const settings = {
+    threads: String(OUTCOMES_THREADS),
+    memory_limit: OUTCOMES_MEMORY_LIMIT,
+    temp_directory: spillDir,
+  }
+  return withScratchDatabase(':memory:', settings, async (connection) => {
+    await connection.run(CREATE_DUE)
+    const times = due.map(({ submittedAtMs }) => submittedAtMs)
+    const columns = [
+      due.map(({ seq }) => seq),
+      times,
+      due.map(({ basePriceUsd }) => basePriceUsd),
+      due.map(({ mint }) => mint),
+    ]
+    await appendColumns(connection, 'due', undefined, columns)
+    for (const statement of loadBarsSql(bars, horizon, Math.min(...times), Math.max(...times)))
+      await connection.run(statement)
+    return queryRows(connection, computeLabelsSql(horizon), LABEL_COLUMNS)
+  })
+}
+
+/** The first and last UTC date whose bars the labels of `due` depend on. */
+function findBarDates(
+  horizon: Horizon,
+  due: readonly DueSubmission[],
+): readonly [first: string, last: string] {
+  const times = due.map(({ submittedAtMs }) => submittedAtMs)
+  const looksBack = horizon === HORIZON_NAMES[0] && due.some(({ basePriceUsd }) => basePriceUsd === null)
+  const lookBackMs = looksBack ? BASE_LOOKBACK_MS : 0
+  return [utcDate(Math.min(...times) - lookBackMs), utcDate(Math.max(...times) + HORIZONS[horizon])]
+}
+
+/** The label of a submission whose bars were lost. */
+const unknownLabel = ({ seq, basePriceUsd }: DueSubmission): Label => ({
+  seq,
+  base: basePriceUsd,
+  ret: null,
+  drawdown: null,
+  dead: null,
+  trades: null,
+  last_trade_ms: null,
+  watched_minutes: null,
+})
+
+/** Dates of which bars were lost: a price on such a day is unknown, not unchanged. */
+async function listLostDates(connection: DuckDBConnection): Promise<string[]> {
+  const lost = (await listQuarantinedFiles(connection)).filter(({ rowsLost }) => rowsLost > 0)
+  return lost.filter(({ table }) => table === TABLES.bars.name).map(({ date }) => date)
+}
+
+/** The last row number of an outcome, in the lake or in the database. */
+async function findLastSeq(connection: DuckDBConnection): Promise<number> {
+  const inLake = (await nextSeq(connection, TABLES.outcomes.name)) - 1
+  const sql = `SELECT coalesce(max(${ROW_SEQ}), 0)::DOUBLE AS last FROM outcomes`
+  return Math.max(inLake, (await queryOne(connection, sql, { last: 'number' })).last)
+}
+
+export class OutcomeLabeler {
+  readonly #options: OutcomeLabelerOptions
+
+  constructor(options: OutcomeLabelerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Labels the submissions that are due, now that the lake has all bars up to `knownToMs` of market time. At most
+   * OUTCOMES_STEPS_MAX steps: the rest of a backlog is left for the next flush, since each step blocks the maintenance
+   * connection. @returns how many labels were made
+   */
+  async labelDue(knownToMs: number, nowMs: number): Promise<number> {
+    // 0: no market time is known yet.
+    if (knownToMs === 0) return 0
+    const { maintenance } = this.#options.database
+    await this.#deleteWritten()
+    const { done } = await maintenance.run((connection) =>
+      queryOne(connection, selectFewestDoneSql(knownToMs), { done: 'number?' }),
+    )
+    if (done === null) return 0
+    let made = 0
+    let steps = 0
+    for (const horizon of HORIZON_NAMES.slice(done)) {
+      let labelled = OUTCOMES_STEP_ROWS
+      for (; labelled === OUTCOMES_STEP_ROWS && steps < OUTCOMES_STEPS_MAX; steps++) {
+        labelled = await maintenance.run((connection) => this.#step(connection, horizon, knownToMs, nowMs))
+        made += labelled
+      }
+    }
+    return made
+  }
+
+  /** Deletes the rows that are in the lake by now. */
+  async #deleteWritten(): Promise<void> {
+    await this.#options.database.maintenance.run(async (connection) => {
+      const first = await nextSeq(connection, TABLES.outcomes.name)
+      await connection.run(`DELETE FROM outcomes WHERE ${ROW_SEQ} < ${first}`)
+    })
+  }
+
+  /** @returns how many submissions it labelled */
+  async #step(connection: DuckDBConnection, horizon: Horizon, knownToMs: number, nowMs: number) {
+    const sql = selectDueSql(horizon, knownToMs, OUTCOMES_STEP_ROWS)
+    const due = await queryRows(connection, sql, DUE_COLUMNS)
+    if (due.length === 0) return 0
+    const labels = await this.#label(connection, horizon, due, nowMs)
+    this.#options.failpoint('outcomes:computed')
+    await this.#record(connection, horizon, labels, nowMs)
+    return labels.length
+  }
+
+  #label(
+    connection: DuckDBConnection,
+    horizon: Horizon,
+    due: readonly DueSubmission[],
+    nowMs: number,
+  ): Promise<Label[]> {
+    const { reader, spillDir } = this.#options
+    const [first, last] = findBarDates(horizon, due)
+    return reader.read(connection, {
+      table: TABLES.bars,
+      nowMs,
+      isNeeded: ({ date }) => first <= date && date <= last,
+      async work(files) {
+        const lostDates = await listLostDates(connection)
+        const isUnknown = (each: DueSubmission): boolean => {
+          if (lostDates.length === 0) return false
+          const [from, to] = findBarDates(horizon, [each])
+          return lostDates.some((date) => from <= date && date <= to)
+        }
+        const { known = [], unknown = [] } = Object.groupBy(due, (each) =>
+          isUnknown(each) ? 'unknown' : 'known',
+        )
+        const bars = selectAllRows(TABLES.bars, files)
+        const labels = known.length === 0 ? [] : await computeLabels(horizon, known, bars, spillDir)
+        return [...labels, ...unknown.map(unknownLabel)]
+      },
+    })
+  }
+
+  async #record(connection: DuckDBConnection, horizon: Horizon, labels: readonly Label[], nowMs: number) {
+    const { failpoint } = this.#options
+    await connection.run(CREATE_STAGED_LABELS)
+    const columns = LABEL_NUMBERS.map((name) => labels.map((label) => label[name]))
+    await appendColumns(connection, STAGED_LABELS, MARKET_DATABASE, columns)
+    const lastSeq = await findLastSeq(connection)
+    await transaction(connection, async () => {
+      for (const statement of recordLabelsSql(horizon, lastSeq, nowMs)) await connection.run(statement)
+      failpoint('outcomes:recorded')
+    })
+    failpoint('outcomes:committed')
+  }
+}
