@@ -1,5 +1,5 @@
-// In: the source tree. Out: proof that it keeps the project's own rules: which folder imports which, how files begin and are
-// named, how much one folder and one file hold.
+// Checks the rules that the source tree keeps: which folder may import which, how files are named, and how large a file and a
+// folder may be.
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -64,12 +64,6 @@ function mayImport(name: string, target: string): boolean {
 }
 
 describe.each(files)('src/$name', ({ name, text }) => {
-  it('opens with what comes in, what goes out and what it never does', () => {
-    const header = text.split('\n\n')[0].split('\nimport')[0]
-    expect(header).toMatch(/^\/\/ In: /)
-    expect(header).toContain('Out: ')
-  })
-
   it('lies under a rule, and imports only what that allows', () => {
     expect(ruleOf(name), 'an entry of MAY_IMPORT').toBeDefined()
     for (const imported of importsOf(text)) {

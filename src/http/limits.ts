@@ -24,7 +24,7 @@ export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 16 KiB in all
  *  (scripts/start.mjs), 4 KiB where it is not told: this leaves the headers the larger part. */
 export const QUERY_CHARACTERS_MAX = 2_048
-/** Queries whose parameters are remembered; at the maximum all are forgotten, which costs one reading each. */
+/** Queries whose parameters are remembered; at the maximum the oldest is forgotten, and parsed again. */
 export const QUERIES_READ_MAX = 1_024
 /** Bodies from here on are sent as the socket takes them: a slow reader holds the bytes that all share, or the rows. Of a
  *  smaller one the HTTP engine copies what the socket does not take, which costs less than being called back for it. */
@@ -52,7 +52,7 @@ export const COMPRESSIONS_WAITING_MAX = 32
 export const COMPRESSED_LARGE_KEPT_MS = 5_000
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
-/** Peers of which is remembered whether they are trusted proxies; at the maximum all are forgotten. */
+/** Peers of which it is remembered whether they are trusted proxies; at the maximum the oldest is forgotten. */
 export const ADDRESSES_REMEMBERED_MAX = 4_096
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = 3_600_000
