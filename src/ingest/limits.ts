@@ -17,8 +17,8 @@ export const INGEST_LINE_CHARS_MIN = 30
 export const INGEST_SLICE_RECORDS = 4_096
 /** A record whose source time lies further ahead of its receipt is refused: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
-/** Mints known to be well formed (60 bytes each, with room for twice as many tokens as a market holds); one that is
- *  forgotten is checked anew. */
+/** Mints known to be valid, twice as many as a market holds tokens by default: by their text (some 150 bytes each), and for
+ *  msgpack by their bytes (60 bytes each). At the maximum the oldest is forgotten, and checked anew when it comes again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
 /** Simulated tokens that can be asked for at the start. */

@@ -18,7 +18,6 @@ import {
 } from '../limits.ts'
 import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
 import { skipRecord } from './skip-record.ts'
-import { TradeLineReader } from './trade-line.ts'
 import { TradeMapReader } from './trade-map.ts'
 
 export interface IngestError {
@@ -64,8 +63,9 @@ class IngestBatch implements IngestResult {
     return this.errors.length >= INGEST_ERRORS_MAX
   }
 
-  take(record: unknown): void {
-    this.deliver(readRecord(record, this.receivedAtMs))
+  /** @param ownsText see `readRecord`. */
+  take(record: unknown, ownsText = false): void {
+    this.deliver(readRecord(record, this.receivedAtMs, ownsText))
   }
 
   /** Takes a trade that was read from the bytes themselves. */
@@ -112,7 +112,7 @@ function takeLine(line: string, batch: IngestBatch): void {
   const isHopeless = batch.full && line.length < INGEST_LINE_CHARS_MIN
   const record = isHopeless ? undefined : parseLine(line)
   if (record === undefined) batch.refuse('invalid_json', 'not valid JSON')
-  else batch.take(record)
+  else batch.take(record, true)
 }
 
 const NEWLINE = 0x0a
@@ -123,7 +123,6 @@ const isBlank = (line: string): boolean => line.charCodeAt(0) !== OPEN_BRACE && 
 
 /** Of a body that is not UTF-8 as a whole only the lines that are not are lost. */
 function ndjsonReader(body: Buffer, batch: IngestBatch): Reader {
-  const trades = new TradeLineReader(body)
   const isText = isUtf8(body)
   let position = body.toString('utf8', 0, 3) === BYTE_ORDER_MARK ? 3 : 0
   /** Takes the line up to `end` as text. */
@@ -138,12 +137,6 @@ function ndjsonReader(body: Buffer, batch: IngestBatch): Reader {
   }
   return (recordsMax) => {
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
-      const trade = trades.read(position)
-      if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
-        position = trades.end
-        batch.takeTrade(trade)
-        continue
-      }
       const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
       takeText(end)
@@ -362,7 +355,7 @@ export function ingestFrame(
   const batch = new IngestBatch(sink, receivedAtMs)
   const bytes = bufferOf(frame)
   const records = isBinary || !isUtf8(bytes) ? null : jsonArray(bytes.toString('utf8'))
-  if (records !== null) for (const record of records) batch.take(record)
+  if (records !== null) for (const record of records) batch.take(record, true)
   else (isBinary ? msgpackReader : ndjsonReader)(bytes, batch)(Number.POSITIVE_INFINITY)
   return batch.result()
 }
