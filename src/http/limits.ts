@@ -25,7 +25,7 @@ export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A query string longer than this is 400. The engine itself answers 431 to a request line and headers over 16 KiB in all
  *  (scripts/start.mjs), 4 KiB where it is not told: this leaves the headers the larger part. */
 export const QUERY_CHARACTERS_MAX = 2_048
-/** Queries whose parameters are remembered; at the maximum all are forgotten, which costs one reading each. */
+/** Queries whose parameters are remembered; at the maximum the oldest is forgotten, and parsed again. */
 export const QUERIES_READ_MAX = 1_024
 /** Bodies from here on are sent as the socket takes them: a slow reader holds the bytes that all share, or the rows. Of a
  *  smaller one the HTTP engine copies what the socket does not take, which costs less than being called back for it. */
@@ -53,7 +53,7 @@ export const COMPRESSIONS_WAITING_MAX = 32
 export const COMPRESSED_LARGE_KEPT_MS = 5_000
 /** Clients whose reads are counted at once, by IP or key; at the maximum the longest idle are forgotten. */
 export const READERS_MAX = 100_000
-/** Peers of which is remembered whether they are trusted proxies; at the maximum all are forgotten. */
+/** Peers of which it is remembered whether they are trusted proxies; at the maximum the oldest is forgotten. */
 export const ADDRESSES_REMEMBERED_MAX = 4_096
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = HOUR_MS
@@ -70,8 +70,8 @@ export const LISTS_KEPT_MAX = 800
 export const LISTS_SHARED_MS = 1_000
 export const BARS_LIMIT_DEFAULT = 100
 export const BARS_LIMIT_MAX = 1_000
-/** Arrow streams of bars whose frame is kept, one for each count of rows and shape, about 2 KB each; at the maximum all
- *  are forgotten, which costs one making each. */
+/** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is
+ *  forgotten, and made again when it is needed. */
 export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one export of the training set; a larger table takes several, each from where the last one ended. */
 export const EXPORT_LIMIT_DEFAULT = 100_000

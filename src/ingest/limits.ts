@@ -15,7 +15,8 @@ export const INGEST_LINE_CHARS_MIN = 30
 export const INGEST_SLICE_RECORDS = 4_096
 /** A record whose `ts` is further ahead of its receipt is rejected: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
-/** Mints remembered as valid, 60 bytes each: about twice as many as a market holds tokens. Others are checked again. */
+/** Mints remembered as valid, about twice as many as a market holds tokens: by their text (some 150 bytes each), and for msgpack
+ *  by their bytes (60 bytes each). Others are checked again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
 export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
@@ -44,7 +45,7 @@ export const REPLAY_PROGRESS_MS = 1_000
 export const UPSTREAM_FRAME_BYTES_MAX = 256 * 1024
 /** When an upstream leaves this much unread, the feed reconnects. */
 export const UPSTREAM_BACKLOG_BYTES_MAX = 1024 * 1024
-/** Signatures remembered to detect repeated frames. At the maximum the older half is forgotten. */
+/** Signatures remembered to detect repeated frames. At the maximum the one seen longest ago is forgotten. */
 export const UPSTREAM_SIGNATURES_MAX = 200_000
 /** An attempt to connect that takes longer is given up. */
 export const UPSTREAM_CONNECT_MS_MAX = 10_000
@@ -75,7 +76,7 @@ export const PROVIDER_CONCURRENCY = 64
 export const PROVIDER_REQUESTS_PER_SECOND_MAX = 100
 /** Tokens in the queue. One more drops the least recently traded; its next trade queues it again. */
 export const PROVIDER_WAITING_MAX = 4_096
-/** Tokens whose answer is remembered as fresh. At the maximum the older half is forgotten and may be asked for again. */
+/** Tokens whose answer is remembered as fresh. At the maximum the one needed longest ago is forgotten. */
 export const PROVIDER_FRESH_MAX = 50_000
 /** The pause after an answer 429: this long, or what Retry-After says up to the maximum. */
 export const PROVIDER_PAUSE_MS = 2_000

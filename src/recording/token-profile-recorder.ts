@@ -1,6 +1,7 @@
 // Writes a row of the table `tokens` for each version of a token's profile. Changes that come close together are one version.
 // Profiles are read when they are written, never during a write of the market.
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../lib/bounded-map.ts'
 import type { MarketEngine, TokenProfile } from '../market/types.ts'
 import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
 
@@ -37,7 +38,7 @@ export class TokenProfileRecorder {
   readonly #onRefused: (mint: string, error: unknown) => void
   readonly #waiting = new Set<string>()
   /** Digest of the last version written, by mint; the oldest first. */
-  readonly #written = new Map<string, number>()
+  readonly #written = new BoundedMap<string, number>({ entriesMax: TOKENS_REMEMBERED_MAX })
   /** Tokens whose row was in a commit that failed, and how many commits had succeeded by then. */
   readonly #suspects = new Map<string, number>()
   #commitRowsMax = COMMIT_ROWS_MAX
@@ -93,7 +94,7 @@ export class TokenProfileRecorder {
     this.#commitRowsMax = Math.min(COMMIT_ROWS_MAX, 2 * this.#commitRowsMax)
     for (const { mint, digest } of versions) {
       this.#suspects.delete(mint)
-      this.#remember(mint, digest)
+      this.#written.set(mint, digest)
     }
     return this.#waiting.size > 0
   }
@@ -142,14 +143,6 @@ export class TokenProfileRecorder {
       if (!this.#suspects.has(mint)) this.#suspects.set(mint, this.#commits)
       this.note(mint)
     }
-  }
-
-  #remember(mint: string, digest: number): void {
-    this.#written.delete(mint)
-    this.#written.set(mint, digest)
-    if (this.#written.size <= TOKENS_REMEMBERED_MAX) return
-    const [oldest] = this.#written.keys()
-    this.#written.delete(oldest)
   }
 }
 

@@ -1,7 +1,6 @@
-// Property tests of the small parts of the feeds: weighted draws, the bounded map, the curve, the random generator.
+// Property tests of the small parts of the feeds: weighted draws, the curve, the random generator.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { RecentMap } from '../../src/ingest/recent-map.ts'
 import { buy, newCurve, sell } from '../../src/ingest/simulator/curve.ts'
 import { Popularity } from '../../src/ingest/simulator/popularity.ts'
 import { Random } from '../../src/ingest/simulator/random.ts'
@@ -30,26 +29,6 @@ test('a draw finds the same slot as a linear walk over the weights, and never a 
         }
       },
     ),
-  )
-})
-
-test('the bounded map never exceeds its maximum and keeps the latest half', () => {
-  const keys = fc.array(fc.tuple(fc.constantFrom('set', 'get', 'delete'), fc.nat(30)), { maxLength: 300 })
-  fc.assert(
-    fc.property(keys, (operations) => {
-      const map = new RecentMap<number>(10)
-      let latest: number[] = []
-      for (const [operation, key] of operations) {
-        if (operation === 'set') map.set(`${key}`, key)
-        else if (operation === 'delete') map.delete(`${key}`)
-        else expect([undefined, key]).toContain(map.get(`${key}`))
-        if (operation !== 'get') latest = latest.filter((other) => other !== key)
-        if (operation === 'set') latest = [...latest, key].slice(-5)
-        expect(map.size).toBeLessThanOrEqual(10)
-      }
-      for (const key of latest)
-        if (operations.every(([kind]) => kind === 'set')) expect(map.get(`${key}`)).toBe(key)
-    }),
   )
 })
 

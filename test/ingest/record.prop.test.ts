@@ -1,7 +1,7 @@
 // Property test: the hand-written check of trades agrees with the schema.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readRecord, tradeOf } from '../../src/ingest/push/record.ts'
+import { readRecord, readTrade } from '../../src/ingest/push/record.ts'
 import { tradeEventSchema } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -48,7 +48,7 @@ test('the quick check of a trade accepts exactly what the schema accepts, with t
   fc.assert(
     fc.property(tradeLike, (record) => {
       const parsed = tradeEventSchema.safeParse(record)
-      const quick = tradeOf(record)
+      const quick = readTrade(record)
       expect(quick !== null).toBe(parsed.success)
       if (parsed.success) expect(quick).toEqual(parsed.data)
     }),

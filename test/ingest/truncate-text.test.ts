@@ -44,6 +44,11 @@ const trade = (at: number) => ({
   ...{ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 1 },
   tx: `é${long(at)}`,
 })
+/** Its texts are short enough to be kept as JSON.parse made them. */
+const shortTrade = (at: number) => ({
+  ...{ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 1, pool: long(at) },
+  tx: `signature of the transaction ${at}`,
+})
 const push = (record: object, sink: MemorySink) =>
   ingest(Buffer.from(JSON.stringify(record)), 'application/x-ndjson', sink, NOW)
 const pack = (record: object, sink: MemorySink) =>
@@ -53,6 +58,7 @@ test.each([
   ['tokens of NDJSON', (at: number, sink: MemorySink) => push(token(at), sink)],
   ['patches of NDJSON', (at: number, sink: MemorySink) => push(patch(at), sink)],
   ['trades of NDJSON', (at: number, sink: MemorySink) => push(trade(at), sink)],
+  ['short texts of trades on long lines', (at: number, sink: MemorySink) => push(shortTrade(at), sink)],
   ['tokens of msgpack', (at: number, sink: MemorySink) => pack(token(at), sink)],
   ['trades of msgpack', (at: number, sink: MemorySink) => pack(trade(at), sink)],
 ])('%s keep truncated texts without the original text', (_, take) => {

@@ -1,5 +1,5 @@
-// In: rows as the engine made them, and what is to be told of a stream. Out: their bytes in the stream's format: lines
-// of NDJSON over HTTP; JSON or msgpack messages over a WebSocket. Never stringifies a row.
+// Encodes what a stream sends: lines of NDJSON over HTTP; JSON or msgpack messages over a WebSocket. Rows arrive as NDJSON and
+// are never stringified again.
 import { toMsgpack } from './items.ts'
 
 export type StreamFormat = 'ndjson' | 'json' | 'msgpack'
@@ -9,36 +9,36 @@ const COMMA = 44
 const CLOSE_BRACKET = 93
 const CLOSE_BRACE = 125
 
-/** Something told of the stream itself: a line or a message without rows. */
+/** A line or message about the stream itself, without rows. */
 export function controlFrame(format: StreamFormat, fields: object): Buffer {
-  // As in JSON, what is undefined is left out: msgpack has no plain word for it.
+  // JSON leaves out fields that are undefined; msgpack has no value for them, so they are left out here too.
   if (format === 'msgpack')
     return toMsgpack(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)))
   return Buffer.from(format === 'json' ? JSON.stringify(fields) : `${JSON.stringify(fields)}\n`)
 }
 
-/** Rows under their head. In NDJSON rows speak for themselves: there the head is left out. */
+/** Rows, together with the fields of `head`. NDJSON has no message around the rows, so there the head is left out. */
 export function rowsFrame(format: StreamFormat, head: object, ndjson: Buffer): Buffer {
   if (format === 'ndjson') return ndjson
-  if (format === 'msgpack') return toMsgpack({ ...head, rows: rowsOf(ndjson) })
+  if (format === 'msgpack') return toMsgpack({ ...head, rows: parseRows(ndjson) })
   const start = `${JSON.stringify(head).slice(0, -1)},"rows":[`
   const startBytes = Buffer.byteLength(start)
-  // The newline of the last row makes room for the bracket.
+  // The closing bracket takes the place of the last row's newline.
   const rowsBytes = Math.max(1, ndjson.length)
   const frame = Buffer.allocUnsafeSlow(startBytes + rowsBytes + 1)
   frame.write(start, 0)
   frame.set(ndjson, startBytes)
-  commasBetween(frame, startBytes, startBytes + ndjson.length)
+  replaceNewlines(frame, startBytes, startBytes + ndjson.length)
   frame[startBytes + rowsBytes - 1] = CLOSE_BRACKET
   frame[startBytes + rowsBytes] = CLOSE_BRACE
   return frame
 }
 
-/** A newline inside a string is escaped in JSON, so every newline byte stands between rows. */
-function commasBetween(bytes: Buffer, from: number, to: number): void {
+/** Puts commas between the rows. JSON escapes a newline inside a string, so every newline byte ends a row. */
+function replaceNewlines(bytes: Buffer, from: number, to: number): void {
   for (let at = bytes.indexOf(NEWLINE, from); at !== -1 && at < to; at = bytes.indexOf(NEWLINE, at + 1))
     bytes[at] = COMMA
 }
 
-const rowsOf = (ndjson: Buffer): unknown[] =>
+const parseRows = (ndjson: Buffer): unknown[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)

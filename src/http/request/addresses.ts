@@ -3,6 +3,7 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import { BlockList, isIP, SocketAddress } from 'node:net'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ADDRESSES_REMEMBERED_MAX } from '../limits.ts'
 
 /** What is no address (a proxy may say `unknown`) stands for itself, up to so many characters. */
@@ -22,8 +23,8 @@ export function isNetwork(text: string): boolean {
 export class TrustedProxies {
   readonly #networks = new BlockList()
   readonly #isEmpty: boolean
-  /** Answers given lately: the peers of a server behind proxies are few. At the maximum all are forgotten. */
-  readonly #known = new Map<string, boolean>()
+  /** By address, whether it is a proxy that is trusted: the peers of a server behind proxies are few. */
+  readonly #known = new BoundedMap<string, boolean>({ entriesMax: ADDRESSES_REMEMBERED_MAX })
 
   /** @param networks of which `isNetwork` is true. */
   constructor(networks: readonly string[]) {
@@ -44,7 +45,6 @@ export class TrustedProxies {
     if (known !== undefined) return known
     const family = isIP(address)
     const found = family !== 0 && this.#networks.check(address, family === 4 ? 'ipv4' : 'ipv6')
-    if (this.#known.size >= ADDRESSES_REMEMBERED_MAX) this.#known.clear()
     this.#known.set(address, found)
     return found
   }

@@ -4,6 +4,7 @@
 // clock; only what a header says of their end is wall time.
 // At the maximum of readers those idle for a window are forgotten, then the longest known.
 
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Instant } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
@@ -33,7 +34,8 @@ export interface LimitOptions {
 export const NO_LIMITS: Record<string, string> = {}
 
 export class ReadLimits {
-  #readers = new Map<string, Reader>()
+  /** The window that was opened first comes first. */
+  #readers = new BoundedMap<string, Reader>({})
   #options: LimitOptions
 
   constructor(options: LimitOptions) {
@@ -81,7 +83,6 @@ export class ReadLimits {
     if (known !== undefined && nowMs - known.windowStartMs < this.#options.windowMs) return known
     if (known === undefined && this.#readers.size >= this.#options.readersMax) this.#forget(nowMs)
     const reader = { windowStartMs: nowMs, used: 0, rows: 0 }
-    this.#readers.delete(who)
     this.#readers.set(who, reader)
     return reader
   }
@@ -103,12 +104,13 @@ export class ReadLimits {
     )
   }
 
-  /** Windows open in order, so the first ones are the oldest. */
+  /** Makes room for one more: all windows that have ended go, and the oldest one in any case. */
   #forget(nowMs: number): void {
-    for (const [who, reader] of this.#readers) {
-      const idle = nowMs - reader.windowStartMs >= this.#options.windowMs
-      if (!idle && this.#readers.size < this.#options.readersMax) return
-      this.#readers.delete(who)
+    const { windowMs, readersMax } = this.#options
+    for (let { oldest } = this.#readers; oldest !== null; { oldest } = this.#readers) {
+      const isOpen = nowMs - oldest.value.windowStartMs < windowMs
+      if (isOpen && this.#readers.size < readersMax) return
+      this.#readers.delete(oldest.key)
     }
   }
 

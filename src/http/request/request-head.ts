@@ -1,6 +1,7 @@
 // In: a request as the HTTP engine hands it over. Out: what the pipeline needs of it, copied: the engine's request dies with
 // its handler. Refuses what is too long or of a wrong type. Never answers.
 import type { HttpRequest } from 'uWebSockets.js'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
@@ -164,13 +165,12 @@ export function contextOf(
 }
 
 /** Queries that were read lately: the same few are asked over and over. */
-const queriesRead = new Map<string, Query>()
+const queriesRead = new BoundedMap<string, Query>({ entriesMax: QUERIES_READ_MAX })
 
 function parametersOf(query: string): Query {
   const read = queriesRead.get(query)
   if (read !== undefined) return read
   const parameters = new URLSearchParams(query)
-  if (queriesRead.size >= QUERIES_READ_MAX) queriesRead.clear()
   queriesRead.set(query, parameters)
   return parameters
 }

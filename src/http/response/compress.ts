@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
 import pLimit from 'p-limit'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { bytesOf, type HttpAnswer } from '../context.ts'
 import {
   COMPRESSED_FORMS_BYTES_MAX,
@@ -91,21 +92,22 @@ interface LargeForm {
 
 export class CompressionCache {
   readonly #codings: Readonly<Record<Coding, Compress>>
-  readonly #bytesMax: number
   readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)
   /** By coding and question; the one asked for longest ago first. */
-  readonly #forms = new Map<string, Form>()
-  /** Of the questions and of the bodies that the forms are of: more than the forms themselves. */
-  #bytes = 0
+  readonly #forms: BoundedMap<string, Form>
   #large: LargeForm | null = null
 
   constructor(codings = CODINGS, bytesMax = COMPRESSED_FORMS_BYTES_MAX) {
     this.#codings = codings
-    this.#bytesMax = bytesMax
+    // What is counted are the keys and the plain bodies: more than their compressed forms.
+    this.#forms = new BoundedMap({
+      weightMax: bytesMax,
+      weigh: ({ body }, key) => key.length + body.length,
+    })
   }
 
   get bytes(): number {
-    return this.#bytes
+    return this.#forms.weight
   }
 
   /**
@@ -146,21 +148,10 @@ export class CompressionCache {
     if (!isSame && this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
     const form = isSame ? kept! : { body, compressed: this.#queue(() => this.#codings[coding](body)) }
     if (cacheKey === null) return form.compressed
-    if (kept !== undefined) this.#forget(key, kept)
     this.#forms.set(key, form)
-    this.#bytes += key.length + body.length
     // Whoever asked is told of the failure; those who ask later are not.
-    if (form !== kept) form.compressed.catch(() => this.#forms.get(key) === form && this.#forget(key, form))
-    for (const [oldest, held] of this.#forms) {
-      if (this.#bytes <= this.#bytesMax) break
-      this.#forget(oldest, held)
-    }
+    if (form !== kept) form.compressed.catch(() => this.#forms.get(key) === form && this.#forms.delete(key))
     return form.compressed
-  }
-
-  #forget(key: string, { body }: Form): void {
-    this.#forms.delete(key)
-    this.#bytes -= key.length + body.length
   }
 
   /** Null while another one is made. */

@@ -1,4 +1,5 @@
 import { assert } from '../../lib/assert.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
@@ -10,7 +11,6 @@ import {
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
 import { RecencyQueue } from '../recency-queue.ts'
-import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import type { BirdeyeAnswer, BirdeyeClient } from './birdeye-client.ts'
 import { toEnrichedFields, toTop10Percent } from './enriched-fields.ts'
@@ -65,7 +65,7 @@ class SecurityFetcher implements SecurityFeed {
   readonly #pending = new Map<string, PendingMint>()
   readonly #queue: RecencyQueue
   /** By mint, on the monotonic clock. */
-  readonly #freshUntilMs = new RecentMap<number>(PROVIDER_FRESH_MAX)
+  readonly #freshUntilMs = new BoundedMap<string, number>({ entriesMax: PROVIDER_FRESH_MAX })
   readonly #faults: Record<string, number> = {}
   #inFlight = 0
   #droppedCount = 0
@@ -114,7 +114,7 @@ class SecurityFetcher implements SecurityFeed {
   }
 
   #isFresh(mint: string): boolean {
-    return this.#clock.monotonicMs() < (this.#freshUntilMs.get(mint) ?? Number.NEGATIVE_INFINITY)
+    return this.#clock.monotonicMs() < (this.#freshUntilMs.renew(mint) ?? Number.NEGATIVE_INFINITY)
   }
 
   #enqueue(mint: string): void {

@@ -1,4 +1,5 @@
 // The feed of PumpPortal: one WebSocket connection at a time, with reconnects. The address is never logged: it holds the API key.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
@@ -11,7 +12,6 @@ import {
   UPSTREAM_TRADE_KEYS_MAX,
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
-import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
@@ -74,7 +74,7 @@ class PumpPortal implements Feed {
   /** When the current connection opened, on the monotonic clock; null while there is none. */
   #openedAtMs: number | null = null
   /** Keys of recent frames. */
-  readonly #seen = new RecentMap<true>(UPSTREAM_SIGNATURES_MAX)
+  readonly #seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SIGNATURES_MAX })
   readonly #throttles = {
     lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
@@ -233,7 +233,7 @@ class PumpPortal implements Feed {
   }
 
   #applyFrame(socket: UpstreamSocket, frame: Extract<ParsedFrame, { kind: 'events' }>, nowMs: number): void {
-    if (this.#seen.get(frame.key)) {
+    if (this.#seen.renew(frame.key)) {
       this.#duplicates++
       return
     }

@@ -1,6 +1,5 @@
-// In: the bytes of a mint as they stand in a body. Out: the one string that stands for it, checked the first time. Two
-// places for each hash, and no more entries than there is room for: what is forgotten is checked anew. Never trusts a
-// hash: every byte is compared.
+// Finds the string of a mint by its bytes in a body, so that a known mint is neither decoded nor checked again. A hash table with
+// two slots for each hash and a fixed number of entries: an entry that is overwritten is checked anew. All bytes are compared.
 import { assert } from '../../lib/assert.ts'
 import { isMint } from '../../schema/mint.ts'
 
@@ -15,10 +14,10 @@ export class MintInterner {
   readonly #mask: number
   readonly #words: Uint32Array
   readonly #mints: (string | undefined)[]
-  /** What is looked for, in the form of an entry. */
+  /** The mint that is looked for, in the form of an entry. */
   readonly #sought = new Uint32Array(ENTRY_WORDS)
 
-  /** @param entriesMax a power of two. */
+  /** @param entriesMax must be a power of two. */
   constructor(entriesMax: number) {
     assert((entriesMax & (entriesMax - 1)) === 0, 'a table of mints has a power of two of entries')
     this.#mask = entriesMax - 1
@@ -26,10 +25,10 @@ export class MintInterner {
     this.#mints = new Array(entriesMax).fill(undefined)
   }
 
-  /** The mint that stands at `from`, as the string that every look-up of it gives; null where none stands there. */
+  /** The mint at `from`, always as the same string while it is held; null where there is no valid mint. */
   find(body: Buffer, view: DataView, from: number, length: number): string | null {
     if (length < CHARACTERS_MIN || length > CHARACTERS_MAX) return null
-    const place = this.#seek(view, from, length) & this.#mask
+    const place = this.#copyToSought(view, from, length) & this.#mask
     if (this.#isAt(place)) return this.#mints[place]!
     if (this.#isAt(place ^ 1)) return this.#mints[place ^ 1]!
     const mint = body.toString('latin1', from, from + length)
@@ -40,8 +39,8 @@ export class MintInterner {
     return mint
   }
 
-  /** Takes up what is looked for. @returns its hash. */
-  #seek(view: DataView, from: number, length: number): number {
+  /** Copies the mint into `#sought`. @returns its hash. */
+  #copyToSought(view: DataView, from: number, length: number): number {
     const sought = this.#sought
     const last = Math.ceil(length / WORD_BYTES)
     sought[0] = length

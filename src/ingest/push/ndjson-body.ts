@@ -1,21 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
-import { TradeLineReader } from './trade-line.ts'
 
 const NEWLINE = 0x0a
 const OPEN_BRACE = 0x7b
 const BYTE_ORDER_MARK = '\ufeff'
 const BYTE_ORDER_MARK_BYTES = 3
 
-/**
- * Reads a body of NDJSON. Trades of the usual form are read from the bytes by `TradeLineReader`; every other line goes through
- * `JSON.parse`. A line that is not UTF-8 is rejected alone.
- */
+/** Reads a body of NDJSON line by line. A line that is not UTF-8 is rejected alone. */
 export class NdjsonBody implements BodyReader {
   readonly #body: Buffer
   readonly #batch: IngestBatch
-  readonly #trades: TradeLineReader
   /** Whether the body as a whole is UTF-8, so that no line needs a check of its own. */
   readonly #isUtf8: boolean
   #position: number
@@ -23,7 +18,6 @@ export class NdjsonBody implements BodyReader {
   constructor(body: Buffer, batch: IngestBatch) {
     this.#body = body
     this.#batch = batch
-    this.#trades = new TradeLineReader(body)
     this.#isUtf8 = isUtf8(body)
     const hasMark = body.toString('utf8', 0, BYTE_ORDER_MARK_BYTES) === BYTE_ORDER_MARK
     this.#position = hasMark ? BYTE_ORDER_MARK_BYTES : 0
@@ -31,14 +25,7 @@ export class NdjsonBody implements BodyReader {
 
   read(recordsMax: number): boolean {
     const body = this.#body
-    const trades = this.#trades
     for (let taken = 0; taken < recordsMax && this.#position < body.length; taken++) {
-      const trade = trades.read(this.#position)
-      if (trade !== null && trades.end - this.#position <= INGEST_RECORD_BYTES_MAX) {
-        this.#position = trades.end
-        this.#batch.addTrade(trade)
-        continue
-      }
       const newline = body.indexOf(NEWLINE, this.#position)
       const end = newline === -1 ? body.length : newline
       this.#addLine(this.#position, end)
@@ -64,7 +51,7 @@ export class NdjsonBody implements BodyReader {
     const isTooShort = batch.isErrorListFull && line.length < INGEST_LINE_CHARS_MIN
     const record = isTooShort ? undefined : parseJson(line)
     if (record === undefined) batch.reject('invalid_json', 'not valid JSON')
-    else batch.addRecord(record)
+    else batch.addRecord(record, true)
   }
 }
 

@@ -1,14 +1,13 @@
-// In: one parsed record from a feed, of unknown shape. Out: a typed event, or the fault with the field it lies in.
-// Trades, nearly all of the traffic, take a hand-written check that a property test holds equal to the schema; the
-// schema alone judges the rest and explains every fault. Never touches the market, or the bytes of a body.
-
+// Checks a parsed record of a feed. Trades, nearly all of the traffic, take a hand-written check; a property test holds it equal
+// to the schema. All other records are checked by the schema, which also explains every fault.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { truncateText } from '../../lib/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
-import { TS_AHEAD_MS_MAX } from '../limits.ts'
+import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from '../limits.ts'
 
 export interface RecordFault {
   code: string
@@ -26,10 +25,29 @@ const isAbsentOrPrice = (value: unknown): boolean => value == null || (isAmount(
 const isAbsentOrText = (value: unknown): boolean => value == null || typeof value === 'string'
 const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
-const own = (text: string | null | undefined): string | null | undefined =>
-  text == null ? text : truncateText(text, WORD_CHARS_MAX)
 
-/** What a trade must keep besides its mint. */
+/** Mints that were found valid, each as the one string that all its trades share. */
+const knownMints = new BoundedMap<string, string>({ entriesMax: MINT_CACHE_ENTRIES_MAX })
+
+function internMint(text: unknown): string | null {
+  if (typeof text !== 'string') return null
+  const known = knownMints.get(text)
+  if (known !== undefined) return known
+  if (!isMint(text)) return null
+  const mint = truncateText(text, WORD_CHARS_MAX)
+  knownMints.set(mint, mint)
+  return mint
+}
+
+type OptionalText = string | null | undefined
+
+/** A text as it is kept: cut to its maximum, well-formed, and in memory of its own. */
+function storedText(text: OptionalText, ownsText: boolean): OptionalText {
+  if (text == null) return text
+  return ownsText && text.length <= WORD_CHARS_MAX ? text.toWellFormed() : truncateText(text, WORD_CHARS_MAX)
+}
+
+/** Whether all fields of a trade but its mint are valid. */
 export function isValidTrade(trade: Partial<TradeEvent>): boolean {
   const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } = trade
   if (side !== 'buy' && side !== 'sell') return false
@@ -41,15 +59,18 @@ export function isValidTrade(trade: Partial<TradeEvent>): boolean {
 }
 
 /**
- * A trade, or null where the schema has to say what is wrong. Every trade has the same keys in the same order, so that
- * the engine's code sees one shape.
+ * A trade, or null where the schema must say what is wrong. Every trade has the same keys in the same order, so that the
+ * market's code sees one shape.
+ * @param ownsText see `readRecord`.
  */
-export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
-  if (!isValidTrade(record) || !isMint(record.mint)) return null
-  const { mint, ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
+export function readTrade(record: Record<string, unknown>, ownsText = false): TradeEvent | null {
+  if (!isValidTrade(record)) return null
+  const mint = internMint(record.mint)
+  if (mint === null) return null
+  const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
   return {
     type: 'trade',
-    mint: truncateText(mint, WORD_CHARS_MAX),
+    mint,
     ts,
     side,
     tokenAmount,
@@ -57,12 +78,12 @@ export function tradeOf(record: Record<string, unknown>): TradeEvent | null {
     solAmount,
     vSol,
     vTokens,
-    wallet: own(wallet),
-    tx: own(tx),
+    wallet: storedText(wallet, ownsText),
+    tx: storedText(tx, ownsText),
   }
 }
 
-function bySchema(record: unknown): IngestRecord | RecordFault {
+function explainWithSchema(record: unknown): IngestRecord | RecordFault {
   const parsed = safeParse(ingestRecordSchema, record)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
@@ -71,7 +92,7 @@ function bySchema(record: unknown): IngestRecord | RecordFault {
   return { code, message: field === '' ? issue.message : `${field}: ${issue.message}` }
 }
 
-/** Why an event of that time is not taken, if it is not. */
+/** Why an event with this time is refused; null where it is not. */
 export function timeFault(ts: number, receivedAtMs: number): RecordFault | null {
   if (ts > receivedAtMs + TS_AHEAD_MS_MAX) {
     const unit = ts > receivedAtMs * 1e5 ? 'nanoseconds' : ts > receivedAtMs * 100 ? 'microseconds' : null
@@ -85,22 +106,32 @@ export function timeFault(ts: number, receivedAtMs: number): RecordFault | null 
   return null
 }
 
-/** True for the outcome of `readRecord` that is no event. */
+/** Whether `readRecord` found a fault instead of an event. */
 export const isFault = (outcome: IngestRecord | RecordFault): outcome is RecordFault => 'code' in outcome
 
-/** One record as an event, or why it is none. `receivedAtMs` (Unix ms) bounds how far ahead its time may lie. */
-export function readRecord(record: unknown, receivedAtMs: number): IngestRecord | RecordFault {
+/**
+ * One record as an event, or what is wrong with it.
+ * @param receivedAtMs Unix ms; the record's time may lie at most `TS_AHEAD_MS_MAX` ahead of it.
+ * @param ownsText whether the parser gives each text memory of its own, as JSON.parse does. msgpackr may cut a text out of a
+ *   larger one, and would keep all of that alive; such texts are copied.
+ */
+export function readRecord(
+  record: unknown,
+  receivedAtMs: number,
+  ownsText = false,
+): IngestRecord | RecordFault {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
     return { code: 'invalid_type', message: 'a record must be an object' }
   }
   const type = (record as { type?: unknown }).type
   const event =
-    (type === 'trade' ? tradeOf(record as Record<string, unknown>) : null) ?? parseWithSchema(record, type)
+    (type === 'trade' ? readTrade(record as Record<string, unknown>, ownsText) : null) ??
+    parseWithSchema(record, type)
   if (isFault(event)) return event
   return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
 }
 
-/** A token that is made in the future would lead the list of new ones for ever. */
+/** A token created in the future would stay first in the list of new tokens. */
 function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault | null {
   const createdAtMs = event.type === 'patch' ? (event.fields.createdAt ?? 0) : 0
   if (createdAtMs <= receivedAtMs + TS_AHEAD_MS_MAX) return null
@@ -108,6 +139,6 @@ function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault |
 }
 
 function parseWithSchema(record: object, type: unknown): IngestRecord | RecordFault {
-  if (RECORD_TYPES.has(type)) return bySchema(record)
+  if (RECORD_TYPES.has(type)) return explainWithSchema(record)
   return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
 }

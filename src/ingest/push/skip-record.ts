@@ -1,10 +1,11 @@
-// In: a body of msgpack and where a record begins. Out: where it ends, found without making anything of it. Extensions and
-// what is no msgpack it leaves to the library. Never goes deeper than a count: nesting costs no memory.
+// Finds the end of a msgpack value without decoding it, so that a record that is too large is refused before memory is spent on
+// it. msgpackr has no such function.
 
-/** By marker: bytes that follow it, its items apart. */
+/** By marker: how many bytes of value follow it. Items of arrays and maps are not counted. */
 const BYTES = new Uint8Array(256)
-/** By marker: how wide the length is that stands behind it, and what it counts: bytes, or items of so many values. */
+/** By marker: the width of the length field behind it; 0 where it has none. */
 const LENGTH_BYTES = new Uint8Array(256)
+/** By marker: how many values each item of the length stands for: 1 in arrays, 2 in maps; 0 where the length counts bytes. */
 const VALUES_PER_ITEM = new Uint8Array(256)
 for (const [marker, bytes] of [
   ...[[0xca, 4] as const, [0xcb, 8] as const],
@@ -30,15 +31,19 @@ for (const [marker, lengthBytes, values] of [
   VALUES_PER_ITEM[marker] = values
 }
 
-const isLeft = (marker: number): boolean =>
+/** Extensions, and 0xc1, which is never used: only msgpackr decides on them. */
+const isUnsupported = (marker: number): boolean =>
   marker === 0xc1 || (marker >= 0xc7 && marker <= 0xc9) || (marker >= 0xd4 && marker <= 0xd8)
 
-/** Where the record at `from` ends; -1 where it does not end in this body, or the library must say. */
+/**
+ * Where the value at `from` ends; -1 where it does not end in this body or holds an extension. Nested values are only counted,
+ * so nesting costs neither memory nor stack.
+ */
 export function skipRecord(body: Buffer, from: number): number {
   let at = from
   for (let left = 1; left > 0; left--) {
     const marker = body[at++]
-    if (at > body.length || isLeft(marker)) return -1
+    if (at > body.length || isUnsupported(marker)) return -1
     if (marker >= 0x80 && marker <= 0x8f) left += 2 * (marker & 0x0f)
     else if (marker >= 0x90 && marker <= 0x9f) left += marker & 0x0f
     const lengthBytes = LENGTH_BYTES[marker]

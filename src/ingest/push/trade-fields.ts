@@ -1,6 +1,5 @@
-// In: the fields of one record, found where they stand in a body. Out: the trade that they make, or null where another
-// way must say what they are. What NDJSON and msgpack share: a field is a number or a place of text; nothing is made of
-// a record that is not used. Never explains a fault.
+// Collects the fields of a trade while its bytes are read: a number as its value, a text as its position in the body. Strings are
+// made only for a valid trade.
 import { assert } from '../../lib/assert.ts'
 import { WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
@@ -8,17 +7,17 @@ import { MINT_CACHE_ENTRIES_MAX } from '../limits.ts'
 import { MintInterner } from './mint-interner.ts'
 import { isValidTrade } from './record.ts'
 
-/** Numbers first, then texts. */
+/** The numbers come first, then the texts. */
 const NAMES = [
   ...(['ts', 'tokenAmount', 'priceUsd', 'solAmount', 'vSol', 'vTokens'] as const),
   ...(['type', 'mint', 'side', 'wallet', 'tx'] as const),
 ] as const
 const [TS, TOKEN_AMOUNT, PRICE_USD, SOL_AMOUNT, V_SOL, V_TOKENS, TYPE, MINT, SIDE, WALLET, TX] = NAMES.keys()
-/** Read over: a trade may have fields that nobody asked for. */
+/** A field of another name; it is skipped. */
 export const UNKNOWN = NAMES.length
 const ABSENT = -1
 
-/** A hash of a name's ends under which no two names meet. */
+/** A hash of a name's first and last byte and its length. It is different for each name. */
 const HASH_MASK = 31
 const hashOf = (first: number, last: number, length: number): number =>
   (2 * first + last + length) & HASH_MASK
@@ -31,8 +30,8 @@ for (const [field, name] of BYTES.entries()) {
   BY_HASH[hash] = field
 }
 
-/** The field whose name stands at `from` in a body. */
-export function fieldAt(view: DataView, from: number, length: number): number {
+/** The field whose name is at `from`; `UNKNOWN` for any other name. */
+export function findField(view: DataView, from: number, length: number): number {
   if (length === 0) return UNKNOWN
   const field = BY_HASH[hashOf(view.getUint8(from), view.getUint8(from + length - 1), length)]
   if (field === UNKNOWN || BYTES[field].length !== length) return UNKNOWN
@@ -49,14 +48,14 @@ const LAST_OF_TRADE = 'e'.charCodeAt(0)
 const THREE_BYTES = 0xffffff
 
 const mints = new MintInterner(MINT_CACHE_ENTRIES_MAX)
-const known = (value: number): number | undefined => (Number.isNaN(value) ? undefined : value)
+const presentOrUndefined = (value: number): number | undefined => (Number.isNaN(value) ? undefined : value)
 
-/** The fields of one record; one object serves all records of a body. Of a name that stands twice the last counts. */
+/** One object serves all records of a body. If a name comes twice, the last value counts, as in JSON.parse and msgpackr. */
 export class TradeFields {
   readonly view: DataView
   readonly #body: Buffer
   readonly #numbers = new Float64Array(TYPE)
-  /** By field; a place more for those that are unknown. */
+  /** By field; one more for unknown fields. */
   readonly #from = new Int32Array(UNKNOWN + 1)
   readonly #length = new Int32Array(UNKNOWN + 1)
 
@@ -70,15 +69,15 @@ export class TradeFields {
     for (let field = TYPE; field <= UNKNOWN; field++) this.#length[field] = ABSENT
   }
 
-  /** False where that is no number for this field. */
+  /** @returns false where the field is not a number. */
   putNumber(field: number, value: number): boolean {
     if (field >= TYPE) return field === UNKNOWN
     this.#numbers[field] = value
-    // Not a number is how an absent one is held here.
+    // NaN stands for an absent number, so it cannot be a value.
     return !Number.isNaN(value)
   }
 
-  /** False where that field is a number, or the record is no trade. The text of a wallet and a tx is ASCII. */
+  /** @returns false where the field is a number, or the type is not `trade`. The text must be ASCII. */
   putText(field: number, from: number, length: number): boolean {
     if (field < TYPE || (field === TYPE && !this.#isTrade(from, length))) return false
     this.#from[field] = from
@@ -91,24 +90,24 @@ export class TradeFields {
     else this.#length[field] = ABSENT
   }
 
-  /** The trade, or null where these fields make none. */
-  trade(): TradeEvent | null {
+  /** The trade; null where the fields are not those of a valid one. */
+  makeTrade(): TradeEvent | null {
     const side = this.#side()
     if (side === null || this.#length[TYPE] === ABSENT) return null
     const mint = mints.find(this.#body, this.view, this.#from[MINT], this.#length[MINT])
     if (mint === null) return null
     const numbers = this.#numbers
-    // The same keys in the same order as everywhere: the engine's code sees one shape.
+    // The same keys in the same order as in `readTrade`, so that the market's code sees one shape.
     const trade: TradeEvent = {
       type: 'trade',
       mint,
       ts: numbers[TS],
       side,
       tokenAmount: numbers[TOKEN_AMOUNT],
-      priceUsd: known(numbers[PRICE_USD]),
-      solAmount: known(numbers[SOL_AMOUNT]),
-      vSol: known(numbers[V_SOL]),
-      vTokens: known(numbers[V_TOKENS]),
+      priceUsd: presentOrUndefined(numbers[PRICE_USD]),
+      solAmount: presentOrUndefined(numbers[SOL_AMOUNT]),
+      vSol: presentOrUndefined(numbers[V_SOL]),
+      vTokens: presentOrUndefined(numbers[V_TOKENS]),
       wallet: this.#text(WALLET),
       tx: this.#text(TX),
     }
@@ -120,7 +119,7 @@ export class TradeFields {
     return this.view.getUint32(from, true) === TRAD && this.#body[from + 4] === LAST_OF_TRADE
   }
 
-  /** A side at the very end of a body is left to another way: four bytes are read. */
+  /** Reads four bytes even for `buy`; at the very end of a body that is not possible, and msgpackr must read the record. */
   #side(): 'buy' | 'sell' | null {
     const { view } = this
     const length = this.#length[SIDE]

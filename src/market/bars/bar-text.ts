@@ -1,6 +1,7 @@
 // Caches bars as JSON text. A closed bar never changes, so its text is made once and lies beside that of its neighbours: an answer
 // is one copy. Open bars are rendered for each answer. All texts together stay under a maximum of bytes, at which the series that
 // was read longest ago is dropped.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
@@ -13,19 +14,17 @@ const NO_TEXT = Buffer.alloc(0)
 
 export class BarTextCache {
   readonly #store: BarCascade
-  readonly #bytesMax: number
-  /** By `seriesKey`; the series that was read longest ago comes first. */
-  readonly #series = new Map<number, BarRows>()
-  #bytes = 0
+  /** By `seriesKey`; the series that was read longest ago is the oldest. */
+  readonly #series: BoundedMap<number, BarRows>
 
   constructor(store: BarCascade, bytesMax = BAR_TEXT_BYTES_MAX) {
     this.#store = store
-    this.#bytesMax = bytesMax
+    this.#series = new BoundedMap({ weightMax: bytesMax, weigh: ({ bytes }) => bytes })
   }
 
   /** Memory held for text. */
   get bytes(): number {
-    return this.#bytes
+    return this.#series.weight
   }
 
   /** The bars that `readColumns` finds, as text. */
@@ -92,14 +91,15 @@ export class BarTextCache {
     const generation = this.#store.generation(slot)
     const rowsMin = this.#rowsFor(query.tf, wanted)
     let rows = this.#series.get(key)
-    if (rows !== undefined) this.#forget(key, rows)
+    // Taken out while it grows: what is held must not change its size.
+    if (rows !== undefined) this.#series.delete(key)
     if (rows?.generation !== generation) rows = new BarRows(generation, rowsMin, form)
     this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     if (!covers(rows, query.tf, wanted) && rows.rowsMin < rowsMin) {
       rows = new BarRows(generation, rowsMin, form)
       this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     }
-    this.#keep(key, rows)
+    this.#series.set(key, rows)
     return covers(rows, query.tf, wanted) ? rows : null
   }
 
@@ -119,20 +119,6 @@ export class BarTextCache {
     const max = this.#store.barsPerTokenMax + 2 * CHUNK_BARS[tf]
     const needed = toMs === closedMs ? limit : max
     return Math.min(max, 2 ** Math.ceil(Math.log2(Math.max(needed, BAR_TEXT_ROWS_MIN))))
-  }
-
-  #keep(key: number, rows: BarRows): void {
-    this.#series.set(key, rows)
-    this.#bytes += rows.bytes
-    for (const [oldest, held] of this.#series) {
-      if (this.#bytes <= this.#bytesMax || held === rows) return
-      this.#forget(oldest, held)
-    }
-  }
-
-  #forget(key: number, rows: BarRows): void {
-    this.#series.delete(key)
-    this.#bytes -= rows.bytes
   }
 }
 

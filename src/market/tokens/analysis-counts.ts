@@ -1,14 +1,19 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+
 /**
  * How often each mint was analysed, whether it is held or not. It holds a bounded number of mints; at the maximum the one whose
  * count changed longest ago is forgotten, and counts 0 until its next analysis.
  */
 export class AnalysisCounts {
-  readonly #entriesMax: number
-  /** The mint whose count changed longest ago comes first. */
-  readonly #counts = new Map<string, number>()
+  /** The mint whose count changed longest ago is the oldest. */
+  readonly #counts: BoundedMap<string, number>
+  #forgotten: string | null = null
 
   constructor(entriesMax: number) {
-    this.#entriesMax = entriesMax
+    const onEvict = (mint: string) => {
+      this.#forgotten = mint
+    }
+    this.#counts = new BoundedMap({ entriesMax, onEvict })
   }
 
   get(mint: string): number {
@@ -17,11 +22,8 @@ export class AnalysisCounts {
 
   /** @returns the mint that was forgotten to make room, or null. */
   set(mint: string, count: number): string | null {
-    this.#counts.delete(mint)
+    this.#forgotten = null
     this.#counts.set(mint, count)
-    if (this.#counts.size <= this.#entriesMax) return null
-    const [oldest] = this.#counts.keys()
-    this.#counts.delete(oldest)
-    return oldest
+    return this.#forgotten
   }
 }

@@ -1,25 +1,24 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+
 /**
  * Remembers when mints were evicted, so that the bars of a token that comes back can be marked as incomplete. It holds a bounded
  * number of mints; once one is forgotten, every newcomer might be that one, and counts as held until then.
  */
 export class EvictedMints {
-  readonly #entriesMax: number
-  /** Oldest eviction first. */
-  readonly #evictedAtMs = new Map<string, number>()
+  /** By mint, oldest eviction first. */
+  readonly #evictedAtMs: BoundedMap<string, number>
   /** The latest eviction that was forgotten, market time; 0: none. */
   #forgottenToMs = 0
 
   constructor(entriesMax: number) {
-    this.#entriesMax = entriesMax
+    const onEvict = (_mint: string, evictedAtMs: number) => {
+      this.#forgottenToMs = evictedAtMs
+    }
+    this.#evictedAtMs = new BoundedMap({ entriesMax, onEvict })
   }
 
   add(mint: string, evictedAtMs: number): void {
-    this.#evictedAtMs.delete(mint)
     this.#evictedAtMs.set(mint, evictedAtMs)
-    if (this.#evictedAtMs.size <= this.#entriesMax) return
-    const [[oldest, oldestEvictedAtMs]] = this.#evictedAtMs
-    this.#evictedAtMs.delete(oldest)
-    this.#forgottenToMs = oldestEvictedAtMs
   }
 
   /** A mint is held from now on. @returns the latest time at which it may have been evicted before; 0: never. */

@@ -1,5 +1,6 @@
 // Remembers the responses of requests with an Idempotency-Key. Only responses that made a record are remembered (accepted
 // and rejected submissions): after any other response the same key may be tried again.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { SubmissionError } from '../errors.ts'
 import { IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
 
@@ -24,7 +25,7 @@ const cacheKey = (agentId: string, key: string): string => `${agentId} ${key}`
 
 /** Bounded: at its maximum the oldest responses are dropped. */
 export class IdempotencyCache {
-  readonly #responses = new Map<string, RememberedResponse>()
+  readonly #responses = new BoundedMap<string, RememberedResponse>({ entriesMax: IDEMPOTENCY_RESPONSES_MAX })
   /** Body hashes of requests that are being processed. */
   readonly #inFlight = new Map<string, string>()
 
@@ -63,13 +64,10 @@ export class IdempotencyCache {
   }
 
   remember(agentId: string, key: string, response: RememberedResponse): void {
-    const id = cacheKey(agentId, key)
-    this.#responses.delete(id)
-    this.#responses.set(id, response)
-    for (const [oldest, { atMs }] of this.#responses) {
-      const isWithinBounds = this.#responses.size <= IDEMPOTENCY_RESPONSES_MAX
-      if (isWithinBounds && response.atMs - atMs < IDEMPOTENCY_TTL_MS) return
-      this.#responses.delete(oldest)
+    this.#responses.set(cacheKey(agentId, key), response)
+    for (let { oldest } = this.#responses; oldest !== null; { oldest } = this.#responses) {
+      if (response.atMs - oldest.value.atMs < IDEMPOTENCY_TTL_MS) return
+      this.#responses.delete(oldest.key)
     }
   }
 }

@@ -3,8 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { Market } from '../../../src/market/market.ts'
-import { createMarketRecorder } from '../../../src/recording/market-recorder.ts'
+import { createRecordedMarket } from '../../../src/recording/market-recorder.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { HORIZON_NAMES, type Row, type Write } from '../../../src/schema/tables.ts'
 import type { Store } from '../../../src/store/types.ts'
@@ -70,13 +69,11 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let recorder = createMarketRecorder(store, log)
-  let market = new Market({ tokensMax: 16, ...recorder.listeners })
-  recorder.of(market)
+  let { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
 
   async function flush(): Promise<void> {
     market.advanceTo(nowMs)
-    recorder.emitAll()
+    recorder.emitAllBars()
     await store.commit(waiting.splice(0))
     await store.bars.flush()
     // The second one carries the outcomes that the first one has made known.
@@ -88,9 +85,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     await recorder.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    recorder = createMarketRecorder(store, log)
-    market = new Market({ tokensMax: 16, ...recorder.listeners })
-    recorder.of(market)
+    ;({ market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log))
   }
 
   function trade(token: Token): void {
@@ -168,9 +163,7 @@ test('the base price is that at submission, and for schema version 1 the recorde
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
-  const recorder = createMarketRecorder(store, log)
-  const market = new Market({ tokensMax: 16, ...recorder.listeners })
-  recorder.of(market)
+  const { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
   const rows: Row[] = [
     { analysis_id: 'of today', price_usd: 1, price_at_submission_usd: 2 },
     { analysis_id: 'without a price', price_usd: 1, price_at_submission_usd: null },
@@ -181,7 +174,7 @@ test('the base price is that at submission, and for schema version 1 the recorde
   market.apply(trades(3), nowMs)
   nowMs += HOUR_MS
   market.advanceTo(nowMs)
-  recorder.emitAll()
+  recorder.emitAllBars()
   await store.bars.flush()
   await store.flushLake()
   await store.flushLake()
