@@ -1,11 +1,9 @@
 // In: nothing. Out: every limit of the feeds, units last, with what happens at each. Never reads the environment:
 // what an operator may change comes in as options.
 import { assert } from '../lib/assert.ts'
+import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
-/** A push body above this is refused whole: 413. */
-export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
-/** A frame of a held connection above this is refused: the server closes the connection. */
-export const INGEST_FRAME_BYTES_MAX = 1024 * 1024
+export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX }
 /** A record above this, a line of NDJSON or a value of msgpack, is refused unparsed: the largest that is valid, a patch with
  *  fifty holders, has some 10 KiB. */
 export const INGEST_RECORD_BYTES_MAX = 256 * 1024

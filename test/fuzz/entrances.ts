@@ -5,7 +5,12 @@ import { Packr } from 'msgpackr'
 import { ConfigError, readConfig, SETTINGS } from '../../src/config/config.ts'
 import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
-import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream/stream-request.ts'
+import {
+  parseMarketRequest,
+  parseMessage,
+  parseTopic,
+  requiredWord,
+} from '../../src/http/stream/stream-request.ts'
 import { dataOf } from '../../src/ingest/birdeye/birdeye.ts'
 import { enrichedOf, top10PercentOf } from '../../src/ingest/birdeye/security.ts'
 import { readFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
@@ -199,15 +204,15 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
       const isBinary = mutator.below(2) === 0
       const frame = isBinary ? packed(mutator.value(message)) : Buffer.from(mutator.json(message))
       mayRefuse(() => {
-        const fields = readMessage(mutator.below(5) === 0 ? mutator.bytes(frame) : frame, isBinary)
-        required(fields, 'op', ['subscribe', 'unsubscribe', 'ping'])
-        topicOf(fields, 500)
+        const fields = parseMessage(mutator.below(5) === 0 ? mutator.bytes(frame) : frame, isBinary)
+        requiredWord(fields, 'op', ['subscribe', 'unsubscribe', 'ping'])
+        parseTopic(fields, 500)
       })
     },
     'a query': (mutator) => {
       const fields = mutator.value(mutator.pick(MESSAGES))
       const pairs = Object.entries(fields ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
-      mayRefuse(() => marketRequest(new URLSearchParams(pairs.join('&')), 500))
+      mayRefuse(() => parseMarketRequest(new URLSearchParams(pairs.join('&')), 500))
     },
     'a setting': (mutator) => {
       const { flag, env } = mutator.pick(settings)

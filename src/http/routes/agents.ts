@@ -53,7 +53,7 @@ export function agentRoutes({ agents, submissions, countRegistration }: AgentDep
       summary: 'Submit an analysis and earn XP',
       changes: [MARKET_PATH, '/api/v1/analysis', '/api/v1/agents/leaderboard'],
       handle: ({ caller, body, headers }) =>
-        submissions.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null }),
+        submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
     },
     {
       method: 'GET',
@@ -92,9 +92,7 @@ export function agentRoutes({ agents, submissions, countRegistration }: AgentDep
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      enter: (context) => {
-        context.limits = countRegistration(context.ip())
-      },
+      countLimit: (context) => countRegistration(context.ip()),
       handle: (context) => agents.register(jsonObject(context)),
     },
     {
@@ -103,21 +101,21 @@ export function agentRoutes({ agents, submissions, countRegistration }: AgentDep
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
       bodyTypes: ['', 'application/json'],
-      handle: ({ caller }) => agents.rotate(caller!),
+      handle: ({ caller }) => agents.rotate(caller),
     },
     {
       method: 'DELETE',
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
-      handle: ({ caller }) => agents.revoke(caller!),
+      handle: ({ caller }) => agents.revoke(caller),
     },
     {
       method: 'GET',
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile',
-      handle: ({ caller }) => ok({ profile: agents.profile(caller!) }),
+      handle: ({ caller }) => ok({ profile: agents.profile(caller) }),
     },
     {
       method: 'POST',
@@ -126,7 +124,7 @@ export function agentRoutes({ agents, submissions, countRegistration }: AgentDep
       summary: 'Change the agent’s profile',
       changes: ['/api/v1/agents/leaderboard'],
       handle: async (context) =>
-        ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
+        ok({ profile: await agents.setProfile(context.caller, jsonObject(context)) }),
     },
   ]
 }

@@ -1,6 +1,7 @@
 // In: who, and when, on the monotonic clock. Out: whether one more is allowed, exactly, over the half-open window
 // (now - window, now], and the figures for the headers. Never awaits and never reads a clock.
 import type { Instant } from '../../lib/clock.ts'
+import { rateLimitHeaders } from '../../lib/rate-limit-headers.ts'
 import { SlidingLog } from './sliding-log.ts'
 
 export interface RateState {
@@ -45,12 +46,7 @@ export function createRateLimiter(max: number, windowMs: number): RateLimiter {
   }
 }
 
-const toSeconds = (ms: number) => Math.ceil(ms / 1_000)
-
-/**
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers), and the older `X-RateLimit-*`, whose
- * Reset is the Unix second at which one more is free. Empty when the limit is off.
- */
+/** The headers that describe the limit; none if it is off. */
 export function rateHeaders(
   policy: string,
   state: RateState,
@@ -58,11 +54,6 @@ export function rateHeaders(
   { wallMs }: Instant,
 ): Record<string, string> {
   if (state.limit === 0) return {}
-  return {
-    'RateLimit-Policy': `"${policy}";q=${state.limit};w=${toSeconds(windowMs)}`,
-    RateLimit: `"${policy}";r=${state.remaining};t=${toSeconds(state.resetMs)}`,
-    'X-RateLimit-Limit': String(state.limit),
-    'X-RateLimit-Remaining': String(state.remaining),
-    'X-RateLimit-Reset': String(toSeconds(wallMs + state.resetMs)),
-  }
+  const { limit, remaining, resetMs } = state
+  return rateLimitHeaders(policy, windowMs, limit, remaining, resetMs, wallMs)
 }
