@@ -5,7 +5,7 @@ import { realpathSync } from 'node:fs'
 import type { Config } from './config/config.ts'
 import { BODY_MS_MAX, READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from './http/limits.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
-import { NO_LIMITS, ReadLimits, readerName } from './http/request/read-limits.ts'
+import { NO_LIMITS, ReadLimits, readerOf } from './http/request/read-limits.ts'
 import { Cursors } from './http/response/cursors.ts'
 import type { Route } from './http/route.ts'
 import { agentRoutes } from './http/routes/agents.ts'
@@ -236,15 +236,15 @@ async function compose(
       const limit = readLimitOf(caller)
       if (limit === 0) return NO_LIMITS
       const counted = { count: rows, max: rowsMaxOf(caller) }
-      return reads.count(readerName(caller, ip), limit, readClock(clock), counted)
+      return reads.count(readerOf(caller, ip), limit, readClock(clock), counted)
     },
     countRows: (caller, ip, rows) => {
       const counted = { count: rows, max: rowsMaxOf(caller) }
-      if (counted.max > 0 && rows > 0) reads.countRows(readerName(caller, ip), counted, readClock(clock))
+      if (counted.max > 0 && rows > 0) reads.countRows(readerOf(caller, ip), counted, readClock(clock))
     },
     admitRows: (caller, ip) => {
       const max = rowsMaxOf(caller)
-      if (max > 0) reads.admitRows(readerName(caller, ip), max, readClock(clock))
+      if (max > 0) reads.admitRows(readerOf(caller, ip), max, readClock(clock))
     },
     reuseMs: config.pageAgeMs,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

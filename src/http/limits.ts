@@ -25,7 +25,7 @@ export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A longer query string is 400. The engine answers 431 if the request line and the headers take more than 16 KiB together
  *  (set in scripts/start.mjs; 4 KiB otherwise), so this leaves most of that to the headers. */
 export const QUERY_CHARACTERS_MAX = 2_048
-/** Query strings whose parsed form is cached; the cache is cleared at this number. */
+/** Query strings whose parsed form is cached; beyond it the oldest is dropped. */
 export const PARSED_QUERIES_MAX = 1_024
 /** Bodies of at least this size are sent as the socket takes them, so that a slow reader holds no copy. The rest of a smaller
  *  one is copied by the HTTP engine, which costs less than a callback. */
@@ -53,7 +53,7 @@ export const COMPRESSIONS_WAITING_MAX = 32
 export const COMPRESSED_LARGE_TTL_MS = 5_000
 /** Readers, by address or key, whose reads are counted; at the maximum those with the oldest window are dropped. */
 export const READERS_MAX = 100_000
-/** Addresses for which it is cached whether they are trusted proxies; the cache is cleared at this number. */
+/** Addresses for which it is cached whether they are trusted proxies; beyond it the oldest is dropped. */
 export const PROXY_CHECKS_CACHED_MAX = 4_096
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = HOUR_MS

@@ -10,7 +10,7 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
-import { NO_LIMITS, readerName } from './request/read-limits.ts'
+import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
@@ -133,7 +133,7 @@ export class UncachedRequest {
     const { announcedBytes } = head
     if (announcedBytes > bytesMax) throw tooLarge(bytesMax)
     this.#admit(route, context)
-    const owner = access === 'feed' || access === 'admin' ? null : readerName(this.#caller, context.ip)
+    const owner = access === 'feed' || access === 'admin' ? null : readerOf(this.#caller, context.ip)
     const body = bodies.read(this.#res, { owner, bytesMax, announcedBytes, msMax }, (read) => {
       if (read instanceof ServiceError) {
         this.#fail(read)

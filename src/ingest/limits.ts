@@ -42,7 +42,7 @@ export const REPLAY_PROGRESS_MS = 1_000
 export const UPSTREAM_FRAME_BYTES_MAX = 256 * 1024
 /** An upstream that leaves so much unread is given up: the connection is ended and begun anew. */
 export const UPSTREAM_BACKLOG_BYTES_MAX = 1024 * 1024
-/** Signatures remembered so that no frame counts twice; at the maximum the older half is forgotten. */
+/** Signatures remembered so that no frame counts twice; at the maximum the one seen longest ago is forgotten. */
 export const UPSTREAM_SIGNATURES_MAX = 200_000
 /** A connection that is not open by then is given up. */
 export const UPSTREAM_CONNECT_MS_MAX = 10_000
@@ -73,7 +73,7 @@ export const PROVIDER_CONCURRENCY = 64
 export const PROVIDER_REQUESTS_PER_SECOND_MAX = 100
 /** Tokens waiting for their turn; one more displaces the one that was traded longest ago, which the next trade wants anew. */
 export const PROVIDER_WAITING_MAX = 4_096
-/** Tokens whose answer is remembered as fresh; at the maximum the older half may be asked for again. */
+/** Tokens whose answer is remembered as fresh; at the maximum the one needed longest ago is forgotten. */
 export const PROVIDER_FRESH_MAX = 50_000
 /** A provider that refuses for its rate is left alone for so long, or as long as it says, up to the second. */
 export const PROVIDER_PAUSE_MS = 2_000

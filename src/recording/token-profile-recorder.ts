@@ -3,6 +3,7 @@
 // what the store refuses is tried again, in ever smaller commits: a row that it refuses alone, though it takes others, is set
 // aside and told of. Never makes the market wait, never reads it inside a write.
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../lib/bounded-map.ts'
 import type { Market } from '../market/market.ts'
 import type { TokenProfile } from '../market/types.ts'
 import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
@@ -63,7 +64,7 @@ export function createTokenProfileRecorder(
   onRefused: (mint: string, error: unknown) => void,
 ): TokenProfileRecorder {
   const waiting = new Set<string>()
-  const written = new Map<string, number>()
+  const written = new BoundedMap<string, number>({ entriesMax: TOKENS_REMEMBERED_MAX })
   /** Tokens whose row was in a commit that failed, and how many commits had succeeded by then. */
   const suspects = new Map<string, number>()
   let atOnce = TOKENS_AT_ONCE
@@ -74,12 +75,6 @@ export function createTokenProfileRecorder(
   function note(mint: string): void {
     if (waiting.size < TOKENS_WAITING_MAX) waiting.add(mint)
     else if (!waiting.has(mint)) dropped++
-  }
-
-  function remember(mint: string, digest: number): void {
-    written.delete(mint)
-    written.set(mint, digest)
-    if (written.size > TOKENS_REMEMBERED_MAX) written.delete(written.keys().next().value!)
   }
 
   function takeMints(): string[] {
@@ -142,7 +137,7 @@ export function createTokenProfileRecorder(
     atOnce = Math.min(TOKENS_AT_ONCE, 2 * atOnce)
     for (const { mint, digest } of versions) {
       suspects.delete(mint)
-      remember(mint, digest)
+      written.set(mint, digest)
     }
     return waiting.size > 0
   }

@@ -2,7 +2,6 @@
 // bounded map forgets only what is old, a curve loses and makes nothing.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { RecentMap } from '../../src/ingest/recent-map.ts'
 import { buy, freshCurve, sell } from '../../src/ingest/simulator/curve.ts'
 import { Popularity } from '../../src/ingest/simulator/popularity.ts'
 import { Random } from '../../src/ingest/simulator/random.ts'
@@ -31,26 +30,6 @@ test('a slot is drawn exactly where a walk over the weights would find it, and n
         }
       },
     ),
-  )
-})
-
-test('the bounded map never exceeds its maximum and keeps the latest half', () => {
-  const keys = fc.array(fc.tuple(fc.constantFrom('set', 'get', 'delete'), fc.nat(30)), { maxLength: 300 })
-  fc.assert(
-    fc.property(keys, (operations) => {
-      const map = new RecentMap<number>(10)
-      let latest: number[] = []
-      for (const [operation, key] of operations) {
-        if (operation === 'set') map.set(`${key}`, key)
-        else if (operation === 'delete') map.delete(`${key}`)
-        else expect([undefined, key]).toContain(map.get(`${key}`))
-        if (operation !== 'get') latest = latest.filter((other) => other !== key)
-        if (operation === 'set') latest = [...latest, key].slice(-5)
-        expect(map.size).toBeLessThanOrEqual(10)
-      }
-      for (const key of latest)
-        if (operations.every(([kind]) => kind === 'set')) expect(map.get(`${key}`)).toBe(key)
-    }),
   )
 })
 

@@ -2,6 +2,7 @@
 // one client.
 import type { HttpResponse } from 'uWebSockets.js'
 import { BlockList, isIP, SocketAddress } from 'node:net'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { PROXY_CHECKS_CACHED_MAX } from '../limits.ts'
 
 /** A proxy may send something that is no address, such as `unknown`: it is used as it is, up to this length. */
@@ -21,8 +22,8 @@ export function isNetwork(text: string): boolean {
 export class TrustedProxies {
   readonly #networks = new BlockList()
   readonly #isEmpty: boolean
-  /** Recent results: a server behind proxies has few peers. Cleared at its maximum. */
-  readonly #known = new Map<string, boolean>()
+  /** Whether an address is a trusted proxy: a server behind proxies has few peers. */
+  readonly #known = new BoundedMap<string, boolean>({ entriesMax: PROXY_CHECKS_CACHED_MAX })
 
   /** @param networks each as `isNetwork` accepts it. */
   constructor(networks: readonly string[]) {
@@ -43,7 +44,6 @@ export class TrustedProxies {
     if (known !== undefined) return known
     const family = isIP(address)
     const found = family !== 0 && this.#networks.check(address, family === 4 ? 'ipv4' : 'ipv6')
-    if (this.#known.size >= PROXY_CHECKS_CACHED_MAX) this.#known.clear()
     this.#known.set(address, found)
     return found
   }

@@ -1,6 +1,7 @@
 // Limits reads and rows for each reader, in windows that open with the reader's first read. The answer that reaches the limit
 // of rows is sent whole, so that a list longer than the limit can be read. Windows run on the monotonic clock; only the
 // header that tells when one ends is wall time.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Instant } from '../../lib/clock.ts'
 import { rateLimitHeaders } from '../../lib/rate-limit-headers.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -32,8 +33,8 @@ export interface LimitOptions {
 export const NO_LIMITS: Record<string, string> = {}
 
 export class ReadLimits {
-  /** By reader, in the order in which their windows opened. */
-  readonly #usage = new Map<string, Usage>()
+  /** By reader; the one whose window opened first is the oldest. */
+  readonly #usage = new BoundedMap<string, Usage>({})
   readonly #options: LimitOptions
 
   constructor(options: LimitOptions) {
@@ -89,7 +90,6 @@ export class ReadLimits {
     if (known !== undefined && nowMs - known.windowStartMs < this.#options.windowMs) return known
     if (known === undefined && this.#usage.size >= this.#options.readersMax) this.#evict(nowMs)
     const usage = { windowStartMs: nowMs, reads: 0, rows: 0 }
-    this.#usage.delete(reader)
     this.#usage.set(reader, usage)
     return usage
   }
@@ -114,14 +114,15 @@ export class ReadLimits {
 
   /** Removes the readers whose window has ended and, if none has, the one whose window is oldest. */
   #evict(nowMs: number): void {
-    for (const [reader, usage] of this.#usage) {
-      const isOver = nowMs - usage.windowStartMs >= this.#options.windowMs
-      if (!isOver && this.#usage.size < this.#options.readersMax) return
-      this.#usage.delete(reader)
+    const { windowMs, readersMax } = this.#options
+    for (let { oldest } = this.#usage; oldest !== null; { oldest } = this.#usage) {
+      const isOpen = nowMs - oldest.value.windowStartMs < windowMs
+      if (isOpen && this.#usage.size < readersMax) return
+      this.#usage.delete(oldest.key)
     }
   }
 }
 
 /** Reads are counted by key if one is sent, otherwise by address. */
-export const readerName = (caller: Caller | null, ip: () => string): string =>
+export const readerOf = (caller: Caller | null, ip: () => string): string =>
   caller === null ? `ip ${ip()}` : `key ${caller.keyHash}`

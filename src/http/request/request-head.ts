@@ -1,5 +1,6 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
 import type { HttpRequest } from 'uWebSockets.js'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
@@ -183,13 +184,12 @@ export function createContext(
 }
 
 /** Recently parsed queries: clients repeat the same few. */
-const parsedQueries = new Map<string, Query>()
+const parsedQueries = new BoundedMap<string, Query>({ entriesMax: PARSED_QUERIES_MAX })
 
 function parseQuery(text: string): Query {
   const known = parsedQueries.get(text)
   if (known !== undefined) return known
   const query = new URLSearchParams(text)
-  if (parsedQueries.size >= PARSED_QUERIES_MAX) parsedQueries.clear()
   parsedQueries.set(text, query)
   return query
 }

@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
 import pLimit from 'p-limit'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { bodyBytes, type HttpAnswer } from '../context.ts'
 import {
   COMPRESSED_CACHED_BYTES_MAX,
@@ -90,21 +91,22 @@ interface LargeForm {
 
 export class CompressionCache {
   readonly #codings: Readonly<Record<Coding, Compress>>
-  readonly #bytesMax: number
   readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)
   /** By coding and request; least recently used first. */
-  readonly #forms = new Map<string, Form>()
-  /** Size of the keys and of the uncompressed bodies: more than that of the forms. */
-  #bytes = 0
+  readonly #forms: BoundedMap<string, Form>
   #large: LargeForm | null = null
 
   constructor(codings = CODINGS, bytesMax = COMPRESSED_FORMS_BYTES_MAX) {
     this.#codings = codings
-    this.#bytesMax = bytesMax
+    this.#forms = new BoundedMap({
+      weightMax: bytesMax,
+      weigh: ({ body }, key) => key.length + body.length,
+    })
   }
 
+  /** Bytes of the keys and of the uncompressed bodies: more than those of the forms. */
   get bytes(): number {
-    return this.#bytes
+    return this.#forms.weight
   }
 
   /**
@@ -144,21 +146,10 @@ export class CompressionCache {
     if (current === undefined && this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
     const form = current ?? { body, compressed: this.#queue(() => this.#codings[coding](body)) }
     if (cacheKey === null) return form.compressed
-    if (known !== undefined) this.#drop(key, known)
     this.#forms.set(key, form)
-    this.#bytes += key.length + body.length
     // A failure reaches the requests that wait for this form; later ones try again.
-    if (form !== known) form.compressed.catch(() => this.#forms.get(key) === form && this.#drop(key, form))
-    for (const [oldest, held] of this.#forms) {
-      if (this.#bytes <= this.#bytesMax) break
-      this.#drop(oldest, held)
-    }
+    if (form !== known) form.compressed.catch(() => this.#forms.get(key) === form && this.#forms.delete(key))
     return form.compressed
-  }
-
-  #drop(key: string, { body }: Form): void {
-    this.#forms.delete(key)
-    this.#bytes -= key.length + body.length
   }
 
   /** @returns null while another large body is being compressed. */

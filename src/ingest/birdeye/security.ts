@@ -2,6 +2,7 @@
 // What the provider does not say is null. Each mint is asked for once at a time and not again while its answer is fresh; what
 // the plan's rate does not allow yet waits, the latest traded first. Never from inside a submission.
 import { assert } from '../../lib/assert.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { amount, count } from '../../schema/bounds.ts'
@@ -16,7 +17,6 @@ import {
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
 import { RecencyQueue } from '../recency-queue.ts'
-import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import type { Birdeye, BirdeyeAnswer } from './birdeye.ts'
 
@@ -102,7 +102,7 @@ class Security implements SecurityFeed {
   private readonly asks = new Map<string, Ask>()
   private readonly waiting: RecencyQueue
   /** By mint, monotonic. */
-  private readonly freshUntilMs = new RecentMap<number>(PROVIDER_FRESH_MAX)
+  private readonly freshUntilMs = new BoundedMap<string, number>({ entriesMax: PROVIDER_FRESH_MAX })
   private readonly faults: Record<string, number> = {}
   private asking = 0
   private displaced = 0
@@ -151,7 +151,7 @@ class Security implements SecurityFeed {
   }
 
   private isFresh(mint: string): boolean {
-    return this.clock.monotonicMs() < (this.freshUntilMs.get(mint) ?? Number.NEGATIVE_INFINITY)
+    return this.clock.monotonicMs() < (this.freshUntilMs.renew(mint) ?? Number.NEGATIVE_INFINITY)
   }
 
   private wait(mint: string): void {

@@ -1,5 +1,7 @@
 // In: PumpPortal's WebSocket. Out: events, stamped on receipt, each once. Reconnects are routine: back-off with jitter,
 // subscribe again, and say that data may be missing. One connection at a time. Never logs the address: it may hold a key.
+
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
@@ -12,7 +14,6 @@ import {
   UPSTREAM_TRADE_KEYS_MAX,
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
-import { RecentMap } from '../recent-map.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import { type FrameReading, readFrame } from './pumpportal-frame.ts'
@@ -71,7 +72,7 @@ class PumpPortal implements Feed {
   private latestError: { message: string; atMs: number } | null = null
   /** On the monotonic clock; null while there is no connection. */
   private openedAtMs: number | null = null
-  private readonly seen = new RecentMap<true>(UPSTREAM_SIGNATURES_MAX)
+  private readonly seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SIGNATURES_MAX })
   private readonly lines = {
     lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
@@ -234,7 +235,7 @@ class PumpPortal implements Feed {
     reading: Extract<FrameReading, { kind: 'events' }>,
     nowMs: number,
   ): void {
-    if (this.seen.get(reading.key)) {
+    if (this.seen.renew(reading.key)) {
       this.duplicates++
       return
     }

@@ -1,6 +1,7 @@
 // In: bars that somebody asks for as JSON. Out: their text. A settled bar never changes: its text is made once, and lies
 // beside that of its neighbours, so that an answer is one copy. Series that nobody asks for have no text; all together
 // stay under a maximum of bytes, at which the one asked for longest ago is forgotten. Never holds the only copy of a bar.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
@@ -15,19 +16,17 @@ const NO_COLUMNS: BarColumns = emptyColumns()
 
 export class BarTextCache {
   readonly #store: BarCascade
-  readonly #bytesMax: number
   /** By token, timeframe, fill, shape and separator; the one asked for longest ago first. */
-  readonly #series = new Map<number, BarRows>()
-  #bytes = 0
+  readonly #series: BoundedMap<number, BarRows>
 
   constructor(store: BarCascade, bytesMax = BAR_TEXT_BYTES_MAX) {
     this.#store = store
-    this.#bytesMax = bytesMax
+    this.#series = new BoundedMap({ weightMax: bytesMax, weigh: ({ bytes }) => bytes })
   }
 
   /** Memory held for text. */
   get bytes(): number {
-    return this.#bytes
+    return this.#series.weight
   }
 
   /** What `readColumns` finds, as text. */
@@ -94,14 +93,15 @@ export class BarTextCache {
     const generation = this.#store.generation(slot)
     const rowsMin = this.#rowsFor(query.tf, wanted)
     let rows = this.#series.get(key)
-    if (rows !== undefined) this.#forget(key, rows)
+    // Taken out while it grows: what is held must not change its size.
+    if (rows !== undefined) this.#series.delete(key)
     if (rows?.generation !== generation) rows = new BarRows(generation, rowsMin, form)
     this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     if (!covers(rows, query.tf, wanted) && rows.rowsMin < rowsMin) {
       rows = new BarRows(generation, rowsMin, form)
       this.#extend(rows, slot, query, watermarkMs, wanted.closedMs)
     }
-    this.#keep(key, rows)
+    this.#series.set(key, rows)
     return covers(rows, query.tf, wanted) ? rows : null
   }
 
@@ -121,20 +121,6 @@ export class BarTextCache {
     const max = this.#store.barsPerTokenMax + 2 * CHUNK_BARS[tf]
     const needed = toMs === closedMs ? limit : max
     return Math.min(max, 2 ** Math.ceil(Math.log2(Math.max(needed, BAR_TEXT_ROWS_MIN))))
-  }
-
-  #keep(key: number, rows: BarRows): void {
-    this.#series.set(key, rows)
-    this.#bytes += rows.bytes
-    for (const [oldest, held] of this.#series) {
-      if (this.#bytes <= this.#bytesMax || held === rows) return
-      this.#forget(oldest, held)
-    }
-  }
-
-  #forget(key: number, rows: BarRows): void {
-    this.#series.delete(key)
-    this.#bytes -= rows.bytes
   }
 }
 

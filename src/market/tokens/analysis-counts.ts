@@ -1,14 +1,17 @@
 // In: how often a mint was analysed, each time it was. Out: the count of a mint, held or not. Keeps a bounded number of
 // mints; at the maximum the one whose count changed longest ago is forgotten, and counts as not analysed until its next
 // analysis. Never counts itself.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 
 export class AnalysisCounts {
-  readonly #entriesMax: number
-  /** The one that changed longest ago first. */
-  readonly #counts = new Map<string, number>()
+  readonly #counts: BoundedMap<string, number>
+  #forgotten: string | null = null
 
   constructor(entriesMax: number) {
-    this.#entriesMax = entriesMax
+    const onEvict = (mint: string) => {
+      this.#forgotten = mint
+    }
+    this.#counts = new BoundedMap({ entriesMax, onEvict })
   }
 
   get(mint: string): number {
@@ -17,11 +20,8 @@ export class AnalysisCounts {
 
   /** @returns the mint that was forgotten for it, null: none. */
   set(mint: string, count: number): string | null {
-    this.#counts.delete(mint)
+    this.#forgotten = null
     this.#counts.set(mint, count)
-    if (this.#counts.size <= this.#entriesMax) return null
-    const [oldest] = this.#counts.keys()
-    this.#counts.delete(oldest)
-    return oldest
+    return this.#forgotten
   }
 }

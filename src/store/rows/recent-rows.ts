@@ -1,5 +1,6 @@
 // In: submissions as they become durable. Out: where each can be read again until it is in the lake, and the latest of them
 // as text. Never reads the log itself.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { RECENT_ROWS_CHARACTERS_MAX, RECENT_ROWS_MAX } from '../limits.ts'
 import type { Position } from '../log/types.ts'
@@ -16,17 +17,14 @@ export interface RecentRow {
 
 /** The latest submissions: RECENT_ROWS_MAX of them, and no more than so many characters. */
 export class RecentRows {
-  readonly #rows = new Map<string, RecentRow>()
-  #characters = 0
+  readonly #rows = new BoundedMap<string, RecentRow>({
+    entriesMax: RECENT_ROWS_MAX,
+    weightMax: RECENT_ROWS_CHARACTERS_MAX,
+    weigh: ({ json }) => json.length,
+  })
 
   add(analysisId: string, row: RecentRow): void {
     this.#rows.set(analysisId, row)
-    this.#characters += row.json.length
-    for (const [oldest, { json }] of this.#rows) {
-      if (this.#rows.size <= RECENT_ROWS_MAX && this.#characters <= RECENT_ROWS_CHARACTERS_MAX) return
-      this.#rows.delete(oldest)
-      this.#characters -= json.length
-    }
   }
 
   find(analysisId: string): RecentRow | null {

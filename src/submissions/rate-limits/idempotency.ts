@@ -1,6 +1,7 @@
 // In: an agent's Idempotency-Key and the hash of its body. Out: the first answer again, or that there is none yet.
 // Only answers that made a record are remembered (201, and rejections): any other may be tried again under its key.
 // At the maximum the oldest are forgotten. Never computes an answer.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { IDEMPOTENCY_ANSWERS_MAX, IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
 
@@ -14,7 +15,7 @@ export interface Remembered {
 }
 
 export class IdempotencyCache {
-  #answers = new Map<string, Remembered>()
+  readonly #answers = new BoundedMap<string, Remembered>({ entriesMax: IDEMPOTENCY_ANSWERS_MAX })
   #inFlight = new Map<string, string>()
 
   /** The first answer, or null; throws when the key is malformed, in flight, or was used with another body. */
@@ -52,12 +53,10 @@ export class IdempotencyCache {
   }
 
   remember(agentId: string, key: string, answer: Remembered): void {
-    const id = `${agentId} ${key}`
-    this.#answers.delete(id)
-    this.#answers.set(id, answer)
-    for (const [oldest, { atMs }] of this.#answers) {
-      if (this.#answers.size <= IDEMPOTENCY_ANSWERS_MAX && answer.atMs - atMs < IDEMPOTENCY_TTL_MS) return
-      this.#answers.delete(oldest)
+    this.#answers.set(`${agentId} ${key}`, answer)
+    for (let { oldest } = this.#answers; oldest !== null; { oldest } = this.#answers) {
+      if (answer.atMs - oldest.value.atMs < IDEMPOTENCY_TTL_MS) return
+      this.#answers.delete(oldest.key)
     }
   }
 }
