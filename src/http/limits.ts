@@ -70,8 +70,8 @@ export const FROZEN_LISTS_MAX = 800
 export const FROZEN_LIST_SHARED_MS = 1_000
 export const BARS_LIMIT_DEFAULT = 100
 export const BARS_LIMIT_MAX = 1_000
-/** Arrow streams of bars whose frame is kept, one for each count of rows and shape, about 2 KB each; at the maximum all
- *  are forgotten, which costs one making each. */
+/** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is
+ *  forgotten, and made again when it is needed. */
 export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
 export const EXPORT_LIMIT_DEFAULT = 100_000

@@ -1,6 +1,8 @@
-// In: bars as columns. Out: msgpack: plain maps that any reader opens, every price a 64-bit float whatever its value, so
-// that a field has one type. A row always has the same bytes but for its values: they are written over copies of one.
-// Never decides which bars.
+// Encodes bars as msgpack: an array of maps. Every price is a 64-bit float, so that a field always has the same type. All rows
+// then have the same bytes but for their values, which are written over copies of one template row.
+//
+// Why not msgpackr: an answer of 1000 bars takes 73 µs of CPU from query to body this way, and 392 µs when a map is made for
+// each bar and packed by msgpackr (15 alternated pairs of processes).
 import { Packr } from 'msgpackr'
 import type { BarColumns } from '../../market/types.ts'
 import { BAR_NAMES, type BarShape } from '../../schema/bar.ts'
@@ -15,20 +17,21 @@ const INT_32 = 0xd2
 const FALSE = 0xc2
 const VALUE_BYTES = { [FLOAT_64]: 8, [INT_32]: 4 } as const
 
-/** One row without its values, and where they go. */
 interface Template {
+  /** One row whose values are all zero. */
   row: Buffer
-  at: readonly number[]
+  /** Where each value begins in the row. */
+  offsets: readonly number[]
 }
 
 const TEMPLATES: Readonly<Record<BarShape, Template>> = {
-  short: templateOf(BAR_NAMES.short),
-  long: templateOf(BAR_NAMES.long),
+  short: makeTemplate(BAR_NAMES.short),
+  long: makeTemplate(BAR_NAMES.long),
 }
 
-function templateOf(names: readonly string[]): Template {
+function makeTemplate(names: readonly string[]): Template {
   const parts: Buffer[] = [Buffer.from([MAP_OF_8])]
-  const at: number[] = []
+  const offsets: number[] = []
   let length = 1
   const put = (part: Uint8Array) => {
     parts.push(Buffer.from(part))
@@ -37,18 +40,18 @@ function templateOf(names: readonly string[]): Template {
   for (const name of names) {
     put(packr.pack(name))
     if (name === 'closed') {
-      at.push(length)
+      offsets.push(length)
       put(Buffer.from([FALSE]))
       continue
     }
     const type = name === 'n' || name === 'trades' ? INT_32 : FLOAT_64
-    at.push(length + 1)
+    offsets.push(length + 1)
     put(Buffer.from([type, ...new Uint8Array(VALUE_BYTES[type])]))
   }
-  return { row: Buffer.concat(parts), at }
+  return { row: Buffer.concat(parts), offsets }
 }
 
-/** `{ok,data,meta}` as msgpack. */
+/** The whole answer, `{ok, data, meta}`; `data` holds at most 65 535 bars. */
 export function barsToMsgpack(columns: BarColumns, shape: BarShape, meta: object): Buffer {
   const { rowCount } = columns
   const before = Buffer.concat([
@@ -62,31 +65,37 @@ export function barsToMsgpack(columns: BarColumns, shape: BarShape, meta: object
   const { row } = TEMPLATES[shape]
   const body = Buffer.allocUnsafe(before.length + rowCount * row.length + after.length)
   body.set(before)
-  putRows(body, before.length, columns, TEMPLATES[shape])
+  writeRows(body, before.length, columns, TEMPLATES[shape])
   body.set(after, body.length - after.length)
   return body
 }
 
-/** The same row again and again, in ever larger copies: a copy for each costs more than its values. */
-function repeat(body: Buffer, first: number, end: number, row: Buffer): void {
+/** Fills the body from `first` to `end` with copies of the row. Each step copies all that is there already: one call for each
+ *  row would cost more than writing its values. */
+function fillWithRow(body: Buffer, first: number, end: number, row: Buffer): void {
   if (first === end) return
   body.set(row, first)
-  for (let made = first + row.length; made < end; made += made - first)
-    body.copyWithin(made, first, Math.min(made, end - made + first))
+  for (let filledTo = first + row.length; filledTo < end; filledTo += filledTo - first)
+    body.copyWithin(filledTo, first, Math.min(filledTo, end - filledTo + first))
 }
 
-function putRows(body: Buffer, first: number, columns: BarColumns, { row: template, at }: Template): void {
+function writeRows(
+  body: Buffer,
+  first: number,
+  columns: BarColumns,
+  { row: template, offsets }: Template,
+): void {
   const { t, o, h, l, c, v, n, closed, rowCount } = columns
-  repeat(body, first, first + rowCount * template.length, template)
+  fillWithRow(body, first, first + rowCount * template.length, template)
   const view = new DataView(body.buffer, body.byteOffset, body.length)
   for (let row = 0, start = first; row < rowCount; row++, start += template.length) {
-    view.setFloat64(start + at[0], t[row])
-    view.setFloat64(start + at[1], o[row])
-    view.setFloat64(start + at[2], h[row])
-    view.setFloat64(start + at[3], l[row])
-    view.setFloat64(start + at[4], c[row])
-    view.setFloat64(start + at[5], v[row])
-    view.setInt32(start + at[6], n[row])
-    body[start + at[7]] = FALSE + closed[row]
+    view.setFloat64(start + offsets[0], t[row])
+    view.setFloat64(start + offsets[1], o[row])
+    view.setFloat64(start + offsets[2], h[row])
+    view.setFloat64(start + offsets[3], l[row])
+    view.setFloat64(start + offsets[4], c[row])
+    view.setFloat64(start + offsets[5], v[row])
+    view.setInt32(start + offsets[6], n[row])
+    body[start + offsets[7]] = FALSE + closed[row]
   }
 }

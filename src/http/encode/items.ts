@@ -1,5 +1,8 @@
-// In: rows of the market as plain values. Out: msgpack, and Arrow IPC streams of one schema, whatever the rows hold.
-// Never JSON: that comes from the engine as bytes.
+// Encodes rows of the market list as msgpack, and as an Arrow IPC stream whose schema is always the same.
+//
+// msgpack is msgpackr's. The Arrow stream is written by apache-arrow, but its columns are made here: apache-arrow's builders
+// take one cell at a time, and an answer of 100 rows then takes 2.7 ms of CPU instead of 1.7 ms (15 alternated pairs of
+// processes).
 import {
   Bool,
   type Data,
@@ -17,13 +20,14 @@ import {
   Utf8,
 } from 'apache-arrow'
 import { Packr } from 'msgpackr'
+import { assert } from '../../lib/assert.ts'
 import { type MarketItem, marketItemSchema } from '../../schema/market-item.ts'
-import { putWholeNumbers } from './bar-arrow.ts'
+import { writeInt64s } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
 export const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
 
-/** Plain maps that any msgpack reader opens. */
+/** Objects become plain maps, which every msgpack reader understands. */
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
 export const toMsgpack = (value: unknown): Buffer => Buffer.from(packr.pack(value))
@@ -43,67 +47,68 @@ const TEXTS = new Set([
   'telegram',
 ])
 
-function typeOf(name: string): DataType {
+function columnType(name: string): DataType {
   if (TIMES.has(name)) return new TimestampMillisecond()
-  // As wide as the integers that JSON shows: a feed may count more holders than 32 bits hold.
+  // 64 bits, because a feed may report more holders than fit into 32.
   if (COUNTS.has(name)) return new Int64()
   if (FLAGS.has(name)) return new Bool()
   return TEXTS.has(name) ? new Utf8() : new Float64()
 }
 
-function schemaOf(names: readonly string[]): Schema {
-  return new Schema(names.map((name) => new Field(name, typeOf(name), true)))
-}
+const FIELDS = marketItemSchema.keyof().options
+const SCHEMA = new Schema(FIELDS.map((name) => new Field(name, columnType(name), true)))
 
-const ITEM_SCHEMA = schemaOf(Object.keys(marketItemSchema.shape))
+type Cell = MarketItem[keyof MarketItem]
 
-export const itemsToArrow = (items: readonly MarketItem[]): Buffer => toArrow(ITEM_SCHEMA, items)
-
-function toArrow(schema: Schema, rows: readonly object[]): Buffer {
-  const children = schema.fields.map(({ name, type }) =>
-    columnOf(
-      type,
-      rows.map((row) => (row as Record<string, unknown>)[name] ?? null),
+/** One record batch with a column for each field of a row. */
+export function itemsToArrow(items: readonly MarketItem[]): Buffer {
+  const children = FIELDS.map((name, column) =>
+    makeColumn(
+      SCHEMA.fields[column].type,
+      items.map((item) => item[name] ?? null),
     ),
   )
-  const data = makeData({ type: new Struct(schema.fields), length: rows.length, nullCount: 0, children })
-  return Buffer.from(tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream'))
+  const data = makeData({ type: new Struct(SCHEMA.fields), length: items.length, nullCount: 0, children })
+  return Buffer.from(tableToIPC(new Table(SCHEMA, [new RecordBatch(SCHEMA, data)]), 'stream'))
 }
 
-/** A column of these cells, made at once: apache-arrow's builders, which take them one by one, cost seven times as much. */
-function columnOf(type: DataType, cells: readonly unknown[]): Data {
+function makeColumn(type: DataType, cells: readonly Cell[]): Data {
   const length = cells.length
   const nullCount = cells.filter((cell) => cell === null).length
   const nulls = {
     length,
     nullCount,
-    nullBitmap: nullCount === 0 ? null : bitsOf(cells, (cell) => cell !== null),
+    nullBitmap: nullCount === 0 ? null : packBits(cells, (cell) => cell !== null),
   }
-  if (DataType.isUtf8(type)) return makeData({ type, ...nulls, ...textsOf(cells as (string | null)[]) })
-  if (DataType.isBool(type)) return makeData({ type, ...nulls, data: bitsOf(cells, (cell) => cell === true) })
-  const numbers = Float64Array.from(cells as number[])
-  if (DataType.isInt(type)) return makeData({ type: type as Int64, ...nulls, data: wholeNumbersOf(numbers) })
-  return DataType.isTimestamp(type)
-    ? makeData({ type, ...nulls, data: wholeNumbersOf(numbers) })
-    : makeData({ type: type as Float64, ...nulls, data: numbers })
+  if (DataType.isUtf8(type)) return makeData({ type, ...nulls, ...packTexts(cells) })
+  if (DataType.isBool(type))
+    return makeData({ type, ...nulls, data: packBits(cells, (cell) => cell === true) })
+  const numbers = Float64Array.from(cells, Number)
+  if (type instanceof Int64) return makeData({ type, ...nulls, data: packInt64s(numbers) })
+  if (DataType.isTimestamp(type)) return makeData({ type, ...nulls, data: packInt64s(numbers) })
+  assert(type instanceof Float64, 'all other columns are floats')
+  return makeData({ type, ...nulls, data: numbers })
 }
 
-function bitsOf(cells: readonly unknown[], isSet: (cell: unknown) => boolean): Uint8Array {
+function packBits(cells: readonly Cell[], isSet: (cell: Cell) => boolean): Uint8Array {
   const bits = new Uint8Array(Math.ceil(cells.length / 8))
   for (const [row, cell] of cells.entries()) if (isSet(cell)) bits[row >> 3] |= 1 << (row & 7)
   return bits
 }
 
-/** Texts one after another, and where each begins. Each is encoded alone: halves of characters must not meet. */
-function textsOf(texts: readonly (string | null)[]): { valueOffsets: Int32Array; data: Uint8Array } {
-  const valueOffsets = new Int32Array(texts.length + 1)
-  const parts = texts.map((text) => Buffer.from(text ?? ''))
+/**
+ * The texts in UTF-8, one after another, and where each begins. Each is encoded by itself: the halves of a surrogate pair in two
+ * neighbouring texts must not become one character.
+ */
+function packTexts(cells: readonly Cell[]): { valueOffsets: Int32Array; data: Uint8Array } {
+  const valueOffsets = new Int32Array(cells.length + 1)
+  const parts = cells.map((cell) => Buffer.from(`${cell ?? ''}`))
   for (const [row, part] of parts.entries()) valueOffsets[row + 1] = valueOffsets[row] + part.length
   return { valueOffsets, data: Buffer.concat(parts) }
 }
 
-function wholeNumbersOf(numbers: Float64Array): BigInt64Array {
+function packInt64s(numbers: Float64Array): BigInt64Array {
   const halves = new Uint32Array(2 * numbers.length)
-  putWholeNumbers(halves, numbers)
+  writeInt64s(halves, numbers)
   return new BigInt64Array(halves.buffer)
 }
