@@ -56,7 +56,7 @@ class Run {
   private readonly queue: { atMs: number; act: () => Promise<void> }[] = []
   private store!: Store
   private market!: Market
-  private records!: MarketRecorder
+  private recorder!: MarketRecorder
   private submissions!: SubmissionService
 
   constructor(options: RunOptions) {
@@ -79,9 +79,9 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
-    this.records = createMarketRecorder(this.store, createLog({ format: 'json', quiet: true }))
-    this.market = new Market({ tokensMax: TOKENS_MAX, ...this.records.listeners })
-    this.records.of(this.market)
+    this.recorder = createMarketRecorder(this.store, createLog({ format: 'json', quiet: true }))
+    this.market = new Market({ tokensMax: TOKENS_MAX, ...this.recorder.listeners })
+    this.recorder.of(this.market)
     await this.advance(startMs)
     await this.hire()
     await this.actUntil(startMs + hours * HOUR_MS)
@@ -99,14 +99,14 @@ class Run {
       this.nowMs = Math.min(untilMs, this.nowMs - (this.nowMs % STEP_MS) + STEP_MS)
       this.simulation.advance(this.nowMs, this.market)
       this.market.advanceTo(this.nowMs)
-      if (this.nowMs % MINUTE_MS === 0) await this.records.stop()
+      if (this.nowMs % MINUTE_MS === 0) await this.recorder.stop()
       if (this.nowMs >= this.flushAtMs) await this.flush()
     }
   }
 
   private async flush(): Promise<void> {
     this.flushAtMs = this.nowMs + this.options.flushMs
-    await this.records.stop()
+    await this.recorder.stop()
     await this.store.bars.flush()
     await this.store.flushLake()
   }

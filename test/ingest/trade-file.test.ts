@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTradeFile,
   readTrades,
-  type TradeBatch,
+  type TradeFileBatch,
   type TradeFileOptions,
   type TradeMapping,
 } from '../../src/ingest/replay/trade-file.ts'
@@ -29,7 +29,7 @@ beforeEach(() => {
 })
 afterEach(() => removeFolder(folder))
 
-function rowsOf(batch: TradeBatch): Trade[] {
+function rowsOf(batch: TradeFileBatch): Trade[] {
   return Array.from({ length: batch.rows }, (_, row) => ({
     ts: batch.tsMs[row],
     symbol: batch.symbol(row),

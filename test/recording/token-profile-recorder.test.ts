@@ -20,8 +20,8 @@ function recording(bad: ReadonlySet<string>) {
     if (names.some((name) => bad.has(name))) throw new Error('a value is out of range')
     stored.push(...names)
   }
-  const records = createTokenProfileRecorder(commit, (mint) => refused.push(mint))
-  const market = new Market({ tokensMax: 2_000, onProfile: records.note })
+  const recorder = createTokenProfileRecorder(commit, (mint) => refused.push(mint))
+  const market = new Market({ tokensMax: 2_000, onProfile: recorder.note })
   const say = (name: string, mint = mintOfSymbol(name)) =>
     market.apply({ type: 'token', mint, ts: START_MS, name, symbol: 'S' }, START_MS)
   /** Writes until nothing waits, or so many times. @returns how many commits failed. */
@@ -29,26 +29,26 @@ function recording(bad: ReadonlySet<string>) {
     let failures = 0
     for (let tries = 0; tries < triesMax; tries++) {
       try {
-        if (!(await records.write(market))) break
+        if (!(await recorder.write(market))) break
       } catch {
         failures++
       }
     }
     return failures
   }
-  return { stored, refused, store, records, say, writeAll }
+  return { stored, refused, store, recorder, say, writeAll }
 }
 const numbered = (count: number) => Array.from({ length: count }, (_, at) => `token ${at}`)
 
 test('rows that the store refuses are set aside one by one and told of, and all their neighbours are recorded', async () => {
   const names = numbered(600)
   const bad = new Set([names[0], names[77], names[300], names[599]])
-  const { stored, refused, records, say, writeAll } = recording(bad)
+  const { stored, refused, recorder, say, writeAll } = recording(bad)
   for (const name of names) say(name)
   await writeAll()
   expect(stored.toSorted()).toEqual(names.filter((name) => !bad.has(name)).toSorted())
   expect(refused.toSorted()).toEqual([...bad].map(mintOfSymbol).toSorted())
-  expect(records.stats()).toEqual({ waiting: 0, dropped: 0, refused: 4 })
+  expect(recorder.stats()).toEqual({ waiting: 0, dropped: 0, refused: 4 })
 })
 
 test('a token that was set aside is recorded with its next change', async () => {
@@ -61,12 +61,12 @@ test('a token that was set aside is recorded with its next change', async () => 
 })
 
 test('while the store is down nothing is set aside, each try is one commit, and all is recorded once it is up again', async () => {
-  const { stored, refused, store, records, say, writeAll } = recording(new Set())
+  const { stored, refused, store, recorder, say, writeAll } = recording(new Set())
   const names = numbered(400)
   for (const name of names) say(name)
   store.isDown = true
   expect(await writeAll(50)).toBe(50)
-  expect(records.stats()).toEqual({ waiting: 400, dropped: 0, refused: 0 })
+  expect(recorder.stats()).toEqual({ waiting: 400, dropped: 0, refused: 0 })
   store.isDown = false
   expect(await writeAll()).toBe(0)
   expect(stored.toSorted()).toEqual(names.toSorted())

@@ -29,10 +29,10 @@ import {
   textSql,
   timeSql,
 } from './trade-columns.ts'
-import { type TradeBatch, TradeReader, tooManySymbols } from './trade-reader.ts'
+import { type TradeFileBatch, TradeReader, tooManySymbols } from './trade-reader.ts'
 
 export type { TimeUnit, TradeMapping } from './trade-columns.ts'
-export type { TradeBatch } from './trade-reader.ts'
+export type { TradeFileBatch } from './trade-reader.ts'
 
 export const TRADE_FORMATS = ['parquet', 'csv', 'ndjson'] as const
 export type TradeFormat = (typeof TRADE_FORMATS)[number]
@@ -54,7 +54,7 @@ export interface TradeFile {
   /** The unit of a time that is a number; null where it is a timestamp. */
   tsUnit: TimeUnit | null
   /** To be read once; closes the file at its end, or when it is left early. */
-  batches: AsyncGenerator<TradeBatch>
+  batches: AsyncGenerator<TradeFileBatch>
   /** For a file that is not read after all. */
   close(): Promise<void>
 }
@@ -184,7 +184,7 @@ async function prepare(
 }
 
 /** The trades of a file, from its first row to its last. See openTradeFile. */
-export async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeBatch> {
+export async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeFileBatch> {
   yield* (await openTradeFile(options)).batches
 }
 

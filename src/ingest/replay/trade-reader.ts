@@ -5,24 +5,11 @@ import type { DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
 import { StoreError } from '../../store/errors.ts'
 import { TRADE_SYMBOLS_MAX } from '../limits.ts'
 import { refuse, SIDE_BUY, SIDE_SELL, type TradeColumns } from './trade-columns.ts'
+import type { TradeBatch } from './trade-translator.ts'
 
-/** Some rows, by column. What a row lacks is NaN, or the empty symbol. */
-export interface TradeBatch {
-  rows: number
-  /** Whole Unix ms, UTC. */
-  tsMs: Float64Array
-  /** As the file has it; USD where it is to be replayed. */
-  price: Float64Array
-  size: Float64Array
-  /** Each row's place in `symbols`. */
-  symbolCode: Uint32Array
-  /** The symbols met so far; shared by all batches of a file, and only ever appended to. */
-  symbols: readonly string[]
+/** A batch as a file has it: prices are in the file's own money, and symbols are asked for by row. */
+export interface TradeFileBatch extends TradeBatch {
   symbol(row: number): string
-  /** Null where the file, or the row, does not say. */
-  side: ((row: number) => 'buy' | 'sell' | null) | null
-  wallet: readonly (string | null)[] | null
-  tx: readonly (string | null)[] | null
 }
 
 export const tooManySymbols = (): StoreError => refuse(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
@@ -64,7 +51,10 @@ export class TradeReader {
     this.batch = this.emptyBatch()
   }
 
-  async *read(start: () => Promise<DuckDBResult>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
+  async *read(
+    start: () => Promise<DuckDBResult>,
+    close: () => Promise<void>,
+  ): AsyncGenerator<TradeFileBatch> {
     try {
       const result = await start()
       for await (const chunk of result) yield* this.take(chunk)
@@ -77,7 +67,7 @@ export class TradeReader {
     }
   }
 
-  private *take(chunk: DuckDBDataChunk): Generator<TradeBatch> {
+  private *take(chunk: DuckDBDataChunk): Generator<TradeFileBatch> {
     for (let from = 0; from < chunk.rowCount; ) {
       const rows = Math.min(chunk.rowCount - from, this.batchRows - this.filled)
       this.copy(chunk, from, rows)
@@ -127,7 +117,7 @@ export class TradeReader {
     }
   }
 
-  private finish(): TradeBatch {
+  private finish(): TradeFileBatch {
     const { symbols, batch, filled: rows } = this
     const symbolCode = batch.symbolCode.subarray(0, rows)
     this.batch = this.emptyBatch()

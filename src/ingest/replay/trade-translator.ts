@@ -8,7 +8,7 @@ import { REPLAY_SYMBOLS_MAX } from '../limits.ts'
 
 type Side = 'buy' | 'sell'
 
-/** Some rows of a file of trades, by column; the store's reader gives them. What a row lacks is NaN, or ''. */
+/** Some rows of a file of trades, by column. What a row lacks is NaN, or the empty symbol. */
 export interface TradeBatch {
   rows: number
   /** Unix ms, UTC. */

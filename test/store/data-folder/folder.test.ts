@@ -161,7 +161,7 @@ describe('a folder', () => {
 
   it('is free again after a kill, though nobody asks about the killed process and its entry stays', async () => {
     const folder = newFolder()
-    const lockModule = new URL('../../src/store/folder-lock.ts', import.meta.url).pathname
+    const lockModule = new URL('../../../src/store/data-folder/folder-lock.ts', import.meta.url).pathname
     const holder = `import { lockFolder } from '${lockModule}'; lockFolder('${folder}'); console.log(process.pid); setInterval(() => {}, 1000)`
     // The shell gives way to a program that never waits for its children.
     const parent = spawn(

@@ -70,13 +70,13 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let records = createMarketRecorder(store, log)
-  let market = new Market({ tokensMax: 16, ...records.listeners })
-  records.of(market)
+  let recorder = createMarketRecorder(store, log)
+  let market = new Market({ tokensMax: 16, ...recorder.listeners })
+  recorder.of(market)
 
   async function flush(): Promise<void> {
     market.advanceTo(nowMs)
-    records.emitAll()
+    recorder.emitAll()
     await store.commit(waiting.splice(0))
     await store.bars.flush()
     // The second one carries the outcomes that the first one has made known.
@@ -85,12 +85,12 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   }
 
   async function restart(): Promise<void> {
-    await records.stop()
+    await recorder.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    records = createMarketRecorder(store, log)
-    market = new Market({ tokensMax: 16, ...records.listeners })
-    records.of(market)
+    recorder = createMarketRecorder(store, log)
+    market = new Market({ tokensMax: 16, ...recorder.listeners })
+    recorder.of(market)
   }
 
   function trade(token: Token): void {
@@ -168,9 +168,9 @@ test('the base is the price at submission, and of an example of schema version 1
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
-  const records = createMarketRecorder(store, log)
-  const market = new Market({ tokensMax: 16, ...records.listeners })
-  records.of(market)
+  const recorder = createMarketRecorder(store, log)
+  const market = new Market({ tokensMax: 16, ...recorder.listeners })
+  recorder.of(market)
   const rows: Row[] = [
     { analysis_id: 'of today', price_usd: 1, price_at_submission_usd: 2 },
     { analysis_id: 'without a price', price_usd: 1, price_at_submission_usd: null },
@@ -181,7 +181,7 @@ test('the base is the price at submission, and of an example of schema version 1
   market.apply(trades(3), nowMs)
   nowMs += HOUR_MS
   market.advanceTo(nowMs)
-  records.emitAll()
+  recorder.emitAll()
   await store.bars.flush()
   await store.flushLake()
   await store.flushLake()
