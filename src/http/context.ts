@@ -1,65 +1,73 @@
-// In: one request as the HTTP engine hands it over. Out: what a route may know of it, and the answer it gives.
-// Never holds the engine's request: that dies with the handler.
 import type { Caller } from '../submissions/types.ts'
 import { ChunkedBody } from './response/chunked-body.ts'
-import type { StreamWriter } from './stream/broadcaster.ts'
+import type { StreamWriter } from './stream/follower.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
-/** Headers that routes read; copied at arrival, absent ones are empty. */
+/** The headers that routes read, copied when the request arrives. A header that was not sent is an empty string. */
 export interface RequestHeaders {
   accept: string
   contentType: string
   ifNoneMatch: string
   idempotencyKey: string
+  /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   authorization: string
   acceptEncoding: string
 }
 
-/** The parameters of a request. To be read only: requests that ask the same share them. */
-export type Query = Pick<URLSearchParams, 'get'>
+/** Named parameters as text: of a query string, or of a message on a WebSocket. Shared between requests: read only. */
+export interface Query {
+  /** The first value of that name, or null. */
+  get(name: string): string | null
+}
 
+/** What a route sees of a request. */
 export interface Context {
   method: Method
   path: string
-  /** The last path segment of a route that ends in `{id}`. */
+  /** The last path segment of a route whose path ends with `{id}`; otherwise empty. */
   id: string
   query: Query
   headers: RequestHeaders
   requestId: string
-  /** Address of the client, from a proxy's header only when the proxy is trusted. Asked for before the first wait. */
-  ip(): string
-  /** Headers that say how many reads, or registrations, are left. */
-  limits: Record<string, string>
-  /** The agent asking, when a key was sent; routes that need one are only reached with it. */
-  caller: Caller | null
+  /** Empty for routes that read no body. */
   body: Buffer
-  /** Throws 429 where the reader's rows are used up: for what takes long to make. Rows are counted with the answer. */
+  /** The address of the client. A proxy's header counts only if the proxy is trusted. A GET handler that awaits must ask
+   *  for it before: the address can no longer be read once the client has disconnected. */
+  ip(): string
+  /** Throws 429 if the client has used up its rows. For answers that take long to make: the rows themselves are counted
+   *  once the answer is there. */
   admitRows(): void
-  /** Has `act` called when the client goes before it has its answer. */
-  onGone(act: () => void): void
+  /** Calls `onGone` if the client disconnects before it has its answer. */
+  onGone(onGone: () => void): void
 }
 
-/** The body of an answer that stays open. */
+/** What a route with the access `agent` sees. */
+export interface AgentContext extends Context {
+  /** The agent whose key was sent. */
+  caller: Caller
+}
+
+/** Writes an answer whose body is streamed. */
 export interface BodyWriter extends StreamWriter {
   end(last: Buffer): void
-  /** Ends the connection: a body that is cut must not look whole. */
+  /** Cuts the connection, so that an incomplete body is not taken for a complete one. */
   fail(): void
 }
 
 export interface HttpAnswer {
   status: number
-  /** Bytes are sent as they are; anything else as JSON. */
+  /** Bytes are sent as they are; an object is sent as JSON. */
   body: Buffer | ChunkedBody | Record<string, unknown>
   contentType?: string
   headers?: Record<string, string>
-  /** Rows of the market list in it, which count for its reader. */
+  /** Rows of the market list in the answer, counted against the reader's limit. */
   rows?: number
-  /** The same question may get this very answer again for a few milliseconds (response-cache.ts). */
+  /** The response cache may send this answer again for the same request (response-cache.ts). */
   reusable?: true
-  /** Takes over once status and headers are written; `body` is the first that is sent. */
+  /** Called once status, headers and `body` are written: it writes the rest. */
   stream?: (writer: BodyWriter) => void
-  /** Called in the place of `stream` where no body is sent: the client has gone, or wants the headers alone. */
+  /** Called instead of `stream` if no body is sent: after a disconnect, or for HEAD. */
   onDiscard?: () => void
 }
 
@@ -67,8 +75,8 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 export const PROBLEM_TYPE = 'application/problem+json'
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 
-/** A body in one piece. */
-export function bytesOf(body: HttpAnswer['body']): Buffer {
+/** The whole body in one buffer. */
+export function bodyBytes(body: HttpAnswer['body']): Buffer {
   if (Buffer.isBuffer(body)) return body
   return body instanceof ChunkedBody ? body.joined() : Buffer.from(JSON.stringify(body))
 }

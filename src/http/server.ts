@@ -1,5 +1,4 @@
-// In: a port and the pipeline's ports. Out: a listening server. The only file that holds the HTTP engine's server. Never
-// looks at a request: the pipeline does.
+// Runs the HTTP engine: listens on the port and hands requests to the pipeline and WebSockets to their handlers.
 import {
   App,
   type TemplatedApp,
@@ -8,36 +7,38 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createPipeline, type Pipeline, type PipelineDeps } from './pipeline.ts'
-import { keyOf } from './request/request-head.ts'
-import { INGEST_PATH, registerIngestSockets } from './stream/ingest-socket.ts'
-import { registerStreamSockets, type StreamSources } from './stream/stream-socket.ts'
+import { assert } from '../lib/assert.ts'
+import { Pipeline, type PipelineDeps } from './pipeline.ts'
+import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './stream/ingest-socket.ts'
+import type { StreamSources } from './stream/stream-session.ts'
+import { registerStreamSockets } from './stream/stream-socket.ts'
 
 export interface ServerDeps extends PipelineDeps {
   streams: StreamSources
-  /** What a held feed connection delivers; null where no feed may push. */
+  /** Applies a message of a feed's WebSocket; null if the server takes no pushes. */
   ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
 }
 
 export interface HttpServer {
   port: number
-  /** From here on every answer tells its client that the connection ends, so that it closes it. */
+  /** From now on every answer asks its client to close the connection. */
   drain(): void
-  /** No new connection from here on. */
+  /** Accepts no further connections, and ends the WebSockets of feeds. */
   stopListening(): Promise<void>
-  /** Resolves when no request is being answered and none has come for `quietMs`, or after `msMax`. */
+  /** Resolves when no request is in flight and none has arrived for `quietMs`, or after `msMax`. */
   idle(quietMs: number, msMax: number): Promise<void>
-  /** Ends every connection. */
+  /** Closes every connection. */
   close(): Promise<void>
-  /** Requests being answered. */
+  /** Requests that are being answered. */
   inFlight(): number
-  /** Memory charged for request bodies. */
+  /** Memory that request bodies take. */
   bodyBytes(): number
 }
 
 const IDLE_POLL_MS = 10
-/** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types leave out: without it two servers share a port silently. */
+/** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types lack. Without it two servers may share a port unnoticed. */
 const LISTEN_EXCLUSIVE_PORT = 1
+/** The signature of `app.listen` with options. */
 type Listen = (
   host: string,
   port: number,
@@ -45,13 +46,17 @@ type Listen = (
   done: (socket: us_listen_socket | false) => void,
 ) => void
 
-/** A held feed connection passes the same doors as a push. */
-function socketDeps(deps: ServerDeps, ingestFrame: NonNullable<ServerDeps['ingestFrame']>) {
-  const route = deps.routes.find(({ path }) => path === INGEST_PATH)!
+/** A feed's WebSocket passes the same checks as a push over HTTP. */
+function ingestSocketDeps(
+  deps: ServerDeps,
+  ingestFrame: NonNullable<ServerDeps['ingestFrame']>,
+): IngestSocketDeps {
+  const route = deps.routes.find(({ path }) => path === INGEST_PATH)
+  assert(route !== undefined, 'there is a route for pushes')
   return {
-    checkKey: (authorization: string) => deps.checkOperator('feed', keyOf(authorization)),
+    checkKey: (key) => deps.checkOperator('feed', key),
     admit: () => deps.admit(route),
-    onFault: (error: unknown) => deps.onFault(error, 'frame'),
+    onFault: (error) => deps.onFault(error, 'frame'),
     ingestFrame,
   }
 }
@@ -63,8 +68,7 @@ function runningServer(
   endSockets: () => void,
 ): HttpServer {
   let isListening = true
-  /** Right after the sockets were read, before anything else that waits for that: what had come by then is accepted, or
-   *  answered, and is not reset. */
+  /** Acts after the engine has read its sockets once more, so that what has arrived by now is accepted or answered, not reset. */
   const afterReading = async (act: () => void) => {
     await nextTurn()
     await nextTurn()
@@ -76,41 +80,44 @@ function runningServer(
   }
   return {
     port: us_socket_local_port(socket),
-    drain: pipeline.drain,
+    drain: () => pipeline.drain(),
     stopListening: () =>
       afterReading(() => {
         stopListening()
         endSockets()
       }),
-    idle: (quietMs, msMax) => idle(pipeline, quietMs, msMax),
+    idle: (quietMs, msMax) => untilIdle(pipeline, quietMs, msMax),
     close: () =>
       afterReading(() => {
         stopListening()
         app.close()
       }),
-    inFlight: pipeline.inFlight,
-    bodyBytes: pipeline.bodyBytes,
+    inFlight: () => pipeline.inFlight,
+    bodyBytes: () => pipeline.bodyBytes,
   }
 }
 
-async function idle({ requests, inFlight }: Pipeline, quietMs: number, msMax: number): Promise<void> {
+async function untilIdle(pipeline: Pipeline, quietMs: number, msMax: number): Promise<void> {
   const startMs = performance.now()
-  let [seen, quietSinceMs] = [requests(), startMs]
+  let [seen, quietSinceMs] = [pipeline.requestCount, startMs]
   for (let nowMs = startMs; nowMs - startMs < msMax; nowMs = performance.now()) {
-    if (requests() !== seen || inFlight() > 0) [seen, quietSinceMs] = [requests(), nowMs]
-    if (inFlight() === 0 && nowMs - quietSinceMs >= quietMs) return
+    const { requestCount, inFlight } = pipeline
+    if (requestCount !== seen || inFlight > 0) [seen, quietSinceMs] = [requestCount, nowMs]
+    if (inFlight === 0 && nowMs - quietSinceMs >= quietMs) return
     await new Promise((resolve) => setTimeout(resolve, IDLE_POLL_MS))
   }
 }
 
-/** Starts to listen; rejects when the port cannot be had. Port 0 takes a free one. */
+/** Starts to listen. Port 0 takes a free one. Rejects if the port cannot be used. */
 export function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
-  const pipeline = createPipeline(deps)
+  const pipeline = new Pipeline(deps)
   const app = App()
-  registerStreamSockets(app, deps.streams, deps)
+  registerStreamSockets(app, deps)
   const endSockets =
-    deps.ingestFrame === null ? () => {} : registerIngestSockets(app, socketDeps(deps, deps.ingestFrame))
-  for (const [path, handle] of pipeline.gets) app.get(path, handle)
+    deps.ingestFrame === null
+      ? () => {}
+      : registerIngestSockets(app, ingestSocketDeps(deps, deps.ingestFrame))
+  for (const [path, handle] of pipeline.getHandlers()) app.get(path, handle)
   app.any('/*', pipeline.handle)
 
   return new Promise((resolve, reject) => {
@@ -119,7 +126,7 @@ export function startServer(host: string, port: number, deps: ServerDeps): Promi
       if (!socket) {
         reject(
           new Error(
-            `port ${port} on ${host} cannot be had: another program listens there, or the address is not this machine's`,
+            `port ${port} on ${host} cannot be used: another program listens there, or the address is not this machine's`,
           ),
         )
         return

@@ -1,10 +1,8 @@
 // The limits of the feeds, and what happens at each. Values that an operator can change are settings (config/settings.ts).
 import { assert } from '../lib/assert.ts'
+import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
-/** A push body above this is rejected as a whole: 413. */
-export const INGEST_BODY_BYTES_MAX = 16 * 1024 * 1024
-/** The server closes a WebSocket connection that sends a larger frame. */
-export const INGEST_FRAME_BYTES_MAX = 1024 * 1024
+export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX }
 /** A larger record is rejected unparsed. The largest valid one, a patch with fifty holders, has about 10 KiB. */
 export const INGEST_RECORD_BYTES_MAX = 256 * 1024
 /** Errors listed in an answer; further ones are only counted. */

@@ -5,7 +5,12 @@ import { ConfigError, readConfig } from '../../src/config/config.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
-import { marketRequest, readMessage, required, topicOf } from '../../src/http/stream/stream-request.ts'
+import {
+  parseMarketRequest,
+  parseMessage,
+  parseTopic,
+  requiredWord,
+} from '../../src/http/stream/stream-request.ts'
 import { parseEnvelope } from '../../src/ingest/birdeye/birdeye-client.ts'
 import { toEnrichedFields, toTop10Percent } from '../../src/ingest/birdeye/enriched-fields.ts'
 import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
@@ -202,15 +207,15 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
       const isBinary = mutator.below(2) === 0
       const frame = isBinary ? packed(mutator.value(message)) : Buffer.from(mutator.json(message))
       mayRefuse(() => {
-        const fields = readMessage(mutator.below(5) === 0 ? mutator.bytes(frame) : frame, isBinary)
-        required(fields, 'op', ['subscribe', 'unsubscribe', 'ping'])
-        topicOf(fields, 500)
+        const fields = parseMessage(mutator.below(5) === 0 ? mutator.bytes(frame) : frame, isBinary)
+        requiredWord(fields, 'op', ['subscribe', 'unsubscribe', 'ping'])
+        parseTopic(fields, 500)
       })
     },
     'a query': (mutator) => {
       const fields = mutator.value(mutator.pick(MESSAGES))
       const pairs = Object.entries(fields ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
-      mayRefuse(() => marketRequest(new URLSearchParams(pairs.join('&')), 500))
+      mayRefuse(() => parseMarketRequest(new URLSearchParams(pairs.join('&')), 500))
     },
     'a setting': (mutator) => {
       const { flag, env } = mutator.pick(settings)

@@ -1,5 +1,4 @@
-// In: the route table and the schemas. Out: the OpenAPI 3.1 document. Nothing of it is written twice: fields, bounds
-// and vocabularies come from the schemas, paths and summaries from the routes.
+// The OpenAPI 3.1 document. Fields, bounds and vocabularies come from the schemas, paths and summaries from the routes.
 import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, barSchema, TIMEFRAMES } from '../../schema/bar.ts'
 import { dataPointSchema } from '../../schema/datapoint.ts'
@@ -24,11 +23,11 @@ import {
 } from '../limits.ts'
 import { FORMATS } from '../request/negotiate.ts'
 import type { Route } from '../route.ts'
-import { CONTENT_TYPES, EXPORT_PATH, EXPORT_WORDS } from '../routes/export.ts'
+import { CONTENT_TYPES, EXPORT_FORMATS, EXPORT_PATH } from '../routes/export.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
 import { STREAM_PATH } from '../stream/stream-socket.ts'
 
-/** JSON Schema of what a client sends. */
+/** JSON Schema of what a client sends: before defaults and conversions. */
 export const inputSchema = (schema: z.ZodType): object =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
 const outputSchema = (schema: z.ZodType): object => z.toJSONSchema(schema, { unrepresentable: 'any' })
@@ -39,7 +38,7 @@ const parameter = (name: string, schema: object, required = false) => ({
   required,
   schema,
 })
-const oneOf = (words: readonly string[], otherwise?: string) => ({
+const wordSchema = (words: readonly string[], otherwise?: string) => ({
   type: 'string',
   enum: words,
   ...(otherwise && { default: otherwise }),
@@ -50,30 +49,30 @@ const limit = (otherwise: number, maximum: number) =>
 
 const PARAMETERS: Readonly<Record<string, object[]>> = {
   '/api/v1/market': [
-    parameter('tab', oneOf(TABS, 'all')),
+    parameter('tab', wordSchema(TABS, 'all')),
     parameter('limit', {
       type: 'integer',
       minimum: 1,
       default: MARKET_LIMIT_DEFAULT,
-      description: `More is cut to ${MARKET_LIMIT_MAX_JSON}, as meta.clamped says; NDJSON goes up to every token`,
+      description: `Clamped to ${MARKET_LIMIT_MAX_JSON}, which meta.clamped tells; NDJSON may have all tokens`,
     }),
     parameter('offset', { type: 'integer', minimum: 0, default: 0 }),
-    parameter('sort', oneOf(SORTS)),
-    parameter('order', oneOf(ORDERS, 'desc')),
+    parameter('sort', wordSchema(SORTS)),
+    parameter('order', wordSchema(ORDERS, 'desc')),
     parameter('cursor', {
       type: 'string',
-      description: 'meta.nextCursor or X-Next-Cursor of the page before, good for at least 30 s',
+      description: 'meta.nextCursor or X-Next-Cursor of the page before, valid for at least 30 s',
     }),
     parameter('follow', {
       type: 'integer',
       enum: [0, 1],
-      description: '1: first the rows, then each changed row',
+      description: '1: the rows, then each row that changes',
     }),
     parameter('since', {
       type: 'integer',
-      description: 'With follow: only what changed after this seq; one that cannot be resumed gets resync',
+      description: 'With follow: only what changed after this seq; resync if that is no longer known',
     }),
-    parameter('format', oneOf(FORMATS, 'json')),
+    parameter('format', wordSchema(FORMATS, 'json')),
   ],
   '/api/v1/datapoint': [mint],
   '/api/v1/analysis': [limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX)],
@@ -84,27 +83,27 @@ const PARAMETERS: Readonly<Record<string, object[]>> = {
       in: 'header',
       required: false,
       schema: { type: 'string' },
-      description: 'The same key and body again get the first answer again',
+      description: 'A repeated request with the same key and body gets the first answer',
     },
   ],
   '/api/v1/ohlc': [
     mint,
-    parameter('tf', oneOf(TIMEFRAMES, '1m')),
+    parameter('tf', wordSchema(TIMEFRAMES, '1m')),
     limit(BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX),
     parameter('from', { type: 'integer', description: 'Unix ms' }),
     parameter('to', { type: 'integer', description: 'Unix ms' }),
-    parameter('fill', oneOf(BAR_FILLS, 'none')),
-    parameter('shape', oneOf(BAR_SHAPES, 'short')),
-    parameter('format', oneOf(FORMATS, 'json')),
+    parameter('fill', wordSchema(BAR_FILLS, 'none')),
+    parameter('shape', wordSchema(BAR_SHAPES, 'short')),
+    parameter('format', wordSchema(FORMATS, 'json')),
   ],
   [EXPORT_PATH]: [
-    parameter('format', oneOf(EXPORT_WORDS, 'parquet')),
+    parameter('format', wordSchema(EXPORT_FORMATS, 'parquet')),
     parameter('from', { type: 'integer', description: 'submitted_at from this time on, Unix ms' }),
     parameter('to', { type: 'integer', description: 'submitted_at before this time, Unix ms' }),
     parameter('since', {
       type: 'string',
       description:
-        'X-Next-Since of the answer before: the rows after it; or Unix ms: rows known from then on',
+        'X-Next-Since of the answer before, for the rows after it; or Unix ms, for rows known from then on',
     }),
     limit(EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX),
   ],
@@ -117,8 +116,8 @@ const ok = (data: object) => ({
 })
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 const figures = { type: 'object', additionalProperties: { type: 'number' } }
-/** What became of a submission. */
-const VERDICT = {
+/** The result of a submission. */
+const SUBMISSION_RESULT = {
   type: 'object',
   required: [
     'ok',
@@ -140,59 +139,60 @@ const VERDICT = {
     xpEarned: { type: 'number' },
     xpTotal: { type: 'number' },
     xpBreakdown: figures,
-    deviationPct: { type: 'number', description: 'The largest of deviations, percent' },
+    deviationPct: { type: 'number', description: 'The largest of the deviations, percent' },
     worstField: { type: ['string', 'null'] },
     deviations: figures,
     snapshotSource: { enum: ['client', 'server'] },
     enriched: { type: 'object' },
-    warning: { type: 'string', description: 'Where it is unvalidated' },
+    warning: { type: 'string', description: 'If the submission is unvalidated' },
     createdAt: { type: 'integer', description: 'Unix ms' },
     nextAllowedAt: { type: 'integer', description: 'Unix ms' },
   },
 }
+/** Routes that answer 201. */
 const CREATING: readonly string[] = [
   '/api/v1/analysis/submit',
   '/api/v1/keys/register',
   '/api/v1/keys/rotate',
 ]
 const ANSWERS: Readonly<Record<string, object>> = {
-  '/api/v1/analysis/submit': VERDICT,
+  '/api/v1/analysis/submit': SUBMISSION_RESULT,
   '/api/v1/market': ok({ type: 'array', items: ref('MarketItem') }),
   '/api/v1/datapoint': ok(ref('DataPoint')),
   '/api/v1/datapoint/batch': ok({ type: 'array', items: ref('DataPoint') }),
   '/api/v1/ohlc': ok({ type: 'array', items: ref('Bar') }),
 }
-/** Of answers that are no JSON. */
+/** Answers that are not JSON. */
 const BINARY: Readonly<Record<string, { types: readonly string[]; headers: Record<string, object> }>> = {
   [EXPORT_PATH]: {
     types: Object.values(CONTENT_TYPES),
     headers: {
       'X-Result-Count': { description: 'Rows of this answer', schema: { type: 'integer' } },
       'X-Next-Since': {
-        description: '`since` of the request that goes on from here',
+        description: '`since` of the next request',
         schema: { type: 'string' },
       },
       'X-More': { description: 'Whether there are more rows now', schema: { type: 'boolean' } },
     },
   },
 }
-/** Reads that answer in any of FORMATS. */
+/** Reads with a choice of FORMATS. */
 const FORMATTED: readonly string[] = ['/api/v1/market', '/api/v1/ohlc']
 const OTHER_FORMATS = { [NDJSON_TYPE]: {}, [MSGPACK_TYPE]: {}, [ARROW_TYPE]: {} }
-/** Reads of what is true of the moment only, and streams: they have no version. */
+/** Reads without an ETag: the state of the moment, and streams. */
 const UNVERSIONED: readonly string[] = ['/health', '/readyz', '/metrics', STREAM_PATH, EXPORT_PATH]
 const ETAG = { ETag: { description: 'Its version, for If-None-Match', schema: { type: 'string' } } }
-const contentOf = (types: readonly string[], schema: object) =>
+const contentByType = (types: readonly string[], schema: object) =>
   Object.fromEntries(types.map((type) => [type, { schema }]))
-/** What a push may be. */
-const PUSHED = {
-  ...contentOf(NDJSON_MEDIA_TYPES, {
+/** The body of a push. */
+const PUSH_BODY = {
+  ...contentByType(NDJSON_MEDIA_TYPES, {
     type: 'string',
-    description: 'One IngestRecord a line, as JSON',
+    description: 'One IngestRecord per line, as JSON',
     contentMediaType: 'application/json',
     contentSchema: ref('IngestRecord'),
   }),
-  ...contentOf(MSGPACK_MEDIA_TYPES, {
+  ...contentByType(MSGPACK_MEDIA_TYPES, {
     type: 'array',
     items: ref('IngestRecord'),
     description: 'An array of records, or records one after another',
@@ -216,7 +216,7 @@ export function openApi(routes: readonly Route[], version: string): Record<strin
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
     paths[route.path] ??= {}
-    paths[route.path][route.method.toLowerCase()] = operation(route)
+    paths[route.path][route.method.toLowerCase()] = describeOperation(route)
   }
   return {
     openapi: '3.1.0',
@@ -254,7 +254,7 @@ export function openApi(routes: readonly Route[], version: string): Record<strin
   }
 }
 
-function operation({ method, path, summary, access }: Route): object {
+function describeOperation({ method, path, summary, access }: Route): object {
   const parameters = [
     ...(PARAMETERS[path] ?? []),
     ...(path.includes('{id}')
@@ -262,7 +262,7 @@ function operation({ method, path, summary, access }: Route): object {
       : []),
   ]
   const schema = BODIES[path]
-  const body = path === INGEST_PATH ? PUSHED : schema && contentOf(['application/json'], schema)
+  const body = path === INGEST_PATH ? PUSH_BODY : schema && contentByType(['application/json'], schema)
   const binary = BINARY[path]
   const isVersioned = method === 'GET' && !UNVERSIONED.includes(path)
   const success = CREATING.includes(path) ? '201' : '200'
@@ -283,7 +283,7 @@ function operation({ method, path, summary, access }: Route): object {
               ...(FORMATTED.includes(path) && OTHER_FORMATS),
             },
       },
-      ...(isVersioned && { 304: { description: 'If-None-Match names its version', headers: ETAG } }),
+      ...(isVersioned && { 304: { description: 'If-None-Match names the current version', headers: ETAG } }),
       default: {
         description: 'Any error',
         content: { 'application/problem+json': { schema: ref('Problem') } },

@@ -1,12 +1,11 @@
-// In: addresses as sockets, proxies and settings write them. Out: who a request is from, one text for one client, and which
-// peers are proxies whose word about that is taken. A network of IPv6 that one subscriber has (/64) is one client.
-
+// Tells which client a request comes from, behind trusted proxies too. An IPv6 /64, the network of one subscriber, counts as
+// one client.
 import type { HttpResponse } from 'uWebSockets.js'
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { ADDRESSES_REMEMBERED_MAX } from '../limits.ts'
+import { PROXY_CHECKS_CACHED_MAX } from '../limits.ts'
 
-/** What is no address (a proxy may say `unknown`) stands for itself, up to so many characters. */
+/** A proxy may send something that is no address, such as `unknown`: it is used as it is, up to this length. */
 const UNKNOWN_CHARACTERS_MAX = 64
 const IPV4_BYTES = 4
 const PREFIX_GROUPS = 4
@@ -23,10 +22,10 @@ export function isNetwork(text: string): boolean {
 export class TrustedProxies {
   readonly #networks = new BlockList()
   readonly #isEmpty: boolean
-  /** By address, whether it is a proxy that is trusted: the peers of a server behind proxies are few. */
-  readonly #known = new BoundedMap<string, boolean>({ entriesMax: ADDRESSES_REMEMBERED_MAX })
+  /** Whether an address is a trusted proxy: a server behind proxies has few peers. */
+  readonly #known = new BoundedMap<string, boolean>({ entriesMax: PROXY_CHECKS_CACHED_MAX })
 
-  /** @param networks of which `isNetwork` is true. */
+  /** @param networks each as `isNetwork` accepts it. */
   constructor(networks: readonly string[]) {
     this.#isEmpty = networks.length === 0
     for (const network of networks) {
@@ -38,7 +37,7 @@ export class TrustedProxies {
     }
   }
 
-  /** @param address as `normalAddress` writes it. */
+  /** @param address as `normalAddress` returns it. */
   has(address: string): boolean {
     if (this.#isEmpty) return false
     const known = this.#known.get(address)
@@ -50,22 +49,23 @@ export class TrustedProxies {
   }
 }
 
-/** The peer's address as one client; behind trusted proxies the last address that none of them is. */
+/** The client that a request comes from: the peer or, behind trusted proxies, the last forwarded address that is none of
+ *  them. */
 export function clientAddress(res: HttpResponse, forwardedFor: string, proxies: TrustedProxies): string {
   const peer = peerAddress(res)
-  if (forwardedFor === '' || !proxies.has(peer)) return clientOf(peer)
+  if (forwardedFor === '' || !proxies.has(peer)) return clientName(peer)
   const forwarded = forwardedFor.split(',').map(normalAddress)
-  return clientOf(forwarded.findLast((address) => address !== '' && !proxies.has(address)) ?? peer)
+  return clientName(forwarded.findLast((address) => address !== '' && !proxies.has(address)) ?? peer)
 }
 
-/** The engine writes an address of IPv6 in full, and one of IPv4 inside it as such. */
+/** The engine gives four bytes for IPv4, and the text of IPv6 in full. */
 function peerAddress(res: HttpResponse): string {
   const bytes = new Uint8Array(res.getRemoteAddress())
   if (bytes.length === IPV4_BYTES) return bytes.join('.')
   return normalAddress(Buffer.from(res.getRemoteAddressAsText()).toString())
 }
 
-/** One spelling for an address: the shortest, that of IPv4 where one is inside IPv6, without brackets, port or zone. */
+/** The canonical spelling of an address: shortest form, IPv4 for an IPv4-mapped address, without brackets, port or zone. */
 export function normalAddress(text: string): string {
   const trimmed = text.trim()
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(trimmed)?.[1] ?? /^([\d.]+):\d+$/.exec(trimmed)?.[1] ?? trimmed
@@ -74,8 +74,8 @@ export function normalAddress(text: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address
 }
 
-/** Who has the address: for IPv6 its first 64 bits, of which the rest is anybody's choice. */
-export function clientOf(address: string): string {
+/** One text for each client: an IPv4 address, or the first 64 bits of an IPv6 address; the client chooses the rest. */
+export function clientName(address: string): string {
   if (isIP(address) !== 6) return address
   const [left, right] = address.split('::')
   const groups = left === '' ? [] : left.split(':')
@@ -85,6 +85,6 @@ export function clientOf(address: string): string {
   return `${all.slice(0, PREFIX_GROUPS).join(':')}::/64`
 }
 
-/** The address of a server, as a part of its URL. */
+/** Host and port as a URL writes them. */
 export const authorityOf = (host: string, port: number): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

@@ -1,6 +1,5 @@
-// In: the chunks of request bodies, as the engine reads them. Out: each body as one buffer, or the error that says why it was
-// not read to its end. Memory is bounded for each body, for each client, and over all connections together; so is the time
-// that a body may take. Never looks at what a body says.
+// Reads request bodies. Memory is bounded for each body, for each client and for all connections together, and so is the time
+// that a body may take.
 import type { HttpResponse } from 'uWebSockets.js'
 import { ServiceError } from '../../schema/errors.ts'
 import {
@@ -13,10 +12,10 @@ import {
 } from '../limits.ts'
 
 export interface BodyRequest {
-  /** Whose memory it takes: a client, or null for feeds and operators, whose keys the server's owner gave out. */
+  /** The client whose share of memory it takes, or null for feeds and operators, who have a share of their own. */
   owner: string | null
   bytesMax: number
-  /** Content-Length; 0 where it was not sent. Never more than `bytesMax`. */
+  /** Content-Length, at most `bytesMax`; 0 if it was not sent. */
   announcedBytes: number
   msMax: number
 }
@@ -26,7 +25,7 @@ type Settle = (result: Buffer | ServiceError) => void
 export const tooLarge = (bytesMax: number): ServiceError =>
   new ServiceError('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { limit: bytesMax })
 
-/** Bytes of bodies under way: so many in all, and so many for one owner. */
+/** Counts the memory of bodies that are being read, bounded in all and for each owner. */
 class BodyMemory {
   readonly #bytesMax: number
   readonly #ownerBytesMax: number
@@ -42,13 +41,13 @@ class BodyMemory {
     return this.#bytes
   }
 
-  /** @throws ServiceError `overloaded` when there is no room. */
+  /** @throws ServiceError `overloaded` if that is more than the bounds allow. */
   take(owner: string, bytes: number): void {
     const held = (this.#byOwner.get(owner) ?? 0) + bytes
     if (held > this.#ownerBytesMax || this.#bytes + bytes > this.#bytesMax) {
       throw new ServiceError(
         'overloaded',
-        'The server holds as many request bodies as it may; try again.',
+        'The server is receiving as many request bodies as it has memory for; try again.',
         { retryAfterMs: 1_000 },
         { 'Retry-After': '1' },
       )
@@ -57,7 +56,7 @@ class BodyMemory {
     this.#bytes += bytes
   }
 
-  giveBack(owner: string, bytes: number): void {
+  release(owner: string, bytes: number): void {
     const held = (this.#byOwner.get(owner) ?? 0) - bytes
     if (held > 0) this.#byOwner.set(owner, held)
     else this.#byOwner.delete(owner)
@@ -67,7 +66,7 @@ class BodyMemory {
 
 const OPERATORS = 'operators'
 
-/** A body under way. Its memory is charged until `release`. */
+/** A body that is being read. Its memory stays charged until `release`. */
 export class IncomingBody {
   readonly #memory: BodyMemory
   readonly #owner: string
@@ -89,12 +88,12 @@ export class IncomingBody {
     this.#charge(BODY_BYTES_CHARGED_MIN)
   }
 
-  /** True until it was read to its end, refused or released. */
+  /** Whether more chunks are expected: false once it is complete, refused or released. */
   get isOpen(): boolean {
     return this.#settle !== null
   }
 
-  /** Takes the next chunk; its memory is the engine's and dies with the call. */
+  /** Copies the next chunk: the engine frees its memory after the call. */
   take(chunk: ArrayBuffer, isLast: boolean): void {
     if (!this.isOpen) return
     const length = this.#length + chunk.byteLength
@@ -103,7 +102,7 @@ export class IncomingBody {
       return
     }
     try {
-      // Nearly all bodies come in one chunk.
+      // Nearly all bodies arrive in one chunk.
       if (isLast && this.#length === 0) {
         this.#charge(length)
         this.#end(Buffer.from(new Uint8Array(chunk)))
@@ -120,7 +119,7 @@ export class IncomingBody {
     if (isLast) this.#end(Buffer.from(this.#buffer, 0, length))
   }
 
-  /** Ends it without its body; what comes yet is not kept. */
+  /** Ends the body with an error. Later chunks are ignored. */
   refuse(error: ServiceError): void {
     this.#buffer = new ArrayBuffer(0)
     const settle = this.#settle
@@ -128,11 +127,11 @@ export class IncomingBody {
     settle?.(error)
   }
 
-  /** Gives its memory back; whoever asked for it hears no more of it. */
+  /** Frees the memory. `settle` is not called any more. */
   release(): void {
     this.#settle = null
     this.#buffer = new ArrayBuffer(0)
-    this.#memory.giveBack(this.#owner, this.#charged)
+    this.#memory.release(this.#owner, this.#charged)
     this.#charged = 0
   }
 
@@ -142,8 +141,8 @@ export class IncomingBody {
     settle?.(body)
   }
 
-  /** Doubles the buffer, so that many small chunks cost no more than one large one. What it replaces is freed at once, not
-   *  when the garbage collector comes by. */
+  /** Doubles the buffer, so that many small chunks cost no more than one large one. The old memory is freed at once, without
+   *  waiting for the garbage collector. */
   #grow(length: number): void {
     if (length <= this.#buffer.byteLength) return
     const doubled = Math.max(2 * this.#buffer.byteLength, BODY_BYTES_CHARGED_MIN)
@@ -152,7 +151,7 @@ export class IncomingBody {
     this.#buffer = this.#buffer.transfer(capacity)
   }
 
-  /** Charges up to `bytes` in all. */
+  /** Raises the charge to `bytes`. */
   #charge(bytes: number): void {
     if (bytes <= this.#charged) return
     this.#memory.take(this.#owner, bytes - this.#charged)
@@ -167,13 +166,13 @@ export class BodyReader {
   readonly #open = new Set<IncomingBody>()
   #sweeper: NodeJS.Timeout | null = null
 
-  /** Memory charged for bodies under way. */
+  /** Memory charged for bodies that are being read or used. */
   get heldBytes(): number {
     return this.#clients.bytes + this.#operators.bytes
   }
 
   /**
-   * Reads the body of `res` and calls `settle` once with it or with what is wrong; never after it was released.
+   * Reads the body of `res`. Calls `settle` once, with the body or the error, unless it is released before.
    * @throws ServiceError `overloaded`.
    */
   read(res: HttpResponse, request: BodyRequest, settle: Settle): IncomingBody {
@@ -188,7 +187,7 @@ export class BodyReader {
     return body
   }
 
-  /** Throws away what is past its time. One timer for all: a body that is there at once costs none. */
+  /** Refuses the bodies that are past their deadline. One timer serves all: a body that arrives at once needs none. */
   #sweep(): void {
     const nowMs = performance.now()
     for (const body of this.#open) {
@@ -203,8 +202,8 @@ export class BodyReader {
   }
 }
 
-/** Reads a body without keeping any of it; calls back at its end, or when too much of it has come. The engine closes a
- *  connection that does not go on sending. */
+/** Reads a body and discards it. Calls `done` at its end, or once DISCARDED_BYTES_MAX have arrived. The engine closes a
+ *  connection that stops sending. */
 export function discardBody(res: HttpResponse, done: () => void): void {
   let bytes = 0
   let isOpen = true

@@ -1,15 +1,12 @@
-// In: a request whose answer is not there at once. Out: the count of those under way, a body whose memory is given back when
-// nobody reads it any more, and a start that no other request of the same packet can harm. Never answers.
-
+// The life of a request between its arrival and its answer: counted as in flight, its body's memory released at the end.
 import type { Reply } from '../response/reply.ts'
 import type { IncomingBody } from './body.ts'
 
-/** Requests being answered. */
+/** Counts the requests that are being answered. */
 export class Exchanges {
   open = 0
 }
 
-/** One request on its way to its answer. */
 export class Exchange {
   readonly reply: Reply
   readonly #all: Exchanges
@@ -22,7 +19,7 @@ export class Exchange {
     this.#all = all
   }
 
-  /** Must be called where the engine's handler ends before the answer is made. */
+  /** Must be called if the engine's handler returns before the answer is sent. Counts the request as in flight. */
   wait(body: IncomingBody | null = null): void {
     if (body !== null) this.#body = body
     if (this.#isOpen) return
@@ -30,28 +27,28 @@ export class Exchange {
     this.#all.open++
     this.reply.detach(() => {
       this.#close()
-      // A handler that runs still reads it.
+      // A route that is running still reads the body.
       if (!this.#isRunning) this.#body?.release()
     })
   }
 
-  /** The handler of its route runs from here on, until `finish`. */
+  /** Marks the route as running, until `finish`. */
   run(): void {
     this.#isRunning = true
   }
 
   /**
-   * Calls `start` once the engine is through with the packet that the request came in; not at all where the client has gone
-   * by then. Where a second request follows in the same packet the engine closes the connection: then nothing was done.
+   * Calls `start` after the engine has read the packet that the request came in, unless the client has disconnected. If a
+   * second request follows in the same packet, the engine closes the connection: then nothing has been carried out.
    */
   defer(start: () => void): void {
     this.reply.pause()
     setImmediate(() => {
-      if (!this.reply.aborted) start()
+      if (!this.reply.isClosed) start()
     })
   }
 
-  /** It is answered. */
+  /** Ends the exchange: the answer is sent. */
   finish(): void {
     this.#body?.release()
     this.#close()

@@ -1,5 +1,4 @@
-// In: the `format` parameter and the Accept header. Out: the format to answer in, or 406. The parameter wins; JSON is
-// always available. Never encodes anything.
+// Chooses the format of an answer: the `format` parameter wins over the Accept header.
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context } from '../context.ts'
 import { oneOf } from './parameters.ts'
@@ -19,12 +18,23 @@ const MEDIA_TYPES: Readonly<Record<string, Format>> = {
   '*/*': 'json',
 }
 
-/** The best format that both sides know. `available` are those that the route can make. */
-export const formatOf = (asked: Pick<Context, 'query' | 'headers'>, available: readonly Format[]): Format =>
-  negotiated(asked, FORMATS, MEDIA_TYPES, available, 'json')
+/**
+ * The format of an answer about the market.
+ * @param available the formats that the route can make.
+ * @throws ServiceError `invalid_parameter`, `not_acceptable`.
+ */
+export const negotiateFormat = (
+  request: Pick<Context, 'query' | 'headers'>,
+  available: readonly Format[],
+): Format => negotiate(request, FORMATS, MEDIA_TYPES, available, 'json')
 
-/** The same for a route with formats of its own: `words` are what `format` may say, `types` what Accept may. */
-export function negotiated<Name extends string>(
+/**
+ * The same for a route with formats of its own.
+ * @param words the values that the `format` parameter may have.
+ * @param types the media types that Accept may name.
+ * @param otherwise the format if the client names none.
+ */
+export function negotiate<Name extends string>(
   { query, headers }: Pick<Context, 'query' | 'headers'>,
   words: readonly Name[],
   types: Readonly<Record<string, Name>>,
@@ -47,7 +57,9 @@ export function negotiated<Name extends string>(
 }
 
 function notAcceptable(available: readonly string[]): ServiceError {
-  return new ServiceError('not_acceptable', `available formats are ${available.join(', ')}`, { available })
+  return new ServiceError('not_acceptable', `The available formats are ${available.join(', ')}.`, {
+    available,
+  })
 }
 
 /** Media types of an Accept header, best first (RFC 9110, section 12.5.1); those with q=0 are left out. */
@@ -56,18 +68,18 @@ function acceptedTypes(accept: string): string[] {
     .split(',')
     .map((entry) => {
       const [type, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
-      return { type, quality: qualityOf(parameters) }
+      return { type, quality: parseQuality(parameters) }
     })
     .filter(({ type, quality }) => type !== '' && quality > 0)
     .sort((a, b) => b.quality - a.quality)
     .map(({ type }) => type)
 }
 
-/** How much the client likes an entry whose parameters, in lower case, these are; 0 where it says so or says nothing that is
- *  a weight (RFC 9110, section 12.4.2). */
-export function qualityOf(parameters: readonly string[]): number {
-  const said = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
-  if (said === undefined) return 1
-  const weight = said === '' ? Number.NaN : Number(said)
+/** The weight of an entry with these parameters, in lower case; 1 without `q`, 0 for an invalid one (RFC 9110, section
+ *  12.4.2). */
+export function parseQuality(parameters: readonly string[]): number {
+  const sent = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
+  if (sent === undefined) return 1
+  const weight = sent === '' ? Number.NaN : Number(sent)
   return weight >= 0 && weight <= 1 ? weight : 0
 }

@@ -1,11 +1,10 @@
-// In: a query string. Out: typed parameters, or ServiceError `invalid_parameter` that says which and why, in a form a
-// program can repair. Of a parameter that stands twice the first counts. Never reads a body.
+// Reads typed parameters from a query. Each throws a ServiceError that names the parameter and what it must be.
 import { closest } from 'fastest-levenshtein'
 import { ServiceError } from '../../schema/errors.ts'
 import { isMint } from '../../schema/mint.ts'
 import type { Query } from '../context.ts'
 
-/** Longest query value quoted back in an error. */
+/** Characters of a wrong value that an error quotes. */
 const QUOTED_CHARACTERS_MAX = 64
 
 export function invalidParameter(
@@ -27,7 +26,7 @@ export function invalidParameter(
   })
 }
 
-/** One of a closed vocabulary, in any case. */
+/** One of the allowed words, whatever its case; `otherwise` if the parameter is missing or empty. */
 export function oneOf<Word extends string>(
   query: Query,
   name: string,
@@ -36,7 +35,8 @@ export function oneOf<Word extends string>(
 ): Word {
   const sent = query.get(name)
   if (sent === null || sent === '') return otherwise
-  if (allowed.includes(sent as Word)) return sent as Word
+  const exact = allowed.find((word) => word === sent)
+  if (exact !== undefined) return exact
   const lower = sent.toLowerCase()
   const found = allowed.find((word) => word.toLowerCase() === lower)
   if (found !== undefined) return found
@@ -49,7 +49,7 @@ export function oneOf<Word extends string>(
   )
 }
 
-/** A whole number of `min` or more; over `max` it is cut to that. */
+/** A whole number of at least `min`. One above `max` is clamped to it. */
 export function wholeNumber(
   query: Query,
   name: string,
@@ -63,23 +63,23 @@ export function wholeNumber(
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
 }
 
-/** A time in Unix ms, or null when absent. */
-export function time(query: Query, name: string): number | null {
+/** A time in Unix ms, or null if the parameter is missing or empty. */
+export function timeMs(query: Query, name: string): number | null {
   const sent = query.get(name)
   if (sent === null || sent === '') return null
   if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
   return Number(sent)
 }
 
-/** The mint that every read of one token names. */
-export function mintOf(query: Query): string {
+/** The required parameter `mint`. */
+export function requiredMint(query: Query): string {
   const mint = query.get('mint')
   if (mint === null || mint === '') throw invalidParameter('mint', 'is missing')
-  return checkedMint(mint)
+  return checkMint(mint)
 }
 
-/** A mint, or `invalid_mint` that points to where it stood. */
-export function checkedMint(mint: unknown, pointer = '/mint'): string {
+/** @param pointer JSON pointer to where the mint was sent. @throws ServiceError `invalid_mint`. */
+export function checkMint(mint: unknown, pointer = '/mint'): string {
   if (isMint(mint)) return mint
   throw new ServiceError('invalid_mint', `${pointer.slice(1)} is not a base58 address of 32 bytes`, {
     errors: [

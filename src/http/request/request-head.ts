@@ -1,15 +1,16 @@
-// In: a request as the HTTP engine hands it over. Out: what the pipeline needs of it, copied: the engine's request dies with
-// its handler. Refuses what is too long or of a wrong type. Never answers.
+// Copies what is needed of a request: the engine's own request is invalid once its handler returns.
 import type { HttpRequest } from 'uWebSockets.js'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
-import { QUERIES_READ_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
+import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 
+const FRESH_ONLY = /no-cache|no-store|max-age=0/i
+
 /**
- * The headers that the HTTP layer reads. Taken in one pass over those that were sent: asking the engine for each by name costs
- * a call into it every time, sent or not. One object serves all requests: what is kept must be copied.
+ * The headers that the HTTP layer reads, copied in one pass over those that were sent: looking each up by name would cost a call
+ * into the engine, sent or not. One object serves all requests: copy what is to be kept.
  */
 export class RequestHead {
   accept = ''
@@ -25,11 +26,11 @@ export class RequestHead {
   ifNoneMatch = ''
   requestId = ''
   transferEncoding = ''
-  /** The name of a header that leaves open where the request ends, or whom it is for; empty where there is none. */
+  /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
 
-  /** Reads the headers of `req`; what it lacks is empty. */
+  /** Reads the headers of `req`. A header that was not sent is empty. */
   read(req: HttpRequest): this {
     this.accept = ''
     this.acceptEncoding = ''
@@ -50,12 +51,17 @@ export class RequestHead {
     return this
   }
 
-  /** `Authorization`, or `X-API-Key` in its form. */
+  /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   get credentials(): string {
     return this.authorization === '' && this.apiKey !== '' ? `Bearer ${this.apiKey}` : this.authorization
   }
 
-  /** Bytes that Content-Length announces; 0 without one. */
+  /** The API key, empty if none was sent. @throws ServiceError `invalid_key` for another form of Authorization. */
+  get key(): string {
+    return parseBearer(this.credentials)
+  }
+
+  /** Content-Length in bytes; 0 without one. */
   get announcedBytes(): number {
     return Number(this.contentLength)
   }
@@ -64,13 +70,23 @@ export class RequestHead {
     return this.announcedBytes > 0 || this.transferEncoding !== ''
   }
 
-  /** Whether the engine closes the connection after the answer: it goes by the header's length, so this does too. */
+  /** Whether the engine closes the connection after the answer. It looks at the length of the header alone, so this does too. */
   get closes(): boolean {
     return this.connection.length === 'close'.length
   }
 
-  /** The first of a name counts, but for addresses that proxies add. */
-  #take = (name: string, value: string): void => {
+  /**
+   * The key under which an answer may be shared with other requests for the same path; null if the client wants an answer of
+   * its own (RFC 9111, section 5.2.1) or asks whether its version is current.
+   */
+  cacheKey(query: string): string | null {
+    const { ifNoneMatch, cacheControl, accept, acceptEncoding } = this
+    if (ifNoneMatch !== '' || (cacheControl !== '' && FRESH_ONLY.test(cacheControl))) return null
+    return accept === '' && acceptEncoding === '' ? query : `${query}\n${accept}\n${acceptEncoding}`
+  }
+
+  /** The first header of a name counts, except for the addresses that proxies add. */
+  readonly #take = (name: string, value: string): void => {
     switch (name) {
       case 'accept':
         this.accept ||= value
@@ -88,7 +104,7 @@ export class RequestHead {
         this.connection ||= value
         break
       case 'content-length':
-        // The engine goes by the first; a proxy before it may go by another.
+        // The engine uses the first; a proxy in front of it may use another.
         if (value === '' || (this.contentLength !== '' && this.contentLength !== value))
           this.ambiguous = 'Content-Length'
         this.contentLength ||= value
@@ -106,7 +122,7 @@ export class RequestHead {
         this.ifNoneMatch ||= value
         break
       case 'transfer-encoding':
-        // The engine takes every body that has one for chunked.
+        // The engine reads every body with this header as chunked.
         if (this.transferEncoding !== '' || value.toLowerCase() !== 'chunked')
           this.ambiguous = 'Transfer-Encoding'
         this.transferEncoding ||= value
@@ -115,7 +131,7 @@ export class RequestHead {
         this.apiKey ||= value
         break
       case 'x-forwarded-for':
-        // A proxy may add its word as a header of its own behind that of the client.
+        // A proxy may add a header of its own after that of the client.
         this.forwardedFor = this.forwardedFor === '' ? value : `${this.forwardedFor},${value}`
         break
       case 'x-request-id':
@@ -125,14 +141,19 @@ export class RequestHead {
   }
 }
 
-export function contextOf(
+/**
+ * What a route sees of the request in `head`.
+ * @param calls the parts of the context that act on the connection.
+ * @throws ServiceError `invalid_parameter` if the query is too long.
+ */
+export function createContext(
   head: RequestHead,
   query: string,
   route: Route,
   id: string,
   path: string,
   requestId: string,
-  { ip, onGone, admitRows }: Pick<Context, 'ip' | 'onGone' | 'admitRows'>,
+  calls: Pick<Context, 'ip' | 'onGone' | 'admitRows'>,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -152,54 +173,31 @@ export function contextOf(
     method: route.method,
     path,
     id,
-    query: parametersOf(query),
+    query: parseQuery(query),
     headers,
     requestId,
-    ip: kept(route, ip),
-    limits: {},
-    caller: null,
     body: NO_BODY,
-    onGone,
-    admitRows,
+    ip: calls.ip,
+    onGone: calls.onGone,
+    admitRows: calls.admitRows,
   }
 }
 
-/** Queries that were read lately: the same few are asked over and over. */
-const queriesRead = new BoundedMap<string, Query>({ entriesMax: QUERIES_READ_MAX })
+/** Recently parsed queries: clients repeat the same few. */
+const parsedQueries = new BoundedMap<string, Query>({ entriesMax: PARSED_QUERIES_MAX })
 
-function parametersOf(query: string): Query {
-  const read = queriesRead.get(query)
-  if (read !== undefined) return read
-  const parameters = new URLSearchParams(query)
-  queriesRead.set(query, parameters)
-  return parameters
+function parseQuery(text: string): Query {
+  const known = parsedQueries.get(text)
+  if (known !== undefined) return known
+  const query = new URLSearchParams(text)
+  parsedQueries.set(text, query)
+  return query
 }
 
 const NO_BODY = Buffer.alloc(0)
 
-/** A body may come after the engine's request is gone: then the address is read now, where the route asks for it. */
-function kept({ method, access }: Route, ip: () => string): () => string {
-  if (method === 'GET') return ip
-  const address = access === 'open' || access === 'read' ? ip() : ''
-  return () => address
-}
-
-/**
- * What an answer that was made a moment ago must have been asked to be given again; null where none will do: a
- * conditional request, or one whose client insists on an answer of its own.
- */
-export function cacheKeyOf(
-  { ifNoneMatch, cacheControl, accept, acceptEncoding }: RequestHead,
-  query: string,
-): string | null {
-  if (ifNoneMatch !== '' || (cacheControl !== '' && FRESH_ONLY.test(cacheControl))) return null
-  return accept === '' && acceptEncoding === '' ? query : `${query}\n${accept}\n${acceptEncoding}`
-}
-
-/** RFC 9111, section 5.2.1. */
-const FRESH_ONLY = /no-cache|no-store|max-age=0/i
-
-export function keyOf(authorization: string): string {
+/** The key of a bearer authorization; empty for an empty one. @throws ServiceError `invalid_key` for another form. */
+export function parseBearer(authorization: string): string {
   if (authorization === '') return ''
   const match = /^Bearer\s+(\S.*)$/i.exec(authorization)
   if (match !== null) return match[1].trim()
@@ -212,6 +210,7 @@ export function keyOf(authorization: string): string {
   )
 }
 
+/** @throws ServiceError `unsupported_media_type`. */
 export function checkBodyType({ bodyTypes = ['application/json'] }: Route, contentType: string): void {
   const type = contentType.split(';')[0].trim().toLowerCase()
   if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return

@@ -1,15 +1,14 @@
-// In: a large page. Out: its bytes a part at a time, as a socket takes them. One part of memory serves all readers, as
-// what a socket does not take is made again: one who stalls costs the references to the rows of his page, and the rows
-// that have changed since. Never joins a page: where others have it joined, that is what is sent.
+// Yields the bytes of a large page in chunks, as a socket takes them. All bodies share the memory of one chunk: what a socket does
+// not take is copied again from the rows. So a slow reader holds its page's rows, not a copy of them.
 import { assert } from '../../lib/assert.ts'
 import type { Page } from '../../market/types.ts'
 import { BODY_CHUNK_BYTES } from '../limits.ts'
 
-const part = Buffer.allocUnsafeSlow(BODY_CHUNK_BYTES)
+const sharedChunk = Buffer.allocUnsafeSlow(BODY_CHUNK_BYTES)
 
 export class ChunkedBody {
   readonly #page: Page
-  /** The line at which the last part began, and its offset. */
+  /** The row in which the last chunk began, and the row's offset. */
   #line = 0
   #lineAt = 0
 
@@ -21,31 +20,31 @@ export class ChunkedBody {
     return this.#page.bytes
   }
 
-  /** The next bytes from `offset` on, which never goes back before the last one. Valid until any part is asked for. */
-  partAt(offset: number): Buffer {
-    assert(offset >= this.#lineAt && offset < this.bytes, 'a body is read once, from front to end')
+  /** The next bytes from `offset` on, which must not be lower than before. Valid until the next call on any body. */
+  chunkAt(offset: number): Buffer {
+    assert(offset >= this.#lineAt && offset < this.bytes, 'a body is read once, from start to end')
     const { lines, joined } = this.#page
     if (joined !== null) return joined.subarray(offset)
     while (this.#lineAt + lines[this.#line].length <= offset) this.#lineAt += lines[this.#line++].length
     const rest = lines[this.#line].subarray(offset - this.#lineAt)
     if (rest.length >= BODY_CHUNK_BYTES) return rest
-    part.set(rest)
+    sharedChunk.set(rest)
     let length = rest.length
     for (let at = this.#line + 1; at < lines.length; at++) {
       const line = lines[at]
       if (length + line.length > BODY_CHUNK_BYTES) break
-      part.set(line, length)
+      sharedChunk.set(line, length)
       length += line.length
     }
-    return part.subarray(0, length)
+    return sharedChunk.subarray(0, length)
   }
 
-  /** The same page for another reader. */
-  again(): ChunkedBody {
+  /** The same page, read from its start. */
+  restart(): ChunkedBody {
     return new ChunkedBody(this.#page)
   }
 
-  /** All of it, for whoever must have it in one piece. */
+  /** The whole body in one buffer. */
   joined(): Buffer {
     return this.#page.ndjson
   }

@@ -1,28 +1,32 @@
-// In: lists that were frozen, and the places that clients have reached in them. Out: opaque cursors, and the list
-// behind one, or 410. A list is kept until no cursor of it is younger than 30 s, and never dropped before: when very many
-// are kept, first pages share the last of their tab and sort instead of freezing another. Never keeps more than
-// LISTS_KEPT_MAX and one for each tab and sort.
+// Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
+// is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab
+// and sort instead of freezing another.
 import type { FrozenList, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
-import { CURSOR_KEPT_MS, LISTS_FRESH_MAX, LISTS_KEPT_MAX, LISTS_SHARED_MS } from '../limits.ts'
+import {
+  CURSOR_TTL_MS,
+  FROZEN_LIST_SHARED_MS,
+  FROZEN_LISTS_MAX,
+  FROZEN_LISTS_UNSHARED_MAX,
+} from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 
-interface CachedList {
+interface KeptList {
   id: number
   /** Tab and sort. */
-  of: string
+  key: string
   list: FrozenList
   frozenAtMs: number
-  /** When a cursor of it was handed out last. */
-  handedAtMs: number
+  /** When its last cursor was issued. */
+  issuedAtMs: number
 }
 
-/** A list that pages are read from. */
+/** A frozen list to read pages from. */
 export interface ListPages {
   list: FrozenList
-  /** A cursor for what follows `offset`, or null when nothing does. */
-  next(order: Order, offset: number): string | null
+  /** A cursor for the rows from `offset` on, or null if there are none. */
+  cursorAt(order: Order, offset: number): string | null
 }
 
 export interface ListPosition extends ListPages {
@@ -31,14 +35,14 @@ export interface ListPosition extends ListPages {
 }
 
 export class Cursors {
-  #market: MarketEngine
-  #now: () => number
-  /** By id, the one whose cursor is oldest first. */
-  #lists = new Map<number, CachedList>()
-  /** The youngest of each tab and sort. */
-  #latest = new Map<string, CachedList>()
+  readonly #market: MarketEngine
+  readonly #now: () => number
+  /** By id, the list whose last cursor is oldest first. */
+  readonly #lists = new Map<number, KeptList>()
+  /** The latest of each tab and sort. */
+  readonly #latest = new Map<string, KeptList>()
   #nextId = 1
-  /** A cursor of another run of the server has expired too: a position tells them apart, as no two runs share one. */
+  /** A cursor of an earlier run has expired. No two runs begin at the same position of the market. */
   readonly #run: string
 
   constructor(market: MarketEngine, now: () => number = () => performance.now()) {
@@ -47,66 +51,63 @@ export class Cursors {
     this.#run = market.seq.toString(36)
   }
 
-  /** Lists that are kept, all together. */
+  /** Lists that are kept. */
   get size(): number {
     return this.#lists.size
   }
 
-  /** The list that a first page is to be read from if cursors shall follow it: as it is now, or a shared one. */
+  /** The list for a first page that is followed by cursors: frozen now, or shared with others. */
   begin(tab: Tab, sort: Sort): ListPages {
-    this.#forget()
-    const of = `${tab} ${sort}`
-    const latest = this.#latest.get(of)
-    if (latest !== undefined && this.#isShared(latest)) return this.#held(latest)
+    this.#expire()
+    const key = `${tab} ${sort}`
+    const latest = this.#latest.get(key)
+    if (latest !== undefined && this.#isShared(latest)) return this.#pages(latest)
     const nowMs = this.#now()
     const list = this.#market.freeze(tab, sort)
-    const kept = { id: this.#nextId++, of, list, frozenAtMs: nowMs, handedAtMs: nowMs }
+    const kept = { id: this.#nextId++, key, list, frozenAtMs: nowMs, issuedAtMs: nowMs }
     this.#lists.set(kept.id, kept)
-    this.#latest.set(of, kept)
-    return this.#held(kept)
+    this.#latest.set(key, kept)
+    return this.#pages(kept)
   }
 
-  /** Where a cursor stands. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
+  /** The list and the offset that a cursor names. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
   at(cursor: string): ListPosition {
     const match = /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
       Buffer.from(cursor, 'base64url').toString('latin1'),
     )
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')
     const [, run, id, order, offset] = match
-    this.#forget()
+    this.#expire()
     const kept = run === this.#run ? this.#lists.get(Number(id)) : undefined
     if (kept === undefined) {
-      throw new ServiceError(
-        'cursor_expired',
-        'The list of this cursor is no longer kept: start again without a cursor.',
-      )
+      throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
     }
-    return { ...this.#held(kept), order: ORDERS[Number(order)], offset: Number(offset) }
+    return { ...this.#pages(kept), order: ORDERS[Number(order)], offset: Number(offset) }
   }
 
-  #isShared({ list, frozenAtMs }: CachedList): boolean {
-    if (list.version === this.#market.seq || this.size >= LISTS_KEPT_MAX) return true
-    return this.size >= LISTS_FRESH_MAX && this.#now() - frozenAtMs < LISTS_SHARED_MS
+  #isShared({ list, frozenAtMs }: KeptList): boolean {
+    if (list.version === this.#market.seq || this.size >= FROZEN_LISTS_MAX) return true
+    return this.size >= FROZEN_LISTS_UNSHARED_MAX && this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
   }
 
-  #held(kept: CachedList): ListPages {
-    return { list: kept.list, next: (order, offset) => this.#cursor(kept, order, offset) }
+  #pages(kept: KeptList): ListPages {
+    return { list: kept.list, cursorAt: (order, offset) => this.#cursor(kept, order, offset) }
   }
 
-  #cursor(kept: CachedList, order: Order, offset: number): string | null {
+  #cursor(kept: KeptList, order: Order, offset: number): string | null {
     if (offset >= kept.list.size) return null
-    kept.handedAtMs = this.#now()
+    kept.issuedAtMs = this.#now()
     this.#lists.delete(kept.id)
     this.#lists.set(kept.id, kept)
     return Buffer.from(`${this.#run}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
   }
 
-  #forget(): void {
+  #expire(): void {
     const nowMs = this.#now()
     for (const [id, kept] of this.#lists) {
-      if (nowMs - kept.handedAtMs <= CURSOR_KEPT_MS) return
+      if (nowMs - kept.issuedAtMs <= CURSOR_TTL_MS) return
       this.#lists.delete(id)
-      if (this.#latest.get(kept.of) === kept) this.#latest.delete(kept.of)
+      if (this.#latest.get(kept.key) === kept) this.#latest.delete(kept.key)
     }
   }
 }

@@ -1,19 +1,18 @@
-// In: what an answer's version is, or, where nothing counts its versions, its bytes. Out: its weak ETag, and whether the
-// client has it already. Never decides what may be kept: an answer with `no-store` has no version.
+// ETags: of the version that the market counts or, without one, of the answer's bytes.
 import { hash, randomBytes } from 'node:crypto'
-import { bytesOf, type Context, type HttpAnswer } from '../context.ts'
+import { bodyBytes, type Context, type HttpAnswer } from '../context.ts'
 
-/** Weak: the same version may be compressed or encoded differently. */
-export const weakEtag = (version: string): string => `W/"${version}"`
+/** Weak, as the same version may be compressed differently. */
+const weakEtag = (version: string): string => `W/"${version}"`
 
-/** Versions are of one data folder: this keeps an ETag of another server, or of an earlier run, from matching. */
+/** Versions count within one run: this keeps an ETag of an earlier run or another server from matching. */
 const RUN = randomBytes(4).toString('hex')
 
-/** The ETag of a version that the engine counts. */
+/** The ETag of a version that the market counts. */
 export const versionEtag = (version: string): string => weakEtag(`${RUN}-${version}`)
 
-/** True when If-None-Match names the version (RFC 9110, section 13.1.2). */
-export function isFresh({ headers }: Context, etag: string): boolean {
+/** Whether If-None-Match names this version (RFC 9110, section 13.1.2). */
+export function hasCurrent({ headers }: Context, etag: string): boolean {
   const sent = headers.ifNoneMatch
   if (sent === '') return false
   return sent === '*' || sent.split(',').some((entry) => entry.trim().replace(/^W\//, '') === etag.slice(2))
@@ -25,27 +24,27 @@ export const notModified = (headers: Record<string, string>): HttpAnswer => ({
   headers,
 })
 
-/** What an open route answers that never changes while the server runs: its version is made once, not for each who asks. */
-export function fixed(body: Buffer, contentType: string): (context: Context) => HttpAnswer {
-  const etag = versionOf(body)
+/** A handler for a document that never changes while the server runs. Its ETag is computed once. */
+export function serveDocument(body: Buffer, contentType: string): (context: Context) => HttpAnswer {
+  const etag = contentEtag(body)
   const headers = { 'Cache-Control': 'no-cache', ETag: etag }
   return (context) =>
-    isFresh(context, etag) ? notModified(headers) : { status: 200, body, contentType, headers }
+    hasCurrent(context, etag) ? notModified(headers) : { status: 200, body, contentType, headers }
 }
 
-const versionOf = (body: Buffer): string => weakEtag(hash('sha1', body, 'base64url'))
+const contentEtag = (body: Buffer): string => weakEtag(hash('sha1', body, 'base64url'))
 
 /**
- * A read without a version of its own gets that of its bytes: making them again is cheap, sending them to a client that
- * has them is not.
- * @param isPrivate the answer is for whoever showed a key, and no shared cache may keep it.
+ * Gives a read that has no ETag the hash of its body as one, and answers 304 if the client has that version. Answers with
+ * `no-store` and streams stay as they are.
+ * @param isPrivate whether the answer depends on the key, so that shared caches must not keep it.
  */
 export function conditional(answer: HttpAnswer, context: Context, isPrivate: boolean): HttpAnswer {
   const { headers = {}, status, stream } = answer
   const isVersioned = headers.ETag !== undefined || headers['Cache-Control'] === 'no-store'
   if (context.method !== 'GET' || status !== 200 || stream !== undefined || isVersioned) return answer
-  const body = bytesOf(answer.body)
-  const etag = versionOf(body)
+  const body = bodyBytes(answer.body)
+  const etag = contentEtag(body)
   const versioned = { 'Cache-Control': isPrivate ? 'private, no-cache' : 'no-cache', ...headers, ETag: etag }
-  return isFresh(context, etag) ? notModified(versioned) : { ...answer, body, headers: versioned }
+  return hasCurrent(context, etag) ? notModified(versioned) : { ...answer, body, headers: versioned }
 }

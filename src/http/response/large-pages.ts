@@ -1,6 +1,5 @@
-// In: large pages, whose rows are not all made. Out: each of them once its rows are made, a few in each turn of the event
-// loop and one page at a time: the rows of a whole market take a second, and others are served in between. The page is
-// still taken at one moment. Never knows what a row is.
+// Encodes the rows of large pages a few at a time, so that other requests are served in between: the rows of a whole market take
+// a second. One page is prepared at a time, and taken at one moment once its rows are there.
 import { setImmediate } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { ServiceError } from '../../schema/errors.ts'
@@ -10,32 +9,32 @@ export class LargePages {
   readonly #queue = pLimit(1)
 
   /**
-   * @param admit refuses whoever may have no more by now, by throwing: before it waits, and before it is made.
-   * @param prepare makes at most so many rows, and says whether all are made.
-   * @param rowsMax of the page.
-   * @param take takes the page: what it answers is answered.
-   * @throws ServiceError `overloaded` when too many wait.
+   * @param admitRows throws if the reader has used up its rows. Called before the page waits, and again before it is made.
+   * @param prepare encodes at most so many rows. Returns whether all are encoded.
+   * @param rowsMax rows of the page.
+   * @param take makes the answer from the page.
+   * @throws ServiceError `overloaded` if too many pages wait.
    */
   make<T>(
-    admit: () => void,
+    admitRows: () => void,
     prepare: (rowsMax: number) => boolean,
     rowsMax: number,
     take: () => T,
   ): Promise<T> {
-    admit()
+    admitRows()
     if (this.#queue.pendingCount >= LARGE_PAGES_WAITING_MAX) {
       throw new ServiceError(
         'overloaded',
-        'Too many large lists are asked for at once; ask for fewer rows, or try again.',
+        'Too many clients ask for large lists at once; ask for fewer rows, or try again.',
         { retryAfterMs: 1_000 },
         { 'Retry-After': '1' },
       )
     }
     return this.#queue(async () => {
-      // By then the rows of the one before it are counted.
+      // Lets the answer before this one be counted first.
       await setImmediate()
-      admit()
-      // Rows change meanwhile, and are made again. Where they change faster than they are made the rest is made at once.
+      admitRows()
+      // Rows that change meanwhile are encoded again. If they change faster than that, the rest is encoded in one go.
       const turnsMax = Math.ceil((2 * rowsMax) / ROWS_PER_TURN)
       for (let turn = 0; turn < turnsMax && !prepare(ROWS_PER_TURN); turn++) await setImmediate()
       return take()

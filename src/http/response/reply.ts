@@ -1,8 +1,7 @@
-// In: an answer or an error, and the engine's response. Out: bytes on the wire. The one place where the error shape of
-// the contract (RFC 9457 members and the ecosystem's own) is made. Never decides what to answer.
+// Writes answers to the engine's responses: the only file that does, except for WebSockets.
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../../schema/errors.ts'
-import { type BodyWriter, bytesOf, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from '../context.ts'
+import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from '../context.ts'
 import { STREAMED_BYTES_MIN } from '../limits.ts'
 import { NO_LIMITS } from '../request/read-limits.ts'
 import type { RequestIds } from '../request/request-ids.ts'
@@ -38,14 +37,19 @@ const EXPOSED_HEADERS =
   'X-RateLimit-Reset, X-Result-Count, X-Complete-From, X-List-Version, X-Next-Cursor, X-Next-Since, X-More, ' +
   'Idempotency-Replayed'
 
-/** Readable by pages of any origin: nothing here goes by cookies. */
+/** Pages of any origin may read the answers: no cookies are used. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
 
-/** The body of an error answer. What nobody expected becomes `internal`, without its message. */
-export function problem(error: unknown, path: string, requestId: string): HttpAnswer {
+/** An answer whose body is an error. */
+export interface ProblemAnswer extends HttpAnswer {
+  body: Record<string, unknown>
+}
+
+/** The answer to an error (RFC 9457). An error that no code expected becomes `internal`, without its message. */
+export function problemAnswer(error: unknown, path: string, requestId: string): ProblemAnswer {
   const known =
     toServiceError(error) ??
-    new ServiceError('internal', 'The server failed to answer; the fault is on its side.')
+    new ServiceError('internal', 'The server failed to answer; the fault is its own.')
   const { status, title } = ERRORS[known.code]
   return {
     status,
@@ -66,19 +70,20 @@ export function problem(error: unknown, path: string, requestId: string): HttpAn
   }
 }
 
-/** A response that may be gone by the time the answer is ready. */
+/** The response to one request. The client may disconnect before the answer is ready. */
 export class Reply {
   readonly res: HttpResponse
   readonly requestId: string
   readonly headOnly: boolean
-  aborted = false
-  /** While the engine's handler runs, what is written goes out together: the engine has corked the socket. */
+  /** Whether nothing can be written any more: the client has disconnected, or the engine has the whole answer. */
+  isClosed = false
+  /** While the engine's handler runs, it collects what is written and sends it together. */
   isCorked = true
-  /** The connection ends with this answer. */
+  /** Whether the connection is closed after this answer. */
   closes = false
-  /** Called when the client goes before its answer is whole. */
+  /** Called if the client disconnects before it has the whole answer. */
   onClosed?: () => void
-  /** Called when the engine has the answer to its last byte; a stream counts as sent once it has begun. */
+  /** Called once the engine has the last byte of the answer; for a stream, once it has begun. */
   onSent: () => void = () => {}
   #isPaused = false
 
@@ -88,26 +93,26 @@ export class Reply {
     this.headOnly = headOnly
   }
 
-  /** Must be called where the engine's handler ends before the answer is whole: from then on the client may go first. */
+  /** Must be called if the engine's handler returns before the whole answer is written: the client may then disconnect. */
   detach(onGone: () => void = () => {}): void {
     if (!this.isCorked) return
     this.isCorked = false
     this.res.onAborted(() => {
-      this.aborted = true
+      this.isClosed = true
       this.onClosed?.()
       onGone()
     })
   }
 
-  /** Leaves what the client sends next in its socket until this is answered: the engine closes a connection on which a
-   *  request arrives while another waits for its answer. A client that goes meanwhile is not noticed. */
+  /** Stops reading from the socket until this request is answered: the engine closes a connection on which a request arrives
+   *  while another waits. A disconnect is not noticed meanwhile. */
   pause(): void {
-    if (this.aborted || this.#isPaused) return
+    if (this.isClosed || this.#isPaused) return
     this.#isPaused = true
     this.res.pause()
   }
 
-  /** Reads on. Must be called before the answer is sent: then the engine forgets the response. */
+  /** Reads from the socket again. Must be called before the answer is sent: after that the response is invalid. */
   resume(): void {
     if (this.#isPaused) this.res.resume()
     this.#isPaused = false
@@ -115,8 +120,8 @@ export class Reply {
 }
 
 /**
- * Status line and the headers that every answer has, by status. The engine writes a status, and a header's value, as it is
- * given, so more headers can follow in it: two calls instead of one for each header; and it takes bytes faster than a text.
+ * The status line and the headers that every answer has, by status. The engine writes a status and a header's value unchanged,
+ * so several headers can be written in one call; and it takes bytes faster than text.
  */
 const commonHeads = new Map<number, Buffer>()
 
@@ -129,25 +134,36 @@ function commonHead(status: number): Buffer {
   return head
 }
 
-/** The headers that an answer has of its own, each after a line end. */
-function headersOf(answer: HttpAnswer, hasBody: boolean): string {
-  let lines = hasBody ? `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}` : ''
-  for (const name in answer.headers) lines += `\r\n${name}: ${answer.headers[name]}`
+/** Headers as text, each after a line end. */
+function headerLines(headers: Readonly<Record<string, string>> | undefined): string {
+  let lines = ''
+  for (const name in headers) lines += `\r\n${name}: ${headers[name]}`
   return lines
 }
 
-/** The heads of an answer that is kept to be given again. */
-export function headsOf(answer: HttpAnswer, ids: RequestIds): { head: Buffer; headWithoutId: Buffer } {
-  const headWithoutId = Buffer.concat([commonHead(answer.status), Buffer.from(headersOf(answer, true))])
+/** The headers that belong to this answer alone, as text. */
+function answerHeaderLines(answer: HttpAnswer, hasBody: boolean): string {
+  const lines = headerLines(answer.headers)
+  return hasBody ? `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}${lines}` : lines
+}
+
+/** Status line and headers of an answer for the response cache, with a request id at the end and without. */
+export function encodeHeads(answer: HttpAnswer, ids: RequestIds): { head: Buffer; headWithoutId: Buffer } {
+  const headWithoutId = Buffer.concat([
+    commonHead(answer.status),
+    Buffer.from(answerHeaderLines(answer, true)),
+  ])
   return {
     head: Buffer.concat([headWithoutId, Buffer.from(`\r\nX-Request-Id: ${ids.next()}`)]),
     headWithoutId,
   }
 }
 
-/** Gives an answer that was made before. Inside the request's handler. One call writes its head where it can. A reader who
- *  is slow to take a large body holds the bytes that all share, no copy.
- *  @returns what still sends, or null where all is sent. */
+/**
+ * Sends a cached response, inside the engine's handler. A large body is shared by all who read it: a slow reader holds no copy.
+ * @param sentId the request id that the client sent, or an empty string.
+ * @returns the reply while it is still being sent, or null once all of it is.
+ */
 export function sendCached(
   res: HttpResponse,
   { head, headWithoutId, body }: CachedResponse,
@@ -160,87 +176,82 @@ export function sendCached(
     res.writeStatus(head)
   } else {
     res.writeStatus(headWithoutId)
-    res.writeHeader('X-Request-Id', ids.of(sentId) + limitsOf(limits))
+    res.writeHeader('X-Request-Id', ids.idFor(sentId) + headerLines(limits))
   }
   if (body.length < STREAMED_BYTES_MIN) {
     res.end(body)
     return null
   }
   const reply = new Reply(res, sentId)
-  stream(reply, body.length, (at) => body.subarray(at))
-  // Sent to its last byte, it is gone for whoever would write to it.
-  return reply.aborted ? null : reply
+  sendLarge(reply, body.length, (at) => body.subarray(at))
+  return reply.isClosed ? null : reply
 }
 
-/** The headers of a reader's limits, each after a line end. */
-function limitsOf(limits: Record<string, string>): string {
-  let lines = ''
-  for (const name in limits) lines += `\r\n${name}: ${limits[name]}`
-  return lines
-}
-
-/** Sends an answer, unless the client has gone. */
+/** Sends an answer, unless the client has disconnected. */
 export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, string> = {}): void {
-  if (reply.aborted || reply.headOnly) answer.onDiscard?.()
-  if (reply.aborted) return void reply.onSent()
+  if (reply.isClosed || reply.headOnly) answer.onDiscard?.()
+  if (reply.isClosed) return void reply.onSent()
   const { res } = reply
   reply.resume()
-  const bodiless = answer.status === 304 || answer.status === 204
+  const hasBody = answer.status !== 304 && answer.status !== 204
   const { body: made } = answer
-  const body = bodiless ? null : made instanceof ChunkedBody ? made : bytesOf(made)
+  const body = !hasBody ? null : made instanceof ChunkedBody ? made : bodyBytes(made)
   const write = () => {
     res.writeStatus(commonHead(answer.status))
-    res.writeHeader('X-Request-Id', reply.requestId + headersOf(answer, body !== null) + limitsOf(limits))
+    res.writeHeader(
+      'X-Request-Id',
+      reply.requestId + answerHeaderLines(answer, hasBody) + headerLines(limits),
+    )
     if (body !== null && reply.headOnly) {
-      // Not endWithoutBody(bytes): after that the engine waits for the bytes, and ends the connection at its next request.
+      // Not endWithoutBody(bytes): the engine would wait for the bytes and close the connection at the next request.
       res.writeHeader('Content-Length', `${body instanceof ChunkedBody ? body.bytes : body.length}`)
     }
     if (body === null || reply.headOnly) res.endWithoutBody()
-    else if (body instanceof ChunkedBody) return stream(reply, body.bytes, (at) => body.partAt(at))
-    else if (answer.stream !== undefined) follow(reply, body, answer.stream)
+    else if (body instanceof ChunkedBody) return sendLarge(reply, body.bytes, (at) => body.chunkAt(at))
+    else if (answer.stream !== undefined) openStream(reply, body, answer.stream)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body, reply.closes)
-    else return stream(reply, body.length, (at) => body.subarray(at))
+    else return sendLarge(reply, body.length, (at) => body.subarray(at))
     reply.onSent()
   }
   if (reply.isCorked) write()
   else res.cork(write)
 }
 
-/** Sends a large body as fast as the socket takes it; what it does not take is not copied. */
-function stream(reply: Reply, bytes: number, partAt: (offset: number) => Buffer): void {
+/** Sends a large body as fast as the socket takes it, without a copy of the rest. */
+function sendLarge(reply: Reply, bytes: number, chunkAt: (offset: number) => Buffer): void {
   const { res } = reply
-  /** False once the socket is full. */
+  /** Sends from an offset on. @returns false if the socket is full. */
   const push = (from: number): boolean => {
     for (let offset = from; ; ) {
-      const part = partAt(offset)
-      const [ok, finished] = res.tryEnd(part, bytes)
+      const chunk = chunkAt(offset)
+      const [ok, finished] = res.tryEnd(chunk, bytes)
       if (finished) {
-        reply.aborted = true
+        reply.isClosed = true
         reply.onSent()
       }
       if (finished || !ok) return ok
-      offset += part.length
+      offset += chunk.length
     }
   }
-  if (push(0) && reply.aborted) return
+  if (push(0) && reply.isClosed) return
   reply.detach(() => reply.onSent())
   res.onWritable(push)
 }
 
-/** Hands the open response to a stream. A failure after the headers destroys the socket: a body that is cut must not
- *  look whole. */
-function follow(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => void): void {
+/** Hands the open response to a stream. After a failure the connection is cut, so that an incomplete body is not taken for a
+ *  complete one. */
+function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => void): void {
   const { res } = reply
   reply.detach()
   let resume: () => void = () => {}
   let bytes = first
-  let room = true
-  // One closure for all writes of a stream: there may be a thousand a second to each of a hundred streams.
+  let hasRoom = true
+  // One closure for all writes of a stream: a hundred streams may have a thousand writes a second each.
   const write = () => {
-    room = res.write(bytes)
+    hasRoom = res.write(bytes)
   }
-  const guarded = (act: () => void) => {
-    if (reply.aborted) return
+  const corked = (act: () => void) => {
+    if (reply.isClosed) return
     try {
       res.cork(act)
     } catch {
@@ -251,26 +262,26 @@ function follow(reply: Reply, first: Buffer, stream: (writer: BodyWriter) => voi
     resume()
     return true
   })
-  if (first.length > 0) guarded(write)
+  if (first.length > 0) corked(write)
   stream({
     write(next) {
       bytes = next
-      room = false
-      guarded(write)
-      return room
+      hasRoom = false
+      corked(write)
+      return hasRoom
     },
     end(last) {
-      guarded(() => res.end(last))
-      reply.aborted = true
+      corked(() => res.end(last))
+      reply.isClosed = true
     },
     fail() {
-      if (!reply.aborted) res.close()
+      if (!reply.isClosed) res.close()
     },
-    onWritable(called) {
-      resume = called
+    onWritable(onWritable) {
+      resume = onWritable
     },
-    onClosed(called) {
-      reply.onClosed = called
+    onClosed(onClosed) {
+      reply.onClosed = onClosed
     },
   })
 }

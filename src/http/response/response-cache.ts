@@ -1,26 +1,24 @@
-// In: answers to reads that a route calls reusable. Out: the very bytes, head included, for whoever asks the same within
-// a few milliseconds. A write that was answered ends the reuse of what was begun before it at the paths that it changes,
-// so that whoever was told of a write reads it. Never asks what an answer means. At its maximum everything is forgotten:
-// that costs one making.
+// Caches encoded responses for a few milliseconds. A write invalidates the paths that it changes before it is acknowledged, so
+// that a client which has been told of a write also reads it. Cleared at its maximum.
 import type { HttpAnswer } from '../context.ts'
 import { CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSES_MAX, RESPONSE_CACHE_BYTES_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 
 export interface CachedResponse {
   route: Route
-  /** Status line and headers, as the engine's writeStatus takes them. Ends with a request id, to be renewed. */
+  /** Status line and headers as the engine's writeStatus takes them, with a request id at the end, renewed each time. */
   head: Buffer
-  /** The same bytes without that header, for a request that has more to say. */
+  /** The same without the request id, for a request that brought its own id or needs more headers. */
   headWithoutId: Buffer
   body: Buffer
-  /** What each reader is counted for it. */
+  /** Rows that count against the limit of each reader. */
   rows: number
 }
 
 interface CacheEntry extends CachedResponse {
-  /** Reuse ends here, ms of the monotonic clock. */
+  /** When it expires, on the monotonic clock. */
   untilMs: number
-  /** Writes answered when its making began. */
+  /** Writes that were acknowledged when the request began which made it. */
   writes: number
 }
 
@@ -30,38 +28,36 @@ export class ResponseCache {
   #count = 0
   #bytes = 0
   #writes = 0
-  /** The last write that changed any path's answers, and those that changed one path's. */
+  /** Number of the last write that changed every path, and of the last one that changed a given path. */
   #lastWrite = 0
-  readonly #lastWriteOf = new Map<string, number>()
+  readonly #lastWriteByPath = new Map<string, number>()
 
-  /** @param reuseMs how old a reused answer may be; 0: every answer is made anew. */
+  /** @param reuseMs how old a cached response may be; 0 switches the cache off. */
   constructor(reuseMs: number) {
     this.#reuseMs = reuseMs
   }
 
-  /** True when answers are reused at all. */
   get isOn(): boolean {
     return this.#reuseMs > 0
   }
 
-  /** The answer to `question` at `path` that may be given again at `nowMs`. */
   find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
     const found = this.#byPath.get(path)?.get(cacheKey)
     return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found) ? found : undefined
   }
 
   #isStale(path: string, { writes }: CacheEntry): boolean {
-    return writes < this.#lastWrite || writes < (this.#lastWriteOf.get(path) ?? 0)
+    return writes < this.#lastWrite || writes < (this.#lastWriteByPath.get(path) ?? 0)
   }
 
-  /** Writes answered so far. */
+  /** Writes acknowledged so far. */
   get writes(): number {
     return this.#writes
   }
 
-  /** Keeps what was just made: begun at `startedAtMs`, when `writes` had been answered. */
-  keep(path: string, cacheKey: string, answer: CachedResponse, startedAtMs: number, writes: number): void {
-    const { body } = answer
+  /** @param startedAtMs when the request began. @param writes `writes` at that moment. */
+  add(path: string, cacheKey: string, response: CachedResponse, startedAtMs: number, writes: number): void {
+    const { body } = response
     if (this.#count >= CACHED_RESPONSES_MAX || this.#bytes + body.length > RESPONSE_CACHE_BYTES_MAX)
       this.#clear()
     let entries = this.#byPath.get(path)
@@ -73,14 +69,15 @@ export class ResponseCache {
     if (replaced === undefined) this.#count++
     else this.#bytes -= replaced.body.length
     this.#bytes += body.length
-    entries.set(cacheKey, { ...answer, untilMs: startedAtMs + this.#reuseMs, writes })
+    entries.set(cacheKey, { ...response, untilMs: startedAtMs + this.#reuseMs, writes })
   }
 
-  /** A write is about to be answered that changes what `paths` answer; null: any path. */
-  writeAnswered(paths: readonly string[] | null): void {
+  /** Invalidates what was cached for `paths` or is being made for them; null: for all paths. Call it before the write is
+   *  acknowledged. */
+  invalidate(paths: readonly string[] | null): void {
     this.#writes++
     if (paths === null) this.#lastWrite = this.#writes
-    else for (const path of paths) this.#lastWriteOf.set(path, this.#writes)
+    else for (const path of paths) this.#lastWriteByPath.set(path, this.#writes)
   }
 
   #clear(): void {
@@ -90,7 +87,7 @@ export class ResponseCache {
   }
 }
 
-/** Whether an answer may be given again: a route says so, and it is not too large to be kept. */
+/** Whether the cache takes an answer: its route allows it, and it is not too large. */
 export const isReusable = (answer: HttpAnswer): answer is HttpAnswer & { body: Buffer } =>
   answer.reusable === true &&
   answer.status === 200 &&

@@ -81,7 +81,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       summary: 'Submit an analysis and earn XP',
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
       handle: async ({ caller, body, headers }) =>
-        accepted(await submissions.submit(caller!, { body, idempotencyKey: headers.idempotencyKey || null })),
+        accepted(await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null })),
     },
     {
       method: 'GET',
@@ -125,9 +125,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      enter: (context) => {
-        context.limits = countRegistration(context.ip())
-      },
+      countLimit: (context) => countRegistration(context.ip()),
       handle: async (context) => issuedKey(await agents.register(jsonObject(context))),
     },
     {
@@ -136,7 +134,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
       bodyTypes: ['', 'application/json'],
-      handle: async ({ caller }) => issuedKey(await agents.rotate(caller!)),
+      handle: async ({ caller }) => issuedKey(await agents.rotate(caller)),
     },
     {
       method: 'DELETE',
@@ -144,7 +142,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       access: 'agent',
       summary: 'Revoke the key',
       handle: async ({ caller }) => {
-        await agents.revoke(caller!)
+        await agents.revoke(caller)
         return ok({ data: { revoked: true } })
       },
     },
@@ -153,7 +151,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile',
-      handle: ({ caller }) => ok({ profile: agents.profile(caller!) }),
+      handle: ({ caller }) => ok({ profile: agents.profile(caller) }),
     },
     {
       method: 'POST',
@@ -162,7 +160,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       summary: 'Change the agent’s profile',
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
-        ok({ profile: await agents.setProfile(context.caller!, jsonObject(context)) }),
+        ok({ profile: await agents.setProfile(context.caller, jsonObject(context)) }),
     },
   ]
 }

@@ -1,5 +1,4 @@
-// In: reads of a token's bars. Out: their bytes, made from the engine's text or columns: a row of the JSON answer is the
-// same text as a line of the NDJSON answer. Never makes an object of a bar where the format does without.
+// Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
@@ -7,15 +6,16 @@ import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
-import { type Format, formatOf } from '../request/negotiate.ts'
-import { mintOf, oneOf, time, wholeNumber } from '../request/parameters.ts'
-import { isFresh, notModified, versionEtag } from '../response/etag.ts'
-import type { Route } from '../route.ts'
-import { CACHE_ONE_SECOND, unknownToken } from './market.ts'
+import { type Format, negotiateFormat } from '../request/negotiate.ts'
+import { oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
+import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
+import type { PlainRoute } from '../route.ts'
+import { unknownToken } from './market.ts'
+import { CACHE_ONE_SECOND } from './market-list.ts'
 
 const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
-export const barRoute = (market: MarketEngine): Route => ({
+export const barRoute = (market: MarketEngine): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/ohlc',
   access: 'read',
@@ -23,24 +23,24 @@ export const barRoute = (market: MarketEngine): Route => ({
   handle: (context) => bars(market, context),
 })
 
-/** What a request asks for. */
-interface Asked {
+/** The parameters of a request. */
+interface BarsRequest {
   query: BarsQuery
   shape: BarShape
   format: Format
   clamped: boolean
 }
 
-function askedIn(context: Context): Asked {
+function parseRequest(context: Context): BarsRequest {
   const { query } = context
-  const format = formatOf(context, BAR_FORMATS)
-  const mint = mintOf(query)
+  const format = negotiateFormat(context, BAR_FORMATS)
+  const mint = requiredMint(query)
   const tf = oneOf(query, 'tf', TIMEFRAMES, '1m')
   const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
   const fill = oneOf(query, 'fill', BAR_FILLS, 'none')
   const shape = oneOf(query, 'shape', BAR_SHAPES, 'short')
-  const fromMs = time(query, 'from')
-  const toMs = time(query, 'to')
+  const fromMs = timeMs(query, 'from')
+  const toMs = timeMs(query, 'to')
   return {
     query: { mint, tf, limit: limit.value, fill, fromMs, toMs },
     shape,
@@ -50,50 +50,50 @@ function askedIn(context: Context): Asked {
 }
 
 function bars(market: MarketEngine, context: Context): HttpAnswer {
-  const asked = askedIn(context)
-  const { format } = asked
+  const request = parseRequest(context)
+  const { format } = request
   return format === 'json' || format === 'ndjson'
-    ? textAnswer(market, context, asked)
-    : columnsAnswer(market, context, asked)
+    ? answerText(market, context, request)
+    : answerColumns(market, context, request)
 }
 
-function textAnswer(market: MarketEngine, context: Context, asked: Asked): HttpAnswer {
-  const { format, query, shape } = asked
+function answerText(market: MarketEngine, context: Context, request: BarsRequest): HttpAnswer {
+  const { format, query, shape } = request
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const text = market.barsText(query, form)
   if (text === null) throw unknownToken(query.mint)
   const wholeFromMs = market.barsWholeFromMs(query.mint)
-  const headers = headersOf(text, asked, wholeFromMs)
-  if (isFresh(context, headers.ETag)) return notModified(headers)
+  const headers = createHeaders(text, request, wholeFromMs)
+  if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'json'
-      ? [barsJson(text, metaOf(asked, text.gaps, wholeFromMs)), JSON_TYPE]
-      : [joined('', text, '', 0), NDJSON_TYPE]
+      ? [barsJson(text, createMeta(request, text.gaps, wholeFromMs)), JSON_TYPE]
+      : [wrapRows('', text, '', 0), NDJSON_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-function columnsAnswer(market: MarketEngine, context: Context, asked: Asked): HttpAnswer {
-  const { format, query, shape } = asked
+function answerColumns(market: MarketEngine, context: Context, request: BarsRequest): HttpAnswer {
+  const { format, query, shape } = request
   const columns = market.barColumns(query)
   if (columns === null) throw unknownToken(query.mint)
   const wholeFromMs = market.barsWholeFromMs(query.mint)
-  const headers = headersOf(columns, asked, wholeFromMs)
-  if (isFresh(context, headers.ETag)) return notModified(headers)
+  const headers = createHeaders(columns, request, wholeFromMs)
+  if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'arrow'
       ? [barsToArrow(columns, shape), ARROW_TYPE]
-      : [barsToMsgpack(columns, shape, metaOf(asked, columns.gaps, wholeFromMs)), MSGPACK_TYPE]
+      : [barsToMsgpack(columns, shape, createMeta(request, columns.gaps, wholeFromMs)), MSGPACK_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-/** `wholeFromMs`: bars that start before it may lack trades, as their token had given way to another; 0: all are whole. */
-function headersOf(
+/** @param wholeFromMs bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
+function createHeaders(
   { version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>,
-  { format }: Asked,
+  { format }: BarsRequest,
   wholeFromMs: number,
 ): Record<string, string> {
   return {
-    // One address answers in several formats.
+    // Several formats share one URL.
     ETag: versionEtag(`${version}-${rowCount}-${format}`),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
@@ -101,7 +101,7 @@ function headersOf(
   }
 }
 
-const metaOf = ({ query, clamped }: Asked, gaps: number, wholeFromMs: number) => ({
+const createMeta = ({ query, clamped }: BarsRequest, gaps: number, wholeFromMs: number) => ({
   mint: query.mint,
   tf: query.tf,
   limit: query.limit,
@@ -111,13 +111,13 @@ const metaOf = ({ query, clamped }: Asked, gaps: number, wholeFromMs: number) =>
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
 })
 
-/** `{ok,data,meta}` around the rows; the comma after the last one is left out. */
+/** `{ok,data,meta}` around the rows, without the comma after the last one. */
 function barsJson(text: BarsText, meta: object): Buffer {
-  return joined('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
+  return wrapRows('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
 }
 
-/** Texts and rows in one buffer, without the last `cut` bytes of the rows. All of it is ASCII. */
-function joined(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {
+/** Joins texts and rows, without the last `cut` bytes of the rows. All of it is ASCII. */
+function wrapRows(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {
   const rowsEnd = before.length + closed.length + open.length - cut
   const body = Buffer.allocUnsafe(rowsEnd + after.length + cut)
   body.write(before, 'latin1')

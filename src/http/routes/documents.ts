@@ -1,6 +1,4 @@
-// In: the route table. Out: what describes the service to programs and to language models: OpenAPI, llms.txt, skill.md
-// and the schema of a submission. All generated, none gated. Never repeats a rule by hand that a schema knows.
-
+// Documents that describe the service to programs and language models, generated from the routes and the schemas.
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
 import {
@@ -13,18 +11,18 @@ import { XP_TABLE } from '../../schema/xp.ts'
 import { JSON_TYPE } from '../context.ts'
 import { inputSchema, openApi } from '../docs/openapi.ts'
 import { BARS_LIMIT_MAX } from '../limits.ts'
-import { fixed } from '../response/etag.ts'
+import { serveDocument } from '../response/etag.ts'
 import type { Route } from '../route.ts'
 
 const API_VERSION = '1.0.0'
 
-/** What agents are told of how often they may submit; 0: as often as they like. */
+/** How often agents may submit, for the documents; 0: no limit. */
 export interface SubmitLimits {
   submitRate: number
   submitCooldownMs: number
 }
 
-/** Routes that describe `routes` and themselves. */
+/** Routes for documents about `routes` and about themselves. */
 export function documentRoutes(routes: readonly Route[], limits: SubmitLimits): Route[] {
   const documents: Route[] = [
     {
@@ -57,7 +55,7 @@ export function documentRoutes(routes: readonly Route[], limits: SubmitLimits): 
     },
   ]
   const all = [...routes, ...documents]
-  const text = (content: string, contentType: string) => fixed(Buffer.from(content), contentType)
+  const text = (content: string, contentType: string) => serveDocument(Buffer.from(content), contentType)
   const description = text(JSON.stringify(openApi(all, API_VERSION)), JSON_TYPE)
   const submission = text(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) }), JSON_TYPE)
   const llms = text(llmsText(all), 'text/plain; charset=utf-8')

@@ -1,11 +1,11 @@
-// In: which rows of the training set a researcher wants. Out: them as Parquet or Arrow, as fast as the client takes them,
-// and in headers where the next request goes on. Never reads a row: a thread of the store's does.
+// Exports rows of the training set as Parquet or Arrow. A thread of the store makes the file; this sends it as fast as the client
+// reads, and tells in headers where the next request goes on.
 import type { Exporter, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
 import type { BodyWriter, Context } from '../context.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
-import { negotiated } from '../request/negotiate.ts'
-import { time, wholeNumber } from '../request/parameters.ts'
+import { negotiate } from '../request/negotiate.ts'
+import { timeMs, wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
 export interface ExportDeps {
@@ -14,7 +14,7 @@ export interface ExportDeps {
 
 export const EXPORT_PATH = '/api/v1/training/export'
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
-export const EXPORT_WORDS: readonly ExportFormat[] = ['parquet', 'arrow']
+export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
 export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,
@@ -28,31 +28,31 @@ const MEDIA_TYPES: Readonly<Record<string, ExportFormat>> = {
 }
 const NO_BYTES = Buffer.alloc(0)
 
-function requestOf(context: Context): ExportRequest {
+function parseRequest(context: Context): ExportRequest {
   const { query } = context
   return {
-    format: negotiated(context, EXPORT_WORDS, MEDIA_TYPES, EXPORT_WORDS, 'parquet'),
-    fromMs: time(query, 'from'),
-    toMs: time(query, 'to'),
+    format: negotiate(context, EXPORT_FORMATS, MEDIA_TYPES, EXPORT_FORMATS, 'parquet'),
+    fromMs: timeMs(query, 'from'),
+    toMs: timeMs(query, 'to'),
     since: query.get('since') || null,
     limit: wholeNumber(query, 'limit', { min: 1, max: EXPORT_LIMIT_MAX, otherwise: EXPORT_LIMIT_DEFAULT })
       .value,
   }
 }
 
-/** Sends what the job makes. A piece that the socket does not take at once is the last until it has. */
-async function pour(job: ExportJob, writer: BodyWriter): Promise<void> {
-  let isGone = false
+/** Sends the chunks of a job. After one that fills the socket, waits until there is room. */
+async function sendExport(job: ExportJob, writer: BodyWriter): Promise<void> {
+  let isClosed = false
   let resume = () => {}
   writer.onWritable(() => resume())
   writer.onClosed(() => {
-    isGone = true
+    isClosed = true
     job.stop()
     resume()
   })
   try {
     for (let chunk = await job.next(); chunk !== null; chunk = await job.next()) {
-      if (isGone || writer.write(chunk) || isGone) continue
+      if (isClosed || writer.write(chunk) || isClosed) continue
       await new Promise<void>((resolve) => {
         resume = resolve
       })
@@ -72,7 +72,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
       access: 'researcher',
       summary: 'The training set as Parquet or Arrow, from where the last answer ended',
       handle: async (context) => {
-        const request = requestOf(context)
+        const request = parseRequest(context)
         const job = exports.begin(request)
         context.onGone(() => job.stop())
         const { rows, more, next } = await job.head
@@ -87,7 +87,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
             'X-Next-Since': next,
             'X-More': `${more}`,
           },
-          stream: (writer) => void pour(job, writer),
+          stream: (writer) => void sendExport(job, writer),
           onDiscard: () => job.stop(),
         }
       },

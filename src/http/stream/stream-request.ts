@@ -1,25 +1,27 @@
-// In: what a client asks to follow, as a query of the HTTP road or a message of a WebSocket. Out: the same typed request
-// from both, or ServiceError that says which field is wrong and why. Never looks at the market.
+// Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
 import { TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
-import { invalidParameter, mintOf, oneOf, time, wholeNumber } from '../request/parameters.ts'
-import type { MarketRequest } from './channel.ts'
+import { invalidParameter, oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
+import type { MarketRequest } from './market-channel.ts'
 
 export const OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
 export const TOPICS = ['market', 'token', 'ohlc'] as const
 
-/** A number of the market to go on from, or null. */
-function sinceOf(query: Query): number | null {
-  if (!query.get('since')) return null
-  return wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-}
+/** `since`: the position of the market to resume from, or null. */
+export type FollowedMarket = MarketRequest & { since: number | null }
 
-/** Which rows of the market list a stream opens with, and from where it goes on. */
-export function marketRequest(query: Query, limitMax: number): MarketRequest & { since: number | null } {
+/** What a WebSocket may subscribe to. */
+export type Topic =
+  | ({ topic: 'market' } & FollowedMarket)
+  | { topic: 'token'; mint: string; since: number | null }
+  | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
+
+/** @throws ServiceError `invalid_parameter`. */
+export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
   const tab = oneOf(query, 'tab', TABS, 'all')
   return {
     tab,
@@ -27,39 +29,47 @@ export function marketRequest(query: Query, limitMax: number): MarketRequest & {
     order: oneOf(query, 'order', ORDERS, 'desc'),
     limit: wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }).value,
     offset: wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
-    since: sinceOf(query),
+    since: parseSince(query),
   }
 }
 
-/** What a WebSocket may follow. */
-export type Topic =
-  | ({ topic: 'market' } & ReturnType<typeof marketRequest>)
-  | { topic: 'token'; mint: string; since: number | null }
-  | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
-
-/** The topic that a message names. */
-export function topicOf(message: Query, tokensMax: number): Topic {
-  const topic = required(message, 'topic', TOPICS)
-  if (topic === 'market') return { topic, ...marketRequest(message, tokensMax) }
-  const mint = mintOf(message)
-  if (topic === 'token') return { topic, mint, since: sinceOf(message) }
+/** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
+export function parseTopic(message: Query, tokensMax: number): Topic {
+  const topic = requiredWord(message, 'topic', TOPICS)
+  if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
+  const mint = requiredMint(message)
+  if (topic === 'token') return { topic, mint, since: parseSince(message) }
+  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   return {
     topic,
     mint,
     tf: oneOf(message, 'tf', TIMEFRAMES, '1m'),
-    limit: wholeNumber(message, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
-      .value,
-    fromMs: time(message, 'from'),
+    limit: wholeNumber(message, 'limit', limits).value,
+    fromMs: timeMs(message, 'from'),
   }
 }
 
-export function required<Word extends string>(message: Query, name: string, allowed: readonly Word[]): Word {
+function parseSince(query: Query): number | null {
+  if (!query.get('since')) return null
+  return wholeNumber(query, 'since', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+}
+
+/** One of the allowed words. @throws ServiceError `invalid_parameter`, also if the field is missing. */
+export function requiredWord<Word extends string>(
+  message: Query,
+  name: string,
+  allowed: readonly Word[],
+): Word {
   if (!message.get(name)) throw invalidParameter(name, `must be one of ${allowed.join(', ')}`, allowed)
   return oneOf(message, name, allowed, allowed[0])
 }
 
-/** A message as fields: JSON in a text frame, msgpack in a binary one. Its values are plain, as those of a query are. */
-export function readMessage(frame: Uint8Array, isBinary: boolean): URLSearchParams {
+/**
+ * A message as named values: JSON in a text frame, msgpack in a binary one. Its values are texts, numbers or booleans, and are
+ * read as the same text in a query would be.
+ * @throws ServiceError `invalid_json`, `invalid_parameter`.
+ */
+export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
   let message: unknown
   try {
     message = isBinary ? unpack(frame) : JSON.parse(Buffer.from(frame).toString())
@@ -68,12 +78,12 @@ export function readMessage(frame: Uint8Array, isBinary: boolean): URLSearchPara
   }
   if (typeof message !== 'object' || message === null || Array.isArray(message))
     throw new ServiceError('invalid_json', 'The message must be an object.')
-  const fields = new URLSearchParams()
+  const values = new Map<string, string>()
   for (const [name, value] of Object.entries(message)) {
     if (value === null || value === undefined) continue
     if (typeof value === 'object' || typeof value === 'function')
       throw invalidParameter(name, 'must be a text or a number')
-    fields.set(name, `${value}`)
+    values.set(name, `${value}`.toWellFormed())
   }
-  return fields
+  return { get: (name) => values.get(name) ?? null }
 }

@@ -1,7 +1,7 @@
 // What a client says it can take: weights, and which of two codings it gets.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { codingOf } from '../../../src/http/response/compress.ts'
+import { preferredCoding } from '../../../src/http/response/compress.ts'
 
 describe('Accept-Encoding', () => {
   it.each([
@@ -21,7 +21,7 @@ describe('Accept-Encoding', () => {
     ['identity, br;q=0.5', null],
     ['identity;q=0.5, br', 'br'],
     ['constructor, toString', null],
-  ])('%j is answered in %j', (header, coding) => expect(codingOf(header)).toBe(coding))
+  ])('%j is answered in %j', (header, coding) => expect(preferredCoding(header)).toBe(coding))
 
   it('never gets a coding that was not named with a weight above zero', () => {
     const weight = fc.oneof(
@@ -31,7 +31,7 @@ describe('Accept-Encoding', () => {
     const entry = fc.tuple(fc.constantFrom('br', 'gzip', 'identity', 'deflate', 'x'), weight)
     fc.assert(
       fc.property(fc.array(entry, { maxLength: 5 }), (entries) => {
-        const coding = codingOf(entries.map((words) => words.join('')).join(', '))
+        const coding = preferredCoding(entries.map((words) => words.join('')).join(', '))
         if (coding === null) return
         const said = entries.filter(([name]) => name === coding).map(([, words]) => words)
         expect(said.some((words) => words === '' || Number(words.split('=')[1]) > 0)).toBe(true)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'
+import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
 import { ChunkedBody } from '../../../src/http/response/chunked-body.ts'
 import { CODINGS, type Coding, CompressionCache } from '../../../src/http/response/compress.ts'
@@ -69,7 +69,7 @@ describe('pages of a market', () => {
     for (let version = 1; version <= 3; version++) {
       trade(7)
       for (const coding of ['gzip', 'br'] as const) {
-        const asked = () => compressionCache.encoded(ask(path, query), coding, `${path}?${query}`)
+        const asked = () => compressionCache.encode(ask(path, query), coding, `${path}?${query}`)
         const answers = await Promise.all([asked(), asked(), asked()])
         answers.push(await asked())
         const plain = await bodyOf(ask(path, query))
@@ -104,9 +104,9 @@ describe('a page of more than a mebibyte', () => {
 
   it.each(['br', 'gzip'] as const)('is compressed with %s once for all who want it', async (coding) => {
     const compressionCache = new CompressionCache()
-    const plain = bytesOf((await page()).body)
+    const plain = bodyBytes((await page()).body)
     expect(plain.length).toBeGreaterThan(1_048_576)
-    const asked = async () => compressionCache.encoded(await page(), coding, 'page')
+    const asked = async () => compressionCache.encode(await page(), coding, 'page')
     const answers = await Promise.all([asked(), asked(), asked()])
     answers.push(await asked())
     expect(coded(answers)).toEqual([coding, coding, coding, coding])
@@ -116,17 +116,17 @@ describe('a page of more than a mebibyte', () => {
 
   it('is sent plain, and never joined, while another version or coding of one is made', async () => {
     const compressionCache = new CompressionCache()
-    const first = compressionCache.encoded(await page(), 'br', 'page') as Promise<HttpAnswer>
+    const first = compressionCache.encode(await page(), 'br', 'page') as Promise<HttpAnswer>
     const plain: HttpAnswer[] = []
     for (let version = 0; version < 3; version++) {
-      plain.push(await compressionCache.encoded(await page(), 'gzip', 'page'))
+      plain.push(await compressionCache.encode(await page(), 'gzip', 'page'))
       change(version)
-      plain.push(await compressionCache.encoded(await page(), 'br', 'page'))
+      plain.push(await compressionCache.encode(await page(), 'br', 'page'))
     }
     expect(coded(plain)).toEqual(plain.map(() => undefined))
     for (const { body } of plain) expect(body).toBeInstanceOf(ChunkedBody)
     expect((await first).headers!['Content-Encoding']).toBe('br')
-    expect((await compressionCache.encoded(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe(
+    expect((await compressionCache.encode(await page(), 'gzip', 'page')).headers!['Content-Encoding']).toBe(
       'gzip',
     )
   })
@@ -144,7 +144,7 @@ it('few bodies are compressed at a time, some wait, and the rest is sent plain',
   }
   const compressionCache = new CompressionCache({ gzip, br: gzip })
   const asked = Array.from({ length: 100 }, (_, page) =>
-    compressionCache.encoded(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
+    compressionCache.encode(textAnswer(`${page} `.repeat(1_000)), 'gzip', `${page}`),
   )
   let isOver = false
   const answers = Promise.all(asked).finally(() => {
@@ -163,7 +163,7 @@ describe('compressed forms', () => {
   it('stay under their bytes: the one asked for longest ago is made again', async () => {
     const { compressionCache, made } = counted(10_000)
     const ask = (page: number) =>
-      bodyOf(compressionCache.encoded(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
+      bodyOf(compressionCache.encode(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
     for (let page = 0; page < 6; page++) {
       await ask(page)
       expect(compressionCache.bytes).toBeLessThanOrEqual(10_000)
@@ -178,7 +178,7 @@ describe('compressed forms', () => {
   it('of an answer that is for one caller are not kept', async () => {
     const { compressionCache, made } = counted()
     for (let times = 0; times < 2; times++)
-      await compressionCache.encoded(textAnswer('mine '.repeat(1_000)), 'gzip', null)
+      await compressionCache.encode(textAnswer('mine '.repeat(1_000)), 'gzip', null)
     expect([made.gzip, compressionCache.bytes]).toEqual([2, 0])
   })
 
@@ -187,16 +187,16 @@ describe('compressed forms', () => {
     const gzip = (body: Buffer) => (fails ? Promise.reject(new Error('no memory')) : CODINGS.gzip(body))
     const compressionCache = new CompressionCache({ gzip, br: gzip })
     const text = 'page '.repeat(1_000)
-    await expect(compressionCache.encoded(textAnswer(text), 'gzip', 'a')).rejects.toThrow('no memory')
+    await expect(compressionCache.encode(textAnswer(text), 'gzip', 'a')).rejects.toThrow('no memory')
     fails = false
-    expect(gunzipSync(await bodyOf(compressionCache.encoded(textAnswer(text), 'gzip', 'a'))).toString()).toBe(
+    expect(gunzipSync(await bodyOf(compressionCache.encode(textAnswer(text), 'gzip', 'a'))).toString()).toBe(
       text,
     )
   })
 
   it('larger than the body are not sent', async () => {
     const body = randomBytes(2_000)
-    const answer = await new CompressionCache().encoded({ status: 200, body }, 'gzip', 'a')
+    const answer = await new CompressionCache().encode({ status: 200, body }, 'gzip', 'a')
     expect(answer.body).toBe(body)
     expect(answer.headers).not.toHaveProperty('Content-Encoding')
   })

@@ -1,6 +1,6 @@
 // Cursors on a clock that the test holds: how long one is good for, and how many lists any crowd can make the server keep.
 import { expect, it } from 'vitest'
-import { LISTS_FRESH_MAX, LISTS_KEPT_MAX } from '../../../src/http/limits.ts'
+import { FROZEN_LISTS_MAX, FROZEN_LISTS_UNSHARED_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import type { FrozenList, MarketEngine } from '../../../src/market/types.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
@@ -18,7 +18,7 @@ function setUp() {
     },
   } as MarketEngine
   const cursors = new Cursors(market, () => state.nowMs)
-  const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).next('desc', 50)!
+  const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).cursorAt('desc', 50)!
   return { state, cursors, first }
 }
 
@@ -43,7 +43,7 @@ it('a walk may take 29.9 s over every page, whatever changes; what nobody follow
     state.seq++
     const place = cursors.at(cursor)
     expect([place.list.version, place.offset]).toEqual([1, offset])
-    cursor = place.next(place.order, offset + 50)
+    cursor = place.cursorAt(place.order, offset + 50)
   }
   state.nowMs += 60_000
   expect(() => cursors.at(start)).toThrow(EXPIRED)
@@ -56,13 +56,13 @@ it('in a crowd of first pages of all lists a cursor lives on, memory is bounded,
   while (state.nowMs < 120_000) {
     for (const tab of TABS)
       for (const sort of SORTS) {
-        const { list, next } = cursors.begin(tab, sort)
+        const { list, cursorAt } = cursors.begin(tab, sort)
         expect(state.seq - list.version).toBeLessThanOrEqual(100)
         if (tab === 'live' && sort === 'market_cap')
-          given.push({ cursor: next('asc', 50)!, atMs: state.nowMs, version: list.version })
-        else next('desc', 50)
+          given.push({ cursor: cursorAt('asc', 50)!, atMs: state.nowMs, version: list.version })
+        else cursorAt('desc', 50)
       }
-    expect(cursors.size).toBeLessThanOrEqual(LISTS_FRESH_MAX + TABS.length * SORTS.length * 33)
+    expect(cursors.size).toBeLessThanOrEqual(FROZEN_LISTS_UNSHARED_MAX + TABS.length * SORTS.length * 33)
     // One change and one crowd each 10 ms.
     state.nowMs += 10
     state.seq++
@@ -77,11 +77,11 @@ it('in a crowd of first pages of all lists a cursor lives on, memory is bounded,
 it('those who hold on to every list get no more than the maximum, and keep what they have', () => {
   const { state, cursors, first } = setUp()
   const held: string[] = []
-  for (let round = 0; round < LISTS_KEPT_MAX + 50; round++) {
+  for (let round = 0; round < FROZEN_LISTS_MAX + 50; round++) {
     held.push(first())
     state.nowMs += 1_000
     state.seq++
-    for (const cursor of held) cursors.at(cursor).next('desc', 100)
+    for (const cursor of held) cursors.at(cursor).cursorAt('desc', 100)
   }
-  expect(cursors.size).toBe(LISTS_KEPT_MAX)
+  expect(cursors.size).toBe(FROZEN_LISTS_MAX)
 })

@@ -118,11 +118,11 @@ it('an answer that was begun before a write was answered is not kept after it', 
     [['/other'], true],
     [[], true],
   ] as const) {
-    const prepared = new ResponseCache(20)
-    const { writes } = prepared
-    prepared.writeAnswered(changed)
-    prepared.keep('/page', '', answer, 0, writes)
-    expect(prepared.find('/page', '', 0) !== undefined).toBe(isKept)
-    expect(prepared.find('/page', '', 20)).toBeUndefined()
+    const cache = new ResponseCache(20)
+    const { writes } = cache
+    cache.invalidate(changed)
+    cache.add('/page', '', answer, 0, writes)
+    expect(cache.find('/page', '', 0) !== undefined).toBe(isKept)
+    expect(cache.find('/page', '', 20)).toBeUndefined()
   }
 })

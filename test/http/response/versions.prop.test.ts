@@ -1,7 +1,7 @@
 // 304 is answered only where the full response would be the same bytes, and always where nothing happened.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { bytesOf, type Context, type HttpAnswer } from '../../../src/http/context.ts'
+import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import { barRoute } from '../../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../../src/http/routes/market.ts'
@@ -126,7 +126,7 @@ it('a reader is told 304 only where the answer would be the bytes that it has', 
         const made = ask(read, '')
         if (made === null) continue
         // The engine may use its memory for the next answer.
-        const bytes = Buffer.from(bytesOf(made.body))
+        const bytes = Buffer.from(bodyBytes(made.body))
         const etag = made.headers!.ETag
         if (told?.status === 304)
           expect(bytes.toString('latin1'), `${read}`).toBe(before!.bytes.toString('latin1'))

@@ -2,8 +2,9 @@
 // with pauses when sending is much work.
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
-import { Broadcaster, type StreamWriter } from '../../../src/http/stream/broadcaster.ts'
-import { MarketChannel } from '../../../src/http/stream/channel.ts'
+import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
+import type { StreamWriter } from '../../../src/http/stream/follower.ts'
+import { MarketChannel } from '../../../src/http/stream/market-channel.ts'
 import { Market } from '../../../src/market/market.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 

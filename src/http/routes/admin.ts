@@ -1,0 +1,120 @@
+import { ServiceError } from '../../schema/errors.ts'
+import type { LakeRepair } from '../../store/types.ts'
+import type { Agents, Submissions } from '../../submissions/types.ts'
+import type { Context, HttpAnswer, Method } from '../context.ts'
+import type { PlainRoute, Route } from '../route.ts'
+import { issuedKey, jsonObject } from './agents.ts'
+
+export interface AdminDeps {
+  agents: Agents
+  submissions: Submissions
+  /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
+  repairLake(dataDir: string | null): Promise<LakeRepair>
+  /** Confirms that the clock is right, so that dates past their retention are removed. */
+  retireLake(): Promise<{ files: number }>
+}
+
+/** Characters that are kept of a reason or a note. */
+const NOTE_CHARACTERS_MAX = 500
+/** The last moment that a Date can hold. */
+const TIME_MS_MAX = 8.64e15
+
+/** What the operator may do, with the operator's key. */
+export function adminRoutes({ agents, submissions, repairLake, retireLake }: AdminDeps): Route[] {
+  return [
+    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', () => ok(agents.list())),
+    admin(
+      'POST',
+      '/api/v1/admin/keys',
+      'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
+      async (context) => issuedKey(await agents.register(jsonObject(context), true)),
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/revoke',
+      'Revoke an agent’s keys, or the one of that prefix: {agentId, prefix?}',
+      (context) => revokeKeys(agents, context),
+    ),
+    admin('POST', '/api/v1/admin/ban', 'Ban an agent: {agentId, untilMs?, reason}', (context) =>
+      ban(agents, context),
+    ),
+    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', async (context) => {
+      await agents.unban(requiredText(jsonObject(context).agentId, 'agentId'))
+      return ok({ banned: false })
+    }),
+    admin(
+      'POST',
+      '/api/v1/admin/lake/repair',
+      'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
+      async (context) => ok(await repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/lake/retire',
+      'The clock is right: dates that are over their time leave the lake',
+      async () => ok(await retireLake()),
+    ),
+    admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', (context) =>
+      awardXp(submissions, context),
+    ),
+  ]
+}
+
+const admin = (method: Method, path: string, summary: string, handle: PlainRoute['handle']): Route => ({
+  method,
+  path,
+  summary,
+  handle,
+  access: 'admin',
+})
+
+const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
+
+async function revokeKeys(agents: Agents, context: Context): Promise<HttpAnswer> {
+  const { agentId, prefix } = jsonObject(context)
+  const wanted = optionalText(prefix, 'prefix')
+  return ok({ revoked: await agents.revokeKeys(requiredText(agentId, 'agentId'), wanted) })
+}
+
+async function ban(agents: Agents, context: Context): Promise<HttpAnswer> {
+  const { agentId, untilMs, reason } = jsonObject(context)
+  await agents.ban(
+    requiredText(agentId, 'agentId'),
+    isMissing(untilMs) ? null : requiredTimeMs(untilMs, 'untilMs'),
+    typeof reason === 'string' ? reason.slice(0, NOTE_CHARACTERS_MAX) : 'by the operator',
+  )
+  return ok({ banned: true })
+}
+
+async function awardXp(submissions: Submissions, context: Context): Promise<HttpAnswer> {
+  const { agentId, kind, times, note } = jsonObject(context)
+  const awarded = await submissions.award(
+    requiredText(agentId, 'agentId'),
+    requiredText(kind, 'kind'),
+    typeof times === 'number' ? times : 1,
+    typeof note === 'string' ? note.slice(0, NOTE_CHARACTERS_MAX) : null,
+  )
+  return ok(awarded)
+}
+
+const isMissing = (value: unknown): boolean => value === undefined || value === null
+
+/** Refuses what is no time: a ban with a wrong end must not become one without an end. */
+function requiredTimeMs(value: unknown, name: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= TIME_MS_MAX)
+    return value
+  const message = 'must be Unix milliseconds'
+  throw new ServiceError('validation_failed', `/${name} ${message}.`, {
+    errors: [{ pointer: `/${name}`, code: 'invalid_type', message }],
+  })
+}
+
+function requiredText(value: unknown, name: string): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new ServiceError('validation_failed', `/${name} is missing.`, {
+    errors: [{ pointer: `/${name}`, code: 'required', message: 'is missing' }],
+  })
+}
+
+const optionalText = (value: unknown, name: string): string | null =>
+  isMissing(value) ? null : requiredText(value, name)

@@ -1,0 +1,203 @@
+// The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
+import type { MarketEngine, Page, PageQuery } from '../../market/types.ts'
+import type { MarketItem } from '../../schema/market-item.ts'
+import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
+import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
+import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
+import {
+  CACHED_RESPONSE_BYTES_MAX,
+  MARKET_LIMIT_DEFAULT,
+  MARKET_LIMIT_MAX_JSON,
+  ROWS_PER_TURN,
+} from '../limits.ts'
+import { type Format, negotiateFormat } from '../request/negotiate.ts'
+import { invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
+import { ChunkedBody } from '../response/chunked-body.ts'
+import type { Cursors } from '../response/cursors.ts'
+import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
+import type { LargePages } from '../response/large-pages.ts'
+import type { Broadcaster } from '../stream/broadcaster.ts'
+import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
+import { parseMarketRequest } from '../stream/stream-request.ts'
+
+export interface ListDeps {
+  market: MarketEngine
+  broadcaster: Broadcaster
+  cursors: Cursors
+  largePages: LargePages
+}
+
+export const CACHE_ONE_SECOND = 'public, max-age=1'
+const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+const JSON_START = '{"ok":true,"data":['
+const NO_BYTES = Buffer.alloc(0)
+
+/** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
+interface ListPage {
+  page: Page
+  nextCursor: string | null
+}
+
+/** Where a page is taken from: the list as it is now, or the frozen list of a cursor. */
+interface PageSource {
+  query: PageQuery
+  take(): ListPage
+  /** Encodes at most so many rows ahead of `take`. @returns whether all are encoded. */
+  prepare(rowsMax: number): boolean
+}
+
+export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+  const { query } = context
+  const format = negotiateFormat(context, LIST_FORMATS)
+  // NDJSON is sent row by row. The other formats are made of a whole page, which blocks the event loop.
+  const limitMax = format === 'ndjson' ? deps.market.tokensMax : MARKET_LIMIT_MAX_JSON
+  const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
+  const follow = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
+  if (follow === '1' || follow === 'true') {
+    if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
+    return answerFollow(deps, query)
+  }
+  const source = findSource(deps, query, format, limit.value)
+  const answer = () => answerPage(context, format, source, limit.clamped)
+  if (limit.value <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
+  // The rows are counted after the wait; by then the address could not be read any more.
+  context.ip()
+  return deps.largePages.make(() => context.admitRows(), source.prepare, limit.value, answer)
+}
+
+/** @throws ServiceError `cursor_expired`, `invalid_parameter`. */
+function findSource({ market, cursors }: ListDeps, query: Query, format: Format, limit: number): PageSource {
+  const cursor = query.get('cursor')
+  if (cursor) return cursorSource(cursors, cursor, limit)
+  const tab = oneOf(query, 'tab', TABS, 'all')
+  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
+  const order = oneOf(query, 'order', ORDERS, 'desc')
+  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
+  const wanted: PageQuery = { tab, sort, order, limit, offset }
+  // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
+  const withCursor = cursor !== null || format === 'json'
+  return {
+    query: wanted,
+    take: () => {
+      const page = market.page(wanted)
+      if (!withCursor || offset + page.rowCount >= page.total) return { page, nextCursor: null }
+      // The page must be of the same version as its cursor, which under load may be an earlier one.
+      const { list, cursorAt } = cursors.begin(tab, sort)
+      return {
+        page: list.version === page.version ? page : list.page(order, offset, limit),
+        nextCursor: cursorAt(order, offset + limit),
+      }
+    },
+    prepare: (rowsMax) => market.preparePage(wanted, rowsMax),
+  }
+}
+
+function cursorSource(cursors: Cursors, cursor: string, limit: number): PageSource {
+  const { list, order, offset, cursorAt } = cursors.at(cursor)
+  return {
+    query: { tab: list.tab, sort: list.sort, order, limit, offset },
+    take: () => ({
+      page: list.page(order, offset, limit),
+      nextCursor: cursorAt(order, offset + limit),
+    }),
+    prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax),
+  }
+}
+
+function answerPage(context: Context, format: Format, source: PageSource, isClamped: boolean): HttpAnswer {
+  const { page, nextCursor } = source.take()
+  // Several formats share one URL, and the answer holds the cursor.
+  const cursorPart = nextCursor === null ? '' : `-${nextCursor}`
+  const etag = versionEtag(`${page.contentVersion}-${format}${cursorPart}`)
+  const headers: Record<string, string> = {
+    ETag: etag,
+    'Cache-Control': CACHE_ONE_SECOND,
+    'X-Result-Count': `${page.rowCount}`,
+    'X-List-Version': `${page.version}`,
+    ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
+  }
+  if (hasCurrent(context, etag)) return notModified(headers)
+  return {
+    status: 200,
+    ...encodePage(format, page, source.query, nextCursor, isClamped),
+    headers,
+    rows: page.rowCount,
+    reusable: true,
+  }
+}
+
+const createMeta = (
+  { tab, sort, order, limit, offset }: PageQuery,
+  { rowCount, total, version }: Page,
+  nextCursor: string | null,
+  isClamped: boolean,
+) => ({
+  tab,
+  sort,
+  order,
+  limit,
+  offset,
+  count: rowCount,
+  total,
+  version,
+  nextCursor,
+  ...(isClamped && { clamped: { limit } }),
+})
+
+function encodePage(
+  format: Format,
+  page: Page,
+  query: PageQuery,
+  nextCursor: string | null,
+  isClamped: boolean,
+): Pick<HttpAnswer, 'body' | 'contentType'> {
+  switch (format) {
+    case 'ndjson':
+      return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
+    case 'arrow':
+      return { body: itemsToArrow(parseItems(page)), contentType: ARROW_TYPE }
+    case 'msgpack': {
+      const meta = createMeta(query, page, nextCursor, isClamped)
+      return { body: toMsgpack({ ok: true, data: parseItems(page), meta }), contentType: MSGPACK_TYPE }
+    }
+    case 'json': {
+      const meta = createMeta(query, page, nextCursor, isClamped)
+      const end = `,"meta":${JSON.stringify(meta)}}`
+      return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
+    }
+  }
+}
+
+/** A large page is sent from its rows, without joining them. */
+const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
+  page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
+
+/** The market has made these rows, so they are not validated again. */
+const parseItems = ({ ndjson }: Page): MarketItem[] => parseRows(ndjson) as MarketItem[]
+
+/** First the rows, then each change of the tab; with `since`, only what changed after that position. */
+function answerFollow({ market, broadcaster }: ListDeps, query: Query): HttpAnswer {
+  const request = parseMarketRequest(query, market.tokensMax)
+  const channel = new MarketChannel(market, request.tab)
+  const { since } = request
+  const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
+  broadcaster.admit()
+  return {
+    status: 200,
+    body: NO_BYTES,
+    contentType: NDJSON_TYPE,
+    headers: {
+      'Cache-Control': 'no-store',
+      'X-List-Version': `${resumedFrom ?? market.seq}`,
+      'X-Accel-Buffering': 'no',
+    },
+    rows: countSnapshotRows(market, request),
+    stream: (writer) => {
+      const follower = broadcaster.connect(writer, 'ndjson')
+      // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
+      if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
+      broadcaster.subscribe(follower, channel, since ?? channel.open(request))
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { ServiceError } from '../../schema/errors.ts'
+import type { Route } from '../route.ts'
+
+export interface StatusDeps {
+  /** The body of /health. */
+  health(): Promise<Record<string, unknown>>
+  /** Null if the server is ready, otherwise why not. */
+  notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
+  /** The state of each feed, for /readyz. */
+  feedStates(): Record<string, unknown>[]
+  metrics(): Promise<{ text: string; contentType: string }>
+}
+
+const NO_STORE = { 'Cache-Control': 'no-store' }
+
+/** The state of the server, for operators and load balancers. */
+export function statusRoutes(deps: StatusDeps): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/health',
+      access: 'open',
+      summary: 'Whether the server lives, and what feeds it',
+      handle: async () => ({ status: 200, headers: NO_STORE, body: { ok: true, ...(await deps.health()) } }),
+    },
+    {
+      method: 'GET',
+      path: '/readyz',
+      access: 'open',
+      summary: 'Whether the server is ready to serve',
+      handle: () => {
+        const [reason, feeds] = [deps.notReady(), deps.feedStates()]
+        if (reason !== null)
+          throw new ServiceError(reason.code, reason.sentence, { feeds }, { 'Retry-After': '1' })
+        return { status: 200, headers: NO_STORE, body: { ok: true, ready: true, feeds } }
+      },
+    },
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: 'open',
+      summary: 'Metrics as Prometheus text',
+      handle: async () => {
+        const { text, contentType } = await deps.metrics()
+        return { status: 200, headers: NO_STORE, body: Buffer.from(text), contentType }
+      },
+    },
+  ]
+}

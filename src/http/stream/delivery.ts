@@ -1,0 +1,103 @@
+import type { MarketEngine } from '../../market/types.ts'
+import { FOLLOW_WRITES_MAX } from '../limits.ts'
+import type { StreamPosition } from './channel.ts'
+import type { Chunk } from './chunk.ts'
+import type { Follower, Subscription } from './follower.ts'
+
+/**
+ * How far a subscription was served. `current`: it has been sent everything. `stalled`: its socket is full or closed. `more`:
+ * it has more to be sent in the next flush. `too_slow`: it missed changes twice in a row.
+ */
+export type Progress = 'current' | 'stalled' | 'more' | 'too_slow'
+
+/** Sends followers what they have not seen yet: snapshots, changes, resyncs. */
+export class Delivery {
+  readonly #market: MarketEngine
+  /** The chunk that led the last follower of a tab to the newest change: nearly all others are at the same position. */
+  #shared: { from: StreamPosition; chunk: Chunk } | null = null
+
+  constructor(market: MarketEngine) {
+    this.#market = market
+  }
+
+  /** Must be called before the followers of tabs are served, and after, so that the chunk is not held. */
+  forgetShared(): void {
+    this.#shared = null
+  }
+
+  /** Sends what a subscription has not seen, as far as the socket takes it. */
+  serve(follower: Follower, subscription: Subscription): Progress {
+    const shared = this.#shared
+    if (shared !== null && shared.from === subscription.position && subscription.snapshot === null) {
+      subscription.isResyncing = false
+      if (follower.canWrite) send(follower, subscription, shared.chunk)
+      return 'current'
+    }
+    for (let writes = 0; writes < FOLLOW_WRITES_MAX; writes++) {
+      if (!follower.canWrite) return 'stalled'
+      const progress = this.#advance(follower, subscription)
+      if (progress === 'current') follower.due.delete(subscription)
+      if (progress !== 'more') return progress
+    }
+    return 'more'
+  }
+
+  /** @param seq undefined while there is no position to resume from. */
+  heartbeat(follower: Follower, seq: number | undefined): void {
+    follower.writeControl({ event: 'heartbeat', seq, ts: this.#market.timeMs })
+  }
+
+  /** Sends the next chunk, if there is one. */
+  #advance(follower: Follower, subscription: Subscription): Progress {
+    const { channel } = subscription
+    if (subscription.snapshot !== null) {
+      this.#sendSnapshot(follower, subscription, subscription.snapshot.next())
+      return 'more'
+    }
+    if (channel.isLost(subscription.position)) return resync(follower, subscription)
+    const chunk = channel.changes(subscription.position)
+    if (chunk === null) {
+      subscription.isResyncing = false
+      return 'current'
+    }
+    const isNewest = channel.mint === null && chunk.next.seq === this.#market.seq
+    this.#shared = isNewest ? { from: subscription.position, chunk } : null
+    send(follower, subscription, chunk)
+    return 'more'
+  }
+
+  #sendSnapshot(
+    follower: Follower,
+    subscription: Subscription,
+    { chunk, isLast }: { chunk: Chunk; isLast: boolean },
+  ): void {
+    send(follower, subscription, chunk)
+    if (!isLast) return
+    subscription.snapshot = null
+    // The last snapshot message of a WebSocket is marked as such. NDJSON rows have no head, so a heartbeat marks the end.
+    if (follower.format === 'ndjson') this.heartbeat(follower, chunk.next.seq)
+  }
+}
+
+/** Writes the frames of a chunk until the socket is full. The position moves behind the last one written. */
+function send(follower: Follower, subscription: Subscription, chunk: Chunk): void {
+  const frames = chunk.frames(follower.format)
+  for (const [index, { bytes, next }] of frames.entries()) {
+    follower.write(bytes)
+    if (follower.canWrite || index === frames.length - 1) continue
+    subscription.position = next
+    return
+  }
+  subscription.position = chunk.next
+}
+
+/** Tells a follower that it missed changes, and begins to send every row again. */
+function resync(follower: Follower, subscription: Subscription): Progress {
+  if (subscription.isResyncing) return 'too_slow'
+  subscription.isResyncing = true
+  subscription.snapshot = subscription.channel.reopen()
+  const channel = follower.format === 'ndjson' ? undefined : subscription.channel.name
+  // Without a position: a client that is cut off before the last row must not resume from here.
+  follower.writeControl({ event: 'resync', channel })
+  return 'more'
+}

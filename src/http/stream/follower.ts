@@ -1,0 +1,63 @@
+import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
+import type { Channel, StreamPosition, StreamSnapshot } from './channel.ts'
+
+export type DisconnectReason = 'draining' | 'slow_consumer' | 'max_age'
+
+/** The socket or the open response that a stream is written to. */
+export interface StreamWriter {
+  /** Returns false if the socket is full: the bytes are kept, and `onWritable` is called once there is room. */
+  write(bytes: Buffer): boolean
+  /** Writes the last bytes and ends the stream. */
+  end(bytes: Buffer, reason: DisconnectReason): void
+  onWritable(onWritable: () => void): void
+  onClosed(onClosed: () => void): void
+}
+
+/** One channel that a follower is subscribed to. */
+export interface Subscription {
+  channel: Channel
+  /** Up to where it has been sent everything. */
+  position: StreamPosition
+  /** Rows that are still to be sent before any change, or null. */
+  snapshot: StreamSnapshot | null
+  /** Whether it has missed changes and is being sent all rows again. If it misses changes meanwhile, it is too slow. */
+  isResyncing: boolean
+}
+
+/** One stream: an HTTP response that stays open, or a WebSocket. It has a position in each channel and no queue. */
+export class Follower {
+  readonly writer: StreamWriter
+  readonly format: StreamFormat
+  readonly startedAtMs: number
+  readonly #now: () => number
+  readonly subscriptions = new Map<string, Subscription>()
+  /** Subscriptions to tokens that have changed since they were last served. */
+  readonly due = new Set<Subscription>()
+  /** Subscriptions to tabs, which change all the time: each flush serves them. */
+  tabs: readonly Subscription[] = []
+  heartbeatAtMs: number
+  /** When the socket became full, or null while it takes what is written. */
+  stalledAtMs: number | null = null
+  isClosed = false
+
+  constructor(writer: StreamWriter, format: StreamFormat, now: () => number) {
+    this.writer = writer
+    this.format = format
+    this.#now = now
+    this.startedAtMs = now()
+    this.heartbeatAtMs = this.startedAtMs
+  }
+
+  get canWrite(): boolean {
+    return this.stalledAtMs === null && !this.isClosed
+  }
+
+  write(bytes: Buffer): void {
+    if (!this.writer.write(bytes)) this.stalledAtMs ??= this.#now()
+  }
+
+  /** Writes a message about the stream itself, even if the socket is full. */
+  writeControl(fields: object): void {
+    if (!this.isClosed) this.write(controlFrame(this.format, fields))
+  }
+}

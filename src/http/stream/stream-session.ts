@@ -1,0 +1,173 @@
+// One streaming WebSocket: carries out the client's messages and writes what its subscriptions send.
+import type { WebSocket } from 'uWebSockets.js'
+import type { MarketEngine } from '../../market/types.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { Query } from '../context.ts'
+import { SUBSCRIPTIONS_MAX } from '../limits.ts'
+import { invalidParameter } from '../request/parameters.ts'
+import { problemAnswer } from '../response/reply.ts'
+import { toServiceError } from '../response/to-service-error.ts'
+import { BarsChannel } from './bars-channel.ts'
+import type { Broadcaster } from './broadcaster.ts'
+import type { Channel, StreamSnapshot } from './channel.ts'
+import type { DisconnectReason, Follower, StreamWriter } from './follower.ts'
+import { countSnapshotRows, MarketChannel } from './market-channel.ts'
+import { OPERATIONS, parseMessage, parseTopic, requiredWord, type Topic } from './stream-request.ts'
+import { TokenChannel } from './token-channel.ts'
+import { CLOSE_GOING_AWAY } from './upgrade.ts'
+
+export interface StreamSources {
+  market: MarketEngine
+  broadcaster: Broadcaster
+}
+
+export interface SessionOptions extends StreamSources {
+  path: string
+  format: 'json' | 'msgpack'
+  /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
+  countSubscription(isFree: boolean, rows: number): void
+  onFault(error: unknown): void
+}
+
+/** RFC 6455, section 7.4.1, and the registry it refers to. */
+const CLOSE_CODES: Readonly<Record<DisconnectReason, number>> = {
+  draining: CLOSE_GOING_AWAY,
+  slow_consumer: 1008,
+  max_age: 1000,
+}
+
+/** The `id` of a message, for its reply. */
+type Echo = { id?: string }
+
+export class StreamSession implements StreamWriter {
+  readonly #ws: WebSocket<unknown>
+  readonly #options: SessionOptions
+  readonly #isBinary: boolean
+  readonly #follower: Follower
+  /** Channels whose first subscription was free; at most SUBSCRIPTIONS_MAX. */
+  readonly #freeChannels = new Set<string>()
+  #isClosed = false
+  #onWritable: () => void = () => {}
+  #onClosed: () => void = () => {}
+
+  constructor(ws: WebSocket<unknown>, options: SessionOptions) {
+    this.#ws = ws
+    this.#options = options
+    this.#isBinary = options.format === 'msgpack'
+    this.#follower = options.broadcaster.connect(this, options.format)
+  }
+
+  // The engine's answers: 1 sent; 0 kept, but the socket is full; 2 over the limit, and the engine closes the socket.
+  write(bytes: Buffer): boolean {
+    return this.#ws.send(bytes, this.#isBinary) === 1
+  }
+
+  end(bytes: Buffer, reason: DisconnectReason): void {
+    this.#ws.send(bytes, this.#isBinary)
+    // The engine may have closed the socket because of those bytes.
+    if (!this.#isClosed) this.#ws.end(CLOSE_CODES[reason], reason)
+  }
+
+  onWritable(onWritable: () => void): void {
+    this.#onWritable = onWritable
+  }
+
+  onClosed(onClosed: () => void): void {
+    this.#onClosed = onClosed
+  }
+
+  /** The socket has sent something of what was kept. */
+  drained(): void {
+    if (this.#ws.getBufferedAmount() === 0) this.#onWritable()
+  }
+
+  /** The socket is closed. */
+  closed(): void {
+    this.#isClosed = true
+    this.#onClosed()
+  }
+
+  /** Carries out a message. An error goes to the sender, and the socket stays open. */
+  receive(frame: Uint8Array, isBinary: boolean): void {
+    if (this.#isClosed) return
+    const { path, onFault } = this.#options
+    let id: string | null = null
+    try {
+      const message = parseMessage(frame, isBinary)
+      id = message.get('id')
+      this.#perform(message, id === null ? {} : { id })
+    } catch (error) {
+      if (toServiceError(error) === null) onFault(error)
+      const { body } = problemAnswer(error, path, id ?? 'message')
+      this.#follower.writeControl({ event: 'error', ...(id !== null && { id }), ...body })
+    }
+  }
+
+  #perform(message: Query, echo: Echo): void {
+    const operation = requiredWord(message, 'op', OPERATIONS)
+    if (operation === 'ping') {
+      this.#pong(echo)
+      return
+    }
+    const topic = parseTopic(message, this.#options.market.tokensMax)
+    if (operation === 'subscribe') this.#subscribe(topic, echo)
+    else this.#unsubscribe(topic, echo)
+  }
+
+  #pong(echo: Echo): void {
+    const { market, broadcaster } = this.#options
+    const seq = broadcaster.positionOf(this.#follower)
+    this.#follower.writeControl({ event: 'pong', ...echo, seq, ts: market.timeMs })
+  }
+
+  #unsubscribe(topic: Topic, echo: Echo): void {
+    const { market, broadcaster } = this.#options
+    const { name } = findChannel(topic, market).channel
+    if (!broadcaster.unsubscribe(this.#follower, name))
+      throw invalidParameter('topic', `${name} is not subscribed to`)
+    this.#follower.writeControl({ event: 'unsubscribed', ...echo, channel: name })
+  }
+
+  #subscribe(topic: Topic, echo: Echo): void {
+    const { market, broadcaster } = this.#options
+    const { channel, open } = findChannel(topic, market)
+    this.#admit(topic, channel.name)
+    const since = 'since' in topic ? topic.since : null
+    // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
+    const seq = since === null || channel.isLost({ seq: since }) ? undefined : since
+    this.#follower.writeControl({ event: 'subscribed', ...echo, channel: channel.name, seq })
+    broadcaster.subscribe(this.#follower, channel, since ?? open())
+  }
+
+  /** Throws if the client may not subscribe. */
+  #admit(topic: Topic, name: string): void {
+    const { market, countSubscription } = this.#options
+    const { subscriptions } = this.#follower
+    // A subscription begins with rows: the first to a channel belongs to the read that opened the socket, another is a read.
+    const isFree = !this.#freeChannels.has(name) && this.#freeChannels.size < SUBSCRIPTIONS_MAX
+    countSubscription(isFree, topic.topic === 'market' ? countSnapshotRows(market, topic) : 0)
+    if (isFree) this.#freeChannels.add(name)
+    if ('mint' in topic && !market.has(topic.mint))
+      throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
+    if (!subscriptions.has(name) && subscriptions.size >= SUBSCRIPTIONS_MAX)
+      throw invalidParameter('topic', `: a socket holds at most ${SUBSCRIPTIONS_MAX} subscriptions`)
+  }
+}
+
+/** The channel of a topic, and how a new subscription to it begins. */
+function findChannel(topic: Topic, market: MarketEngine): { channel: Channel; open: () => StreamSnapshot } {
+  switch (topic.topic) {
+    case 'market': {
+      const channel = new MarketChannel(market, topic.tab)
+      return { channel, open: () => channel.open(topic) }
+    }
+    case 'token': {
+      const channel = new TokenChannel(market, topic.mint)
+      return { channel, open: () => channel.open() }
+    }
+    case 'ohlc': {
+      const channel = new BarsChannel(market, topic.mint, topic.tf)
+      return { channel, open: () => channel.open(topic.limit, topic.fromMs) }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { MarketEngine } from '../../market/types.ts'
+import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
+import { Chunk, ChunkCache, positionAt, type StreamPosition } from './chunk.ts'
+
+const NO_ROWS = Buffer.alloc(0)
+const NEWLINE = Buffer.from('\n')
+
+/** One token: its DataPoint at each change of its row, and a message that it left once it was evicted. */
+export class TokenChannel implements Channel {
+  readonly name: string
+  readonly mint: string
+  readonly #market: MarketEngine
+  readonly #chunks = new ChunkCache()
+
+  constructor(market: MarketEngine, mint: string) {
+    this.name = `token:${mint}`
+    this.mint = mint
+    this.#market = market
+  }
+
+  /** Only the newest DataPoint is sent, so any position of this run will do. */
+  isLost({ seq }: Pick<StreamPosition, 'seq'>): boolean {
+    return seq < this.#market.firstSeq || seq > this.#market.seq
+  }
+
+  changes(position: StreamPosition): Chunk | null {
+    if (!this.#market.has(this.mint)) return leftChunk(this.name, this.mint, position, this.#market.seq)
+    const changedSeq = this.#market.changedSeq(this.mint)
+    if (changedSeq <= position.seq) return null
+    return this.#chunks.get(changedSeq, 0, () => this.#chunk('changes'))
+  }
+
+  open(): StreamSnapshot {
+    return singleSnapshot(this.#chunk('snapshot', true))
+  }
+
+  reopen(): StreamSnapshot {
+    return this.open()
+  }
+
+  hasMoved(): boolean {
+    return false
+  }
+
+  /** The newest DataPoint. */
+  #chunk(event: 'changes' | 'snapshot', isLast?: true): Chunk {
+    const { seq } = this.#market
+    const found = this.#market.datapointJson(this.mint)
+    const rows = found === null ? NO_ROWS : Buffer.concat([found.json, NEWLINE])
+    const head = { event, channel: this.name, seq, ...(isLast && { last: true }) }
+    return new Chunk([{ head, rows, next: positionAt(seq) }], positionAt(seq))
+  }
+}

@@ -1,0 +1,35 @@
+// What the WebSockets of feeds and of streams have in common: limits, and the handshake.
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { SOCKET_BACKPRESSURE_BYTES_MAX, SOCKET_IDLE_SECONDS_MAX } from '../limits.ts'
+import { problemAnswer, Reply, send } from '../response/reply.ts'
+
+/** Settings of the HTTP engine. */
+export const SOCKET_SETTINGS = {
+  maxBackpressure: SOCKET_BACKPRESSURE_BYTES_MAX,
+  closeOnBackpressureLimit: true,
+  idleTimeout: SOCKET_IDLE_SECONDS_MAX,
+}
+
+/** Close code: the server shuts down (RFC 6455, section 7.4.1). */
+export const CLOSE_GOING_AWAY = 1001
+
+/** The headers of a handshake, copied: the engine's request is invalid once its handler returns. */
+export interface UpgradeHeaders {
+  key: string
+  /** The protocols that the client offers, as it sent them. */
+  protocols: string
+  extensions: string
+}
+
+export const readUpgradeHeaders = (req: HttpRequest): UpgradeHeaders => ({
+  key: req.getHeader('sec-websocket-key'),
+  protocols: req.getHeader('sec-websocket-protocol'),
+  extensions: req.getHeader('sec-websocket-extensions'),
+})
+
+/** The request id in the error answer to a handshake, which has no other. */
+export const UPGRADE_REQUEST_ID = 'upgrade'
+
+/** Answers a handshake with an error. */
+export const refuseUpgrade = (res: HttpResponse, path: string, error: unknown): void =>
+  send(new Reply(res, UPGRADE_REQUEST_ID), problemAnswer(error, path, UPGRADE_REQUEST_ID))
