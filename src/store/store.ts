@@ -17,6 +17,7 @@ import type { RetainedDays } from './lake/retention.ts'
 import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
+import type { Visit } from './log/reader.ts'
 import { segmentName } from './log/segments/format.ts'
 import type { CommitLog, LogDamage, Position, SegmentInfo } from './log/types.ts'
 import { BarOutbox } from './market-data/bar-outbox.ts'
@@ -29,8 +30,9 @@ import type { Crash } from './process/protocol.ts'
 import { RecentRows, type SubmissionTable, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
 import { completeRow, recoveredFrom } from './state/recovered.ts'
-import { applyCommit } from './state/state.ts'
+import { applyCommit, type StoreState } from './state/state.ts'
 import { stateFrom } from './state/state-database.ts'
+import { StateRows } from './state/state-rows.ts'
 import type {
   LakeLosses,
   LakeRepair,
@@ -120,14 +122,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
         timeoutMs: options.commitTimeoutMs ?? limits.COMMIT_TIMEOUT_MS,
         mayWrite: (unflushedBytes) => mayCommit(unflushedBytes, space),
       },
-      (record) => {
-        const rows = record.rows()
-        applyCommit(state, { lsn: record.lsn, knownAtMs: record.knownAtMs, rows })
-        unflushed.add(
-          rows.map(([table, row]) => ({ table, id: submissionId(table, row) })),
-          record.position,
-        )
-      },
+      recoverInto(state, unflushed),
     )
     return new DurableStore({
       options,
@@ -142,6 +137,19 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     space.close()
     await client.close()
     throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
+  }
+}
+
+/** What is done with each commit of the log. Apart from those who stay: they would keep the state in memory. */
+function recoverInto(state: StoreState, unflushed: UnflushedRows): Visit {
+  const stateRows = new StateRows()
+  return ({ lsn, knownAtMs, payload, position }) => {
+    const rows = stateRows.of(payload)
+    applyCommit(state, { lsn, knownAtMs, rows })
+    unflushed.add(
+      rows.map(([table, row]) => ({ table, id: submissionId(table, row) })),
+      position,
+    )
   }
 }
 
@@ -223,16 +231,11 @@ class DurableStore implements Store {
   async analysis(analysisId: string): Promise<SubmissionRow | null> {
     const recent = this.#recent.find(analysisId)
     if (recent !== null) return completeRow(recent.table, JSON.parse(recent.json), recent.knownAtMs)
-    const position = this.#unflushed.find(analysisId)
-    const logged = position === null ? null : await this.#readBack(position, analysisId)
-    return (
-      logged ??
-      (await this.#client.askPatiently(
-        'find',
-        { analysisId, nowMs: this.#nowMs() },
-        limits.LOOKUP_TIMEOUT_MS,
-      ))
-    )
+    for (const position of this.#unflushed.find(analysisId)) {
+      const logged = await this.#readBack(position, analysisId)
+      if (logged !== null) return logged
+    }
+    return this.#client.askPatiently('find', { analysisId, nowMs: this.#nowMs() }, limits.LOOKUP_TIMEOUT_MS)
   }
 
   /** Everything committed and told so far is in the lake once this resolves. */
@@ -425,7 +428,7 @@ class DurableStore implements Store {
     await this.flushLake().catch(() => undefined)
   }
 
-  /** The row as the log has it; null where the segment has gone meanwhile, since its rows are in the lake. */
+  /** The row as the log has it; null where its record has no such row, or has gone meanwhile: then the lake has it. */
   async #readBack(position: Position, analysisId: string): Promise<SubmissionRow | null> {
     try {
       const record = await this.#commits.read(position)

@@ -38,14 +38,63 @@ export interface CommittedRow {
   id: string | null
 }
 
-interface SegmentRows {
-  /** Place of the record that holds a submission, in one number: a log may hold a million of them. */
-  placeById: Map<string, number>
-  rowsByTable: Map<TableName, number>
-}
-
 /** A record has at most 2^22 bytes and a bit, and begins below 2^27: both fit a double's 53 bits. */
 const LENGTH_FACTOR = 2 ** 24
+const PLACES_MIN = 64
+
+/** FNV-1a over the units of a text, 32 bits. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  return hash >>> 0
+}
+
+/**
+ * Places of records by identities that they hold. A log may hold a million: so no identity is kept, only its hash, and whoever
+ * asks looks at each record that it may be in. A table with open addressing, at most half full.
+ */
+class PlacesByIdentity {
+  #hashes = new Uint32Array(PLACES_MIN)
+  /** 0: nothing is there. No record begins and ends at a file's first byte. */
+  #places = new Float64Array(PLACES_MIN)
+  #count = 0
+
+  add(id: string, place: number): void {
+    if (this.#count * 2 >= this.#places.length) this.#grow()
+    this.#put(hashOf(id), place)
+    this.#count++
+  }
+
+  *of(id: string): Generator<number> {
+    const mask = this.#places.length - 1
+    const hash = hashOf(id)
+    for (let at = hash & mask; this.#places[at] !== 0; at = (at + 1) & mask)
+      if (this.#hashes[at] === hash) yield this.#places[at]
+  }
+
+  #put(hash: number, place: number): void {
+    const mask = this.#places.length - 1
+    let at = hash & mask
+    while (this.#places[at] !== 0) at = (at + 1) & mask
+    this.#hashes[at] = hash
+    this.#places[at] = place
+  }
+
+  #grow(): void {
+    const [hashes, places] = [this.#hashes, this.#places]
+    this.#hashes = new Uint32Array(2 * hashes.length)
+    this.#places = new Float64Array(2 * places.length)
+    places.forEach((place, at) => {
+      if (place !== 0) this.#put(hashes[at], place)
+    })
+  }
+}
+
+interface SegmentRows {
+  places: PlacesByIdentity
+  rowsByTable: Map<TableName, number>
+}
 
 /** What lies in the log and not in the lake. Bounded by the log's own bound. */
 export class UnflushedRows {
@@ -54,22 +103,22 @@ export class UnflushedRows {
   add(rows: readonly CommittedRow[], { segment, offset, length }: Position): void {
     let held = this.#segments.get(segment)
     if (held === undefined) {
-      held = { placeById: new Map(), rowsByTable: new Map() }
+      held = { places: new PlacesByIdentity(), rowsByTable: new Map() }
       this.#segments.set(segment, held)
     }
     for (const { table, id } of rows) {
       held.rowsByTable.set(table, (held.rowsByTable.get(table) ?? 0) + 1)
-      if (id !== null) held.placeById.set(id, offset * LENGTH_FACTOR + length)
+      if (id !== null) held.places.add(id, offset * LENGTH_FACTOR + length)
     }
   }
 
-  find(analysisId: string): Position | null {
-    for (const [segment, { placeById }] of this.#segments) {
-      const place = placeById.get(analysisId)
-      if (place !== undefined)
-        return { segment, offset: Math.floor(place / LENGTH_FACTOR), length: place % LENGTH_FACTOR }
-    }
-    return null
+  /** Records that may hold a submission: at most one of them does. */
+  find(analysisId: string): Position[] {
+    const found: Position[] = []
+    for (const [segment, { places }] of this.#segments)
+      for (const place of places.of(analysisId))
+        found.push({ segment, offset: Math.floor(place / LENGTH_FACTOR), length: place % LENGTH_FACTOR })
+    return found
   }
 
   /** Rows of a table that no file of the lake holds yet. */

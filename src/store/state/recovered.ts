@@ -25,31 +25,45 @@ const rows = <Name extends TableName>(table: Name, placed: Iterable<PlacedRow>):
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
+/** Each value that is younger than so long, as `told`. One after the other: there may be a million. */
+function young<Value extends { knownAtMs: number }, Told>(
+  values: Iterable<Value>,
+  sinceMs: number,
+  told: (value: Value) => Told,
+): Told[] {
+  const found: Told[] = []
+  for (const value of values) if (value.knownAtMs > sinceMs) found.push(told(value))
+  return found
+}
+
 /** Everything in order of its commits, sums in order of their keys; at `nowMs`, as far as that is behind the last commit. */
 export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
-  const young = <Value extends { knownAtMs: number }>(values: Iterable<Value>, keptMs: number): Value[] =>
-    [...values].filter(({ knownAtMs }) => knownAtMs > nowMs - keptMs)
+  const { cooldownKeptMs } = state.options
   return {
     agents: rows('agents', state.agents.values()),
     agentKeys: rows('agent_keys', state.agentKeys.values()),
     agentEvents: rows('agent_events', state.agentEvents.values()),
-    submitAttempts: young(state.submitAttempts.values(), SUBMIT_ATTEMPTS_RECOVERED_MS).map(
-      ({ agentId, atMs }) => ({
-        agent_id: agentId,
-        at: atMs,
-      }),
+    submitAttempts: young(
+      state.submitAttempts.values(),
+      nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS,
+      ({ agentId, atMs }) => ({ agent_id: agentId, at: atMs }),
     ),
-    idempotency: rows('idempotency', young(state.idempotency.values(), IDEMPOTENCY_KEPT_MS)),
+    idempotency: rows(
+      'idempotency',
+      young(state.idempotency.values(), nowMs - IDEMPOTENCY_KEPT_MS, (placed) => placed),
+    ),
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
     ),
     coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({ mint, ...total })).sort((a, b) =>
       byText(a.mint, b.mint),
     ),
-    cooldowns: young(state.cooldowns.values(), state.options.cooldownKeptMs).map(
-      ({ agentId, mint, atMs }) => ({ agentId, mint, atMs }),
-    ),
-    strikes: young(state.strikes.values(), STRIKES_RECOVERED_MS).map(({ agentId, atMs }) => ({
+    cooldowns: young(state.cooldowns.values(), nowMs - cooldownKeptMs, ({ agentId, mint, atMs }) => ({
+      agentId,
+      mint,
+      atMs,
+    })),
+    strikes: young(state.strikes.values(), nowMs - STRIKES_RECOVERED_MS, ({ agentId, atMs }) => ({
       agentId,
       atMs,
     })),

@@ -10,6 +10,7 @@ import {
   SUBMIT_ATTEMPTS_RECOVERED_MS,
 } from '../limits.ts'
 import { KeyedTable } from './keyed-table.ts'
+import { Columns } from './value-list.ts'
 
 /** A whole commit, as the log keeps it. */
 export interface CommitRecord {
@@ -85,12 +86,12 @@ export class StoreState {
     this.agents = new KeyedTable(isSaved)
     this.agentKeys = new KeyedTable(isSaved)
     this.agentEvents = new KeyedTable(isSaved)
-    this.submitAttempts = new KeyedTable(isSaved)
-    this.cooldowns = new KeyedTable(isSaved)
-    this.strikes = new KeyedTable(isSaved)
+    this.submitAttempts = new KeyedTable(isSaved, new Columns(['agentId'], ['atMs', 'knownAtMs']))
+    this.cooldowns = new KeyedTable(isSaved, new Columns(['agentId', 'mint'], ['atMs', 'knownAtMs']))
+    this.strikes = new KeyedTable(isSaved, new Columns(['agentId'], ['atMs', 'knownAtMs']))
     this.idempotency = new KeyedTable(isSaved)
-    this.agentTotals = new KeyedTable(isSaved)
-    this.mintTotals = new KeyedTable(isSaved)
+    this.agentTotals = new KeyedTable(isSaved, new Columns([], ['xp', 'analyses']))
+    this.mintTotals = new KeyedTable(isSaved, new Columns(['lastSentiment'], ['count', 'lastScore']))
     this.rowTotals = new KeyedTable(isSaved)
   }
 }
@@ -171,6 +172,15 @@ const APPLY: Partial<Record<TableName, Apply>> = {
     state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, placed)
   },
 }
+
+/** The columns that the above reads, and a submission's identity, of tables of which it does not need the whole row: a start
+ *  reads no others. */
+export const STATE_COLUMNS = {
+  training: ['analysis_id', 'agent_id', 'mint', 'received_at', 'sentiment', 'score'],
+  rejections: ['analysis_id', 'agent_id', 'mint', 'received_at'],
+  xp_ledger: ['agent_id', 'kind', 'xp'],
+  submit_attempts: ['agent_id', 'at'],
+} as const satisfies Partial<Record<TableName, readonly string[]>>
 
 /** Keeps of an agent's events those that still say something: its last profile, the first end of each key, its sanctions
  *  since they were last lifted. */
