@@ -1,7 +1,7 @@
 // Submissions: each gets one result, durable before it is returned. Whatever is limited is reserved in memory before the first
 // wait; when the store refuses, exactly that is released. What depends on submissions that the store has not acknowledged (a
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Clock, type Instant, readClock } from '../lib/clock.ts'
 import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
@@ -73,7 +73,7 @@ interface Attempt {
   idempotent: IdempotentRequest | null
 }
 
-const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+const sha256 = (bytes: Uint8Array): string => hash('sha256', bytes, 'hex')
 
 export class SubmissionService implements Submissions {
   readonly #options: SubmissionServiceOptions

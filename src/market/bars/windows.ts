@@ -1,8 +1,8 @@
 // Sums over the sliding windows 1m, 1h, 6h and 24h, and the changes of price across them. A window consists of whole bars of its
-// resolution, and covers between (length - resolution) and length. No sum drifts: it is taken anew from the bars whenever its
-// window has moved. Only writes store a sum: sums of doubles depend on their order, and what is served must not depend on who
-// has read before.
-
+// resolution, and covers between (length - resolution) and length.
+//
+// No sum drifts: it is computed again from the bars whenever its window has moved. Only writes store a sum, since sums of doubles
+// depend on their order, and what is served must not depend on earlier reads.
 import { recordFrom } from '../../lib/record.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'

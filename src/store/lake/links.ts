@@ -1,5 +1,7 @@
 // Where the lake's files are. Each lies below `lake/.files`, where the catalog sends its readers. While it is live it also has
-// a hard link in the folders that `lake/<table>/*/*.parquet` matches. A replaced file thus disappears from the glob at once
+// a hard link in the folders that `lake/<table>/*/*.parquet` matches.
+//
+// A replaced file thus disappears from the glob at once
 // and stays for readers who started with the catalog. On a disk without hard links there is one path only, and replaced
 // files match the glob until they are deleted.
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
