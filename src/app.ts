@@ -163,7 +163,7 @@ async function startParts(base: Base): Promise<App> {
     exports: exporter,
     http: server,
     ready: becomeReady(sources, health, log),
-    recorded: recorder.recorded,
+    recorded: () => recorder.recorded(),
     stop: () => {
       stopping ??= shutDown({ ...parts, drainNoticeMs })
       return stopping
