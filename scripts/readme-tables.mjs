@@ -62,12 +62,12 @@ const limitsTable = (constants) =>
 
 /** Files with generated tables. */
 export const FILES_WITH_TABLES = [
-  'src/README.md',
   'src/cli/README.md',
   'src/ingest/README.md',
   'src/http/README.md',
   'src/market/README.md',
   'src/store/README.md',
+  'src/submissions/README.md',
   'data/README.md',
 ]
 
