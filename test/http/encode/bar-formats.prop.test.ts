@@ -80,7 +80,7 @@ function written({ rowCount, t, o, h, l, c, v, n, closed }: BarColumns, shape: B
 }
 
 describe('bars as Arrow', () => {
-  it('are the bytes that apache-arrow writes, and its reader finds every value', () => {
+  it('equal the bytes that apache-arrow writes, and its reader finds every value', () => {
     fc.assert(
       fc.property(bars, fc.constantFrom(...BAR_SHAPES), (rows, shape) => {
         const columns = columnsOf(rows)
@@ -93,7 +93,7 @@ describe('bars as Arrow', () => {
     )
   })
 
-  it('have types that DuckDB has too, in which it holds the same values', async () => {
+  it('use types that DuckDB also has, and DuckDB reads the same values', async () => {
     const types: Record<string, string> = {
       'Timestamp<MILLISECOND>': 'TIMESTAMP_MS',
       Float64: 'DOUBLE',
@@ -123,7 +123,7 @@ describe('bars as Arrow', () => {
 })
 
 describe('bars as msgpack', () => {
-  it('are plain maps: any reader finds what JSON says', () => {
+  it('are plain maps with the same values as JSON', () => {
     fc.assert(
       fc.property(bars, fc.constantFrom(...BAR_SHAPES), (rows, shape) => {
         const meta = { mint: 'm', tf: '1m', limit: rows.length, fill: 'none', gaps: 0 }

@@ -80,7 +80,7 @@ const record = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('solPrice'), usd: number }) },
 )
 
-/** Every number inside is finite: throws otherwise. */
+/** Throws if a number in the value is not finite. */
 function expectFinite(value: unknown, path = ''): void {
   if (typeof value === 'number') expect(Number.isFinite(value), `${path} is ${value}`).toBe(true)
   else if (typeof value === 'object' && value !== null)
@@ -110,7 +110,7 @@ async function expectReadable(path: string): Promise<void> {
   for (const row of tableFromIPC(arrow).toArray()) expectFinite(row.toJSON(), path)
 }
 
-test('whatever is taken is read finite in every format, and its tokens are submitted on and recorded', async () => {
+test('accepted records have finite numbers in every format, and their tokens can be submitted on and are recorded', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 12 }), async (records) => {
       const mint = newMint()
@@ -146,7 +146,7 @@ test('whatever is taken is read finite in every format, and its tokens are submi
   )
 }, 120_000)
 
-test('a record of one token that no row can hold does not keep its neighbours from being recorded', async () => {
+test('a record with a value that no row can hold is rejected, and its neighbours are recorded', async () => {
   const { client } = server
   const mints = [newMint(), newMint(), newMint()]
   const patch = (mint: string, fields: object) =>

@@ -51,7 +51,7 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/skill.md': { isConstant: true },
 }
 
-it('the table names every read that the documents say has versions, and those are all but a few', async () => {
+it('the table of this test has every read that the API description gives an ETag, which is all but a few', async () => {
   const { paths } = (await server.client.get('/openapi.json')).body
   const reads = Object.keys(paths).filter((path) => 'get' in paths[path])
   const versioned = reads.filter((path) => '304' in paths[path].get.responses)
@@ -66,7 +66,7 @@ describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf
       ...headers,
     })
 
-  it('answers 304 to whoever has it, compressed or not, until it changes', async () => {
+  it('answers 304 to its ETag, compressed or not, until it changes', async () => {
     const first = await get()
     expect(first.status, first.text).toBe(200)
     const etag = first.headers.get('etag')!
@@ -89,7 +89,7 @@ describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf
   })
 })
 
-it.each(UNVERSIONED.slice(0, 3))('%s is never a copy', async (path) => {
+it.each(UNVERSIONED.slice(0, 3))('%s has no ETag and must not be cached', async (path) => {
   const { headers } = await server.client.get(path)
   expect([headers.get('etag'), headers.get('cache-control')]).toEqual([null, 'no-store'])
 })

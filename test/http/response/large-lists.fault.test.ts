@@ -52,7 +52,7 @@ async function read(response: http.IncomingMessage): Promise<{ rows: number; byt
   return { rows, bytes }
 }
 
-it('others are served while the rows of a list that nobody has read before are made', async () => {
+it('other clients are served while the rows of a large list are rendered for the first time', async () => {
   let isThere = false
   const list = ask().finally(() => {
     isThere = true
@@ -68,7 +68,7 @@ it('others are served while the rows of a list that nobody has read before are m
 })
 
 it.runIf(process.platform === 'linux')(
-  'each reader of a list of ten mebibytes gets it whole, and all of them together hold less than a copy for each',
+  'each reader of a 10 MiB list gets all of it, and together they take less memory than a copy for each',
   async () => {
     const { bytes } = await read(await ask())
     expect(bytes).toBeGreaterThan(8 * MEBIBYTE)

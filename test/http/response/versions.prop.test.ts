@@ -114,7 +114,7 @@ function served() {
   }
 }
 
-it('a reader is told 304 only where the answer would be the bytes that it has', () => {
+it('a reader gets 304 only when the full answer would equal the bytes that it has', () => {
   const property = fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), (steps) => {
     const { take, ask } = served()
     const known = new Map<number, { etag: string; bytes: Buffer }>()
@@ -138,7 +138,7 @@ it('a reader is told 304 only where the answer would be the bytes that it has', 
   fc.assert(property, { numRuns: RUNS })
 })
 
-it('a page is another one once its 24-hour windows have moved, though nothing was traded', async () => {
+it('a page has another version once its 24-hour windows have moved, even without a trade', async () => {
   let nowMs = START_MS
   const server = await openTestServer({}, { clock: clockOf(() => nowMs) })
   try {

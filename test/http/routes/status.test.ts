@@ -1,4 +1,4 @@
-// What anybody may ask of the server itself, as often as they like: it costs those who read and submit next to nothing.
+// Requests for /health and /metrics have no limit: many of them must not slow down reads and submissions.
 import http from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { seedToken, submission, submit } from '../../support/submission.ts'
@@ -36,7 +36,7 @@ describe('one server', () => {
   })
   afterAll(() => server.remove())
 
-  it('asks its store once for all who ask for /health at once, and tells each how it fares', async () => {
+  it('asks its store once for all concurrent requests for /health, and answers each with its state', async () => {
     const status = vi.spyOn(server.store, 'status')
     const answers = await Promise.all(Array.from({ length: 100 }, () => server.client.get('/health')))
     // Two where they come a second apart.
@@ -46,7 +46,7 @@ describe('one server', () => {
   })
 })
 
-it('a look-up and a submission are answered beside three hundred connections that ask for /health and /metrics', async () => {
+it('look-ups and submissions are answered while 300 connections request /health and /metrics', async () => {
   const spawned = await spawnServer({ 'submit-cooldown-ms': '0' })
   try {
     const { client } = spawned

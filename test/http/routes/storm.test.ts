@@ -108,7 +108,7 @@ async function check({ tab, sort, order, offset, format }: PageRead): Promise<nu
 }
 
 it.each([0, 20])(
-  'a page of at most %i ms is one version of its list: sorted, without repeats, versions never going back',
+  'under many pushes a page of at most %i ms of age shows one version of its list, sorted and without repeats, and versions never go back',
   async (pageAgeMs) => {
     server = await openTestServer({ 'page-age-ms': `${pageAgeMs}` })
     await server.client.push(...mints.map(token))

@@ -34,7 +34,7 @@ const filesOf = (table: string): string[] => {
     : []
 }
 
-it('is a row of training with every column, and its XP a row of the ledger', async () => {
+it('an accepted submission is a row of training with every column, and its XP is a row of the ledger', async () => {
   const mint = await seedToken(server.client, Date.now())
   const key = await server.client.register()
   const snapshot = { ...VALUES, volume24h: 21_000, snapshotAt: Date.now() }

@@ -71,7 +71,7 @@ class Reader implements BodyWriter {
   }
 }
 
-it('every follower sees every row of its tab at its newest, by ascending position, and what was evicted go', async () => {
+it('every follower gets the newest form of every row of its tab, in ascending positions, and every eviction', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: TAPE_ENTRIES })

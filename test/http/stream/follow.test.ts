@@ -16,7 +16,7 @@ const token = (mint: string, name = 'Name') => ({ type: 'token', mint, ts: Date.
 const path = (more = '') => `/api/v1/market?format=ndjson&follow=1${more}`
 
 describe('a follow stream', () => {
-  it('tells once of a token that is evicted, to followers of each tab that it was in', async () => {
+  it('reports the eviction of a token once to followers of each tab that it was in', async () => {
     const small = await openTestServer({ 'tokens-max': '2' })
     try {
       const [a, b, c, d] = [newMint(), newMint(), newMint(), newMint()]
@@ -46,7 +46,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('gives the rows first, then each changed row with its number', async () => {
+  it('sends the rows first, then each changed row with its position', async () => {
     const [a, b] = [newMint(), newMint()]
     await server.client.push(token(a), token(b))
     const stream = open(path())
@@ -63,7 +63,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('of a tab gives its rows alone, and one last time a row that left it', async () => {
+  it('of a tab sends only rows of the tab, and a row that left the tab one last time', async () => {
     const [a, b] = [newMint(), newMint()]
     const stream = open(path('&tab=live'))
     expect(await stream.next()).toMatchObject({ event: 'heartbeat' })
@@ -81,7 +81,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('resumes from a number, and resyncs from one that the change log does not know', async () => {
+  it('resumes from a position, and resyncs from one that the change log does not have', async () => {
     const [a, b] = [newMint(), newMint()]
     await server.client.push(token(a))
     const since = server.market.seq
@@ -106,7 +106,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('refuses a number that is none, and says so', async () => {
+  it('refuses a malformed position', async () => {
     for (const wrong of ['-1', '1.5', 'NaN', '1e3', 'Infinity', '0x10', 'null', '%00', '1,2']) {
       const answer = await server.client.get(path(`&since=${wrong}`))
       expect(answer.status, wrong).toBe(400)
@@ -114,7 +114,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('sends what changed in ascending order, each row at its newest, whatever changed how often', async () => {
+  it('sends each changed row once in its newest form, in ascending positions, however often it changed', async () => {
     const [a, b, c] = [newMint(), newMint(), newMint()]
     await server.client.push(token(a), token(b), token(c))
     const since = server.market.seq
@@ -130,7 +130,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('ends with bye when the server drains', async () => {
+  it('ends with a bye line when the server shuts down', async () => {
     const stream = open(path())
     await stream.next()
     const stopped = server.stop()
@@ -142,7 +142,7 @@ describe('a follow stream', () => {
     await stopped
   })
 
-  it('that nobody reads holds bounded memory and delays no other', async () => {
+  it('that is not read takes bounded memory and delays no other', async () => {
     const mints = Array.from({ length: 50 }, newMint)
     await server.client.push(...mints.map((mint) => token(mint)))
     const stalled = Array.from({ length: 20 }, () => {

@@ -42,7 +42,7 @@ async function order<Answer extends keyof Report>(orders: Orders, answer: Answer
 const metric = async (name: string): Promise<number> =>
   Number(new RegExp(`^${name} (.*)$`, 'm').exec((await server.client.get('/metrics')).text)![1])
 
-it('a hundred of a thousand followers that never read cost a bound, delay no other, and get bye', async () => {
+it('of a thousand followers a hundred that never read take bounded memory, delay no other, and are disconnected', async () => {
   const apply = server.market.apply.bind(server.market) as (event: object, atMs: number) => void
   const description = 'x'.repeat(900)
   for (let index = 0; index < BULK_TOKENS; index++)

@@ -150,7 +150,7 @@ it.each([
   ['a WebSocket in JSON', overSocket('mintlake.json')],
   ['a WebSocket in msgpack', overSocket('mintlake.msgpack')],
 ])(
-  'over %s whoever is cut off anywhere and goes on from the last position misses nothing',
+  'over %s a reader that is disconnected anywhere and resumes from its last position misses nothing',
   async (_, connect) => {
     let cuts = 0
     await fc.assert(
