@@ -29,12 +29,12 @@ afterAll(() => sample.close())
 
 const VERSIONS = Array.from({ length: LAKE_SCHEMA_VERSION }, (_, index) => index + 1)
 const tableOf = (name: string): LakeTable => LAKE_TABLES.find((table) => table.name === name)!
-/** Of a table by its folder. */
+/** The Parquet files in a table's folder. */
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.parquet'))
     .map((name) => join(folder, name))
-/** The tables of a version, with their files; a table that came later has none. */
+/** The tables of a version with their files. Tables added later have none. */
 const tablesOf = (version: number): [string, string[]][] =>
   readdirSync(sampleFolder(version), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -42,7 +42,7 @@ const tablesOf = (version: number): [string, string[]][] =>
 const TABLES_OF_VERSIONS = VERSIONS.flatMap((version) =>
   tablesOf(version).map(([name, files]) => ({ version, name, files })),
 )
-/** The files of a table as they are, whatever the code thinks of them. */
+/** SQL that reads files as they are, without the code's schema. */
 const rawOf = (files: readonly string[]): string =>
   `read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`
 const columnsOf = async (files: readonly string[]): Promise<[string, string][]> =>

@@ -1,4 +1,4 @@
-// Bars as Arrow and as msgpack: against apache-arrow's own writer, against plain readers, and in DuckDB's types.
+// Compares bars in Arrow and msgpack with apache-arrow's own writer, with plain readers and with DuckDB's types.
 import { DuckDBInstance } from '@duckdb/node-api'
 import {
   Bool,
@@ -56,13 +56,13 @@ const columnsOf = (rows: readonly Values[]): BarColumns => {
   }
 }
 
-/** What a plain reader makes of it. */
+/** The bars as a plain reader returns them. */
 const objectsOf = (rows: readonly Values[], shape: BarShape) =>
   rows.map(([t, prices, n, closed]) =>
     Object.fromEntries([t, ...prices, n, closed].map((value, field) => [BAR_NAMES[shape][field], value])),
   )
 
-/** The same, written by apache-arrow as its users would: a table of typed arrays. */
+/** The same bars as a table of typed arrays, written by apache-arrow. */
 function written({ rowCount, t, o, h, l, c, v, n, closed }: BarColumns, shape: BarShape): Uint8Array {
   const bits = new Uint8Array(Math.ceil(rowCount / 8))
   for (let row = 0; row < rowCount; row++) bits[row >> 3] |= closed[row] << (row & 7)

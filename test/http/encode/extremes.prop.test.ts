@@ -1,5 +1,5 @@
-// Records with extreme numbers and texts: whatever is accepted can be read in every format, is finite, and can be submitted on
-// and recorded.
+// Records with extreme numbers and texts: those accepted can be read in every format with finite numbers, can be submitted on
+// and are recorded.
 import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { unpack } from 'msgpackr'
@@ -87,7 +87,7 @@ function expectFinite(value: unknown, path = ''): void {
     for (const [name, member] of Object.entries(value)) expectFinite(member, `${path}/${name}`)
 }
 
-/** What the tokens say of themselves is with the store. */
+/** Waits until the token profiles are stored, and checks that none is left waiting. */
 async function expectRecorded(): Promise<void> {
   await server.recorded()
   expect((await server.client.get('/metrics')).text).toMatch(/^mintlake_lake_tokens_waiting 0$/m)

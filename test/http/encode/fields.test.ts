@@ -1,5 +1,5 @@
-// The names that deployed agents read, written out once more by hand: a field renamed or left out in the schema fails
-// here, whatever the schema says of itself.
+// The field names that deployed agents read, written out by hand: a field renamed or removed in the schema fails
+// here.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newMint } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'

@@ -1,4 +1,4 @@
-// What a request may cost before it is known who asks: headers decide, bodies are bounded in memory and in time.
+// What a request can cost before its client is known: headers decide, and bodies are bounded in memory and time.
 import { rmSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startApp } from '../../../src/app.ts'
@@ -180,7 +180,7 @@ describe('a body', () => {
 })
 
 describe('the memory for bodies being received', () => {
-  /** Connections that hold most of a body each. */
+  /** Connections that have each sent most of a body. */
   async function hold(count: number, path: string, headers: object, bytes: number) {
     const held = Array.from({ length: count }, open)
     await Promise.all(

@@ -1,4 +1,4 @@
-// What happens on one connection: requests that follow one another too fast, requests that can be read in two ways, errors
+// One connection: requests sent before earlier ones are answered, requests that can be read in two ways, errors
 // of the HTTP engine itself, and the end of the server.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ describe('on a connection', () => {
   })
   afterAll(() => server.remove())
 
-  /** All that a connection says to these packets, one after another; to be called where it is known how it ends. */
+  /** Sends packets over a new connection, one after another. */
   async function say(...packets: string[]): Promise<RawSocket> {
     const socket = new RawSocket(server.url)
     for (const packet of packets) await socket.write(packet)
@@ -55,7 +55,7 @@ describe('on a connection', () => {
     const mint = await seedToken(server.client, Date.now())
     const body = JSON.stringify(submission(mint))
     const socket = await say(post('/api/v1/analysis/submit', body, key))
-    // The server has read the first one: what comes from here on is another packet.
+    // The server has read the first packet, so the next write is another one.
     while (server.http.inFlight() === 0) await new Promise((resolve) => setImmediate(resolve))
     await socket.write(get('/api/v1/xp'))
     await socket.write(post('/api/v1/analysis/submit', body, key))
@@ -174,7 +174,7 @@ describe('a server that is shutting down', () => {
   it('sends Connection: close with every answer, so that clients that obey it lose no request', async () => {
     const server = await openTestServer({ 'drain-notice-ms': '150' })
     let answered = 0
-    /** Sends the next request as soon as the last one is answered, until it is told to leave. */
+    /** Sends the next request as soon as the last one is answered, until the server closes the connection. */
     const loop = async (socket: RawSocket): Promise<number> => {
       for (let sent = 1; ; sent++) {
         await socket.write(sent % 2 === 0 ? get('/api/v1/xp') : post('/api/v1/analysis/submit', '{}'))

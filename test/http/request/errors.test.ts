@@ -1,4 +1,4 @@
-// What every answer has in common, over real HTTP: identity, CORS, methods, sizes, types, keys, and the one error shape.
+// What all answers have in common, over real HTTP: request ids, CORS, methods, sizes, types, keys and the error shape.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Packr } from 'msgpackr'

@@ -1,4 +1,4 @@
-// Bodies that are JSON but made to fool code: over the real server each is refused where it is wrong, and never a 500.
+// JSON bodies made to mislead code, over the real server: each is refused with a pointer to the fault, never with a 500.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FRAMES, PROFILES, RECORDS, SUBMISSIONS } from '../../fuzz/entrances.ts'
 import { Mutator } from '../../support/mutations.ts'

@@ -1,4 +1,4 @@
-// How often one may read and register, on a clock that the test holds: exact counts, exact headers, on 2xx and on 429.
+// The limits of reads and registrations on a clock that the test sets: exact counts and headers, on 2xx and on 429.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
@@ -161,7 +161,7 @@ describe('reads', () => {
 
 describe('rows of the market list', () => {
   const ROWS = 15
-  /** Ten reads a minute, and twenty rows. */
+  /** Ten reads and twenty rows a minute. */
   const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
   const list = (query = '', key = '') =>
     server.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })

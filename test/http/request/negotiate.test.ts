@@ -1,4 +1,4 @@
-// What a client says it can take: weights, and which of two codings it gets.
+// Choosing a content coding by the weights of Accept-Encoding.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { preferredCoding } from '../../../src/http/response/compress.ts'

@@ -1,4 +1,4 @@
-// Compressed answers: how often they are made, what is kept of them, and what comes out.
+// Compressed answers: how often they are compressed, which of them are cached, and what a client receives.
 import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 const START_MS = 1_772_000_000_000
 const OPEN = { gzip: gunzipSync, br: brotliDecompressSync }
 
-/** The forms of a server, and how often each coding compressed. */
+/** A compression cache that counts how often each coding compresses. */
 function counted(bytesMax?: number) {
   const made = { gzip: 0, br: 0 }
   const counting = (coding: Coding) => (body: Buffer) => {

@@ -1,4 +1,4 @@
-// Cursors on a clock that the test holds: how long one is good for, and how many lists any crowd can make the server keep.
+// Cursors on a clock that the test sets: how long one is valid, and how many lists clients can make the server keep.
 import { expect, it } from 'vitest'
 import { FROZEN_LISTS_MAX, FROZEN_LISTS_UNSHARED_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
@@ -63,7 +63,7 @@ it('under many first pages of all lists cursors stay valid, memory is bounded, a
         else cursorAt('desc', 50)
       }
     expect(cursors.size).toBeLessThanOrEqual(FROZEN_LISTS_UNSHARED_MAX + TABS.length * SORTS.length * 33)
-    // One change and one crowd each 10 ms.
+    // Every 10 ms there is one change and a first page of each list.
     state.nowMs += 10
     state.seq++
     if (given[0].atMs <= state.nowMs - 29_900) {

@@ -25,7 +25,7 @@ const trade = (mint: string, priceUsd: number) => ({
   priceUsd,
 })
 
-/** A list of so many tokens, each with a description that makes its row so long. */
+/** Pushes tokens with a description of the given length. */
 async function fill(rows: number, characters: number): Promise<void> {
   const description = 'd'.repeat(characters)
   const ts = Date.now()
@@ -45,7 +45,7 @@ describe('a cached answer', () => {
       await server.client.push(trade(mint, 2))
       expect((await server.client.get(path, FRESH)).text, path).not.toBe(first.text)
       let again = await server.client.get(path)
-      // A machine that stalls may let the time pass before it is asked for again.
+      // On a machine that stalls the maximum age may pass before this request.
       if (performance.now() - madeAtMs < AGE_MS) expect(again.text, path).toBe(first.text)
       while (again.text === first.text) again = await server.client.get(path)
       expect(performance.now() - madeAtMs, path).toBeGreaterThan(0.9 * AGE_MS)
@@ -70,24 +70,24 @@ describe('a cached answer', () => {
 
   it('has at most 1 MiB; larger answers are made for each request', async () => {
     await fill(1_500, 900)
-    for (const [limit, isGivenAgain] of [
+    for (const [limit, isCached] of [
       [500, true],
       [1_500, false],
     ] as const) {
       const path = `/api/v1/market?format=ndjson&limit=${limit}`
       const madeAtMs = performance.now()
       const first = await server.client.get(path, PLAIN)
-      expect(first.text.length > 1_048_576).toBe(!isGivenAgain)
+      expect(first.text.length > 1_048_576).toBe(!isCached)
       await server.client.push(trade(newMint(), 1))
       const again = await server.client.get(path, PLAIN)
-      if (performance.now() - madeAtMs < AGE_MS || !isGivenAgain)
-        expect(again.text === first.text, path).toBe(isGivenAgain)
+      if (performance.now() - madeAtMs < AGE_MS || !isCached)
+        expect(again.text === first.text, path).toBe(isCached)
     }
   })
 
   it('reaches a reader that pauses for a while in full', async () => {
     const path = '/api/v1/market?format=ndjson&limit=500'
-    // A connection that takes nothing until others have been answered, from the same bytes or from newer ones.
+    // This connection reads nothing until others have been answered, with the same bytes or newer ones.
     const { text } = await server.client.get(path, FRESH)
     const socket = connect(server.port, '127.0.0.1')
     socket.pause()

@@ -1,5 +1,5 @@
-// Keys and what agents ask of themselves, over real HTTP and the real store, on a clock that the test holds. One server for
-// all tests but those that need another setting, or nobody else in it.
+// Keys, profiles and the operator's requests over real HTTP and the real store, on a clock that the test sets. One server for
+// all tests but those that need other settings or a server without other agents.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** `work` in a server of its own. */
+/** Runs `work` on a separate server. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
   const shared = server
   server = await open(settings)

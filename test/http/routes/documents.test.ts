@@ -1,4 +1,4 @@
-// What the server tells of itself: its state, its metrics, and the documents that programs and language models read.
+// Documents for programs and language models, and the endpoints for state and metrics.
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// The training set over HTTP: what comes is what the catalog says, once each, whoever reads, stalls or leaves.
+// Exports of the training set over HTTP: every row of the catalog once, also for clients that stall or disconnect.
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -14,11 +14,11 @@ import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../
 
 const PATH = '/api/v1/training/export'
 const FILES = 5
-/** Enough of them for a merge: eight files. */
+/** Enough for a merge of eight files. */
 const ROUNDS = 5
 const FILE_ROWS = 400
 const ROWS = FILES * FILE_ROWS
-/** Long enough that a few thousand rows fill every buffer on the way. */
+/** Long enough that a few thousand rows fill all buffers between server and client. */
 const SUMMARY = 'x'.repeat(2_000)
 
 let server: TestServer
@@ -91,12 +91,12 @@ const plainRows = (rows: Iterable<object>) =>
     .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])))
     .sort((a, b) => String(a.analysis_id).localeCompare(String(b.analysis_id)))
 
-/** Resolves when `is` holds; looked at often. */
+/** Resolves when `is` returns true. */
 async function until(is: () => boolean): Promise<void> {
   while (!is()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** A client that takes the headers and no more. */
+/** A client that reads only the headers. */
 async function stalled(query: string): Promise<IncomingMessage> {
   const request = get(`${server.url}${PATH}${query}`, { headers: { 'X-API-Key': researcher }, agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
@@ -105,7 +105,7 @@ async function stalled(query: string): Promise<IncomingMessage> {
   return response
 }
 
-/** Nothing is under way, and nothing is on the disk. */
+/** Checks that no export runs and that no file of one is left. */
 async function expectTidy(): Promise<void> {
   await until(() => server.exports.running === 0)
   const at = join(server.dataDir, 'export.tmp')
@@ -296,7 +296,7 @@ describe('continuing with X-Next-Since', () => {
       for (let isLast = false; !isLast; ) {
         const [wasWriting, nextShown] = [isWriting, shown]
         const page = await fetchPage(`?format=arrow&limit=900${since && `&since=${since}`}`).catch(() => null)
-        // Files were removed under the very request: the same again.
+        // Files were removed during this request, so it is repeated.
         if (page?.status !== 200) continue
         const { headers, bytes } = page
         const ids = idsOf(bytes)

@@ -1,4 +1,4 @@
-// Reads over real HTTP: the list, the DataPoint, the bars; parameters, formats, versions; what a push changes.
+// Reads over real HTTP (market list, DataPoint, bars) with their parameters, formats and versions; and pushes.
 import { tableFromIPC } from 'apache-arrow'
 import { Packr, unpack } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000
 let server: TestServer
 const mints = Array.from({ length: 12 }, newMint)
 const nowMs = Date.now()
-/** The start of a minute, some minutes ago. */
+/** The start of a minute some minutes ago. */
 const DAY_MS = 86_400_000
 const baseMs = nowMs - (nowMs % MINUTE_MS) - 10 * MINUTE_MS
 
@@ -337,7 +337,7 @@ describe('bars', () => {
       'closed',
     ])
     expect((await bars('limit=5000')).meta).toMatchObject({ limit: 1000, clamped: { limit: 1000 } })
-    // Around midnight UTC the minutes are of two days.
+    // Around midnight UTC the minutes belong to two days.
     const days = [0, 4].map((minute) => Math.floor((baseMs + minute * MINUTE_MS) / DAY_MS))
     expect((await bars('tf=1d')).data).toHaveLength(new Set(days).size)
     const ndjson = await get(`/api/v1/ohlc?mint=${mint}&format=ndjson`)

@@ -1,4 +1,4 @@
-// Bodies of submissions over real HTTP: every field, bound and vocabulary of the specification's sections 2.1 to 2.4.
+// Bodies of submissions over real HTTP: every field, bound and vocabulary of sections 2.1 to 2.4 of the specification.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   HOLDER_CONCENTRATIONS,
@@ -32,7 +32,7 @@ async function expectAccepted(body: object): Promise<void> {
   expect(answer.status, answer.text).toBe(201)
 }
 
-/** Refused with a pointer, and nothing stored. */
+/** Checks that a body is refused with a pointer and that nothing is stored. */
 async function expectRefused(
   body: unknown,
   pointer?: string,
@@ -45,7 +45,7 @@ async function expectRefused(
   return answer
 }
 
-/** `submission` with one member of it changed, by path; undefined removes it. */
+/** Changes one member of a submission by its path. `undefined` removes it. */
 function changed(path: string[], value: unknown): Record<string, unknown> {
   const body = structuredClone(submission(mint))
   const parent = path

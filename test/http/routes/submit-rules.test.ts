@@ -1,6 +1,6 @@
-// The rules of submissions over real HTTP and the real store, on a clock that the test holds: sections 2.5 to 2.7, 3, 7
-// and 8 of the specification, sections 3 to 5 of the contract. One server for all of them, as one serves all agents: each
-// test has agents and tokens of its own, and time only passes.
+// The rules of submissions over real HTTP and the real store, on a clock that the test sets: sections 2.5 to 2.7, 3, 7
+// and 8 of the specification, sections 3 to 5 of the contract. All tests share one server: each
+// has its own agents and tokens, and time only moves forward.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, newMint, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** `work` in a server of its own: where settings differ, or nobody else may be. */
+/** Runs `work` on a separate server, with other settings or without other agents. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
   const shared = server
   server = await openTestServer(settings, { clock })
@@ -30,7 +30,7 @@ async function alone(settings: Settings, work: () => Promise<void>): Promise<voi
   }
 }
 
-/** Time passes, and the market learns of it. */
+/** Advances the clock and the market. */
 function pass(ms: number): void {
   nowMs += ms
   server.market.advanceTo(nowMs)

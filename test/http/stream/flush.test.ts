@@ -12,7 +12,7 @@ const FLUSH_MS = 50
 const LONG_WRITE_MS = 40
 const MINTS = ['one', 'two'].map(mintOfSymbol)
 
-/** A follower of a market, what it was sent, and a way to change the market. `onWrite` runs inside each of its writes. */
+/** A follower of a market, the writes it received, and a way to change the market. `onWrite` runs inside each write. */
 function followed(flushMs: number, onWrite = () => {}) {
   const market = new Market({ tokensMax: MINTS.length })
   const broadcaster = new Broadcaster(market, { flushMs })

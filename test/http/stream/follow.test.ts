@@ -1,4 +1,4 @@
-// Follow streams over real HTTP: rows first, then changes; control lines; resuming; readers that do not read.
+// Follow streams over real HTTP: rows and changes, control lines, resuming, and clients that do not read.
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FollowReader } from '../../support/follow-reader.ts'
@@ -34,7 +34,7 @@ describe('a follow stream', () => {
       expect(await resumed.next()).toMatchObject({ event: 'heartbeat', seq: since })
       expect(await resumed.next()).toEqual({ event: 'left', mint: a, seq })
       expect(await resumed.next()).toMatchObject({ mint: c })
-      // The next line of each is of the next change: nothing was told twice, nor to those whom it does not concern.
+      // The next line of each stream is the next change, so the eviction was sent once and only to streams that had the token.
       await small.client.push({ type: 'live', mint: d, ts: Date.now(), isLive: true })
       await small.client.push({ type: 'graduated', mint: d, ts: Date.now() })
       expect(await live.next()).toMatchObject({ mint: d })
@@ -98,7 +98,7 @@ describe('a follow stream', () => {
       '9'.repeat(400),
     ]) {
       const lost = open(path(`&since=${foreign}`))
-      // Who is cut off in the middle of the rows has no position: it comes with the last one.
+      // The position comes with the last row, so a client that is disconnected before has none.
       expect(await lost.next()).toEqual({ event: 'resync' })
       expect([(await lost.next())?.mint, (await lost.next())?.mint].toSorted()).toEqual([a, b].toSorted())
       expect(await lost.next()).toMatchObject({ event: 'heartbeat', seq: server.market.seq })
@@ -161,7 +161,7 @@ describe('a follow stream', () => {
         server.market.apply(token(mint, name) as Parameters<typeof server.market.apply>[0], Date.now())
       await reader.until((line) => line.name === name)
     }
-    // Unbounded, each of them would hold 300 rounds of 50 rows of 500 bytes: 150 MB in all.
+    // Without a bound each of them would hold 300 rounds of 50 rows of 500 bytes, 150 MB in all.
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1_048_576)
     for (const socket of stalled) socket.destroy()
     reader.close()

@@ -26,7 +26,7 @@ test('a DataPoint that was served while one large body was ingested is validated
     tokenAmount: 1,
     priceUsd: 1e-9,
   })
-  // Each trade raises the price: after 4096 of them it is 1.5 times what it was.
+  // Each trade raises the price: after 4096 trades it is 1.5 times the first one.
   const body = Array.from({ length: TRADES }, (_, at) =>
     JSON.stringify({
       type: 'trade',

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** Node's own client takes headers beside the standard's arguments. */
+/** Node's WebSocket accepts headers in addition to the standard arguments. */
 const Socket = WebSocket as unknown as new (
   url: string,
   options: { headers: Record<string, string> },

@@ -1,4 +1,4 @@
-// Streams over WebSocket, through the real server: what is subscribed to, in which order it comes, and what is refused.
+// Streams over WebSocket through the real server: subscriptions, the order of messages, and what is refused.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
@@ -99,7 +99,7 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     expect(changes.rows).toEqual(
       server.market.bars({ mint, tf: '1m', limit: 3, fromMs: null, toMs: null, fill: 'none' })!.bars,
     )
-    // The first of them was sent unclosed, within the grace for late trades.
+    // The first one was sent before as open, within the grace for late trades.
     expect(changes.rows[0]).toMatchObject({ t: startMs + 60_000, closed: true })
     expect(changes.rows[1]).toMatchObject({ t: startMs + 120_000, h: 9, n: 2 })
   })
@@ -194,7 +194,7 @@ describe('a stream', () => {
         ])
         await small.client.push(token(c, 'again'))
         expect(await reader.next()).toMatchObject({ event: 'changes', rows: [{ mint: c, name: 'again' }] })
-        // It comes back, and is followed as before.
+        // The token comes back and is followed as before.
         await small.client.push(trade(a, Date.now(), 2))
         expect(await reader.next()).toMatchObject({ event: 'left', mint: b })
         expect([await reader.next(), await reader.next(), await reader.next()]).toMatchObject([
@@ -337,7 +337,7 @@ describe('the stream endpoint', () => {
 
   it('refuses an invalid key and unsupported subprotocols', async () => {
     await expect(open(undefined, { Authorization: 'Bearer ps_wrong' }).opened).rejects.toThrow('refused')
-    // The last ones are names that any object of the language has.
+    // The last ones are names of members that every JavaScript object has.
     for (const protocol of ['soap', 'toString', 'constructor', 'hasOwnProperty'])
       await expect(open(protocol).opened, protocol).rejects.toThrow('refused')
     const key = await server.client.register()
@@ -362,7 +362,7 @@ describe('the stream endpoint', () => {
         await subscribe(mint)
         expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
       }
-      // The second read is one of its channels again, the third is one channel too many.
+      // The second read subscribes to a channel again, the third to one more than the connection includes.
       for (const [left, mint] of [
         [mints[0], mints[0]],
         [mints[1], mints[100]],
