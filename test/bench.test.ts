@@ -1,12 +1,12 @@
-// The benchmark itself, small: that every question still runs and its table says what was measured. Its figures, from a
-// machine that runs the suite beside it, mean nothing and are not looked at.
+// The small run of the benchmark: every question runs, and its table says what was measured. The figures are not checked,
+// as they mean nothing on a machine that runs other tests at the same time.
 import { describe, expect, it } from 'vitest'
 import type { Question } from '../bench/harness.ts'
 import { loadQuestions } from '../bench/run.ts'
 import { ask, type Row } from '../bench/runner.ts'
 import { markdownTable, terminalTable } from '../bench/table.ts'
 
-/** What a row says where the limits in C cannot be compiled. */
+/** The note of a row if the C programs cannot be compiled. */
 const NO_COMPILER = 'cc ENOENT'
 const questions = await loadQuestions()
 

@@ -29,12 +29,12 @@ afterAll(() => sample.close())
 
 const VERSIONS = Array.from({ length: LAKE_SCHEMA_VERSION }, (_, index) => index + 1)
 const tableOf = (name: string): LakeTable => LAKE_TABLES.find((table) => table.name === name)!
-/** Of a table by its folder. */
+/** The Parquet files in a table's folder. */
 const filesIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.parquet'))
     .map((name) => join(folder, name))
-/** The tables of a version, with their files; a table that came later has none. */
+/** The tables of a version with their files. Tables added later have none. */
 const tablesOf = (version: number): [string, string[]][] =>
   readdirSync(sampleFolder(version), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -42,7 +42,7 @@ const tablesOf = (version: number): [string, string[]][] =>
 const TABLES_OF_VERSIONS = VERSIONS.flatMap((version) =>
   tablesOf(version).map(([name, files]) => ({ version, name, files })),
 )
-/** The files of a table as they are, whatever the code thinks of them. */
+/** SQL that reads files as they are, without the code's schema. */
 const rawOf = (files: readonly string[]): string =>
   `read_parquet([${files.map(literal).join(', ')}], hive_partitioning = false)`
 const columnsOf = async (files: readonly string[]): Promise<[string, string][]> =>
@@ -52,7 +52,7 @@ const columnsOf = async (files: readonly string[]): Promise<[string, string][]> 
   ])
 
 describe('the cookbook', () => {
-  it('has a dozen recipes or more, each with a query of its own, and no query without its output', () => {
+  it('has at least the minimum of recipes, each with its own query and its output', () => {
     expect(recipes.length).toBeGreaterThanOrEqual(RECIPES_MIN)
     expect(new Set(recipes.map(({ sql }) => sql)).size).toBe(recipes.length)
     const cookbook = card.slice(card.indexOf('## Cookbook'))
@@ -64,7 +64,7 @@ describe('the cookbook', () => {
     expect(await outputOf(sample.reader, sql)).toBe(output)
   })
 
-  it('answers the same over the sample’s own views', async () => {
+  it('gives the same answers over the views of the sample', async () => {
     const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
     const connection = await instance.connect()
     const query = async (reader: typeof connection, sql: string) => {
@@ -85,7 +85,7 @@ describe('the cookbook', () => {
   })
 })
 
-it.each(['README.md', 'data/README.md'])('the way into the lake that %s shows works', async (file) => {
+it.each(['README.md', 'data/README.md'])('the query of the lake that %s shows works', async (file) => {
   const text = readFileSync(join(ROOT, file), 'utf8')
   const [, sql] = /```sql\n((?:(?!```)[\s\S])*ATTACH(?:(?!```)[\s\S])*)```/.exec(text)!
   const rows = await readSql(sql.replace("'data/", `'${sample.dataDir}/`))
@@ -93,7 +93,7 @@ it.each(['README.md', 'data/README.md'])('the way into the lake that %s shows wo
 })
 
 describe('the samples', () => {
-  it.each(VERSIONS)('of schema version %i is as it was frozen, and small', (version) => {
+  it.each(VERSIONS)('of schema version %i are unchanged and small', (version) => {
     const folder = sampleFolder(version)
     const sums = readFileSync(join(folder, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
     const paths = sums.map((line) => join(folder, line.slice(66)))
@@ -110,14 +110,14 @@ describe('the samples', () => {
     expect(bytes).toBeLessThan(SAMPLE_BYTES_MAX)
   })
 
-  it.each(VERSIONS)('of schema version %i has the six tables, all of which are there today', (version) => {
+  it.each(VERSIONS)('of schema version %i have six tables, all of which still exist', (version) => {
     const names = tablesOf(version).map(([name]) => name)
     expect(names).toEqual(['bars', 'outcomes', 'rejections', 'tokens', 'training', 'xp_ledger'])
     for (const name of names) expect(tableOf(name)).toBeDefined()
   })
 
   it.each(TABLES_OF_VERSIONS)(
-    'of schema version $version has rows of $name, whose columns nobody renamed, retyped or moved since',
+    'of schema version $version have rows of $name, whose columns were not renamed, retyped or moved since',
     async ({ version, name, files }) => {
       const columns = await columnsOf(files)
       const known = new Set(columns.map(([column]) => column))
@@ -129,7 +129,7 @@ describe('the samples', () => {
   )
 
   it.each(TABLES_OF_VERSIONS)(
-    'of schema version $version shows NULL in a column that $name got since, and everything else as it was',
+    'of schema version $version show NULL in a column added to $name since, and everything else unchanged',
     async ({ name, files }) => {
       const table = tableOf(name)
       const added = { name: 'added_later', type: 'DOUBLE', nullable: true, comment: '' } as const
@@ -137,7 +137,7 @@ describe('the samples', () => {
         ...table,
         columns: [...table.columns.slice(0, -1), added, table.columns.at(-1)!],
       }
-      // Files of the version before the present one, whatever that is by then.
+      // Treated as files of the version before the current one, whichever that is.
       const older = files.map((path) => ({ path, schemaVersion: LAKE_SCHEMA_VERSION - 1 }))
       const columns = (await columnsOf(files)).map(([column]) => column).join(', ')
       const [{ rows, unknown, same, keys }] = await readSql(
@@ -151,7 +151,7 @@ describe('the samples', () => {
     },
   )
 
-  it.each(VERSIONS)('of schema version %i is whole by the word of lake verify', async (version) => {
+  it.each(VERSIONS)('of schema version %i have no findings in lake verify', async (version) => {
     const opened = await openSample(version)
     try {
       const { findings, files } = await verifyLake({ dataDir: opened.dataDir, nowMs: 0 })
@@ -162,7 +162,7 @@ describe('the samples', () => {
     }
   })
 
-  it('comes from a run of the engine, the submission service and the store that fills every table of a lake that is whole', async () => {
+  it('come from a run of the engine, the submission service and the store, which fills every table without findings', async () => {
     const dataDir = temporaryFolder()
     const startMs = Date.UTC(2025, 10, 3, 6)
     try {

@@ -17,12 +17,12 @@ it.each(FILES_WITH_TABLES)('the tables of %s equal the code', (file) => {
   expect(text).toContain('<!-- /')
 })
 
-it('every table that the code makes stands in one of them', () => {
+it('every generated table is in one of them', () => {
   const text = FILES_WITH_TABLES.map((file) => readFileSync(new URL(file, root), 'utf8')).join('')
   for (const name of Object.keys(readmeTables())) expect(text.split(`<!-- ${name} -->`), name).toHaveLength(2)
 })
 
-it('the front page is short, and what it links to is there', () => {
+it('the front page is short, and its links exist', () => {
   const text = readFileSync(new URL('README.md', root), 'utf8')
   expect(text.split('\n').length).toBeLessThanOrEqual(200)
   const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, link]) => link)

@@ -1,4 +1,4 @@
-// The command that writes a table of the lake to a file: what it writes is what the catalog says, whatever the format.
+// `mintlake export` writes a table of the lake to a file with the rows of the catalog, in every format.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, type Writable } from 'node:stream'
@@ -26,7 +26,7 @@ let dataDir: string
 let out: string
 let store: Store
 
-/** Rows with everything that a format may stumble over. */
+/** Rows with values that are hard for one format or another. */
 const rowsOf = (from: number, count: number) =>
   Array.from({ length: count }, (_, index) => {
     const n = from + index
@@ -53,7 +53,7 @@ afterAll(async () => {
   for (const folder of [dataDir, out]) removeFolder(folder)
 })
 
-/** Runs the command in this process, the store's server beside it still open. */
+/** Runs the command in this process while the store is open. */
 async function mintlake(
   args: string[],
   stdout: Writable = new PassThrough(),
@@ -85,7 +85,7 @@ const readers: Record<string, (path: string) => string> = {
 }
 
 describe.each(Object.keys(readers))('as %s', (format) => {
-  it('the file holds exactly the rows of the catalog, every column of them', async () => {
+  it('the file has exactly the rows of the catalog with every column', async () => {
     const path = join(out, `all.${format}`)
     const { code, said } = await mintlake(['--format', format, '--out', path])
     expect(said).toMatch(new RegExp(`^mintlake: ${ROWS} rows of training, \\d+ bytes in `))
@@ -97,7 +97,7 @@ describe.each(Object.keys(readers))('as %s', (format) => {
     expect(differences).toEqual({ rows: ROWS, missing: 0 })
   })
 
-  it('a span of time holds its first moment and not its last', async () => {
+  it('a time range includes its first moment and excludes its last', async () => {
     const path = join(out, `span.${format}`)
     await mintlake(['--format', format, '--from', `${DAY}T13:00:00Z`, '--to', `${DAY}T15:00Z`, '--out', path])
     const [span] = await catalog(
@@ -138,7 +138,7 @@ describe('as arrow', () => {
     expect(rows.sort(byId)).toEqual(expected.sort(byId))
   })
 
-  it('without a row it is a stream all the same', async () => {
+  it('the file is a valid stream even without a row', async () => {
     const path = join(out, 'none.arrow')
     await mintlake(['--format', 'arrow', '--from', '2030-01-01', '--out', path])
     expect(tableFromIPC(readFileSync(path)).numRows).toBe(0)
@@ -146,8 +146,8 @@ describe('as arrow', () => {
   })
 })
 
-describe('the standard output', () => {
-  it('takes rows as they come, and nothing else', async () => {
+describe('standard output', () => {
+  it('gets the rows and nothing else', async () => {
     const stdout = new PassThrough({ highWaterMark: 1 << 26 })
     const { code } = await mintlake(['--format', 'jsonl', '--out', '-'], stdout)
     expect(code).toBe(EXIT.done)
@@ -156,16 +156,16 @@ describe('the standard output', () => {
     expect(JSON.parse(lines[0])).toHaveProperty('analysis_id')
   })
 
-  it('is not for Parquet', async () => {
+  it('cannot be used for Parquet', async () => {
     const { code, said } = await mintlake(['--out', '-'])
     expect(code).toBe(EXIT.usage)
     expect(said).toContain('Parquet needs a file')
   })
 })
 
-describe('a file', () => {
+describe('an output file', () => {
   it.each(['parquet', 'csv', 'arrow'])(
-    'of %s that was interrupted leaves nothing, and the older one as it was',
+    'of %s leaves no part behind when interrupted, and the older file stays as it was',
     async (format) => {
       const folder = join(out, `interrupted-${format}`)
       mkdirSync(folder)
@@ -183,7 +183,7 @@ describe('a file', () => {
     },
   )
 
-  it('that is there already is replaced only where that is asked for', async () => {
+  it('that exists already is replaced only with --overwrite', async () => {
     const folder = join(out, 'there')
     mkdirSync(folder)
     const path = join(folder, 'training.csv')
@@ -197,13 +197,13 @@ describe('a file', () => {
     expect(readdirSync(folder)).toEqual(['training.csv'])
   })
 
-  it('that cannot be written is an error, and leaves nothing', async () => {
+  it('that cannot be written is an error, and leaves no part behind', async () => {
     const { code, said } = await mintlake(['--out', join(out, 'nowhere', 'training.parquet')])
     expect(code).toBe(EXIT.usage)
     expect(said).toContain('there is no folder')
   })
 
-  it('of another table has the newest row of each key', async () => {
+  it('of a table other than training has the newest row of each key', async () => {
     const path = join(out, 'xp.parquet')
     await mintlake(['--table', 'xp_ledger', '--out', path])
     const [sums] = await readSql(

@@ -42,7 +42,7 @@ async function statusOf(table: string) {
   return { server: seen.server, ...seen.tables.find((each) => each.table === table)! }
 }
 
-test('beside a running server the status tells what waits, and the verification what it leaves out', async () => {
+test('while a server runs, status reports the backlog, and verify what it does not check', async () => {
   expect(await statusOf('training')).toMatchObject({
     rows: 0,
     files: 0,
@@ -61,7 +61,7 @@ test('beside a running server the status tells what waits, and the verification 
   })
 })
 
-test('after the server everything is in the lake and whole, until it is not', async () => {
+test('after the server has stopped, verify finds nothing, and then a file that was deleted', async () => {
   expect(await server.terminate()).toBe(0)
   const training = await statusOf('training')
   expect(training).toMatchObject({ rows: SUBMISSIONS, files: 1, backlog: null, server: null })
@@ -89,7 +89,7 @@ test('after the server everything is in the lake and whole, until it is not', as
   })
 })
 
-test('a folder without a lake is told of', async () => {
+test('a folder without a lake is reported', async () => {
   for (const command of ['status', 'verify']) {
     const { code, err } = await runCommand(['lake', command, '--data-dir', join(folder, 'nothing')])
     expect(err).toContain('there is no lake in')

@@ -41,9 +41,9 @@ const partsOf = (table: string): string[] => {
   return names.filter((name) => name.endsWith('.parquet')).map((name) => join(folder, name))
 }
 
-it('commands read the copy though its catalog names the files of the original', async () => {
+it('commands read the copy although its catalog names the files of the original', async () => {
   expect(await pathsRead()).toContainEqual(expect.stringContaining(original))
-  // What only the copy has lost is missing in its answers.
+  // A file that only the copy has lost is missing in the answers.
   const [lost] = partsOf('training')
   rmSync(lost)
   rmSync(lost.replace('/lake/', '/lake/.files/'))
@@ -68,7 +68,7 @@ it('a query can neither reach the original nor change the copy', async () => {
 })
 
 it.each(['as it was copied', 'gone', 'spoilt'])(
-  'lake catalog writes one for where the lake stands, from a catalog that is %s',
+  'lake catalog writes a catalog for the folder that the lake is in when the existing one is %s',
   async (how) => {
     if (how === 'gone') rmSync(catalog())
     if (how === 'spoilt') writeFileSync(catalog(), 'no database')
@@ -85,7 +85,7 @@ it.each(['as it was copied', 'gone', 'spoilt'])(
   },
 )
 
-it('lake catalog leaves a folder alone that a server has, or that has no lake', async () => {
+it('lake catalog refuses a folder that a server uses, or that has no lake', async () => {
   const server = await spawnServer({}, copy)
   try {
     const before = readFileSync(catalog())
@@ -101,7 +101,7 @@ it('lake catalog leaves a folder alone that a server has, or that has no lake', 
   expect((await mintlake('lake', 'catalog')).err).toContain('there is no lake in')
 })
 
-it('a query may begin with a comment, on the command line and before EXPLAIN', async () => {
+it('a query can begin with a comment, on the command line and before EXPLAIN', async () => {
   for (const comment of ['-- how many', '--how=many?', '/* how many */']) {
     const asked = await mintlake('sql', `${comment}\nSELECT count(*) AS n FROM training`, '--format', 'csv')
     expect(asked, asked.err).toMatchObject({ code: 0, out: `n\n${ROWS}\n` })

@@ -30,7 +30,7 @@ const profileStatus = async (key: string): Promise<number> =>
 const rowsOf = async (...args: string[]): Promise<Record<string, unknown>[]> =>
   JSON.parse((await mintlake(...args, '--format', 'json')).out)
 
-test('a key is made while registration is closed, listed by its first characters, and ended', async () => {
+test('a key is created while registration is closed, listed by its first characters, and revoked', async () => {
   const { agent, key } = await makeAgent('scout')
   expect(key).toMatch(/^ps_[a-z0-9]{48}$/)
   expect(await profileStatus(key)).toBe(200)
@@ -49,7 +49,7 @@ test('a key is made while registration is closed, listed by its first characters
   })
 })
 
-test('a ban is seen in the list until it is lifted', async () => {
+test('a ban is shown in the list until it is lifted', async () => {
   const { agent } = await makeAgent('loud')
   const banned = async () => (await rowsOf('agents', 'list')).find((row) => row.agent === agent)?.banned
   expect(await banned()).toBeNull()
@@ -62,14 +62,14 @@ test('a ban is seen in the list until it is lifted', async () => {
   expect(await banned()).toBeNull()
 })
 
-test('a researcher is made when asked for', async () => {
+test('a researcher is created on request', async () => {
   const { code } = await mintlake('keys', 'make', 'reader', '--type', 'researcher')
   expect(code).toBe(0)
   const agents = await rowsOf('agents', 'list')
   expect(agents.find((row) => row.name === 'reader')).toMatchObject({ type: 'researcher', keys: 1 })
 })
 
-test('points are awarded, and stand on the leaderboard', async () => {
+test('awarded XP are shown on the leaderboard', async () => {
   const { agent } = await makeAgent('helper')
   const award = await mintlake(
     'xp',
@@ -87,7 +87,7 @@ test('points are awarded, and stand on the leaderboard', async () => {
   expect(board.body.leaderboard).toContainEqual(expect.objectContaining({ agentId: agent, xp: 30 }))
 })
 
-describe('what is wrong is said in one sentence', () => {
+describe('an error is one sentence', () => {
   test.each([
     [['keys', 'revoke', 'ag_nobody'], 1, 'mintlake: There is no agent ag_nobody.\n'],
     [['xp', 'award', 'ag_nobody', '--kind', 'chat'], 1, 'mintlake: There is no agent ag_nobody.\n'],
@@ -105,7 +105,7 @@ describe('what is wrong is said in one sentence', () => {
     expect(result.code).toBe(code)
   })
 
-  test('a missing or wrong key of the operator, and a server that is not there', async () => {
+  test('for a missing or wrong admin key, and for a server that does not answer', async () => {
     const without = await runCommand(['agents', 'list', '--url', server.url])
     expect(without).toMatchObject({ code: 2, err: expect.stringContaining('MINTLAKE_ADMIN_KEY is not set') })
     const wrong = await runCommand(['agents', 'list', '--url', server.url], { MINTLAKE_ADMIN_KEY: 'guess' })
@@ -118,7 +118,7 @@ describe('what is wrong is said in one sentence', () => {
     expect(strange.code).toBe(2)
   })
 
-  test('the key goes to no other address, whatever a server says', async () => {
+  test('and the key is not sent to another address when a server redirects', async () => {
     let seen = 0
     const other = createServer((_request, response) => {
       seen++
@@ -135,12 +135,12 @@ describe('what is wrong is said in one sentence', () => {
   })
 })
 
-test('without --url the server is looked for where its own settings say', async () => {
+test('without --url the address of the server is read from its settings', async () => {
   const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_PORT: String(server.port), MINTLAKE_HOST: '0.0.0.0' }
   expect((await runCommand(['agents', 'list'], env)).code).toBe(0)
 })
 
-test('every command tells its flags, and the list of them all names each', async () => {
+test('each command lists its flags, and the list of commands names all of them', async () => {
   const all = (await runCommand(['--help'])).out
   for (const { name, options } of COMMANDS) {
     expect(all).toContain(`  ${name}`)

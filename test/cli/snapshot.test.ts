@@ -1,4 +1,4 @@
-// `mintlake lake snapshot`: the lake of a moment under a name, while a server goes on writing, merging and removing.
+// `mintlake lake snapshot` keeps the lake of a moment under a name while a server goes on writing, merging and deleting.
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ async function submitSome(count: number): Promise<void> {
 const snapshot = (name: string) => runCommand(['lake', 'snapshot', name, '--data-dir', server.dataDir])
 const folderOf = (name: string) => join(server.dataDir, 'snapshots', name)
 
-test('a snapshot stays what it was, by its catalog, its folders and its sums', async () => {
+test('a snapshot does not change, read by its catalog or its folders and checked by its checksums', async () => {
   await submitSome(9)
   const made = await snapshot('paper-1')
   expect(made).toMatchObject({
@@ -63,7 +63,7 @@ test('a snapshot stays what it was, by its catalog, its folders and its sums', a
   expect((await counted(server.dataDir)).out).toBe('n\n11\n')
 })
 
-test('a name that is taken or none is refused, and nothing is left of it', async () => {
+test('a name that exists or is not valid is refused, and nothing is left behind', async () => {
   const before = statSync(folderOf('paper-1')).mtimeMs
   expect(await snapshot('paper-1')).toMatchObject({
     code: 1,
@@ -76,7 +76,7 @@ test('a name that is taken or none is refused, and nothing is left of it', async
   expect(statSync(folderOf('paper-1')).mtimeMs).toBe(before)
 })
 
-test('a server goes on with a folder that holds snapshots, and one that was removed is gone', async () => {
+test('a server starts on a folder with snapshots, and the name of a deleted one can be used again', async () => {
   expect((await snapshot('paper-2')).code).toBe(0)
   rmSync(folderOf('paper-1'), { recursive: true })
   server = await server.restart()

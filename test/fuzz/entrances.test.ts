@@ -5,7 +5,7 @@ import { entrances } from './entrances.ts'
 
 const CASES = Number(process.env.MINTLAKE_FUZZ_CASES ?? 20_000)
 const SEED = Number(process.env.MINTLAKE_FUZZ_SEED ?? 1)
-/** Far more than a case takes on a busy machine. */
+/** Far longer than a case takes, even on a busy machine. */
 const MS_PER_CASE_MAX = 5
 
 const names = Object.keys(entrances())

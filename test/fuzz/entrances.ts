@@ -1,4 +1,4 @@
-// Every place where untrusted data enters, as a function that takes one case. It returns where the data is accepted or refused
+// Every place where untrusted data enters, as a function of one case. It returns if the data is accepted or refused
 // as specified, and throws otherwise.
 import { Packr } from 'msgpackr'
 import { ConfigError, readConfig } from '../../src/config/config.ts'
@@ -30,7 +30,7 @@ const NDJSON = 'application/x-ndjson'
 const MSGPACK = 'application/msgpack'
 const mint = mintOfSymbol('fuzz')
 const packr = new Packr({ useRecords: false })
-/** The encoder, not the server, calls what is called `toJSON`. */
+/** Packs a value without members named `toJSON`, which the encoder would call. */
 const packed = (value: unknown) =>
   packr.pack(JSON.parse(JSON.stringify(value).replaceAll('"toJSON"', '"toJSO"')))
 
@@ -52,7 +52,7 @@ const patch = {
 export const RECORDS: readonly object[] = [
   { ...trade, solAmount: 1, vSol: 30, vTokens: 1e9, wallet: mint, tx: 'tx' },
   patch,
-  // What zod measures: few other members draw the changes off.
+  // With few other members, so that most mutations change the list that zod validates.
   { type: 'patch', mint, ts: NOW, fields: { topHolders: [{ address: mint, amount: 1, pct: 2 }] } },
   { type: 'token', mint, ts: NOW, name: 'N', symbol: 'S', uri: 'u', description: 'd', totalSupply: 1e9 },
   { type: 'graduated', mint, ts: NOW, pool: 'pump-amm' },
@@ -98,7 +98,7 @@ const MESSAGES: readonly object[] = [
   { op: 'ping' },
 ]
 
-/** What a service may say of foreign data, besides taking it. */
+/** Errors with which a service may refuse untrusted data. */
 function mayRefuse<Result>(act: () => Result): Result | null {
   try {
     return act()
@@ -118,7 +118,7 @@ function expectAccount(
     throw new Error(`of ${total} records, at least ${acceptedMin} good, came ${JSON.stringify(result)}`)
 }
 
-/** Foreign data enters at these places. Each call is one case. */
+/** The places where untrusted data enters. Each call is one case. */
 export function entrances(): Record<string, (mutator: Mutator) => void | Promise<void>> {
   const market = new Market({ tokensMax: 200 })
   market.advanceTo(NOW)
@@ -144,7 +144,7 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
           throw error
         }),
     )
-  /** What a feed of the server itself tells keeps to the bounds of what is pushed. */
+  /** Events of the server's own feeds must be within the bounds of pushed events. */
   const applyAsPushed = (event: MarketEvent) => {
     const { error } = ingestRecordSchema.safeParse(event)
     if (error !== undefined)

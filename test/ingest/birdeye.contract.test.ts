@@ -77,7 +77,7 @@ test.each([
     latestError: { message: 'timeout', atMs: expect.any(Number) },
   })
   await feed.resolve(mintOf(1))
-  // The two that hung are closed; those of the second token are kept for the next one.
+  // The two connections that hung are closed. Those of the second token are kept open for the next one.
   await expect.poll(() => network.connections.open, soon).toBeLessThanOrEqual(2)
   expect(network.connections.total).toBeGreaterThan(2)
   expect(sink.events).toHaveLength(1)

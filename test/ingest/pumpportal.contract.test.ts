@@ -23,7 +23,7 @@ import { MemorySink } from './memory-sink.ts'
 
 const mint = mintOfSymbol('contract')
 const soon = { interval: 2, timeout: 10_000 }
-/** Waits that would keep a test waiting are short; the jitter is none. */
+/** Short waits without jitter, so that tests are fast. */
 const HASTE: Omit<PumpPortalOptions, 'url'> = { reconnectMsMin: 1, reconnectMsMax: 1, random: () => 0 }
 
 let upstream: PumpPortalServer
@@ -192,7 +192,7 @@ describe('an upstream that misbehaves', () => {
     expect(rejected.upstream_error).toBeGreaterThanOrEqual(2)
     expect(rejected.unknown_frame).toBeGreaterThanOrEqual(7)
     expect(rejected.fault).toBeUndefined()
-    // A line for what the upstream reports, not one for each.
+    // One log line for all reports of the upstream, not one for each.
     expect(lines.filter(({ message }) => message === 'PumpPortal reports an error')).toHaveLength(1)
   })
 

@@ -184,7 +184,7 @@ test('with a key it subscribes to trades of new tokens, and again after a lost c
   expect(sink.events.filter(({ type }) => type === 'disconnect')).toEqual([
     { type: 'disconnect', ts: NOW, feed: 'pumpportal' },
   ])
-  // What was seen before the loss is still known after it.
+  // Tokens seen before the loss are still known after it.
   upstream.send(create)
   await expect.poll(() => feed.describe().duplicates, soon).toBe(1)
   expect(feed.describe()).toMatchObject({ state: 'running', connects: 2, disconnects: 1 })

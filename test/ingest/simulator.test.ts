@@ -166,7 +166,7 @@ test('the live market trades at the configured rate, mostly in a few tokens', ()
   expect(tenth / live.length).toBeGreaterThan(0.4)
 })
 
-/** A sink that tells when the time of receipt has passed a moment. */
+/** A sink that reports when the time of receipt has passed a moment. */
 class WatchedSink extends MemorySink {
   private waiting: { untilMs: number; resolve: () => void }[] = []
 

@@ -32,7 +32,7 @@ test('hostile frames do not end the server, and log, /readyz and /health show wh
     expect(await feedOf()).toMatchObject({ isConnected: false, stateSinceMs: expect.any(Number) })
     expect(warnings()).toContain('disconnected: data may be missing; trying again')
     expect(warnings()).toContain('not connected: trying again')
-    // What is held is still served.
+    // The market's data is still served.
     const ready = await server.client.get('/readyz')
     expect(ready).toMatchObject({
       status: 200,

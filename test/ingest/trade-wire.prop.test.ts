@@ -54,7 +54,7 @@ const fields = {
   pool: optional(fc.oneof(word, amount, fc.boolean())),
 }
 type Entry = [string, unknown]
-/** A record's members in any order, some left out, some there twice. */
+/** The members of a record in any order, some missing, some repeated. */
 const entries: fc.Arbitrary<Entry[]> = fc
   .record(fields, { requiredKeys: ['type', 'mint', 'ts', 'side', 'tokenAmount'] })
   .chain((record) => {
@@ -68,7 +68,7 @@ const entries: fc.Arbitrary<Entry[]> = fc
     )
   })
 
-/** Absent and null are the same to the market. */
+/** The market treats absent and null members alike. */
 const told = (trade: object | null) =>
   trade && Object.fromEntries(Object.entries(trade).filter(([, value]) => value != null))
 const ours = (record: unknown) =>

@@ -39,12 +39,12 @@ const patch = (at: number) => ({
   ts: NOW,
   fields: { description: long(at), primaryDex: long(at) },
 })
-/** Not ASCII: the reader of bytes leaves it to the library. */
+/** Not ASCII, so that the byte reader leaves it to the library. */
 const trade = (at: number) => ({
   ...{ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 1 },
   tx: `é${long(at)}`,
 })
-/** Its texts are short enough to be kept as JSON.parse made them. */
+/** Its texts are short enough to be kept as JSON.parse created them. */
 const shortTrade = (at: number) => ({
   ...{ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 1, pool: long(at) },
   tx: `signature of the transaction ${at}`,

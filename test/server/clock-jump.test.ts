@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000
 test.each([
   ['ahead', 40 * DAY_MS],
   ['back', -40 * DAY_MS],
-])('a wall clock that is set %s for three seconds costs the market no trade', async (_, stepMs) => {
+])('no trade is lost when the wall clock is set %s for three seconds', async (_, stepMs) => {
   const clock = new SteppedClock(START_MS)
   const server = await openTestServer({}, { clock })
   try {
@@ -35,7 +35,7 @@ test.each([
   }
 })
 
-test('a wall clock that stays set is followed after ten seconds, a correction of less than that at once', () => {
+test('a jump of the wall clock is followed after ten seconds, and a change of less than ten seconds at once', () => {
   const clock = new SteppedClock(START_MS)
   const jumps: [number, boolean][] = []
   const steady = new SteadyClock(clock, (...jump) => jumps.push(jump))

@@ -44,7 +44,7 @@ const agentIdOf = async (name: string): Promise<string> => {
 }
 const admin = (path: string, body: object) => server.client.post(`/api/v1/admin/${path}`, body, ADMIN_KEY)
 
-it('a clock that is set back lengthens no limit, brings no key back and makes no honest snapshot one of the future', async () => {
+it('setting the clock back extends no limit, restores no revoked key and puts no correct snapshot into the future', async () => {
   await open({ 'read-limit-anonymous': '2' })
   const key = await server.client.register()
   const [one, other] = [await token(), await token()]
@@ -59,7 +59,7 @@ it('a clock that is set back lengthens no limit, brings no key back and makes no
   expectProblem(await send(revoked, submission(other)), 'revoked_key')
   const headers = { Authorization: `Bearer ${key}` }
   const { data } = (await server.client.get(`/api/v1/datapoint?mint=${other}`, headers)).body
-  // Whoever copies the DataPoint's time and whoever has a clock that is right are both honest.
+  // Both are correct: an agent that copies the time of the DataPoint, and one whose own clock is right.
   for (const [mint, snapshotAt] of [
     [other, data.snapshotAt],
     [await token(), clock.wallMs],
@@ -77,7 +77,7 @@ it('a clock that is set back lengthens no limit, brings no key back and makes no
   expect((await read()).status).toBe(200)
 })
 
-it('what was last said of a ban holds after a restart, though the clock was set back between', async () => {
+it('the last ban or unban is in effect after a restart, even if the clock was set back between them', async () => {
   await open()
   const [banned, lifted] = [await server.client.register('banned'), await server.client.register('lifted')]
   await admin('unban', { agentId: await agentIdOf('banned') })
@@ -94,7 +94,7 @@ it('what was last said of a ban holds after a restart, though the clock was set 
   }
 })
 
-it('a suspension and a cooldown that a clock ahead has stamped are no longer than their length after a restart', async () => {
+it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', async () => {
   await open({ 'submit-cooldown-ms': `${2 * HOUR_MS}` })
   const [suspended, other] = [await server.client.register(), await server.client.register()]
   const [mint, ...others] = [await token(), await token(), await token(), await token()]
@@ -114,7 +114,7 @@ it('a suspension and a cooldown that a clock ahead has stamped are no longer tha
   expect((await send(suspended, submission(mint))).status).toBe(201)
 })
 
-it('a cooldown of a day survives a restart for what is left of it', async () => {
+it('after a restart a cooldown of a day lasts for its remaining time', async () => {
   await open({ 'submit-cooldown-ms': `${DAY_MS}` })
   const key = await server.client.register()
   const mint = await token()
@@ -129,7 +129,7 @@ it('a cooldown of a day survives a restart for what is left of it', async () => 
   expect((await send(key, submission(mint))).status).toBe(201)
 })
 
-it('cooldowns and strikes survive a restart in a replay in recorded time', async () => {
+it('cooldowns and strikes of a replay in recorded time survive a restart', async () => {
   const dataDir = temporaryFolder()
   const file = join(dataDir, 'trades.csv')
   const rows = Array.from({ length: 9 }, (_, i) => `${1_600_000_000_000 + i},TKN,${1 + i / 100},5`)

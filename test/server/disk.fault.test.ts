@@ -28,7 +28,7 @@ const SETTINGS = {
   'lake-grace-ms': '0',
 }
 const TOKENS = 8
-/** Submissions that fill what is left; more would mean that the disk is not full. */
+/** Enough submissions to fill the rest of the disk. */
 const SUBMISSIONS_MAX = 2_000
 
 let folder: string
@@ -66,7 +66,7 @@ async function start(reserveMb: string): Promise<ServerProcess> {
   return server
 }
 
-/** Submits several at once, again and again, until one is refused or there were enough; answers the last one. */
+/** Submits several at once until one is refused or `count` were sent. Returns the last answer. */
 async function send({ client }: ServerProcess, count: number): Promise<Answer> {
   let last: Answer | null = null
   for (let sent = 0; sent < count && (last === null || last.status === 201); sent += TOKENS) {
@@ -81,7 +81,7 @@ const storeOf = async ({ client }: ServerProcess) => (await client.get('/health'
 const backlogOf = async (asked: ServerProcess): Promise<number> =>
   (await storeOf(asked)).lake?.find(({ table }: { table: string }) => table === 'training').backlog ?? -1
 
-/** Whether the lake cannot be written just now, as the server says of itself. */
+/** Whether the server reports that the lake cannot be written. */
 const isLakeRefused = async (asked: ServerProcess): Promise<boolean> =>
   (await storeOf(asked)).reasons.some((reason: string) => reason.startsWith('the lake could not be written'))
 
@@ -89,7 +89,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-/** Everything that is read: the market, and submissions accepted before. */
+/** Checks that reads work: the market, and submissions accepted before. */
 async function expectReading({ client }: ServerProcess): Promise<void> {
   const paths = [
     '/api/v1/market?tab=live',
@@ -104,7 +104,7 @@ async function expectReading({ client }: ServerProcess): Promise<void> {
   expect(answers).toEqual(paths.map((path) => [path, 200]))
 }
 
-/** Stops the server, and reads the lake as a researcher does: each acknowledged submission once, and no other. */
+/** Stops the server and checks that the lake has each acknowledged submission once, and no other. */
 async function expectWhole(running: ServerProcess): Promise<void> {
   expect(await running.terminate()).toBe(0)
   const lake = join(folder, 'lake')
@@ -123,7 +123,7 @@ it.each([
   ['to the last byte', '0', [60_000]],
   ['up to the reserve', '24', [20_000_000]],
 ] as const)(
-  'a disk filled %s stops submissions alone, and only while it is full',
+  'a disk filled %s stops only submissions, and only while it is full',
   async (_, reserveMb, fillings) => {
     const disk = await mountDisk(folder, '64m')
     const running = await start(reserveMb)
@@ -134,14 +134,14 @@ it.each([
       expectProblem(refused, 'store_unavailable')
       expect(refused.headers.get('retry-after')).toBe('1')
       await expectReading(running)
-      // The chores of the lake fail too; but a flush may use the reserve, so that room comes back.
+      // Periodic work on the lake fails too, but a flush can use the reserve, and so frees space.
       if (reserveMb === '0') await until(() => isLakeRefused(running))
       else await until(async () => (await backlogOf(running)) === 0)
       await send(running, 1)
       await expectReading(running)
       disk.fill(0)
       await send(running, SUBMISSIONS_MAX)
-      // A chore may free a little meanwhile: so until it is full again.
+      // Periodic work may free some space meanwhile, so this waits until the disk is full again.
       await until(async () => (await send(running, 1)).status !== 201 && !(await storeOf(running)).healthy)
       disk.clear()
       await until(async () => (await send(running, 1)).status === 201)
@@ -153,7 +153,7 @@ it.each([
   120_000,
 )
 
-it('a disk of the lake’s own that is full delays the lake alone', async () => {
+it('a full disk that holds only the lake delays only the lake', async () => {
   await mountDisk(folder, '64m')
   mkdirSync(join(disks[0].root, 'lake'))
   const disk = await mountDisk(join(folder, 'lake'), '4m')
@@ -169,7 +169,7 @@ it('a disk of the lake’s own that is full delays the lake alone', async () => 
     expect(await storeOf(running)).toMatchObject({ isWritable: true, healthy: false })
     disk.clear()
     await until(async () => (await backlogOf(running)) === 0)
-    // Each round begins without a fault.
+    // Each round starts without a fault.
     await until(async () => (await storeOf(running)).healthy)
   }
   for (const what of ['lake could not be written', 'No space left on device'])
@@ -177,7 +177,7 @@ it('a disk of the lake’s own that is full delays the lake alone', async () => 
   await expectWhole(running)
 }, 120_000)
 
-it('a server that starts on a full disk reads, refuses what writes, and takes it when there is room', async () => {
+it('a server that starts on a full disk serves reads, refuses writes, and accepts them when there is room', async () => {
   const disk = await mountDisk(folder, '64m')
   const first = await start('4')
   expect((await send(first, 16)).status).toBe(201)

@@ -19,7 +19,7 @@ beforeEach((context) => {
 })
 afterEach(() => server?.remove())
 
-/** Submissions and bars by rounds, each of which goes to the lake by itself. */
+/** Submissions and bars in rounds, each flushed to the lake separately. */
 async function work(): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     const [traded, ...mints] = await server.tokens(BURST + 1)
@@ -29,13 +29,13 @@ async function work(): Promise<void> {
   }
 }
 
-/** The last call before a place that is meant; the first behind it. */
+/** The last matching call before a position, and the first one after it. */
 const before = (calls: readonly DiskCall[], at: number, isMeant: (call: DiskCall) => boolean) =>
   calls.findLast((call) => call.at < at && isMeant(call))
 const behind = (calls: readonly DiskCall[], at: number, isMeant: (call: DiskCall) => boolean) =>
   calls.find((call) => call.at > at && isMeant(call))
 
-/** What happened to the file of a flush, step by step; a step that did not happen, or not in its turn, is missing. */
+/** The steps of a flush for one file, in order. A step that is missing or out of order is left out. */
 function stepsOf(calls: readonly DiskCall[], part: string): Record<string, DiskCall | undefined> {
   const named = calls.find(({ word, to }) => word === 'rename' && to === part)!
   const linked = behind(calls, named.at, ({ word, path }) => word === 'link' && path === part)!
@@ -87,15 +87,15 @@ function expectOrder(calls: readonly DiskCall[], gone: DiskCall): number {
   return parts.length
 }
 
-it('nothing acknowledged hangs on what a power cut may take: not at an answer, and not when a segment goes', async () => {
+it('a power cut at any answer or any removal of a segment loses nothing that was acknowledged', async () => {
   await server.start()
   await work()
-  // The next start flushes what this one leaves in the log.
+  // The next start flushes what this one left in the log.
   await server.submitAll(await server.tokens(BURST))
   await server.killAndStart()
   await server.untilFlushed()
   await work()
-  // A stop in order ends DuckDB's own log: the next flush begins another.
+  // A clean stop ends DuckDB's own log, and the next flush begins another.
   await server.stop()
   await server.start()
   await work()

@@ -6,7 +6,7 @@ import { type Sent, until, WatchedServer } from '../support/disk/watched-server.
 import { expectProblem } from '../support/submission.ts'
 
 const COMMIT_TIMEOUT_MS = 10_000
-/** A read while the disk hangs: far more than one takes, on a busy machine, and far less than the disk. */
+/** Limit for a read while the disk hangs: far more than a read takes, and far less than the disk hangs. */
 const READ_MS_MAX = 2_000
 const HANG_MS = 15_000
 const SLOW_MS = 150
@@ -15,7 +15,7 @@ const CALLERS = 200
  *  while the first are being synced. */
 const GROUPS_MAX = 8
 
-/** That of `temporaryFolder`, and nothing in it. */
+/** The parent of `temporaryFolder`, without its content. */
 const DATA_FOLDER = '*/mintlake-test-??????'
 
 const servers: WatchedServer[] = []
@@ -31,7 +31,7 @@ async function start(settings: Record<string, string> = {}): Promise<WatchedServ
   return server.start()
 }
 
-/** Refused as the contract says, all of them; `mayBeStored` said by those of whom it is true. */
+/** Checks that all were refused as the contract says, with or without `mayBeStored`. */
 function expectRefused(sent: readonly Sent[], mayBeStored: boolean): void {
   for (const { answer } of sent) {
     expectProblem(answer, 'store_unavailable')
@@ -47,7 +47,7 @@ async function untilAccepted(server: WatchedServer): Promise<void> {
   })
 }
 
-/** Asks for a page and a record again and again while `lasts`; answers how long the slowest took. */
+/** Reads a page and a record repeatedly while `lasts` is true. Returns the time of the slowest read. */
 async function slowestReadMs(server: WatchedServer, lasts: () => boolean): Promise<number> {
   const paths = ['/api/v1/market?tab=live', `/api/v1/analysis/${server.acknowledged[0]}`]
   let slowestMs = 0
@@ -62,7 +62,7 @@ async function slowestReadMs(server: WatchedServer, lasts: () => boolean): Promi
   return slowestMs
 }
 
-/** Callers at once while the next sync fails. */
+/** Submits from several callers at once while the next sync fails. */
 async function refusedOnce(server: WatchedServer, pattern: string, callers: number): Promise<void> {
   const mints = await server.tokens(callers)
   server.disk.disturb('fail', 'once', pattern)
@@ -74,8 +74,8 @@ async function refusedOnce(server: WatchedServer, pattern: string, callers: numb
 }
 
 describe.concurrent('a sync of the log', () => {
-  // Those that wait longest begin first.
-  it('that fails for longer than callers wait: they are told that nobody knows, all others that nothing is stored', async () => {
+  // The longest test comes first.
+  it('that fails for longer than the commit timeout: its callers get mayBeStored, all others are refused as not stored', async () => {
     const server = await start()
     const [first, doubtful, ...mints] = await server.tokens(4)
     await server.submit(first)
@@ -94,7 +94,7 @@ describe.concurrent('a sync of the log', () => {
     await server.expectWholeAfterKill()
   })
 
-  it('that hangs: callers wait 10 s and no longer, reads go on, and the log by itself once it ends', async () => {
+  it('that hangs: callers wait 10 s at most, reads are served, and the log recovers by itself when the sync ends', async () => {
     const server = await start()
     const [first, ...mints] = await server.tokens(3)
     await server.submit(first)
@@ -109,7 +109,7 @@ describe.concurrent('a sync of the log', () => {
     const waitedMs = performance.now() - beganMs
     expect(waitedMs).toBeGreaterThan(COMMIT_TIMEOUT_MS - 100)
     expect(waitedMs).toBeLessThan(COMMIT_TIMEOUT_MS + READ_MS_MAX)
-    // One at least is in the group that hangs; whoever waited behind it is not stored.
+    // At least one is in the group that hangs. Those that waited behind it are not stored.
     const sent = await answered
     const doubtful = sent.filter(({ answer }) => answer.body.mayBeStored)
     expect(doubtful.length).toBeGreaterThan(0)
@@ -127,16 +127,16 @@ describe.concurrent('a sync of the log', () => {
     await server.expectWholeAfterKill()
   })
 
-  it('that fails once, of a segment, a new one or their folder: its callers are refused as not stored, the next are accepted', async () => {
+  it('that fails once, for a segment, a new one or their folder: its callers are refused as not stored, the next are accepted', async () => {
     const server = await start()
     for (const pattern of ['*.log', '*/log/next.tmp', '*/log']) {
       await refusedOnce(server, pattern, 4)
       const [mint] = await server.tokens(1)
       expect((await server.submit(mint)).answer.status).toBe(201)
-      // Killed before anything else is written: whoever was told that nothing is stored was told so in time.
+      // The server is killed before it writes anything else, and what it refused as not stored must not be there.
       await refusedOnce(server, '*.log', 1)
       await server.killAndStart()
-      // The next commit begins a segment.
+      // The next commit begins a new segment.
       await server.untilFlushed()
       await server.expectLake()
     }
@@ -145,7 +145,7 @@ describe.concurrent('a sync of the log', () => {
 })
 
 describe.concurrent('a disk', () => {
-  it('whose syncs take 150 ms each serves many callers at once with few of them', async () => {
+  it('whose syncs take 150 ms each serves many concurrent callers with few syncs', async () => {
     const server = await start({ 'lake-flush-ms': '200' })
     const mints = await server.tokens(CALLERS)
     server.disk.disturb(SLOW_MS, 'always', '*')
@@ -158,7 +158,7 @@ describe.concurrent('a disk', () => {
       .slice(from)
       .filter(({ word, path }) => word === 'sync' && path.startsWith('log/'))
     expect(syncs.length).toBeLessThanOrEqual(GROUPS_MAX)
-    // One after the other they would take four times as long.
+    // One sync for each caller would take at least four times as long.
     expect(tookMs).toBeLessThan((CALLERS * SLOW_MS) / 4)
     await server.untilFlushed()
     expect((await server.health()).reasons).toEqual([])
@@ -170,7 +170,7 @@ describe.concurrent('a disk', () => {
 describe.concurrent('a sync of the lake', () => {
   const UNWRITTEN = /^the lake could not be written|^the lake process does not run/
 
-  /** Whatever fails, commits go on, and the flush is tried again. */
+  /** While the syncs fail, commits are accepted. Afterwards the flush succeeds. */
   async function failAndGoOn(server: WatchedServer, pattern: string): Promise<void> {
     server.disk.disturb('fail', 'always', pattern)
     const mints = await server.tokens(6)
@@ -187,7 +187,7 @@ describe.concurrent('a sync of the lake', () => {
     await server.expectLake()
   }
 
-  // A folder is made by the first flush alone.
+  // Only the first flush creates a folder.
   it.each([
     [
       'a date’s folder, a Parquet file and the catalog',
@@ -196,7 +196,7 @@ describe.concurrent('a sync of the lake', () => {
     ['a table’s folder and the state database', ['*/lake/.files/training', '*/state.duckdb*']],
     ['a folder that readers list and the data folder', ['*/lake/training*', DATA_FOLDER]],
   ])(
-    'that fails, of %s: the flush is tried again until it succeeds, and nothing goes with it',
+    'that fails, for %s: the flush is repeated until it succeeds, and nothing is lost',
     async (_, patterns) => {
       const server = await start({ 'lake-flush-ms': '100' })
       for (const pattern of patterns) await failAndGoOn(server, pattern)

@@ -30,7 +30,7 @@ import {
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
-/** Noon, so that what is done within hours is of one date. */
+/** Noon, so that the next hours have the same date. */
 const YESTERDAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS / 2
 
 let root: string
@@ -55,7 +55,7 @@ const close = async (): Promise<void> => {
   server = null
 }
 
-/** A token that trades for some minutes, and a submission on it. */
+/** Trades a token for some minutes and submits on it. */
 async function fillDay({ client, market }: TestServer, sol: string): Promise<void> {
   const mint = await seedToken(client, nowMs)
   for (let minute = 0; minute < 5; minute++) {
@@ -103,7 +103,7 @@ function freshFolder(): void {
   nowMs = YESTERDAY_MS + DAY_MS + HOUR_MS
 }
 
-/** Both names of a table's file of a day, by its place among them. */
+/** Both paths of a table's file of a day, by its index. */
 function fileOf(table: string, index: number): { name: string; held: string; shown: string } {
   const names = readdirSync(join(folder, 'lake', table), { recursive: true, encoding: 'utf8' })
   const name = `${table}/${names
@@ -120,7 +120,7 @@ function overwrite(path: string, at: number, bytes: Buffer): void {
   closeSync(file)
 }
 
-/** A byte of the first page: nothing but reading it shows. */
+/** Flips a byte of the first page, which only reading the page shows. */
 function flip(path: string): void {
   const at = 40
   overwrite(path, at, Buffer.from([readFileSync(path)[at] ^ 0x40]))
@@ -154,7 +154,7 @@ const training = async (): Promise<string[]> =>
 const verify = () => runCommand(['lake', 'verify', '--data-dir', folder])
 const repair = () => runCommand(['lake', 'repair', '--data-dir', folder])
 
-/** Everything but the lost rows works: submissions reach the lake, look-ups, exports and queries answer. */
+/** Checks that everything but the lost rows works: submissions reach the lake, and look-ups, exports and queries are answered. */
 async function expectService(running: TestServer): Promise<void> {
   const { client, store } = running
   const answer = await submit(client, key, submission(await seedToken(client, nowMs)))
@@ -175,7 +175,7 @@ it.each([
   ['cut short', -1],
   ['with another column', 0],
   ['a folder', -1],
-])('a file of bars that is %s (file %i) does not stop the server, which names it', async (how, index) => {
+])('the server starts and reports a file of bars that is %s (file %i)', async (how, index) => {
   freshFolder()
   const all = await bars()
   const name = damage('bars', index, how)
@@ -188,7 +188,7 @@ it.each([
   expect(await bars()).toBeLessThan(all)
 })
 
-it('a file of bars that is gone is named by all that tell of the lake, and settled by a repair; all else goes on', async () => {
+it('a missing file of bars is reported by health, metrics and verify, and resolved by a repair; all else works', async () => {
   freshFolder()
   const all = await bars()
   const name = damage('bars', 0, 'gone')
@@ -220,12 +220,12 @@ it('a file of bars that is gone is named by all that tell of the lake, and settl
 })
 
 it.each(['a folder', 'flipped'])(
-  'files of submissions that are %s cost their rows alone: XP stays, and later submissions reach the lake',
+  'files of submissions that are %s lose only their rows: XP stays, and later submissions reach the lake',
   async (how) => {
     freshFolder()
     const names = [damage('training', 0, how), damage('xp_ledger', -1, how)]
     const running = await open()
-    // What only reading a file shows is found, and settled at once, by a repair.
+    // Damage that only reading a file shows is found and resolved by a repair.
     const isSettled = how === 'flipped'
     if (isSettled) expect((await running.store.repairLake()).lost).toHaveLength(2)
     expect(await training()).toEqual(analyses.slice(1))
@@ -248,7 +248,7 @@ it.each(['a folder', 'flipped'])(
   },
 )
 
-it('a flipped byte is found by verify, and a repair beside the running server sets the file aside', async () => {
+it('a flipped byte is found by verify, and a repair sets the file aside while the server runs', async () => {
   freshFolder()
   const all = await bars()
   const name = damage('bars', 0, 'flipped')
@@ -271,7 +271,7 @@ it('a flipped byte is found by verify, and a repair beside the running server se
   }
 })
 
-it('a file that is lost while the server runs is found when it is read, or with the next round at the latest', async () => {
+it('a file that is lost while the server runs is found when it is read, or in the next compaction at the latest', async () => {
   freshFolder()
   const running = await open()
   const all = await bars()
@@ -282,7 +282,7 @@ it('a file that is lost while the server runs is found when it is read, or with 
   expect(await training()).toEqual(analyses.slice(1))
 })
 
-it('an export that meets a damaged file fails once: the file is looked for, and the next one goes without it', async () => {
+it('an export that reads a damaged file fails once: the file is identified, and the next export leaves it out', async () => {
   freshFolder()
   const running = await open()
   const { held } = fileOf('training', 0)
@@ -294,7 +294,7 @@ it('an export that meets a damaged file fails once: the file is looked for, and 
   expect(await training()).toEqual(analyses.slice(1))
 })
 
-it('a file that is put back from a copy is taken back', async () => {
+it('a file that is restored from a copy is used again', async () => {
   freshFolder()
   const all = await bars()
   const { name, held } = fileOf('bars', 0)
@@ -309,7 +309,7 @@ it('a file that is put back from a copy is taken back', async () => {
   expect((await verify()).out).toMatch(/\nnothing is wrong\n$/)
 })
 
-it('a lake whose database is lost is found again: no file of it is removed', async () => {
+it('a lake whose state database is lost is listed again from its files, and none of them is removed', async () => {
   freshFolder()
   const all = await bars()
   const files = readdirSync(join(folder, 'lake/.files'), { recursive: true }).length
@@ -326,7 +326,7 @@ it('a lake whose database is lost is found again: no file of it is removed', asy
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
 })
 
-it('files and folders that are in the way of the store’s own stop neither the start nor the lake', async () => {
+it('files and folders with names that the store uses stop neither the start nor the lake', async () => {
   freshFolder()
   writeFileSync(join(folder, 'lake/training/dt=2026-01-01'), 'a file where a folder would be')
   mkdirSync(join(folder, 'lake/.files/probe'))
@@ -340,7 +340,7 @@ it('files and folders that are in the way of the store’s own stop neither the 
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
 })
 
-it('a catalog that is gone, spoilt or a folder is written anew at the start', async () => {
+it('a catalog that is damaged or a folder is rewritten at the start', async () => {
   for (const how of ['cut short', 'a folder']) {
     freshFolder()
     const path = join(folder, 'lake/catalog.duckdb')

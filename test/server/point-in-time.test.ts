@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** Time passes, and the market learns of it. */
+/** Advances the clock and the market. */
 function pass(ms: number): void {
   nowMs += ms
   server.market.advanceTo(nowMs)
@@ -72,7 +72,7 @@ interface Features {
   snapshotAtMs: number
 }
 
-/** What researchers find. */
+/** The features as researchers read them. */
 async function featuresOf(...ids: string[]): Promise<Features[]> {
   await server.store.flushLake()
   const rows = await readSql(
@@ -97,7 +97,7 @@ const known = (values: object, enriched: object, submittedAtMs: number, snapshot
   snapshotAtMs,
 })
 
-test('what comes after a submission, whatever time it bears, is not in its features', async () => {
+test('events that arrive after a submission are not in its features, whatever their timestamps', async () => {
   const atMs = nowMs
   const mints = await Promise.all([seeded(), seeded(), seeded(), seeded(), seeded()])
   const ids = await Promise.all(mints.map((mint) => send(mint)))
@@ -113,7 +113,7 @@ test('what comes after a submission, whatever time it bears, is not in its featu
   )
   const before = ids.map(() => known(VALUES, ENRICHED, atMs))
   expect(await featuresOf(...ids)).toEqual(before)
-  // The server did take all of it.
+  // The server has accepted all of these events.
   const now = await Promise.all(mints.map((mint) => server.client.get(`/api/v1/datapoint?mint=${mint}`)))
   expect(now.map(({ body }) => body.data.priceUsd)).toEqual([5, 5, 5, LATER.priceUsd, VALUES.priceUsd])
   expect(now[4].body.data.bondingProgress).toBe(100)
@@ -125,7 +125,7 @@ test('what comes after a submission, whatever time it bears, is not in its featu
   expect(await featuresOf(...ids)).toEqual(before)
 })
 
-test('a snapshot that is said to be of later is compared with what is known now', async () => {
+test('a snapshot with a time in the future is compared with what is known now', async () => {
   const mint = await seeded()
   const atMs = nowMs
   const promised = { ...VALUES, priceUsd: 0.0011, marketCap: 1_100_000 }
@@ -135,7 +135,7 @@ test('a snapshot that is said to be of later is compared with what is known now'
   expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, atMs)])
 })
 
-test('a snapshot of before is compared with what was known then, not with what a backdated patch says', async () => {
+test('an older snapshot is compared with what was known at its time, not with a later, backdated patch', async () => {
   const mint = await seeded()
   const readAtMs = nowMs
   pass(MINUTE_MS)
@@ -145,7 +145,7 @@ test('a snapshot of before is compared with what was known then, not with what a
   expect(await featuresOf(id)).toEqual([known(VALUES, ENRICHED, nowMs, readAtMs)])
 })
 
-test('a submission that races with a change holds what was before it or after it, whole', async () => {
+test('a submission that races with a change has all values from before it or all from after it', async () => {
   const mint = await seeded()
   const atMs = nowMs
   const ids = await Promise.all(
@@ -177,7 +177,7 @@ test('an outcome is in the lake once its horizon is over, and not before', async
   }
   const passTo = async (ms: number) => {
     pass(atMs + ms - nowMs)
-    // The market's bars of until then are complete.
+    // The bars up to that time have been emitted.
     await expect.poll(() => server.market.barsEmittedToMs).toBe(nowMs - 15_000)
   }
   await passTo(5 * MINUTE_MS + 60_000)
@@ -188,7 +188,7 @@ test('an outcome is in the lake once its horizon is over, and not before', async
   ])
 })
 
-test('a return holds nothing that was known when the agent submitted: it refers to the price of then', async () => {
+test('a return is relative to the price at submission, not to that of the snapshot', async () => {
   const mint = await seeded()
   await server.client.push(tradeOf(mint, nowMs, 5))
   const { priceUsd, snapshotAt } = (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data

@@ -18,7 +18,7 @@ afterEach(() => {
   for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true })
 })
 
-/** Runs the program to its own end. */
+/** Runs the program until it exits. */
 async function run(args: string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...process.env, ...env },
@@ -36,7 +36,7 @@ async function run(args: string[], env: Record<string, string> = {}) {
 }
 const quietFlags = (dataDir: string) => ['--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
 
-/** A module that lets every sync of a file hang from SIGUSR2 on, in a thread, as a disk does: nobody opens the pipe's other end. */
+/** A module that makes each sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
 const hangingDisk = (pipe: string): string =>
   `data:text/javascript,${encodeURIComponent(`
     import { open } from 'node:fs/promises'
@@ -47,7 +47,7 @@ const hangingDisk = (pipe: string): string =>
   `)}`
 
 describe('a server', () => {
-  it('told to end by SIGTERM finishes what it answers, says bye to streams and exits 0', async () => {
+  it('answers pending requests, ends streams with bye and exits with 0 on SIGTERM', async () => {
     const dataDir = folder()
     const server = await spawnServer({}, dataDir)
     const key = await server.client.register()
@@ -66,7 +66,7 @@ describe('a server', () => {
     await again.stop()
   })
 
-  it('told to end says so by 503 before it refuses connections', async () => {
+  it('answers 503 for a while before it refuses connections when it shuts down', async () => {
     const server = await spawnServer({ 'drain-notice-ms': '2000' }, folder())
     expect((await server.client.get('/readyz')).status).toBe(200)
     const ended = server.terminate()
@@ -83,7 +83,7 @@ describe('a server', () => {
     await expect(server.client.get('/readyz')).rejects.toThrow()
   })
 
-  it('on an address of IPv6, in brackets or not, prints an address that can be asked', async () => {
+  it('on an IPv6 address, with or without brackets, prints an address that can be requested', async () => {
     for (const host of ['::1', '[::1]']) {
       const server = await spawnServer({ host }, folder())
       expect(server.client.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
@@ -92,7 +92,7 @@ describe('a server', () => {
     }
   })
 
-  it.runIf(process.platform === 'linux')('has DuckDB in its lake process alone', async () => {
+  it.runIf(process.platform === 'linux')('loads DuckDB only in its lake process', async () => {
     const server = await spawnServer({}, folder())
     const { pid } = server.process
     await submit(
@@ -106,14 +106,14 @@ describe('a server', () => {
     expect(await server.terminate()).toBe(0)
   })
 
-  it('told to end by SIGINT exits 0 too', async () => {
+  it('exits with 0 on SIGINT too', async () => {
     const server = await spawnServer({}, folder())
     const exited = once(server.process, 'exit')
     server.process.kill('SIGINT')
     expect((await exited)[0]).toBe(0)
   })
 
-  it('told to end while its disk hangs ends in time all the same, and has what it acknowledged', async () => {
+  it('exits in time on a disk that hangs, and keeps what it acknowledged', async () => {
     const dataDir = folder()
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
@@ -141,7 +141,7 @@ describe('a server', () => {
     await again.stop()
   })
 
-  it('that cannot start says why in one plain sentence and exits 1', async () => {
+  it('that cannot start prints one sentence with the reason and exits with 1', async () => {
     const dataDir = folder()
     const first = await openTestServer({}, {}, dataDir)
     const samePort = await run(['--port', `${first.port}`, ...quietFlags(folder())])
@@ -160,7 +160,7 @@ describe('a server', () => {
 })
 
 describe('settings', () => {
-  it('that are misspelt are refused with the nearest one, exit code 2', async () => {
+  it('that are misspelt are refused with the most similar name and exit code 2', async () => {
     const flag = await run(['--prot', '1'])
     expect(flag).toMatchObject({ code: 2 })
     expect(flag.err).toContain('did you mean --port?')
@@ -177,7 +177,7 @@ describe('settings', () => {
     ['--read-limit-anonymous', '-1'],
     ['--trusted-proxies', 'localhost'],
     ['--trusted-proxies', '10.0.0.0/33'],
-  ])('%s %s is refused, exit code 2', async (name, value) => {
+  ])('%s %s is refused with exit code 2', async (name, value) => {
     const { code, err } = await run([name, value, '--data-dir', folder()])
     expect(code).toBe(2)
     expect(err).toContain(name)
@@ -190,7 +190,7 @@ describe('settings', () => {
       expect(out).toContain(name)
   })
 
-  it('shown at the start hide every secret', async () => {
+  it('are logged at the start without secrets', async () => {
     const secret = `hidden-${newMint()}`
     const dataDir = folder()
     const child = spawn(process.execPath, [MAIN, '--port', '0', '--feed', 'none', '--data-dir', dataDir], {

@@ -1,4 +1,4 @@
-// Positions over restarts of the real program: what a client holds from an earlier run is never believed by a later one.
+// Positions and cursors across restarts of the real program: those from an earlier run are recognised as such by a later one.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
@@ -23,12 +23,12 @@ afterEach(() => {
   for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true })
 })
 
-/** Long before any of the clocks here. */
+/** Earlier than all clocks of these tests. */
 const TS = 1_600_000_000_000
 const token = (mint: string) => ({ type: 'token', mint, ts: TS, name: 'Name', symbol: 'S' })
 const FOLLOW = '/api/v1/market?format=ndjson&follow=1'
 
-/** What a client that is torn off in the middle of a run holds: the last position, and a cursor. */
+/** The last position and a cursor of a client whose connection ends in the middle of a run. */
 async function tornOff(
   client: Client,
   cut: () => Promise<unknown>,
@@ -45,7 +45,7 @@ async function tornOff(
   return { seq, cursor }
 }
 
-/** The run after it: as many changes as the one before, so that a position that began anew would be believed. */
+/** Checks the next run. It has as many changes as the one before, so positions that started again from 0 would be accepted. */
 async function expectForeign(
   client: Client,
   { seq, cursor }: { seq: number; cursor: string },
@@ -74,7 +74,7 @@ async function expectForeign(
   expect(page).toMatchObject({ status: 410, body: { code: 'cursor_expired' } })
 }
 
-it('a position of a run that was killed gets resync, over HTTP and the WebSocket, and its cursors 410', async () => {
+it('a position from a killed run gets resync over HTTP and WebSocket, and a cursor from it gets 410', async () => {
   const dataDir = folder()
   const first = await spawnServer({}, dataDir)
   const held = await tornOff(first.client, () => first.kill())
@@ -87,7 +87,7 @@ it('a position of a run that was killed gets resync, over HTTP and the WebSocket
   }
 })
 
-it('the same where the clock was set back in between, and where the reservation was lost', async () => {
+it('positions and cursors of an earlier run are not accepted after the clock was set back or the reserved positions were lost', async () => {
   const dataDir = folder()
   let nowMs = Date.now()
   const clock = { now: () => nowMs, monotonicMs: () => performance.now() }

@@ -8,7 +8,7 @@ import { spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const SUBMITTERS = 200
 const TOKENS = 20
-/** Killed once this many are acknowledged, while the others are under way. */
+/** The server is killed once this many are acknowledged, while others are in flight. */
 const ACKNOWLEDGED_MIN = 300
 const SETTINGS = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-flush-ms': '200' }
 
@@ -24,7 +24,7 @@ async function rowsOf(sql: string): Promise<Record<string, unknown>[]> {
   return rows
 }
 
-it('loses nothing that was acknowledged, and keeps nothing twice', async () => {
+it('a killed server loses nothing that was acknowledged, and has nothing twice', async () => {
   const server = await spawnServer(SETTINGS, dataDir)
   const mints = await Promise.all(Array.from({ length: TOKENS }, () => seedToken(server.client, Date.now())))
   const keys = await Promise.all(

@@ -5,18 +5,18 @@ import { expect, it } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
-/** What a block of a file is whose length was written and whose content was not. */
+/** Size of the zeros in a file whose length was written and whose content was not. */
 const TORN_BYTES = 4_096
 
 interface Killed {
   folder: string
-  /** Of the submissions that it had acknowledged, in order. */
+  /** Ids of the acknowledged submissions, in order. */
   analysisIds: string[]
-  /** The one file of its log. */
+  /** The only file of the log. */
   segment: string
 }
 
-/** A folder whose server was killed right after it had acknowledged three submissions. */
+/** A folder whose server was killed right after it acknowledged three submissions. */
 async function killedFolder(): Promise<Killed> {
   const folder = temporaryFolder()
   const spawned = await spawnServer({}, folder)
@@ -41,7 +41,7 @@ async function startAgain({ folder, analysisIds }: Killed) {
   return { found: answers.map(({ status }) => status), reasons, store }
 }
 
-it('zeros at the end of the log, as a torn write leaves them, do not stop the start, and what was acknowledged is there', async () => {
+it('a log that ends in zeros after a torn write does not stop the start, and what was acknowledged is there', async () => {
   const killed = await killedFolder()
   try {
     appendFileSync(killed.segment, Buffer.alloc(TORN_BYTES))
@@ -51,7 +51,7 @@ it('zeros at the end of the log, as a torn write leaves them, do not stop the st
   }
 })
 
-it('damage within the log, and what it had acknowledged there, is told of in /health; the rest is used', async () => {
+it('damage within the log and the commits lost there are reported in /health, and the rest is used', async () => {
   const killed = await killedFolder()
   try {
     const bytes = readFileSync(killed.segment)

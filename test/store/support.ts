@@ -36,7 +36,7 @@ const FILLING: Record<Table['columns'][number]['type'], Cell> = {
   'VARCHAR[]': ['whale_dominance', 'new_deployer'],
 }
 
-/** A row of `table` with every column filled, and what the test says over it. */
+/** A row of `table` with every column filled, overridden by the values of the test. */
 export function rowOf(table: TableName, over: Row = {}): Row {
   const columns: Table['columns'] = TABLES[table].columns
   const row: Row = Object.fromEntries(columns.map((column) => [column.name, FILLING[column.type]]))
@@ -47,7 +47,7 @@ export function rowOf(table: TableName, over: Row = {}): Row {
 
 export const writeOf = (table: TableName, over: Row = {}): Write => ({ table, row: rowOf(table, over) })
 
-/** The identity of a submission of that moment; the same each time. */
+/** A submission id for a time; the same for each call. */
 export const analysisIdAt = (timeMs: number): string => `an_${ulid(timeMs, () => 0.5)}`
 
 /** An accepted submission as the submission service commits it: example, award and attempt. */
@@ -68,7 +68,7 @@ export function submission(id: string, over: Row = {}): Write[] {
   ]
 }
 
-/** A closed bar as the market tells it, and what the test says over it. */
+/** A closed bar as the market emits it, overridden by the values of the test. */
 export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   mint: 'mint-1',
   tf: '1m',
@@ -86,7 +86,7 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   ...over,
 })
 
-/** An open store that has caught up: what its log held is in the lake. */
+/** Opens a store and waits until its log is flushed to the lake. */
 export async function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<Store> {
   const store = await openStore({
     dataDir,
@@ -99,9 +99,9 @@ export async function openTestStore(dataDir: string, options: Partial<StoreOptio
   return store
 }
 
-/** Rows of a query in a database of its own, as a reader from outside sees them. */
+/** The rows of a query in a separate database, as another process reads them. */
 export async function readSql(sql: string, ...before: string[]): Promise<Record<string, unknown>[]> {
-  // Loaded by who reads: most processes that tests start only write, and load DuckDB in the store's thread alone.
+  // Loaded on demand, as most processes of tests only write and need no DuckDB of their own.
   const { duckdb } = await import('../../src/store/duckdb/duckdb.ts')
   const instance = await duckdb.DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()

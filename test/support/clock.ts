@@ -1,10 +1,10 @@
 // Clocks that the test sets.
 import type { Clock } from '../../src/lib/clock.ts'
 
-/** Both clocks show what `nowMs` answers: time passes, and nobody sets the wall's. */
+/** A clock whose wall time and monotonic time are both `nowMs()`. */
 export const clockOf = (nowMs: () => number): Clock => ({ now: nowMs, monotonicMs: nowMs })
 
-/** A clock whose wall may be set, as an operator or a time server does. */
+/** A clock whose wall time can be set, as an operator or a time server does. */
 export class SteppedClock implements Clock {
   wallMs: number
   elapsedMs = 0
@@ -21,13 +21,13 @@ export class SteppedClock implements Clock {
     return this.elapsedMs
   }
 
-  /** Time passes on both. */
+  /** Advances both times. */
   pass(ms: number): void {
     this.wallMs += ms
     this.elapsedMs += ms
   }
 
-  /** The wall's is set back or ahead, and no time passes. */
+  /** Sets the wall time back or ahead without any time passing. */
   step(ms: number): void {
     this.wallMs += ms
   }

@@ -1,4 +1,4 @@
-// SubmissionService and AgentRegistry over a store in memory, which writes in order, at once or when the test decides. A restart
+// SubmissionService and AgentRegistry over a store in memory that writes in order, at once or when the test decides. A restart
 // recovers all rows, however old.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
@@ -14,7 +14,7 @@ import { VALUES } from './submission.ts'
 const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
 const unavailable = () => new SubmissionError('store_unavailable', 'the disk is full')
 
-/** With `isReady`, commits are durable at once. Otherwise they wait, in order, until the test decides. */
+/** With `isReady` commits are durable at once. Otherwise they wait, in order, until the test decides. */
 export class MemorySubmissionStore {
   readonly rows: Write[] = []
   isReady = true
@@ -67,7 +67,7 @@ export function recoveredFrom(writes: readonly Write[]) {
     agentEvents: rowsOf('agent_events'),
     submitAttempts: rowsOf('submit_attempts'),
     idempotency: rowsOf('idempotency'),
-    // The latest of a pair, in the order of writing.
+    // The latest of each pair, in the order of writing.
     cooldowns: [
       ...new Map(
         moments('training', 'rejections').map((each) => [`${each.agentId} ${each.mint}`, each]),

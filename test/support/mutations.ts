@@ -55,7 +55,7 @@ const VALUES: readonly unknown[] = [
   DEEP_MARK,
 ]
 
-/** What passes for a text or an array where only its length is looked at. */
+/** Values that pass as a text or an array if only the length is checked. */
 const LENGTHS: readonly unknown[] = [
   { length: { toString: 1 } },
   { length: { valueOf: 1, toString: 1 } },
@@ -72,7 +72,7 @@ export class Mutator {
     this.#random = random(seed)
   }
 
-  /** A whole number below `bound`. */
+  /** A random integer from 0 to `bound` - 1. */
   below(bound: number): number {
     return Math.floor(this.#random() * bound)
   }
@@ -81,14 +81,14 @@ export class Mutator {
     return items[this.below(items.length)]
   }
 
-  /** The message with one to three of its members changed; its shape otherwise stays. */
+  /** The message with one to three members changed. */
   value(message: object): unknown {
     const root: Holder = { message: structuredClone(message) }
     for (let changes = 1 + this.below(3); changes > 0; changes--) this.#change(root)
     return root.message
   }
 
-  /** A changed message as JSON text. Its syntax is right; a mark in it becomes nesting that JSON.stringify could not write. */
+  /** A changed message as JSON text with valid syntax. A mark becomes nesting that is too deep for JSON.stringify. */
   json(message: object): string {
     const text = JSON.stringify(this.value(message)) ?? 'null'
     if (!text.includes(DEEP_MARK)) return text
@@ -101,7 +101,7 @@ export class Mutator {
     return text.replaceAll(`"${DEEP_MARK}"`, () => `${open.repeat(depth)}0${close.repeat(depth)}`)
   }
 
-  /** Bytes with some of them changed, cut off or repeated. */
+  /** The bytes with some changed, cut off or repeated. */
   bytes(whole: Uint8Array): Buffer {
     let bytes = Buffer.from(whole)
     for (let changes = 1 + this.below(4); changes > 0 && bytes.length > 0; changes--) {
@@ -126,7 +126,7 @@ export class Mutator {
     else holder[name] = structuredClone(this.pick(kind === 3 ? LENGTHS : VALUES))
   }
 
-  /** A member somewhere in the message: any depth is as likely as it has ways to be reached. */
+  /** A random member at any depth of the message. */
   #place(root: Holder): [Holder, string] {
     let holder = root
     let name = 'message'
@@ -141,7 +141,7 @@ export class Mutator {
   }
 }
 
-/** `__proto__` as a member of its own, as JSON.parse makes it. */
+/** Defines a member, also an own member `__proto__` as JSON.parse does. */
 function define(holder: Holder, name: string, value: unknown): void {
   Object.defineProperty(holder, name, { value, enumerable: true, configurable: true, writable: true })
 }

@@ -1,12 +1,12 @@
 // A plain TCP connection to a server, for requests that no HTTP library would send.
 import { connect, type Socket } from 'node:net'
 
-/** One connection, and all that came over it. */
+/** One connection, and all bytes received over it. */
 export class RawSocket {
   readonly socket: Socket
-  /** All that the server said. */
+  /** All bytes received, as text. */
   text = ''
-  /** What ended it: an error's code, or `end` for a plain close; null while it is open. */
+  /** How it ended: the code of an error, or `end` for a normal close. Null while it is open. */
   ended: string | null = null
   #changed: () => void = () => {}
 
@@ -27,12 +27,12 @@ export class RawSocket {
     })
   }
 
-  /** Writes, and resolves once the kernel has taken it. */
+  /** Writes text or bytes. Resolves once the kernel has taken them. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => this.socket.write(bytes, () => resolve()))
   }
 
-  /** Resolves when `isTrue` of what has happened so far. */
+  /** Resolves when `isTrue` holds, or the connection has ended. */
   async until(isTrue: () => boolean): Promise<void> {
     while (!isTrue() && this.ended === null) {
       await new Promise<void>((resolve) => {

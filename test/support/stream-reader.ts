@@ -4,7 +4,7 @@ import { Packr, unpack } from 'msgpackr'
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely
 export type Message = Record<string, any> & { event: string }
 
-/** Node's own client takes headers beside the standard's arguments. */
+/** Node's WebSocket accepts headers in addition to the standard arguments. */
 const Socket = WebSocket as unknown as new (
   url: string,
   options: { headers?: Record<string, string>; protocols?: string[] },
@@ -55,7 +55,7 @@ export class StreamReader {
     return this.#messages.shift()!
   }
 
-  /** The next message of that kind; those before it are passed over. */
+  /** The next message of this kind. Messages before it are skipped. */
   async until(event: string): Promise<Message> {
     for (;;) {
       const message = await this.next()

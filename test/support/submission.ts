@@ -17,7 +17,7 @@ export const quant = {
   volumeProfile: 'rising',
 }
 
-/** The nine compared values of a token made by `seedToken`: round, so that percents are exact. */
+/** The nine compared values of a token made by `seedToken`: round numbers, so that percentages are exact. */
 export const VALUES = {
   priceUsd: 0.001,
   marketCap: 1_000_000,
@@ -33,7 +33,7 @@ export const VALUES = {
 let counter = 0
 export const newMint = (): string => mintOfSymbol(`submission ${process.pid} ${counter++}`)
 
-/** A token whose DataPoint holds `VALUES`. */
+/** Pushes a token whose DataPoint has `VALUES`. */
 export async function seedToken(client: Client, nowMs: number, values: object = VALUES): Promise<string> {
   const mint = newMint()
   await client.push(
@@ -59,7 +59,7 @@ export const submit = (
   headers: Record<string, string> = {},
 ): Promise<Answer> => client.post('/api/v1/analysis/submit', body, key, headers)
 
-/** The error shape of the contract, every member of it. */
+/** Checks every member of the contract's error shape. */
 export function expectProblem(answer: Answer, code: keyof typeof ERRORS, pointer?: string): void {
   expect(answer.body, answer.text).toMatchObject({ ok: false, code })
   expect(answer.status).toBe(ERRORS[code].status)

@@ -1,4 +1,4 @@
-// Starts the real server on a free port with a folder of its own, in this process or in one that can be killed. It has no feed:
+// Starts the real server on a free port with its own folder, in this process or in one that can be killed. It has no feed:
 // tests push what they need.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,8 +18,8 @@ export interface Settings {
   [flag: string]: string
 }
 
-/** Limits that only some tests are about are off unless asked for, and no answer is given again: tests read what they have
- *  just pushed. Memory for a whole market would cost each server a third of its start. */
+/** Rate limits are off unless a test sets them, and answers are not cached, so that tests read what they have
+ *  just pushed. Allocating a market of full size would take a third of the start of each server. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -48,7 +48,7 @@ export interface Answer {
   text: string
 }
 
-/** What tests say to a server, wherever it runs. */
+/** Sends requests to a server in this or another process. */
 export class Client {
   readonly url: string
 
@@ -88,14 +88,14 @@ export class Client {
     return this.request('POST', path, body, { ...(key && { Authorization: `Bearer ${key}` }), ...headers })
   }
 
-  /** Registers an agent and answers its key. */
+  /** Registers an agent and returns its key. */
   async register(name = 'tester'): Promise<string> {
     const answer = await this.post('/api/v1/keys/register', { name })
     if (answer.status !== 201) throw new Error(answer.text)
     return answer.body.data.key
   }
 
-  /** Pushes market events; throws when one is refused. */
+  /** Pushes market events. Throws if one is refused. */
   async push(...records: object[]): Promise<void> {
     const lines = records.map((record) => JSON.stringify(record)).join('\n')
     const answer = await this.request('POST', '/api/v1/ingest', lines, {
@@ -109,7 +109,7 @@ export class Client {
 export interface TestServer extends App {
   client: Client
   dataDir: string
-  /** Stops the server, keeps the folder, and starts another on it. */
+  /** Stops the server and starts another on the same folder. */
   restart(settings?: Settings): Promise<TestServer>
   /** Stops the server and removes its folder. */
   remove(): Promise<void>
@@ -145,17 +145,17 @@ export interface ServerProcess {
   process: ChildProcess
   client: Client
   dataDir: string
-  /** What it wrote: its log. */
+  /** The lines that it logged. */
   lines: readonly string[]
-  /** SIGKILL, and its end awaited. */
+  /** Sends SIGKILL and waits for the end of the process. */
   kill(): Promise<void>
-  /** SIGTERM; answers the exit code. */
+  /** Sends SIGTERM. Returns the exit code. */
   terminate(): Promise<number | null>
 }
 
 /**
- * The real program in a process of its own, as `npm start` runs it; `within`: the command that runs it, `program`: the words
- * that Node is started with.
+ * The real program in another process, as `npm start` runs it. `within` is the command that runs it, `program` the arguments
+ * of Node.
  */
 export async function spawnServer(
   settings: Settings = {},

@@ -1,4 +1,4 @@
-// Bars as Arrow and as msgpack: against apache-arrow's own writer, against plain readers, and in DuckDB's types.
+// Compares bars in Arrow and msgpack with apache-arrow's own writer, with plain readers and with DuckDB's types.
 import { DuckDBInstance } from '@duckdb/node-api'
 import {
   Bool,
@@ -56,13 +56,13 @@ const columnsOf = (rows: readonly Values[]): BarColumns => {
   }
 }
 
-/** What a plain reader makes of it. */
+/** The bars as a plain reader returns them. */
 const objectsOf = (rows: readonly Values[], shape: BarShape) =>
   rows.map(([t, prices, n, closed]) =>
     Object.fromEntries([t, ...prices, n, closed].map((value, field) => [BAR_NAMES[shape][field], value])),
   )
 
-/** The same, written by apache-arrow as its users would: a table of typed arrays. */
+/** The same bars as a table of typed arrays, written by apache-arrow. */
 function written({ rowCount, t, o, h, l, c, v, n, closed }: BarColumns, shape: BarShape): Uint8Array {
   const bits = new Uint8Array(Math.ceil(rowCount / 8))
   for (let row = 0; row < rowCount; row++) bits[row >> 3] |= closed[row] << (row & 7)
@@ -80,7 +80,7 @@ function written({ rowCount, t, o, h, l, c, v, n, closed }: BarColumns, shape: B
 }
 
 describe('bars as Arrow', () => {
-  it('are the bytes that apache-arrow writes, and its reader finds every value', () => {
+  it('equal the bytes that apache-arrow writes, and its reader finds every value', () => {
     fc.assert(
       fc.property(bars, fc.constantFrom(...BAR_SHAPES), (rows, shape) => {
         const columns = columnsOf(rows)
@@ -93,7 +93,7 @@ describe('bars as Arrow', () => {
     )
   })
 
-  it('have types that DuckDB has too, in which it holds the same values', async () => {
+  it('use types that DuckDB also has, and DuckDB reads the same values', async () => {
     const types: Record<string, string> = {
       'Timestamp<MILLISECOND>': 'TIMESTAMP_MS',
       Float64: 'DOUBLE',
@@ -123,7 +123,7 @@ describe('bars as Arrow', () => {
 })
 
 describe('bars as msgpack', () => {
-  it('are plain maps: any reader finds what JSON says', () => {
+  it('are plain maps with the same values as JSON', () => {
     fc.assert(
       fc.property(bars, fc.constantFrom(...BAR_SHAPES), (rows, shape) => {
         const meta = { mint: 'm', tf: '1m', limit: rows.length, fill: 'none', gaps: 0 }

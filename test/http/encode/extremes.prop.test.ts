@@ -1,5 +1,5 @@
-// Records with extreme numbers and texts: whatever is accepted can be read in every format, is finite, and can be submitted on
-// and recorded.
+// Records with extreme numbers and texts: those accepted can be read in every format with finite numbers, can be submitted on
+// and are recorded.
 import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { unpack } from 'msgpackr'
@@ -80,14 +80,14 @@ const record = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('solPrice'), usd: number }) },
 )
 
-/** Every number inside is finite: throws otherwise. */
+/** Throws if a number in the value is not finite. */
 function expectFinite(value: unknown, path = ''): void {
   if (typeof value === 'number') expect(Number.isFinite(value), `${path} is ${value}`).toBe(true)
   else if (typeof value === 'object' && value !== null)
     for (const [name, member] of Object.entries(value)) expectFinite(member, `${path}/${name}`)
 }
 
-/** What the tokens say of themselves is with the store. */
+/** Waits until the token profiles are stored, and checks that none is left waiting. */
 async function expectRecorded(): Promise<void> {
   await server.recorded()
   expect((await server.client.get('/metrics')).text).toMatch(/^mintlake_lake_tokens_waiting 0$/m)
@@ -110,7 +110,7 @@ async function expectReadable(path: string): Promise<void> {
   for (const row of tableFromIPC(arrow).toArray()) expectFinite(row.toJSON(), path)
 }
 
-test('whatever is taken is read finite in every format, and its tokens are submitted on and recorded', async () => {
+test('accepted records have finite numbers in every format, and their tokens can be submitted on and are recorded', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 12 }), async (records) => {
       const mint = newMint()
@@ -146,7 +146,7 @@ test('whatever is taken is read finite in every format, and its tokens are submi
   )
 }, 120_000)
 
-test('a record of one token that no row can hold does not keep its neighbours from being recorded', async () => {
+test('a record with a value that no row can hold is rejected, and its neighbours are recorded', async () => {
   const { client } = server
   const mints = [newMint(), newMint(), newMint()]
   const patch = (mint: string, fields: object) =>

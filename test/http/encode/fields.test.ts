@@ -1,5 +1,5 @@
-// The names that deployed agents read, written out once more by hand: a field renamed or left out in the schema fails
-// here, whatever the schema says of itself.
+// The field names that deployed agents read, written out by hand: a field renamed or removed in the schema fails
+// here.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newMint } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -39,13 +39,13 @@ afterAll(() => server.remove())
 const datapoint = async (mint: string) =>
   (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
 
-it('a row of the list has exactly the fields of the contract', async () => {
+it('a row of the market list has exactly the fields of the contract', async () => {
   const { data } = (await server.client.get('/api/v1/market')).body
   expect(data).toHaveLength(2)
   for (const row of data) expect(Object.keys(row).toSorted()).toEqual(words(ITEM))
 })
 
-it('a DataPoint has exactly the fields of the contract, alone and in a batch, null where nothing is known', async () => {
+it('a DataPoint has exactly the fields of the contract, alone and in a batch, with null for unknown values', async () => {
   const alone = await datapoint(bare)
   const batch = await server.client.post('/api/v1/datapoint/batch', { mints: [bare] })
   for (const found of [alone, batch.body.data[0]]) {
@@ -63,13 +63,13 @@ it('a DataPoint has exactly the fields of the contract, alone and in a batch, nu
   }
 })
 
-it('known and zero is 0, and anonymous readers see the holders', async () => {
+it('a value known to be zero is 0, and readers without a key see the top holders', async () => {
   const found = await datapoint(patched)
   expect(found).toMatchObject({ holderCount: 0, top10HolderPct: 20, top10Holding: 20 })
   expect(found.topHolders).toEqual([{ address: 'w', amount: 5, pct: 2 }])
 })
 
-it('the next steps of an agent name paths that answer', async () => {
+it('the next steps offered to an agent name paths that exist, with their methods', async () => {
   for (const { method, path } of (await datapoint(bare)).skills) {
     const answer = await server.client.request('OPTIONS', path.split('?')[0])
     expect(answer.headers.get('allow'), path).toContain(method)

@@ -1,4 +1,4 @@
-// Rows of the market as Arrow, whatever they hold: against a plain reader's view of them.
+// Compares rows of the market in Arrow, read with apache-arrow, with the original rows.
 import { DataType, tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import type { MarketItem } from '../../../src/schema/market-item.ts'
 
 const { fields } = tableFromIPC(itemsToArrow([])).schema
 
-/** Halves of a character among them: names are as their makers wrote them. */
+/** Texts with lone surrogates too, as token names can have them. */
 const character = fc.constantFrom('a', 'é', '🚀', '\ud83d', '\ude80')
 
 function cellOf(type: DataType): fc.Arbitrary<unknown> {
@@ -22,7 +22,7 @@ const item = fc.record(
   Object.fromEntries(fields.map(({ name, type }) => [name, fc.option(cellOf(type), { freq: 3 })])),
 ) as unknown as fc.Arbitrary<MarketItem>
 
-/** What Arrow makes of a row: text in UTF-8, and of a whole number a 64-bit one. */
+/** A row as Arrow returns it: well-formed texts, and 64-bit integers. */
 const asRead = (row: object) =>
   Object.fromEntries(
     Object.entries(row).map(([name, cell]) => {
@@ -32,7 +32,7 @@ const asRead = (row: object) =>
     }),
   )
 
-it('every cell of a row is found again, null where it is null', () => {
+it('every cell of a row is read back as it was written, nulls included', () => {
   fc.assert(
     fc.property(fc.array(item, { maxLength: 20 }), (items) => {
       const table = tableFromIPC(itemsToArrow(items))
@@ -42,7 +42,7 @@ it('every cell of a row is found again, null where it is null', () => {
   )
 })
 
-it('a count of holders beyond 32 bits is the same in Arrow as in JSON', () => {
+it('a count beyond 32 bits is the same in Arrow as in JSON', () => {
   for (const count of [3_000_000_000, 2 ** 32, Number.MAX_SAFE_INTEGER]) {
     const item = { holder_count: count, analysis_count: count } as MarketItem
     expect(

@@ -1,4 +1,4 @@
-// What a request may cost before it is known who asks: headers decide, bodies are bounded in memory and in time.
+// What a request can cost before its client is known: headers decide, and bodies are bounded in memory and time.
 import { rmSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startApp } from '../../../src/app.ts'
@@ -54,16 +54,16 @@ async function until(isTrue: () => boolean): Promise<void> {
 const untilHeld = (bytes: number) => until(() => server.http.bodyBytes() === bytes)
 const untilFull = (bytes: number) => until(() => server.http.bodyBytes() > bytes - BODY_BYTES_CHARGED_MIN)
 
-describe('headers alone', () => {
+describe('a request whose headers have arrived', () => {
   it.each([
     ['a push without a key', '/api/v1/ingest', NDJSON_BODY, 401],
     ['a push with another key', '/api/v1/ingest', { ...NDJSON_BODY, ...bearer('no') }, 401],
     ['a push of a type that is not taken', '/api/v1/ingest', { 'Content-Type': 'text/plain' }, 415],
     ['a submission without a key', '/api/v1/analysis/submit', JSON_BODY, 401],
     ['an operator’s request without a key', '/api/v1/admin/ban', JSON_BODY, 401],
-    ['what is nowhere', '/api/v1/nothing', JSON_BODY, 404],
+    ['a request to an unknown path', '/api/v1/nothing', JSON_BODY, 404],
   ])(
-    'refuse %s before any of its body has come, and the next request is answered',
+    'is refused before its body if it is %s, and the next request is answered',
     async (_, path, headers, status) => {
       const socket = open()
       await socket.write(headOf(path, { ...headers, 'Content-Length': 50_000 }))
@@ -77,13 +77,13 @@ describe('headers alone', () => {
   it.each([
     ['/api/v1/ingest', { ...NDJSON_BODY, ...bearer(FEED_KEY) }, INGEST_BODY_BYTES_MAX],
     ['/api/v1/datapoint/batch', JSON_BODY, BODY_BYTES_MAX],
-  ])('refuse a body for %s that is announced larger than its bound', async (path, headers, bytesMax) => {
+  ])('is refused if it announces a body for %s above the maximum', async (path, headers, bytesMax) => {
     const socket = open()
     await socket.write(headOf(path, { ...headers, 'Content-Length': bytesMax + 1 }))
     expect(await socket.answers(1)).toEqual([413])
   })
 
-  it('refuse a push where ingest is off', async () => {
+  it('is refused if it is a push and pushing is disabled', async () => {
     const dataDir = temporaryFolder()
     const words = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--drain-notice-ms', '0']
     const closed = await startApp(readConfig([...words, '--data-dir', dataDir], {}))
@@ -95,7 +95,7 @@ describe('headers alone', () => {
     rmSync(dataDir, { recursive: true })
   })
 
-  it('count a registration, and a read, before the body', async () => {
+  it('counts against the limits of registrations and reads before its body has arrived', async () => {
     const limited = await openTestServer({ 'register-limit': '1', 'read-limit-anonymous': '1' })
     for (const path of ['/api/v1/keys/register', '/api/v1/datapoint/batch']) {
       const [first, second] = [new RawSocket(limited.url), new RawSocket(limited.url)]
@@ -110,7 +110,7 @@ describe('headers alone', () => {
     await limited.remove()
   })
 
-  it('of a client that closes its connection after the answer are answered once its body is through', async () => {
+  it('is answered only after its body if the client asked to close the connection', async () => {
     for (const framing of [{ 'Content-Length': 9 }, CHUNKED]) {
       const socket = open()
       await socket.write(headOf('/api/v1/analysis/submit', { ...JSON_BODY, ...framing, Connection: 'close' }))
@@ -125,7 +125,7 @@ describe('headers alone', () => {
 })
 
 describe('a body', () => {
-  it('that comes a byte a chunk costs its bytes, not a piece of memory for each', async () => {
+  it('costs memory for its bytes only, even if each chunk holds a single byte', async () => {
     const socket = open()
     const bytes = 40_000
     await socket.write(headOf('/api/v1/datapoint/batch', { ...JSON_BODY, ...CHUNKED }))
@@ -138,7 +138,7 @@ describe('a body', () => {
     await untilHeld(0)
   })
 
-  it('is the same however it is cut', async () => {
+  it('is read the same however it is divided into chunks', async () => {
     const mint = await seedToken(server.client, Date.now())
     const body = Buffer.from(JSON.stringify(submission(mint, { pad: 'é'.repeat(9_000) })))
     for (const pieceBytes of [1_000, 4_096, 5_000, body.length]) {
@@ -157,7 +157,7 @@ describe('a body', () => {
     }
   })
 
-  it('that does not go on is told so in time, and its memory is given back', async () => {
+  it('times out when it stalls, and its memory is released', async () => {
     const hasty = await openTestServer({}, { bodyMsMax: 300 })
     for (const sent of ['', 'x'.repeat(20_000)]) {
       const socket = new RawSocket(hasty.url)
@@ -170,7 +170,7 @@ describe('a body', () => {
     await hasty.remove()
   })
 
-  it('whose sender goes gives its memory back', async () => {
+  it('releases its memory when its sender disconnects', async () => {
     const socket = open()
     await socket.write(headOf('/api/v1/keys/register', { ...JSON_BODY, 'Content-Length': 50_000 }))
     await untilHeld(BODY_BYTES_CHARGED_MIN)
@@ -179,8 +179,8 @@ describe('a body', () => {
   })
 })
 
-describe('bodies under way', () => {
-  /** Connections that hold most of a body each. */
+describe('the memory for bodies being received', () => {
+  /** Connections that have each sent most of a body. */
   async function hold(count: number, path: string, headers: object, bytes: number) {
     const held = Array.from({ length: count }, open)
     await Promise.all(
@@ -192,7 +192,7 @@ describe('bodies under way', () => {
   }
   const FULL = BODY_BYTES_MAX
 
-  it('of one client are bounded, and leave room for others', async () => {
+  it('is bounded for each client, so that others are served', async () => {
     const room = CLIENT_BODIES_BYTES_MAX / FULL
     const held = await hold(room, '/api/v1/keys/register', { ...JSON_BODY, ...from('203.0.113.7') }, FULL)
     await untilFull(CLIENT_BODIES_BYTES_MAX)
@@ -207,7 +207,7 @@ describe('bodies under way', () => {
     expect(held.every(({ text }) => text === '')).toBe(true)
   })
 
-  it('of all clients together are bounded, and leave room for feeds and operators', async () => {
+  it('is bounded for all clients together, so that feeds and operators are served', async () => {
     const clients = BODIES_BYTES_MAX / CLIENT_BODIES_BYTES_MAX
     for (let client = 0; client < clients; client++) {
       const headers = { ...JSON_BODY, ...from(`203.0.113.${client}`) }
@@ -220,7 +220,7 @@ describe('bodies under way', () => {
     expect((await server.client.post('/api/v1/admin/keys', { name: 'n' }, ADMIN_KEY)).status).toBe(201)
   })
 
-  it('of feeds are bounded, and leave room for clients', async () => {
+  it('is bounded for feeds, so that clients are served', async () => {
     const headers = { ...NDJSON_BODY, ...bearer(FEED_KEY) }
     await hold(
       OPERATOR_BODIES_BYTES_MAX / INGEST_BODY_BYTES_MAX,

@@ -1,4 +1,4 @@
-// What happens on one connection: requests that follow one another too fast, requests that can be read in two ways, errors
+// One connection: requests sent before earlier ones are answered, requests that can be read in two ways, errors
 // of the HTTP engine itself, and the end of the server.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,7 +34,7 @@ describe('on a connection', () => {
   })
   afterAll(() => server.remove())
 
-  /** All that a connection says to these packets, one after another; to be called where it is known how it ends. */
+  /** Sends packets over a new connection, one after another. */
   async function say(...packets: string[]): Promise<RawSocket> {
     const socket = new RawSocket(server.url)
     for (const packet of packets) await socket.write(packet)
@@ -45,17 +45,17 @@ describe('on a connection', () => {
       ? ((server.market.item(mint)?.analysis_count as number) ?? 0)
       : Number.NaN
 
-  it('requests that are answered at once may follow one another in one packet', async () => {
+  it('several requests in one packet are answered if each can be answered at once', async () => {
     const socket = await say(get('/api/v1/xp') + get('/api/v1/market') + get('/api/v1/nothing'))
     expect(await socket.answers(3)).toEqual([200, 200, 404])
     socket.close()
   })
 
-  it('a request that comes while a submission waits for its answer waits too, and is answered after it', async () => {
+  it('a request that arrives while a submission is being stored is answered after it', async () => {
     const mint = await seedToken(server.client, Date.now())
     const body = JSON.stringify(submission(mint))
     const socket = await say(post('/api/v1/analysis/submit', body, key))
-    // The server has read the first one: what comes from here on is another packet.
+    // The server has read the first packet, so the next write is another one.
     while (server.http.inFlight() === 0) await new Promise((resolve) => setImmediate(resolve))
     await socket.write(get('/api/v1/xp'))
     await socket.write(post('/api/v1/analysis/submit', body, key))
@@ -67,7 +67,7 @@ describe('on a connection', () => {
   it.each([
     ['another submission', (body: string) => post('/api/v1/analysis/submit', body, key)],
     ['a read', () => get('/api/v1/xp')],
-  ])('a submission in one packet with %s is not carried out: the connection ends', async (_, second) => {
+  ])('a submission in one packet with %s is dropped, and the connection closed', async (_, second) => {
     const mint = await seedToken(server.client, Date.now())
     const body = JSON.stringify(submission(mint))
     const socket = await say(post('/api/v1/analysis/submit', body, key) + second(body))
@@ -77,7 +77,7 @@ describe('on a connection', () => {
     expect((await server.client.post('/api/v1/analysis/submit', body, key)).status).toBe(201)
   })
 
-  it('a submission in one packet with the beginning of a request is answered, and the rest of it may follow', async () => {
+  it('a submission in one packet with the beginning of another request is answered, and so is that request when its rest arrives', async () => {
     const mint = await seedToken(server.client, Date.now())
     const second = get('/api/v1/xp')
     const first = post(
@@ -92,7 +92,7 @@ describe('on a connection', () => {
     socket.close()
   })
 
-  it('deleting a key in one packet with another request does not delete it', async () => {
+  it('the deletion of a key in one packet with another request is not carried out', async () => {
     const own = await server.client.register()
     const headers = { Authorization: `Bearer ${own}` }
     const socket = await say(requestOf('DELETE', '/api/v1/keys/current', headers) + get('/api/v1/xp'))
@@ -115,7 +115,7 @@ describe('on a connection', () => {
     ],
     ['two hosts', 'Host: y\r\nContent-Length: 2\r\n', '{}', 'Host'],
   ])(
-    'a request with %s is refused, and nothing after it is taken for another',
+    'a request with %s is refused, and the bytes after it are not read as another request',
     async (_, headers, body, name) => {
       const request = `POST /api/v1/datapoint/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n`
       const alone = await say(request + body)
@@ -135,7 +135,7 @@ describe('on a connection', () => {
     },
   )
 
-  it('the same length twice is one length', async () => {
+  it('a Content-Length that is repeated with the same value is accepted', async () => {
     const body = JSON.stringify({ mints: [newMint()] })
     const socket = await say(
       `POST /api/v1/datapoint/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
@@ -150,7 +150,7 @@ describe('on a connection', () => {
     [431, 'a head over 4 KiB', get('/health', { 'X-Pad': 'y'.repeat(5_000) })],
     [
       400,
-      'a length that is no number',
+      'a length that is not a number',
       post('/api/v1/datapoint/batch', '{}', '', { 'Content-Length': '0x2' }),
     ],
     [
@@ -159,7 +159,7 @@ describe('on a connection', () => {
       post('/api/v1/datapoint/batch', '{}', '', { 'Transfer-Encoding': 'chunked' }),
     ],
   ])(
-    'the engine itself answers %i to %s, in HTML and with the end of the connection',
+    'the HTTP engine itself answers %i to %s, in HTML, and closes the connection',
     async (status, _, request) => {
       const socket = await say(request)
       await socket.until(() => false)
@@ -170,11 +170,11 @@ describe('on a connection', () => {
   )
 })
 
-describe('a server that is told to end', () => {
-  it('says on every answer that the connection ends, so that no client that goes by it loses a request', async () => {
+describe('a server that is shutting down', () => {
+  it('sends Connection: close with every answer, so that clients that obey it lose no request', async () => {
     const server = await openTestServer({ 'drain-notice-ms': '150' })
     let answered = 0
-    /** Sends the next request as soon as the last one is answered, until it is told to leave. */
+    /** Sends the next request as soon as the last one is answered, until the server closes the connection. */
     const loop = async (socket: RawSocket): Promise<number> => {
       for (let sent = 1; ; sent++) {
         await socket.write(sent % 2 === 0 ? get('/api/v1/xp') : post('/api/v1/analysis/submit', '{}'))
@@ -195,7 +195,7 @@ describe('a server that is told to end', () => {
     await server.remove()
   })
 
-  it('answers who speaks late on an idle connection, and closes the silent ones without a reset', async () => {
+  it('answers a late request on an idle connection, and closes silent connections without a reset', async () => {
     const server = await openTestServer({ 'drain-notice-ms': '100' })
     const [silent, late] = [new RawSocket(server.url), new RawSocket(server.url)]
     for (const socket of [silent, late]) {
@@ -213,7 +213,7 @@ describe('a server that is told to end', () => {
     await server.remove()
   })
 
-  it('sends a page to its end to a reader who is slow', async () => {
+  it('sends a page in full to a slow reader', async () => {
     const server = await openTestServer()
     const slow: RawSocket[] = []
     const mints = Array.from({ length: 5_000 }, newMint)
@@ -247,7 +247,7 @@ describe('a server that is told to end', () => {
     await server.remove()
   })
 
-  it('says goodbye to feeds that hold a connection', async () => {
+  it('closes the connections of feeds with the code for going away', async () => {
     const server = await openTestServer()
     const Socket = WebSocket as unknown as new (url: string, options: object) => WebSocket
     const socket = new Socket(`${server.url.replace('http', 'ws')}/api/v1/ingest`, {

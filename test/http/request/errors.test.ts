@@ -1,4 +1,4 @@
-// What every answer has in common, over real HTTP: identity, CORS, methods, sizes, types, keys, and the one error shape.
+// What all answers have in common, over real HTTP: request ids, CORS, methods, sizes, types, keys and the error shape.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Packr } from 'msgpackr'
@@ -37,7 +37,7 @@ const READS = () => [
 
 describe('paths and methods', () => {
   it.each(['/', '/api', '/api/v2/market', '/api/v1/market/', '/api/v1/nothing', '/favicon.ico'])(
-    'nothing at %s is 404 in the error shape',
+    '%s does not exist: 404 in the error shape',
     async (path) => {
       const answer = await get(path)
       expectProblem(answer, 'not_found')
@@ -55,14 +55,14 @@ describe('paths and methods', () => {
     ['POST', '/api/v1/keys/current', 'DELETE, OPTIONS'],
     ['DELETE', '/api/v1/agent/profile', 'GET, HEAD, POST, OPTIONS'],
     ['GET', '/api/v1/ingest', 'POST, OPTIONS'],
-  ])('%s %s is 405 and names what is allowed', async (method, path, allow) => {
+  ])('%s %s is 405 and lists the allowed methods', async (method, path, allow) => {
     const answer = await server.client.request(method, path)
     expectProblem(answer, 'method_not_allowed')
     expect(answer.headers.get('allow')).toBe(allow)
     expect(answer.body.allowed).toEqual(allow.split(', '))
   })
 
-  it('a preflight allows any origin, the methods of the path and the headers of agents', async () => {
+  it('a preflight request is answered with any origin, the methods of the path and the headers that agents send', async () => {
     const answer = await server.client.request('OPTIONS', '/api/v1/analysis/submit', undefined, {
       Origin: 'https://example.org',
       'Access-Control-Request-Method': 'POST',
@@ -89,7 +89,7 @@ describe('paths and methods', () => {
     expect([missing.status, missing.text]).toEqual([404, ''])
   })
 
-  it('HEAD tells the length of the body, and leaves the connection to the next request', async () => {
+  it('HEAD states the length of the body, and the connection can be used for the next request', async () => {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     const ask = async (method: string) => {
@@ -110,7 +110,7 @@ describe('paths and methods', () => {
 })
 
 describe('every answer', () => {
-  it('may be read by any origin, and exposes what agents need', async () => {
+  it('can be read by any origin, and exposes the headers that agents need', async () => {
     const errors = ['/api/v1/nothing', '/api/v1/market?tab=x', '/api/v1/datapoint?mint=x']
     for (const path of [...READS(), ...errors, '/health', '/readyz', '/openapi.json']) {
       const answer = await get(path, { Origin: 'https://example.org' })
@@ -128,7 +128,7 @@ describe('every answer', () => {
     }
   })
 
-  it('that a cache may keep says what its form depends on, short or unchanged', async () => {
+  it('has Vary if caches may keep it, with status 304 too', async () => {
     const path = `/api/v1/ohlc?mint=${mint}`
     const first = await get(path)
     const second = await get(path, { 'If-None-Match': first.headers.get('etag')! })
@@ -136,7 +136,7 @@ describe('every answer', () => {
     for (const { headers } of [first, second]) expect(headers.get('vary')).toBe('Accept, Accept-Encoding')
   })
 
-  it('bears the request id that the client sent, or one of its own', async () => {
+  it('has the request id that the client sent, or a generated one', async () => {
     expect((await get('/health', { 'X-Request-Id': 'agent-7:1.a' })).headers.get('x-request-id')).toBe(
       'agent-7:1.a',
     )
@@ -146,7 +146,7 @@ describe('every answer', () => {
     for (const answer of own) expectProblem(answer, 'not_found')
   })
 
-  it('takes no request id that is no plain word', async () => {
+  it('does not repeat a request id that is too long or has other characters than allowed', async () => {
     for (const sent of ['a b', '"><script>', 'x'.repeat(129)]) {
       const answer = await get('/health', { 'X-Request-Id': sent })
       expect(answer.headers.get('x-request-id')).toMatch(/^[\w.:-]{1,128}$/)
@@ -155,14 +155,14 @@ describe('every answer', () => {
   })
 })
 
-describe('an answer that is given again', () => {
+describe('a cached answer', () => {
   let reusing: TestServer
   beforeAll(async () => {
     reusing = await openTestServer({ 'page-age-ms': '1000', 'read-limit-keyed': '300' })
   })
   afterAll(() => reusing.remove())
 
-  it('bears the request id and the limits of whoever gets it', async () => {
+  it('has the request id and the limits of the client that receives it', async () => {
     const agent = bearer(await reusing.client.register())
     const answers: (Answer & { sent: Record<string, string> })[] = []
     const askers: Record<string, string>[] = [
@@ -204,7 +204,7 @@ describe('bodies', () => {
     '/api/v1/datapoint/batch',
     '/api/v1/keys/register',
     '/api/v1/agent/profile',
-  ])('%s takes JSON alone, of at most 64 KiB', async (path) => {
+  ])('%s accepts only JSON of at most 64 KiB', async (path) => {
     const wrong = await post(path, 'a=1', { 'Content-Type': 'application/x-www-form-urlencoded' })
     expectProblem(wrong, 'unsupported_media_type')
     expect(wrong.body.allowed).toContain('application/json')
@@ -214,14 +214,14 @@ describe('bodies', () => {
     expectProblem(await post(path, '[1]', {}), 'validation_failed')
   })
 
-  it('takes a content type with parameters, in any case', async () => {
+  it('are accepted with a content type in any case and with parameters', async () => {
     const answer = await post('/api/v1/datapoint/batch', JSON.stringify({ mints: [mint] }), {
       'Content-Type': 'Application/JSON; charset=UTF-8',
     })
     expect(answer.status, answer.text).toBe(200)
   })
 
-  it('a push is NDJSON or msgpack, and no other type reaches it', async () => {
+  it('a push accepts NDJSON and msgpack, and no other type', async () => {
     const record = { type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' }
     const push = (type: string, body: string | Uint8Array) =>
       server.client.request('POST', '/api/v1/ingest', body, { ...bearer(FEED_KEY), 'Content-Type': type })
@@ -236,7 +236,7 @@ describe('bodies', () => {
     expect(refused.body.allowed).toEqual(Object.keys(pushTypesOf(await get('/openapi.json'))))
   })
 
-  it('that is too large is refused though no length was announced', async () => {
+  it('that are too large are refused even if no length was announced', async () => {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
@@ -250,7 +250,7 @@ describe('bodies', () => {
     expect(data.toString()).toMatch(/^HTTP\/1\.1 413 /)
   })
 
-  it('checks type and size before the key, and the key before the JSON', async () => {
+  it('are checked for type and size before the key, and for JSON after it', async () => {
     const submitPath = '/api/v1/analysis/submit'
     const plain = { 'Content-Type': 'text/plain' }
     expectProblem(await server.client.request('POST', submitPath, '{', plain), 'unsupported_media_type')
@@ -260,7 +260,7 @@ describe('bodies', () => {
 
 describe('parameters', () => {
   it.each(['market?tab=x', 'market?sort=x', 'market?order=x', 'market?format=x'])(
-    '%s is 400 with what is allowed',
+    '%s is 400 and lists the allowed values',
     async (path) => {
       const answer = await get(`/api/v1/${path}`)
       const name = /\?(\w+)=/.exec(path)![1]
@@ -279,18 +279,18 @@ describe('parameters', () => {
     'analysis?limit=-1',
   ])('%s is 400', async (path) => expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter'))
 
-  it('a query of 2048 characters is read, one more is 400', async () => {
+  it('a query of 2048 characters is accepted, and one of 2049 is 400', async () => {
     expect((await get(`/api/v1/market?x=${'y'.repeat(2_046)}`)).status).toBe(200)
     expectProblem(await get(`/api/v1/market?x=${'y'.repeat(2_047)}`), 'invalid_parameter')
   })
 
-  it('a form that cannot be made is 406', async () => {
+  it('a format that cannot be produced is 406', async () => {
     expectProblem(await get('/api/v1/market', { Accept: 'text/html' }), 'not_acceptable')
     expectProblem(await get(`/api/v1/datapoint?mint=${mint}`, { Accept: 'image/png' }), 'not_acceptable')
     expect((await get('/api/v1/market?format=json', { Accept: 'text/html' })).status).toBe(200)
   })
 
-  it('a mint must be base58 of 32 bytes, and be there', async () => {
+  it('a mint must be present and be base58 of 32 bytes', async () => {
     for (const wrong of ['x', '0'.repeat(40), '1'.repeat(31), mint.slice(1, -3), '%00'])
       for (const path of ['datapoint', 'ohlc'])
         expectProblem(await get(`/api/v1/${path}?mint=${wrong}`), 'invalid_mint')
@@ -304,7 +304,7 @@ describe('parameters', () => {
 describe('keys', () => {
   const last = () => (key.endsWith('a') ? 'b' : 'a')
 
-  it('a bad key is 401 on every read, never a silent downgrade', async () => {
+  it('an invalid key is 401 on every read, and never treated as no key', async () => {
     const bad = [`${key.slice(0, -1)}${last()}`, 'ps_x', `ps_${'a'.repeat(48)}`]
     for (const path of READS())
       for (const value of bad)
@@ -317,7 +317,7 @@ describe('keys', () => {
       expectProblem(await get('/api/v1/market', { Authorization: none }), 'invalid_key')
   })
 
-  it('that is bad is 401 on open paths too, and any good one is let in', async () => {
+  it('an invalid key is 401 on paths that need none, and a valid key of any kind is accepted there', async () => {
     const paths = [
       '/health',
       '/readyz',
@@ -337,12 +337,12 @@ describe('keys', () => {
     expect((await register(key)).status).toBe(201)
   })
 
-  it('works as a bearer in any case, and as X-API-Key', async () => {
+  it('a key is accepted as a bearer token, in any case of the word, and as X-API-Key', async () => {
     for (const headers of [bearer(key), { Authorization: `bearer ${key}` }, { 'X-API-Key': key }])
       expect((await get('/api/v1/agent/profile', headers as Record<string, string>)).status).toBe(200)
   })
 
-  it('is needed where an agent acts', async () => {
+  it('a key is required for what an agent does', async () => {
     const acts: [string, string, unknown?][] = [
       ['POST', '/api/v1/analysis/submit', submission(mint)],
       ['GET', '/api/v1/agent/profile'],
@@ -357,7 +357,7 @@ describe('keys', () => {
     }
   })
 
-  it('of one kind opens no door of another', async () => {
+  it('a key of one kind is refused where another kind is required', async () => {
     const ndjson = { 'Content-Type': 'application/x-ndjson' }
     for (const value of [key, ADMIN_KEY])
       expectProblem(

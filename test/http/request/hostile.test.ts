@@ -1,4 +1,4 @@
-// Bodies that are JSON but made to fool code: over the real server each is refused where it is wrong, and never a 500.
+// JSON bodies made to mislead code, over the real server: each is refused with a pointer to the fault, never with a 500.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { FRAMES, PROFILES, RECORDS, SUBMISSIONS } from '../../fuzz/entrances.ts'
 import { Mutator } from '../../support/mutations.ts'
@@ -22,7 +22,7 @@ const push = (lines: string) =>
     Authorization: `Bearer ${FEED_KEY}`,
   })
 
-it('a name that is an object with a length is refused at its place when an agent registers', async () => {
+it('a registration whose name is an object with a length is refused with the pointer of the name', async () => {
   expectProblem(
     await server.client.post('/api/v1/keys/register', { name: TRICK }),
     'validation_failed',
@@ -30,14 +30,14 @@ it('a name that is an object with a length is refused at its place when an agent
   )
 })
 
-it('a profile text that is an object with a length is refused at its place', async () => {
+it('a profile whose text is an object with a length is refused with the pointer of the text', async () => {
   for (const field of ['name', 'description', 'avatarUrl', 'twitterHandle', 'website']) {
     const answer = await server.client.post('/api/v1/agent/profile', { [field]: TRICK }, key)
     expectProblem(answer, 'validation_failed', `/${field}`)
   }
 })
 
-it('risk factors that are an object with a length are refused at their place, beside every other fault', async () => {
+it('risk factors that are an object with a length are refused with their pointer, along with every other fault', async () => {
   const body = submission(newMint(), { score: 101 })
   const answer = await submit(server.client, key, {
     ...body,
@@ -47,7 +47,7 @@ it('risk factors that are an object with a length are refused at their place, be
   expectProblem(answer, 'validation_failed', '/score')
 })
 
-it('a record that fools the validator is refused alone: the records before and after it are taken', async () => {
+it('a record made to mislead the validator is rejected, and the records around it are accepted', async () => {
   const [mint, ts] = [newMint(), Date.now()]
   const trade = { type: 'trade', mint, ts, side: 'buy', tokenAmount: 5, priceUsd: 0.25 }
   const record = { type: 'patch', mint, ts, fields: { topHolders: TRICK } }
@@ -69,7 +69,7 @@ it.each([
   ['/api/v1/admin/ban', [{ agentId: 'ag_1', untilMs: 1, reason: 'r' }], ADMIN_KEY],
   ['/api/v1/admin/xp', [{ agentId: 'ag_1', kind: 'milestone', times: 1, note: 'n' }], ADMIN_KEY],
   ['/api/v1/admin/revoke', [{ agentId: 'ag_1', prefix: 'p' }], ADMIN_KEY],
-])('hostile bodies at %s are taken or refused as a client’s fault', async (path, templates, access) => {
+])('a hostile body for %s is accepted or refused with a 4xx status', async (path, templates, access) => {
   const mutator = new Mutator(7)
   for (let at = 0; at < CASES_EACH; at++) {
     const body = mutator.json(mutator.pick<object>(templates))
@@ -78,7 +78,7 @@ it.each([
   }
 })
 
-it('a push of hostile records accounts for every line', async () => {
+it('a push of hostile records counts every line as accepted or rejected', async () => {
   const mutator = new Mutator(11)
   const lines = Array.from({ length: 400 }, () => mutator.json(mutator.pick([...RECORDS, ...FRAMES])))
   const { status, body } = await push(lines.join('\n'))

@@ -1,4 +1,4 @@
-// How often one may read and register, on a clock that the test holds: exact counts, exact headers, on 2xx and on 429.
+// The limits of reads and registrations on a clock that the test sets: exact counts and headers, on 2xx and on 429.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
@@ -32,7 +32,7 @@ const LIMIT_HEADERS = [
 const limitsOf = ({ headers }: { headers: Headers }) => LIMIT_HEADERS.map((name) => headers.get(name))
 
 describe('reads', () => {
-  it('without a key are 30 a minute, and every answer says how many are left', async () => {
+  it('without a key are limited to 30 a minute, and every answer says how many are left', async () => {
     await open({ 'read-limit-anonymous': '30' })
     for (let left = 29; left >= 0; left--) {
       const answer = await market()
@@ -52,7 +52,7 @@ describe('reads', () => {
     expect((await market()).status).toBe(200)
   })
 
-  it('with a key are 300 a minute, for each key, and do not use up those of the address', async () => {
+  it('with a key are limited to 300 a minute for each key, and do not count against the address', async () => {
     await open({ 'read-limit-anonymous': '1', 'read-limit-keyed': '300' })
     const [one, other] = [await server.client.register('one'), await server.client.register('other')]
     const answers = await Promise.all(Array.from({ length: 310 }, () => market(one)))
@@ -64,7 +64,7 @@ describe('reads', () => {
     expectProblem(await market(), 'read_rate_limited')
   })
 
-  it('count on every read together, errors and 304 included, but not on what tells of the server', async () => {
+  it('are counted over all endpoints, errors and 304 included, but not those on the state of the server', async () => {
     await open({ 'read-limit-anonymous': '4' })
     const etag = (await market()).headers.get('etag')!
     expect((await server.client.get('/api/v1/market?limit=1', { 'If-None-Match': etag })).status).toBe(304)
@@ -85,7 +85,7 @@ describe('reads', () => {
     expectProblem(await server.client.post('/api/v1/datapoint/batch', { mints: [] }), 'read_rate_limited')
   })
 
-  it('are counted by the first 64 bits of an address of IPv6, however it is written', async () => {
+  it('are counted by the first 64 bits of an IPv6 address, however it is written', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.0/8' })
     const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
     expect((await from('2001:db8:0:1::1')).status).toBe(200)
@@ -103,7 +103,7 @@ describe('reads', () => {
     expect((await from('10.9.8.8')).status).toBe(200)
   })
 
-  it('are counted by the address that the proxy added last, in a header of its own too', async () => {
+  it('are counted by the address that the proxy added last, also in a custom header', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
     const ask = async (spoofed: string): Promise<number[]> => {
       const socket = new RawSocket(server.url)
@@ -117,7 +117,7 @@ describe('reads', () => {
     expect(await ask('6.6.6.7')).toEqual([429])
   })
 
-  it('are counted and proxies trusted where the server listens on an address of IPv6', async () => {
+  it('are counted, and proxies trusted, when the server listens on an IPv6 address', async () => {
     await open({ host: '::1', 'read-limit-anonymous': '1', 'trusted-proxies': '::1' })
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
     const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
@@ -126,7 +126,7 @@ describe('reads', () => {
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
   })
 
-  it('tell clients of IPv4 apart where the server listens on every address', async () => {
+  it('are counted for each IPv4 client when the server listens on every address', async () => {
     await open({ host: '::', 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
     const { port } = new URL(server.url)
     const from = (address: string) =>
@@ -138,14 +138,14 @@ describe('reads', () => {
     expect((await fetch(`http://[::1]:${port}/api/v1/market`)).status).toBe(200)
   })
 
-  it('have no limit where it is 0', async () => {
+  it('are unlimited when the limit is 0', async () => {
     await open({ 'read-limit-anonymous': '0' })
     const answers = await Promise.all(Array.from({ length: 50 }, () => market()))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
     expect(answers[0].headers.get('ratelimit')).toBeNull()
   })
 
-  it('are counted by the address that a trusted proxy names, and by the peer’s otherwise', async () => {
+  it('are counted by the address that a trusted proxy reports, and by that of the peer without one', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
     const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
     expect((await from('10.0.0.1')).status).toBe(200)
@@ -161,7 +161,7 @@ describe('reads', () => {
 
 describe('rows of the market list', () => {
   const ROWS = 15
-  /** Ten reads a minute, and twenty rows. */
+  /** Ten reads and twenty rows a minute. */
   const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
   const list = (query = '', key = '') =>
     server.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
@@ -176,7 +176,7 @@ describe('rows of the market list', () => {
       })),
     )
 
-  it('are limited beside the reads: whoever had as many is told so, and reads on what has no rows', async () => {
+  it('have a limit of their own: a client that reaches it is refused further rows and can read everything else', async () => {
     await open(SETTINGS)
     await fill()
     for (let left = 9; left >= 8; left--)
@@ -198,7 +198,7 @@ describe('rows of the market list', () => {
     expect((await list()).body.data).toHaveLength(ROWS)
   })
 
-  it('count where the answer is given again, and not where it is 304', async () => {
+  it('are counted when the answer comes from the cache, and not when it is 304', async () => {
     await open({ ...SETTINGS, 'page-age-ms': '1000' })
     await fill()
     const etag = (await list()).headers.get('etag')!
@@ -210,7 +210,7 @@ describe('rows of the market list', () => {
     expectProblem(await list(), 'read_rate_limited')
   })
 
-  it('count when a stream opens, over HTTP and over the WebSocket, and when it begins anew, but not when it goes on', async () => {
+  it('are counted when a stream opens or restarts, over HTTP and WebSocket, but not when it resumes', async () => {
     await open(SETTINGS)
     await fill()
     const follow = async (query: string) => {
@@ -230,13 +230,13 @@ describe('rows of the market list', () => {
     expect(await follow('limit=1')).toBe(429)
     const since = server.market.seq
     expect(await follow(`since=${since}`)).toBe(200)
-    // A position that is lost begins with the whole tab anew.
+    // After a position that is no longer known the stream restarts with the whole tab.
     expect(await follow('since=999999999999')).toBe(429)
     expect(await subscribe({ tab: 'new', since })).toBe('subscribed')
     reader.close()
   })
 
-  it('have no limit where reads have none', async () => {
+  it('are unlimited when reads are', async () => {
     await open({ ...SETTINGS, 'read-limit-anonymous': '0' })
     await fill()
     for (let count = 0; count < 5; count++) expect((await list()).status).toBe(200)
@@ -244,7 +244,7 @@ describe('rows of the market list', () => {
 })
 
 describe('registrations', () => {
-  it('are limited by address and hour', async () => {
+  it('are limited for each address and hour', async () => {
     await open({ 'register-limit': '20' })
     const register = () => server.client.post('/api/v1/keys/register', { name: 'many' })
     const answers = await Promise.all(Array.from({ length: 23 }, register))
@@ -261,7 +261,7 @@ describe('registrations', () => {
     expect(allowed.headers.get('cache-control')).toContain('no-store')
   })
 
-  it('may be closed', async () => {
+  it('can be closed', async () => {
     await open({ registration: 'closed' })
     expectProblem(await server.client.post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
   })

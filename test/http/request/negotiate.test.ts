@@ -1,4 +1,4 @@
-// What a client says it can take: weights, and which of two codings it gets.
+// Choosing a content coding by the weights of Accept-Encoding.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { preferredCoding } from '../../../src/http/response/compress.ts'
@@ -21,9 +21,9 @@ describe('Accept-Encoding', () => {
     ['identity, br;q=0.5', null],
     ['identity;q=0.5, br', 'br'],
     ['constructor, toString', null],
-  ])('%j is answered in %j', (header, coding) => expect(preferredCoding(header)).toBe(coding))
+  ])('%j selects the coding %j', (header, coding) => expect(preferredCoding(header)).toBe(coding))
 
-  it('never gets a coding that was not named with a weight above zero', () => {
+  it('never selects a coding that the client did not name with a weight above zero', () => {
     const weight = fc.oneof(
       fc.constantFrom('', ';q=0', ';q=1', ';q=x', ';q=0.000', ';q=1e9', ';Q=0', '; q=0.3'),
       fc.string({ maxLength: 6 }).map((text) => `;q=${text.replace(/[,;]/g, '')}`),

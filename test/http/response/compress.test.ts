@@ -1,4 +1,4 @@
-// Compressed answers: how often they are made, what is kept of them, and what comes out.
+// Compressed answers: how often they are compressed, which of them are cached, and what a client receives.
 import { randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 const START_MS = 1_772_000_000_000
 const OPEN = { gzip: gunzipSync, br: brotliDecompressSync }
 
-/** The forms of a server, and how often each coding compressed. */
+/** A compression cache that counts how often each coding compresses. */
 function counted(bytesMax?: number) {
   const made = { gzip: 0, br: 0 }
   const counting = (coding: Coding) => (body: Buffer) => {
@@ -64,7 +64,7 @@ describe('pages of a market', () => {
     ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=ndjson`],
     ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=msgpack`],
     ['/api/v1/ohlc', `mint=${mint}&tf=15s&format=arrow`],
-  ])('%s?%s is compressed once for each version and coding, however many ask', async (path, query) => {
+  ])('%s?%s is compressed once for each version and coding for all clients', async (path, query) => {
     const { compressionCache, made } = counted()
     for (let version = 1; version <= 3; version++) {
       trade(7)
@@ -102,7 +102,7 @@ describe('a page of more than a mebibyte', () => {
     for (let token = 0; token < 2_500; token++) change(token)
   })
 
-  it.each(['br', 'gzip'] as const)('is compressed with %s once for all who want it', async (coding) => {
+  it.each(['br', 'gzip'] as const)('is compressed with %s once for all clients', async (coding) => {
     const compressionCache = new CompressionCache()
     const plain = bodyBytes((await page()).body)
     expect(plain.length).toBeGreaterThan(1_048_576)
@@ -114,7 +114,7 @@ describe('a page of more than a mebibyte', () => {
     expect(OPEN[coding](answers[0].body as Buffer).equals(plain)).toBe(true)
   })
 
-  it('is sent plain, and never joined, while another version or coding of one is made', async () => {
+  it('is sent uncompressed, in chunks, while another version or coding of it is being compressed', async () => {
     const compressionCache = new CompressionCache()
     const first = compressionCache.encode(await page(), 'br', 'page') as Promise<HttpAnswer>
     const plain: HttpAnswer[] = []
@@ -132,7 +132,7 @@ describe('a page of more than a mebibyte', () => {
   })
 })
 
-it('few bodies are compressed at a time, some wait, and the rest is sent plain', async () => {
+it('only a few bodies are compressed at once, some wait, and the rest is sent uncompressed', async () => {
   let underWay = 0
   let most = 0
   const finish: (() => void)[] = []
@@ -159,8 +159,8 @@ it('few bodies are compressed at a time, some wait, and the rest is sent plain',
   expect(compressed).toHaveLength(COMPRESSIONS_AT_ONCE + COMPRESSIONS_WAITING_MAX)
 })
 
-describe('compressed forms', () => {
-  it('stay under their bytes: the one asked for longest ago is made again', async () => {
+describe('the cache of compressed bodies', () => {
+  it('stays under its maximum of bytes by dropping the body that was requested longest ago', async () => {
     const { compressionCache, made } = counted(10_000)
     const ask = (page: number) =>
       bodyOf(compressionCache.encode(textAnswer(`${page} `.repeat(1_500)), 'gzip', `${page}`))
@@ -175,14 +175,14 @@ describe('compressed forms', () => {
     expect(made.gzip).toBe(7)
   })
 
-  it('of an answer that is for one caller are not kept', async () => {
+  it('does not keep answers meant for one client', async () => {
     const { compressionCache, made } = counted()
     for (let times = 0; times < 2; times++)
       await compressionCache.encode(textAnswer('mine '.repeat(1_000)), 'gzip', null)
     expect([made.gzip, compressionCache.bytes]).toEqual([2, 0])
   })
 
-  it('that failed are not kept: who asks next gets one', async () => {
+  it('does not keep a failure: the next request is compressed', async () => {
     let fails = true
     const gzip = (body: Buffer) => (fails ? Promise.reject(new Error('no memory')) : CODINGS.gzip(body))
     const compressionCache = new CompressionCache({ gzip, br: gzip })
@@ -194,7 +194,7 @@ describe('compressed forms', () => {
     )
   })
 
-  it('larger than the body are not sent', async () => {
+  it('sends the plain body when compression makes it larger', async () => {
     const body = randomBytes(2_000)
     const answer = await new CompressionCache().encode({ status: 200, body }, 'gzip', 'a')
     expect(answer.body).toBe(body)

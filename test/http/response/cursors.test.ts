@@ -1,4 +1,4 @@
-// Cursors on a clock that the test holds: how long one is good for, and how many lists any crowd can make the server keep.
+// Cursors on a clock that the test sets: how long one is valid, and how many lists clients can make the server keep.
 import { expect, it } from 'vitest'
 import { FROZEN_LISTS_MAX, FROZEN_LISTS_UNSHARED_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
@@ -24,7 +24,7 @@ function setUp() {
 
 const EXPIRED = expect.objectContaining({ code: 'cursor_expired' })
 
-it('on a quiet market each cursor is good for 30 s from when it was handed out, and one list serves all', () => {
+it('on an unchanged market each cursor is valid for 30 s from its creation, and all share one list', () => {
   const { state, cursors, first } = setUp()
   for (let round = 0; round < 20; round++) {
     const cursor = first()
@@ -34,7 +34,7 @@ it('on a quiet market each cursor is good for 30 s from when it was handed out, 
   expect(state.freezes).toBe(1)
 })
 
-it('a walk may take 29.9 s over every page, whatever changes; what nobody follows is forgotten', () => {
+it('a reader may take 29.9 s for every page, whatever changes; lists that are no longer read are dropped', () => {
   const { state, cursors, first } = setUp()
   const start = first()
   let cursor: string | null = start
@@ -50,7 +50,7 @@ it('a walk may take 29.9 s over every page, whatever changes; what nobody follow
   expect(cursors.size).toBe(0)
 })
 
-it('in a crowd of first pages of all lists a cursor lives on, memory is bounded, and orders are a second old', () => {
+it('under many first pages of all lists cursors stay valid, memory is bounded, and a list is at most a second old', () => {
   const { state, cursors, first } = setUp()
   const given: { cursor: string; atMs: number; version: number }[] = []
   while (state.nowMs < 120_000) {
@@ -63,7 +63,7 @@ it('in a crowd of first pages of all lists a cursor lives on, memory is bounded,
         else cursorAt('desc', 50)
       }
     expect(cursors.size).toBeLessThanOrEqual(FROZEN_LISTS_UNSHARED_MAX + TABS.length * SORTS.length * 33)
-    // One change and one crowd each 10 ms.
+    // Every 10 ms there is one change and a first page of each list.
     state.nowMs += 10
     state.seq++
     if (given[0].atMs <= state.nowMs - 29_900) {
@@ -74,7 +74,7 @@ it('in a crowd of first pages of all lists a cursor lives on, memory is bounded,
   expect(first()).not.toBeNull()
 })
 
-it('those who hold on to every list get no more than the maximum, and keep what they have', () => {
+it('readers that keep every list in use get no more than the maximum, and their cursors stay valid', () => {
   const { state, cursors, first } = setUp()
   const held: string[] = []
   for (let round = 0; round < FROZEN_LISTS_MAX + 50; round++) {

@@ -1,13 +1,13 @@
-// Every read over real HTTP: it has an ETag, who has that version is told so without a body, and a change is another one.
+// ETags of all reads over real HTTP: the same ETag gets 304 without a body, and a change makes another one.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
-/** True of the moment only, or a stream that says itself where the next one begins. */
+/** Endpoints without an ETag: their answers change all the time or are streams. */
 const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
 
-/** Time stands still: a DataPoint says how old it is, so every second has another. */
+/** A fixed time, as a DataPoint has its age and so changes every second. */
 const NOW_MS = Date.now()
 
 let server: TestServer
@@ -34,7 +34,7 @@ async function change(): Promise<void> {
   analysisId = answer.body.analysisId
 }
 
-/** Each read: how it is asked for, and whose key it needs. What no trade and no analysis changes says so. */
+/** All reads with their query and key. `isConstant`: neither a trade nor an analysis changes the answer. */
 const READS: Record<string, { query?: () => string; key?: () => string; isConstant?: true }> = {
   '/api/v1/market': {},
   '/api/v1/datapoint': { query: () => `?mint=${mint}`, isConstant: true },
@@ -51,7 +51,7 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/skill.md': { isConstant: true },
 }
 
-it('the table names every read that the documents say has versions, and those are all but a few', async () => {
+it('the table of this test has every read that the API description gives an ETag, which is all but a few', async () => {
   const { paths } = (await server.client.get('/openapi.json')).body
   const reads = Object.keys(paths).filter((path) => 'get' in paths[path])
   const versioned = reads.filter((path) => '304' in paths[path].get.responses)
@@ -66,7 +66,7 @@ describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf
       ...headers,
     })
 
-  it('answers 304 to whoever has it, compressed or not, until it changes', async () => {
+  it('answers 304 to its ETag, compressed or not, until it changes', async () => {
     const first = await get()
     expect(first.status, first.text).toBe(200)
     const etag = first.headers.get('etag')!
@@ -89,7 +89,7 @@ describe.each(Object.entries(READS))('%s', (path, { query = () => '', key: keyOf
   })
 })
 
-it.each(UNVERSIONED.slice(0, 3))('%s is never a copy', async (path) => {
+it.each(UNVERSIONED.slice(0, 3))('%s has no ETag and must not be cached', async (path) => {
   const { headers } = await server.client.get(path)
   expect([headers.get('etag'), headers.get('cache-control')]).toEqual([null, 'no-store'])
 })

@@ -1,4 +1,4 @@
-// Those who ask for the whole market: what that costs others, and many of them at once the server's memory.
+// Requests for the whole market: what they cost other clients, and how much memory many of them take.
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
@@ -31,7 +31,7 @@ const figure = (name: string): number =>
     new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${server.process.pid}/status`, 'utf8'))![1],
   ) / 1_024
 
-/** Asks for the whole list; the answer waits until it is read. */
+/** Requests the whole list without reading the body. */
 async function ask(): Promise<http.IncomingMessage> {
   const path = `${server.client.url}/api/v1/market?format=ndjson&limit=${TOKENS}`
   const request = http.get(path, { agent: new http.Agent(), headers: { 'Accept-Encoding': 'br' } })
@@ -39,7 +39,7 @@ async function ask(): Promise<http.IncomingMessage> {
   return response
 }
 
-/** The rows of an answer as it comes, and its length, its coding undone. */
+/** Reads and decompresses a body. Returns the count of its rows and bytes. */
 async function read(response: http.IncomingMessage): Promise<{ rows: number; bytes: number }> {
   const isPlain = response.headers['content-encoding'] === undefined
   const body = isPlain ? response : response.pipe(createBrotliDecompress())
@@ -52,7 +52,7 @@ async function read(response: http.IncomingMessage): Promise<{ rows: number; byt
   return { rows, bytes }
 }
 
-it('others are served while the rows of a list that nobody has read before are made', async () => {
+it('other clients are served while the rows of a large list are rendered for the first time', async () => {
   let isThere = false
   const list = ask().finally(() => {
     isThere = true
@@ -63,19 +63,19 @@ it('others are served while the rows of a list that nobody has read before are m
     expect(status).toBe(200)
   }
   expect((await read(await list)).rows).toBe(TOKENS)
-  // Some 32 turns of the event loop make the rows; in one turn at most the look-ups that had come before are served.
+  // Rendering the rows takes some 32 turns of the event loop. In one turn only earlier look-ups could be served.
   expect(served).toBeGreaterThan(8)
 })
 
 it.runIf(process.platform === 'linux')(
-  'each reader of a list of ten mebibytes gets it whole, and all of them together hold less than a copy for each',
+  'each reader of a 10 MiB list gets all of it, and together they take less memory than a copy for each',
   async () => {
     const { bytes } = await read(await ask())
     expect(bytes).toBeGreaterThan(8 * MEBIBYTE)
     const before = figure('VmRSS')
     writeFileSync(`/proc/${server.process.pid}/clear_refs`, '5')
     const lists: Promise<{ rows: number; bytes: number }>[] = []
-    // Another version for each.
+    // Each reader gets another version.
     for (let index = 0; index < READERS; index++) {
       lists.push(ask().then(read))
       await server.client.push({ type: 'live', mint: mints[index], ts: Date.now(), isLive: true })

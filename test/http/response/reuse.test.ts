@@ -1,4 +1,4 @@
-// Answers that are given again: for how long, what ends it, and how large they may be.
+// Cached answers: for how long they are used, what invalidates them, and how large they may be.
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ResponseCache } from '../../../src/http/response/response-cache.ts'
@@ -25,7 +25,7 @@ const trade = (mint: string, priceUsd: number) => ({
   priceUsd,
 })
 
-/** A list of so many tokens, each with a description that makes its row so long. */
+/** Pushes tokens with a description of the given length. */
 async function fill(rows: number, characters: number): Promise<void> {
   const description = 'd'.repeat(characters)
   const ts = Date.now()
@@ -35,8 +35,8 @@ async function fill(rows: number, characters: number): Promise<void> {
   )
 }
 
-describe('an answer', () => {
-  it('is given again until it is as old as it may be, whatever is pushed meanwhile', async () => {
+describe('a cached answer', () => {
+  it('is used until its maximum age, whatever is pushed meanwhile', async () => {
     const mint = newMint()
     await server.client.push(trade(mint, 1))
     for (const path of ['/api/v1/market', `/api/v1/datapoint?mint=${mint}`, `/api/v1/ohlc?mint=${mint}`]) {
@@ -45,7 +45,7 @@ describe('an answer', () => {
       await server.client.push(trade(mint, 2))
       expect((await server.client.get(path, FRESH)).text, path).not.toBe(first.text)
       let again = await server.client.get(path)
-      // A machine that stalls may let the time pass before it is asked for again.
+      // On a machine that stalls the maximum age may pass before this request.
       if (performance.now() - madeAtMs < AGE_MS) expect(again.text, path).toBe(first.text)
       while (again.text === first.text) again = await server.client.get(path)
       expect(performance.now() - madeAtMs, path).toBeGreaterThan(0.9 * AGE_MS)
@@ -53,7 +53,7 @@ describe('an answer', () => {
     }
   })
 
-  it('is made anew for whoever was told that a submission was accepted', async () => {
+  it('is not used once a submission that changes it was acknowledged', async () => {
     const mint = await seedToken(server.client, Date.now())
     const row = async () =>
       (await server.client.get('/api/v1/market')).body.data.find(
@@ -68,26 +68,26 @@ describe('an answer', () => {
     expect(await row()).toMatchObject({ analysis_count: 3 })
   })
 
-  it('of up to a mebibyte is given again; a larger one is made for each', async () => {
+  it('has at most 1 MiB; larger answers are made for each request', async () => {
     await fill(1_500, 900)
-    for (const [limit, isGivenAgain] of [
+    for (const [limit, isCached] of [
       [500, true],
       [1_500, false],
     ] as const) {
       const path = `/api/v1/market?format=ndjson&limit=${limit}`
       const madeAtMs = performance.now()
       const first = await server.client.get(path, PLAIN)
-      expect(first.text.length > 1_048_576).toBe(!isGivenAgain)
+      expect(first.text.length > 1_048_576).toBe(!isCached)
       await server.client.push(trade(newMint(), 1))
       const again = await server.client.get(path, PLAIN)
-      if (performance.now() - madeAtMs < AGE_MS || !isGivenAgain)
-        expect(again.text === first.text, path).toBe(isGivenAgain)
+      if (performance.now() - madeAtMs < AGE_MS || !isCached)
+        expect(again.text === first.text, path).toBe(isCached)
     }
   })
 
-  it('that is large and given again comes whole to a reader who stops for a while', async () => {
+  it('reaches a reader that pauses for a while in full', async () => {
     const path = '/api/v1/market?format=ndjson&limit=500'
-    // A connection that takes nothing until others have been answered, from the same bytes or from newer ones.
+    // This connection reads nothing until others have been answered, with the same bytes or newer ones.
     const { text } = await server.client.get(path, FRESH)
     const socket = connect(server.port, '127.0.0.1')
     socket.pause()
@@ -104,7 +104,7 @@ describe('an answer', () => {
   })
 })
 
-it('an answer that was begun before a write was answered is not kept after it', async () => {
+it('an answer begun before a write was acknowledged is not cached after it', async () => {
   const answer = {
     route: {} as Route,
     head: Buffer.alloc(0),

@@ -1,4 +1,4 @@
-// 304 is answered only where the full response would be the same bytes, and always where nothing happened.
+// A 304 is sent only when the full response would have the same bytes, and always when nothing has changed.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
@@ -16,10 +16,10 @@ const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
 const START_MS = 1_772_000_000_000
 const HOUR_MS = 3_600_000
 const MINTS = ['one', 'two', 'three', 'four', 'five', 'six'].map(mintOfSymbol)
-/** One less than there are mints: the sixth evicts another. */
+/** One less than there are mints, so that the sixth evicts another. */
 const TOKENS_MAX = 5
 
-/** What is read: path and query, and what is accepted where the query does not say. */
+/** Reads: path and query, and the Accept header if the query has no format. */
 const READS: readonly (readonly [path: string, query: string, accept?: string])[] = [
   ['/api/v1/market', ''],
   ['/api/v1/market', '', 'application/x-ndjson'],
@@ -83,7 +83,7 @@ const passing = fc.oneof(
 )
 const step = fc.record({ passMs: passing, event: fc.option(event) })
 
-/** The routes of a market, and the time that they all follow. */
+/** The routes over a new market, with a shared clock. */
 function served() {
   const market = new Market({ tokensMax: TOKENS_MAX })
   let nowMs = START_MS
@@ -101,7 +101,7 @@ function served() {
       const { lateMs = 0, ...fields } = happened
       market.apply({ ...fields, ts: nowMs - lateMs } as MarketEvent, nowMs)
     },
-    /** Null where the token is not known. */
+    /** Null if the token is not known. */
     ask([path, query, accept = '']: (typeof READS)[number], ifNoneMatch: string): HttpAnswer | null {
       const { handle } = routes.find((route) => route.path === path)!
       const headers = { accept, ifNoneMatch }
@@ -114,7 +114,7 @@ function served() {
   }
 }
 
-it('a reader is told 304 only where the answer would be the bytes that it has', () => {
+it('a reader gets 304 only when the full answer would equal the bytes that it has', () => {
   const property = fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), (steps) => {
     const { take, ask } = served()
     const known = new Map<number, { etag: string; bytes: Buffer }>()
@@ -125,7 +125,7 @@ it('a reader is told 304 only where the answer would be the bytes that it has', 
         const told = before && ask(read, before.etag)
         const made = ask(read, '')
         if (made === null) continue
-        // The engine may use its memory for the next answer.
+        // A copy, as the engine can reuse the memory for the next answer.
         const bytes = Buffer.from(bodyBytes(made.body))
         const etag = made.headers!.ETag
         if (told?.status === 304)
@@ -138,7 +138,7 @@ it('a reader is told 304 only where the answer would be the bytes that it has', 
   fc.assert(property, { numRuns: RUNS })
 })
 
-it('a page is another one once its 24-hour windows have moved, though nothing was traded', async () => {
+it('a page has another version once its 24-hour windows have moved, even without a trade', async () => {
   let nowMs = START_MS
   const server = await openTestServer({}, { clock: clockOf(() => nowMs) })
   try {

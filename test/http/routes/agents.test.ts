@@ -1,5 +1,5 @@
-// Keys and what agents ask of themselves, over real HTTP and the real store, on a clock that the test holds. One server for
-// all tests but those that need another setting, or nobody else in it.
+// Keys, profiles and the operator's requests over real HTTP and the real store, on a clock that the test sets. One server for
+// all tests but those that need other settings or a server without other agents.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** `work` in a server of its own. */
+/** Runs `work` on a separate server. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
   const shared = server
   server = await open(settings)
@@ -46,7 +46,7 @@ function filesUnder(folder: string): string[] {
 }
 
 describe('a key', () => {
-  it('is shown once, in the form that agents know, and only its hash reaches the disk', async () => {
+  it('is shown once, in the documented format, and only its hash is written to disk', async () => {
     const answer = await post('/api/v1/keys/register', { name: 'Ada', description: 'reads', extra: 1 })
     expect(answer.status).toBe(201)
     const { key } = answer.body.data
@@ -64,7 +64,7 @@ describe('a key', () => {
     ['3', 3],
     ['0', null],
   ])(
-    'is told the submit rate that is set, and so is who reads how to take part: of %s it is %s',
+    'is registered with the configured submit rate, which the documents state too: %s becomes %s',
     async (rate, rateLimit) => {
       await alone({ 'submit-rate': rate }, async () => {
         const { body } = await post('/api/v1/keys/register', { name: 'Ada' })
@@ -77,7 +77,7 @@ describe('a key', () => {
     },
   )
 
-  it('is rotated ten times a day, however many requests race', async () => {
+  it('can be rotated ten times a day, however many requests race', async () => {
     const key = await server.client.register()
     nowMs += 2 * DAY_MS
     const answers = await Promise.all(Array.from({ length: 40 }, () => post('/api/v1/keys/rotate', {}, key)))
@@ -117,7 +117,7 @@ describe('a key', () => {
     expect((await get('/api/v1/agent/profile', key)).status).toBe(200)
   })
 
-  it('answers 401 once it is revoked, also after a restart; other keys of the agent stay valid', async () => {
+  it('is refused with 401 once it is revoked, also after a restart; other keys of the agent stay valid', async () => {
     const old = await server.client.register()
     const { key } = (await post('/api/v1/keys/rotate', {}, old)).body.data
     expect((await revoke(old)).body.ok).toBe(true)
@@ -140,7 +140,7 @@ describe('a key', () => {
 })
 
 describe('a profile', () => {
-  it('is null until it is set, keeps what is not sent, and survives a restart', async () => {
+  it('is null until it is set, keeps the members that an update leaves out, and survives a restart', async () => {
     const madeMs = nowMs
     const key = await server.client.register('Grace')
     expect((await get('/api/v1/agent/profile', key)).body).toEqual({ ok: true, profile: null })
@@ -166,7 +166,7 @@ describe('a profile', () => {
 })
 
 describe('agents and their analyses', () => {
-  it('are published as a leaderboard by XP, the coverage of tokens and single analyses', async () => {
+  it('are published: a leaderboard by XP, the coverage of tokens and single analyses', async () => {
     await alone({}, async () => {
       const keys = [await server.client.register('first'), await server.client.register('second')]
       const mint = await seedToken(server.client, nowMs)
@@ -209,7 +209,7 @@ describe('agents and their analyses', () => {
     })
   })
 
-  it('are not looked up in the store for a text that is no identity', async () => {
+  it('are not looked up in the store for a malformed id', async () => {
     const asked = vi.spyOn(server.store, 'analysis')
     const wellFormed = `an_${'0'.repeat(26)}`
     for (const id of ['x', 'an_nothing', `an_8${'0'.repeat(25)}`, `an_${'I'.repeat(26)}`, `${wellFormed}0`])
@@ -226,7 +226,7 @@ describe('agents and their analyses', () => {
 })
 
 describe('the operator', () => {
-  it('sees that an agent may submit again once its ban is over', async () => {
+  it('sees that an agent can submit again once its ban is over', async () => {
     const key = await server.client.register('Eve')
     const find = async () =>
       (await get('/api/v1/admin/agents', ADMIN_KEY)).body.data.find(
@@ -268,7 +268,7 @@ describe('the operator', () => {
       )
   })
 
-  it('makes researchers, and no agent can make itself one', async () => {
+  it('can make an agent a researcher, which no agent can do itself', async () => {
     const made = await post('/api/v1/admin/keys', { name: 'Rosalind', type: 'researcher' }, ADMIN_KEY)
     expect(made.status, made.text).toBe(201)
     expect(made.body.data.type).toBe('researcher')
@@ -288,7 +288,7 @@ describe('the operator', () => {
     expect(await typeOf(made.body.data.agentId)).toBe('researcher')
   })
 
-  it('makes keys while registration is closed, and revokes one by its prefix or all of an agent', async () => {
+  it('can create keys while registration is closed, and revoke one by its prefix or all of an agent', async () => {
     await alone({ registration: 'closed' }, async () => {
       expectProblem(await post('/api/v1/keys/register', { name: 'late' }), 'registration_closed')
       const made = await post('/api/v1/admin/keys', { name: 'invited' }, ADMIN_KEY)

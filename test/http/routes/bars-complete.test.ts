@@ -7,7 +7,7 @@ import { openTestServer } from '../../support/test-server.ts'
 const jsonOf = (response: Response) =>
   response.json() as Promise<{ data: { t: number }[]; meta: { completeFrom: number } }>
 
-test('bars of a token that was evicted and came back say from when on they are complete', async () => {
+test('bars of a token that was evicted and came back state the time from which on they are complete', async () => {
   const server = await openTestServer({ 'tokens-max': '1' })
   try {
     const trade = (name: string) =>

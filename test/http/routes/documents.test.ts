@@ -1,4 +1,4 @@
-// What the server tells of itself: its state, its metrics, and the documents that programs and language models read.
+// Documents for programs and language models, and the endpoints for state and metrics.
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -18,7 +18,7 @@ afterAll(() => server.remove())
 const get = (path: string) => server.client.get(path)
 
 describe('/openapi.json', () => {
-  it('is OpenAPI 3.1, and each operation in it is a route that answers', async () => {
+  it('is OpenAPI 3.1, and each of its operations is a route that answers', async () => {
     const { body, headers } = await get('/openapi.json')
     expect(headers.get('content-type')).toContain('application/json')
     expect(body.openapi).toMatch(/^3\.1\./)
@@ -63,7 +63,7 @@ describe('/openapi.json', () => {
       expect(Object.keys(paths)).toContain(path)
   })
 
-  it('says of each operation what it answers, what it takes and how one shows who one is', async () => {
+  it('describes the responses, parameters and authentication of operations', async () => {
     const { paths, components } = (await get('/openapi.json')).body
     for (const path of ['/api/v1/keys/register', '/api/v1/keys/rotate', '/api/v1/analysis/submit'])
       expect(Object.keys(paths[path].post.responses)).toContain('201')
@@ -73,7 +73,7 @@ describe('/openapi.json', () => {
     expect(Object.keys(components.securitySchemes)).toEqual(['bearer', 'apiKey'])
   })
 
-  it('names every field of a row and of a DataPoint, and every reference in it leads somewhere', async () => {
+  it('names every field of a row and of a DataPoint, and all of its references resolve', async () => {
     const { body, text } = await get('/openapi.json')
     for (const field of [...Object.keys(dataPointSchema.shape), ...Object.keys(marketItemSchema.shape)])
       expect(text, field).toContain(`"${field}"`)
@@ -85,7 +85,7 @@ describe('/openapi.json', () => {
 })
 
 describe('the documents for agents', () => {
-  it('/llms.txt and /skill.md say how to take part', async () => {
+  it('/llms.txt and /skill.md explain how to take part', async () => {
     const llms = await get('/llms.txt')
     expect(llms.headers.get('content-type')).toMatch(/^text\/plain/)
     for (const path of ['/api/v1/market', '/api/v1/analysis/submit', '/skill.md', '/openapi.json'])
@@ -96,7 +96,7 @@ describe('the documents for agents', () => {
     expect(llms.text + skill.text).not.toContain('/admin/')
   })
 
-  it('the schema of a submission is JSON Schema with all risk factors, and takes what the server takes', async () => {
+  it('the schema of a submission is JSON Schema with all risk factors and the bounds of the server', async () => {
     const { body } = await get('/api/v1/analysis/schema')
     expect(body.ok).toBe(true)
     expect([...body.data.required].sort()).toEqual(['mint', 'quant', 'score', 'sentiment', 'summary'])
@@ -116,15 +116,15 @@ describe('the documents for agents', () => {
   })
 })
 
-describe('the state of the server', () => {
-  it('/health lives and says that nothing here is simulated; /readyz is ready', async () => {
+describe('a server’s endpoints', () => {
+  it('/health reports a ready server without simulated data, and /readyz is ready', async () => {
     const health = await get('/health')
     expect(health.status).toBe(200)
     expect(health.body).toMatchObject({ ok: true, status: 'ready', simulated: false, pushIngest: true })
     expect((await get('/readyz')).body).toMatchObject({ ok: true, ready: true })
   })
 
-  it('/health says that the simulator simulates', async () => {
+  it('/health reports simulated data from the simulator', async () => {
     const simulated = await openTestServer({
       feed: 'simulator',
       'simulator-tokens': '20',
@@ -138,7 +138,7 @@ describe('the state of the server', () => {
     }
   })
 
-  it('/metrics counts in base units, without a mint or a key in any label', async () => {
+  it('/metrics uses base units, and has no mint or key in any label', async () => {
     const mint = newMint()
     const key = await server.client.register()
     await server.client.push({ type: 'token', mint, ts: Date.now(), name: 'Metric', symbol: 'MET' })
@@ -155,7 +155,7 @@ describe('the state of the server', () => {
     for (const name of counters) expect(name).toMatch(/_total$/)
   })
 
-  it('without a feed key or an admin key their endpoints are off', async () => {
+  it('those for feeds and operators do not exist without a feed key and an admin key', async () => {
     const dataDir = temporaryFolder()
     const flags = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
     const bare = await startApp(readConfig(flags, {}))

@@ -1,4 +1,4 @@
-// The training set over HTTP: what comes is what the catalog says, once each, whoever reads, stalls or leaves.
+// Exports of the training set over HTTP: every row of the catalog once, also for clients that stall or disconnect.
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -14,11 +14,11 @@ import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../
 
 const PATH = '/api/v1/training/export'
 const FILES = 5
-/** Enough of them for a merge: eight files. */
+/** Enough for a merge of eight files. */
 const ROUNDS = 5
 const FILE_ROWS = 400
 const ROWS = FILES * FILE_ROWS
-/** Long enough that a few thousand rows fill every buffer on the way. */
+/** Long enough that a few thousand rows fill all buffers between server and client. */
 const SUMMARY = 'x'.repeat(2_000)
 
 let server: TestServer
@@ -91,12 +91,12 @@ const plainRows = (rows: Iterable<object>) =>
     .map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])))
     .sort((a, b) => String(a.analysis_id).localeCompare(String(b.analysis_id)))
 
-/** Resolves when `is` holds; looked at often. */
+/** Resolves when `is` returns true. */
 async function until(is: () => boolean): Promise<void> {
   while (!is()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** A client that takes the headers and no more. */
+/** A client that reads only the headers. */
 async function stalled(query: string): Promise<IncomingMessage> {
   const request = get(`${server.url}${PATH}${query}`, { headers: { 'X-API-Key': researcher }, agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
@@ -105,14 +105,14 @@ async function stalled(query: string): Promise<IncomingMessage> {
   return response
 }
 
-/** Nothing is under way, and nothing is on the disk. */
+/** Checks that no export runs and that no file of one is left. */
 async function expectTidy(): Promise<void> {
   await until(() => server.exports.running === 0)
   const at = join(server.dataDir, 'export.tmp')
   expect(existsSync(at) ? readdirSync(at) : []).toEqual([])
 }
 
-describe('the rows', () => {
+describe('the exported rows', () => {
   it('are those of the catalog as Parquet', async () => {
     const { status, headers, bytes } = await fetchPage('?format=parquet')
     expect(status).toBe(200)
@@ -143,7 +143,7 @@ describe('the rows', () => {
     expect(plainRows(rows)).toEqual(plainRows(await catalog("FROM training WHERE mint = 'mint-3'")))
   })
 
-  it('are those of a span of time', async () => {
+  it('are those of a time range if one is given', async () => {
     const { headers, bytes } = await fetchPage(
       `?format=arrow&from=${NOON_MS + 10_000}&to=${NOON_MS + 20_000}`,
     )
@@ -151,7 +151,7 @@ describe('the rows', () => {
     expect(idsOf(bytes).sort()).toEqual(Array.from({ length: 10 }, (_, index) => idOf(10 + index)))
   })
 
-  it.each(['parquet', 'arrow'])('may be none: %s is a whole answer all the same', async (format) => {
+  it.each(['parquet', 'arrow'])('can be none: %s is a complete file all the same', async (format) => {
     const { status, headers, bytes } = await fetchPage(`?format=${format}&from=1&to=2&since=77`)
     expect(status).toBe(200)
     expect(headers.get('x-result-count')).toBe('0')
@@ -161,8 +161,8 @@ describe('the rows', () => {
   })
 })
 
-describe('the key', () => {
-  it('is a researcher’s or the operator’s', async () => {
+describe('the key for an export', () => {
+  it('must be that of a researcher or an operator', async () => {
     expect((await fetchPage('?format=arrow&limit=1', ADMIN_KEY)).status).toBe(200)
     expectProblem(await server.client.get(PATH), 'missing_key')
     expectProblem(await server.client.get(PATH, { Authorization: 'Bearer wrong' }), 'invalid_key')
@@ -172,7 +172,7 @@ describe('the key', () => {
 })
 
 it.each(['since=yesterday', 'since=1.a%27b', 'limit=0', 'from=x', 'format=csv'])(
-  '%s is refused',
+  'refuses an export with %s',
   async (query) => {
     const [name] = query.split('=')
     const answer = await server.client.get(`${PATH}?${query}`, { 'X-API-Key': researcher })
@@ -180,7 +180,7 @@ it.each(['since=yesterday', 'since=1.a%27b', 'limit=0', 'from=x', 'format=csv'])
   },
 )
 
-it('the description of the API tells its formats, headers and parameters', async () => {
+it('the API description has the formats, headers and parameters of exports', async () => {
   const { get: operation } = (await server.client.get('/openapi.json')).body.paths[PATH]
   const { content, headers } = operation.responses['200']
   expect(Object.keys(content)).toEqual([
@@ -193,7 +193,7 @@ it('the description of the API tells its formats, headers and parameters', async
   expect(operation.security).toEqual([{ bearer: [] }, { apiKey: [] }])
 })
 
-it('HEAD answers the headers alone', async () => {
+it('HEAD answers with the headers only', async () => {
   const response = await fetch(`${server.url}${PATH}?limit=5`, {
     method: 'HEAD',
     headers: { 'X-API-Key': researcher },
@@ -202,8 +202,8 @@ it('HEAD answers the headers alone', async () => {
   await expectTidy()
 })
 
-describe('a client', () => {
-  it('that stalls is waited for, a few pieces ahead, and gets every row once it reads on', async () => {
+describe('an export', () => {
+  it('reads only a few chunks ahead of a client that stalls, and sends every row once it continues', async () => {
     const job = server.exports.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
     await job.head
     await until(() => server.exports.held.chunks === EXPORT_CHUNKS_AHEAD)
@@ -217,12 +217,12 @@ describe('a client', () => {
     await expectTidy()
   })
 
-  it('that stalls for a moment gets a whole body', async () => {
+  it('sends the full body to a client that stalls for a moment', async () => {
     const response = await stalled('?format=arrow')
     expect(idsOf(Buffer.concat(await response.toArray()))).toHaveLength(ROWS)
   })
 
-  it('that takes too long is cut off', async () => {
+  it('is aborted when it takes too long', async () => {
     const dataDir = temporaryFolder()
     const exporter = openExportService({ dataDir, log: quietLog, msMax: 1 })
     const job = exporter.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
@@ -231,13 +231,13 @@ describe('a client', () => {
     removeFolder(dataDir)
   })
 
-  it.each(['parquet', 'arrow'])('that leaves in the middle of %s ends the work', async (format) => {
+  it.each(['parquet', 'arrow'])('stops when its client disconnects in the middle of %s', async (format) => {
     const response = await stalled(`?format=${format}`)
     response.destroy()
     await expectTidy()
   })
 
-  it('that asks for a file that the disk has no room for is told so; a stream needs none', async () => {
+  it('fails with a clear error when the disk has no room for its file; a stream needs no room', async () => {
     const exporter = openExportService({ dataDir: server.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
     const whole = { fromMs: null, toMs: null, since: null, limit: ROWS }
     await expect(exporter.begin({ ...whole, format: 'parquet' }).head).rejects.toThrow('the disk has')
@@ -247,7 +247,7 @@ describe('a client', () => {
     await exporter.close()
   })
 
-  it('that leaves before the answer ends the work', async () => {
+  it('stops when its client disconnects before the answer', async () => {
     const request = get(`${server.url}${PATH}`, { headers: { 'X-API-Key': researcher }, agent: false })
     request.on('error', () => {})
     await until(() => server.exports.running === 1)
@@ -255,7 +255,7 @@ describe('a client', () => {
     await expectTidy()
   })
 
-  it('that comes when all are in use is told when to come again', async () => {
+  it('is refused with Retry-After when the maximum number is running', async () => {
     const others = await Promise.all(Array.from({ length: EXPORTS_AT_ONCE }, () => stalled('?format=arrow')))
     const refused = await server.client.get(PATH, { 'X-API-Key': researcher })
     expectProblem(refused, 'store_unavailable')
@@ -266,8 +266,8 @@ describe('a client', () => {
   })
 })
 
-describe('going on with X-Next-Since', () => {
-  it('gives every row once while the server writes, merges and removes what it merged', async () => {
+describe('continuing with X-Next-Since', () => {
+  it('returns every row once while the server writes, merges and removes replaced files', async () => {
     const seen: string[] = []
     let since = ''
     let written = ROWS
@@ -296,7 +296,7 @@ describe('going on with X-Next-Since', () => {
       for (let isLast = false; !isLast; ) {
         const [wasWriting, nextShown] = [isWriting, shown]
         const page = await fetchPage(`?format=arrow&limit=900${since && `&since=${since}`}`).catch(() => null)
-        // Files were removed under the very request: the same again.
+        // Files were removed during this request, so it is repeated.
         if (page?.status !== 200) continue
         const { headers, bytes } = page
         const ids = idsOf(bytes)
@@ -314,7 +314,7 @@ describe('going on with X-Next-Since', () => {
   }, 120_000)
 })
 
-it('submissions are taken while exports run', async () => {
+it('submissions are accepted while exports run', async () => {
   const mints = await Promise.all(Array.from({ length: 8 }, () => seedToken(server.client, Date.now())))
   const key = await server.client.register()
   let isSubmitting = true
@@ -336,7 +336,7 @@ it('submissions are taken while exports run', async () => {
   expect(idsOf(bytes).sort()).toEqual(ids.sort())
 })
 
-it('the end of the server cuts a body that nobody reads, so that it does not look whole', async () => {
+it('a server that stops aborts a body that is not read, so that it does not look complete', async () => {
   const response = await stalled('?format=arrow')
   const stopped = server.stop()
   await expect(response.toArray()).rejects.toThrow()

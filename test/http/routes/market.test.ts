@@ -1,4 +1,4 @@
-// Reads over real HTTP: the list, the DataPoint, the bars; parameters, formats, versions; what a push changes.
+// Reads over real HTTP (market list, DataPoint, bars) with their parameters, formats and versions; and pushes.
 import { tableFromIPC } from 'apache-arrow'
 import { Packr, unpack } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000
 let server: TestServer
 const mints = Array.from({ length: 12 }, newMint)
 const nowMs = Date.now()
-/** The start of a minute, some minutes ago. */
+/** The start of a minute some minutes ago. */
 const DAY_MS = 86_400_000
 const baseMs = nowMs - (nowMs % MINUTE_MS) - 10 * MINUTE_MS
 
@@ -55,7 +55,7 @@ const get = (path: string, headers?: Record<string, string>) => server.client.ge
 const bytes = async (path: string) => Buffer.from(await (await fetch(server.url + path)).arrayBuffer())
 
 describe('the market list', () => {
-  it('has the fields of the contract, none omitted, as JSON and as NDJSON, byte for byte the same', async () => {
+  it('has all fields of the contract, and the same bytes for a row in JSON and NDJSON', async () => {
     const json = await get('/api/v1/market?limit=5')
     const ndjson = await get('/api/v1/market?limit=5&format=ndjson')
     expect(ndjson.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
@@ -77,7 +77,7 @@ describe('the market list', () => {
     })
   })
 
-  it('answers every tab, sort and order, in any case', async () => {
+  it('answers every tab, sort and order, in upper or lower case', async () => {
     for (const tab of TABS) {
       for (const sort of SORTS) {
         const down = (await get(`/api/v1/market?tab=${tab}&sort=${sort}&order=DESC&limit=500`)).body.data.map(
@@ -97,7 +97,7 @@ describe('the market list', () => {
     expect((await get('/api/v1/market?tab=new')).body.meta.sort).toBe('created_timestamp')
   })
 
-  it('clamps a limit that is too large, says so, and refuses what is no number', async () => {
+  it('clamps a limit that is too large and says so, and refuses one that is not a number', async () => {
     const clamped = await get('/api/v1/market?limit=9999')
     expect(clamped.body.meta).toMatchObject({ limit: 500, clamped: { limit: 500 } })
     for (const [name, value] of [
@@ -115,13 +115,13 @@ describe('the market list', () => {
     expect(unknown.body.errors[0]).toMatchObject({ allowed: [...TABS], suggestion: 'graduated' })
   })
 
-  it('past its end is empty', async () => {
+  it('is empty past its end', async () => {
     const ndjson = await get('/api/v1/market?offset=1000&format=ndjson')
     expect([ndjson.status, ndjson.text, ndjson.headers.get('x-result-count')]).toEqual([200, '', '0'])
     expect((await get('/api/v1/market?offset=1000')).body).toMatchObject({ ok: true, data: [] })
   })
 
-  it('negotiates its format: the parameter wins over Accept, and JSON is always there', async () => {
+  it('chooses its format by the parameter, else by Accept, else JSON', async () => {
     const accept = 'application/x-ndjson'
     expect((await get('/api/v1/market', { Accept: accept })).headers.get('content-type')).toContain(
       'x-ndjson',
@@ -136,7 +136,7 @@ describe('the market list', () => {
     expectProblem(await get('/api/v1/market?format=xml'), 'invalid_parameter', '/format')
   })
 
-  it('is the same data as msgpack and as Arrow', async () => {
+  it('has the same data as msgpack and as Arrow', async () => {
     const { data } = (await get('/api/v1/market?limit=4')).body
     expect(unpack(await bytes('/api/v1/market?limit=4&format=msgpack')).data).toEqual(data)
     const table = tableFromIPC(await bytes('/api/v1/market?limit=4&format=arrow'))
@@ -148,7 +148,7 @@ describe('the market list', () => {
     expect(table.getChild('holder_count')?.get(0)).toBeNull()
   })
 
-  it('is compressed when asked for, and decompresses to the same bytes', async () => {
+  it('is compressed on request, and decompresses to the same bytes', async () => {
     const plain = await bytes('/api/v1/market?format=ndjson')
     for (const coding of ['gzip', 'br']) {
       const response = await fetch(`${server.url}/api/v1/market?format=ndjson`, {
@@ -159,7 +159,7 @@ describe('the market list', () => {
     }
   })
 
-  it('has an ETag that holds until something changes', async () => {
+  it('has an ETag that stays the same until something changes', async () => {
     const first = await get('/api/v1/market?format=ndjson&limit=3')
     const etag = first.headers.get('etag')!
     expect(etag).toMatch(/^W\//)
@@ -172,7 +172,7 @@ describe('the market list', () => {
     await server.client.push({ type: 'patch', mint: mints[0], ts: nowMs, fields: { holderCount: null } })
   })
 
-  it('by cursor is one version of the list, and a first page is of now, however often it is asked for', async () => {
+  it('has one version for all pages of a cursor, while each first page is current', async () => {
     const versions = new Set<string | null>()
     for (let round = 0; round < 20; round++) {
       await server.client.push({
@@ -197,7 +197,7 @@ describe('the market list', () => {
     await server.client.push({ type: 'patch', mint: mints[0], ts: Date.now(), fields: { holderCount: null } })
   })
 
-  it('by cursor is one version of the list: no row twice, none missing, whatever trades', async () => {
+  it('has every row once over all pages of a cursor, whatever is traded meanwhile', async () => {
     const seen: string[] = []
     let path = '/api/v1/market?limit=5'
     for (;;) {
@@ -255,13 +255,13 @@ describe('a DataPoint', () => {
     expect(headers.get('etag')).toMatch(/^W\//)
   })
 
-  it('of an unknown or malformed mint is an error', async () => {
+  it('is refused for an unknown or malformed mint', async () => {
     expectProblem(await get(`/api/v1/datapoint?mint=${newMint()}`), 'token_not_found')
     expectProblem(await get('/api/v1/datapoint?mint=xyz'), 'invalid_mint', '/mint')
     expectProblem(await get('/api/v1/datapoint'), 'invalid_parameter', '/mint')
   })
 
-  it('comes in batches of one to ten', async () => {
+  it('can be requested in batches of one to ten', async () => {
     const unknown = newMint()
     const { body } = await server.client.post('/api/v1/datapoint/batch', {
       mints: [mints[0], unknown, mints[1]],
@@ -304,7 +304,7 @@ describe('bars', () => {
     ),
   )
 
-  it('are ascending, the forming one last, with the figures of their trades', async () => {
+  it('are in ascending order with the open one last, and have the values of their trades', async () => {
     const { data, meta } = (await get(`/api/v1/ohlc?mint=${mint}&tf=1m`)).body
     expect(data).toEqual([
       { t: baseMs, o: 1, h: 3, l: 1, c: 2, v: 12, n: 3, closed: true },
@@ -314,7 +314,7 @@ describe('bars', () => {
     expect(meta).toEqual({ mint, tf: '1m', limit: 100, fill: 'none', gaps: 2 })
   })
 
-  it('take limit, from, to, fill, shape and format', async () => {
+  it('obey limit, from, to, fill, shape and format', async () => {
     const bars = async (query: string) => (await get(`/api/v1/ohlc?mint=${mint}&${query}`)).body
     expect((await bars('limit=1')).data.map(({ c }: { c: number }) => c)).toEqual([5])
     expect((await bars(`from=${baseMs + 1}`)).data).toHaveLength(2)
@@ -337,7 +337,7 @@ describe('bars', () => {
       'closed',
     ])
     expect((await bars('limit=5000')).meta).toMatchObject({ limit: 1000, clamped: { limit: 1000 } })
-    // Around midnight UTC the minutes are of two days.
+    // Around midnight UTC the minutes belong to two days.
     const days = [0, 4].map((minute) => Math.floor((baseMs + minute * MINUTE_MS) / DAY_MS))
     expect((await bars('tf=1d')).data).toHaveLength(new Set(days).size)
     const ndjson = await get(`/api/v1/ohlc?mint=${mint}&format=ndjson`)
@@ -349,7 +349,7 @@ describe('bars', () => {
     expectProblem(await get(`/api/v1/ohlc?mint=${mint}&from=yesterday`), 'invalid_parameter', '/from')
   })
 
-  it('are the same rows as JSON and as lines, and no byte more than JSON.stringify writes', async () => {
+  it('are the same rows in JSON and NDJSON, and equal what JSON.stringify writes', async () => {
     for (const query of ['', '&limit=2', '&fill=prev', '&shape=long', '&shape=long&fill=prev', '&to=1']) {
       const json = await get(`/api/v1/ohlc?mint=${mint}${query}`)
       const lines = await get(`/api/v1/ohlc?mint=${mint}${query}&format=ndjson`)
@@ -360,7 +360,7 @@ describe('bars', () => {
     }
   })
 
-  it('have an ETag that holds until a trade', async () => {
+  it('have an ETag that stays the same until a trade', async () => {
     for (const format of ['json', 'ndjson', 'msgpack', 'arrow']) {
       const path = `/api/v1/ohlc?mint=${mint}&format=${format}`
       const etag = (await get(path)).headers.get('etag')!
@@ -370,7 +370,7 @@ describe('bars', () => {
     }
   })
 
-  it('of a known mint without trades are none, of an unknown one an error', async () => {
+  it('are an empty list for a known mint without trades, and an error for an unknown one', async () => {
     const quiet = newMint()
     await server.client.push({ type: 'token', mint: quiet, ts: nowMs, name: 'Quiet', symbol: 'Q' })
     expect((await get(`/api/v1/ohlc?mint=${quiet}`)).body.data).toEqual([])
@@ -385,7 +385,7 @@ describe('a push', () => {
       Authorization: `Bearer ${key}`,
     })
 
-  it('spoils no neighbour of a bad record, and says what was wrong with it', async () => {
+  it('accepts the neighbours of a bad record, and reports what is wrong with it', async () => {
     const good = { type: 'token', mint: newMint(), ts: nowMs, name: 'Good', symbol: 'G' }
     const { body } = await push(
       `${JSON.stringify(good)}\nnot json\n${JSON.stringify({ ...good, mint: 'bad' })}\n${JSON.stringify({ ...good, type: 'trade' })}\n`,
@@ -399,7 +399,7 @@ describe('a push', () => {
     expect((await get(`/api/v1/datapoint?mint=${good.mint}`)).body.data.name).toBe('Good')
   })
 
-  it('may be msgpack: an array, or records one after another', async () => {
+  it('can be msgpack: an array, or records one after another', async () => {
     const packr = new Packr({ useRecords: false })
     const record = (name: string) => ({ type: 'token', mint: newMint(), ts: nowMs, name, symbol: 'M' })
     const [one, two, three] = ['one', 'two', 'three'].map(record)
@@ -413,7 +413,7 @@ describe('a push', () => {
     expect((await get(`/api/v1/datapoint?mint=${three.mint}`)).body.data.name).toBe('three')
   })
 
-  it('needs the key of the feed', async () => {
+  it('requires the feed key', async () => {
     expectProblem(await push('{}', 'application/x-ndjson', 'wrong'), 'invalid_key')
     expectProblem(await push('{}', 'text/csv'), 'unsupported_media_type')
   })

@@ -1,4 +1,4 @@
-// What anybody may ask of the server itself, as often as they like: it costs those who read and submit next to nothing.
+// Requests for /health and /metrics have no limit: many of them must not slow down reads and submissions.
 import http from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { seedToken, submission, submit } from '../../support/submission.ts'
@@ -7,7 +7,7 @@ import { openTestServer, spawnServer, type TestServer } from '../../support/test
 const CONNECTIONS = 300
 const REQUESTS_EACH = 5
 
-/** Answers of one request after another on each of several connections. */
+/** Sends requests one after another on each of several connections. Returns their statuses. */
 async function flood(url: string, path: string): Promise<number[]> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   const ask = () =>
@@ -36,17 +36,17 @@ describe('one server', () => {
   })
   afterAll(() => server.remove())
 
-  it('asks its store once for all who ask for /health at once, and tells each how it fares', async () => {
+  it('asks its store once for all concurrent requests for /health, and answers each with its state', async () => {
     const status = vi.spyOn(server.store, 'status')
     const answers = await Promise.all(Array.from({ length: 100 }, () => server.client.get('/health')))
-    // Two where they come a second apart.
+    // It can be two if the requests span two seconds.
     expect(status.mock.calls.length).toBeLessThanOrEqual(2)
     for (const { body } of answers)
       expect(body).toMatchObject({ ok: true, status: 'ready', store: { healthy: true } })
   })
 })
 
-it('a look-up and a submission are answered beside three hundred connections that ask for /health and /metrics', async () => {
+it('look-ups and submissions are answered while 300 connections request /health and /metrics', async () => {
   const spawned = await spawnServer({ 'submit-cooldown-ms': '0' })
   try {
     const { client } = spawned

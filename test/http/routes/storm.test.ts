@@ -1,4 +1,4 @@
-// Pages read while ticks are pushed as fast as they are taken: each is one version of its list, whatever its tab, sort,
+// Pages read while trades are pushed as fast as possible: each shows one version of its list, for any tab, sort,
 // order, offset and format.
 import { tableFromIPC } from 'apache-arrow'
 import { unpack } from 'msgpackr'
@@ -27,7 +27,7 @@ const token = (mint: string, index: number) => ({
   totalSupply: 1_000_000,
 })
 
-/** The same numbers in every run. */
+/** A seeded random generator. */
 function random(seed: number): () => number {
   let state = seed
   return () => {
@@ -36,7 +36,7 @@ function random(seed: number): () => number {
   }
 }
 
-/** Trades that reorder every list, tokens that enter and leave tabs; half of it all on the tenth that is read most. */
+/** Trades that reorder every list, and tokens that enter and leave tabs. Half of the events are on a tenth of the tokens. */
 function batch(next: () => number): object[] {
   const ts = Date.now()
   return Array.from({ length: BATCH }, () => {
@@ -48,7 +48,7 @@ function batch(next: () => number): object[] {
   })
 }
 
-/** Pushes one batch after another until it is told to stop. */
+/** Pushes one batch after another until `isOver`. */
 async function storm(isOver: () => boolean): Promise<number> {
   const next = random(1)
   let pushed = 0
@@ -68,7 +68,7 @@ const BELONGS = {
   graduated: (item: MarketItem) => item.complete,
 }
 
-/** A page's rows, whatever they are written in. */
+/** The rows of a page in any format. */
 function rowsOf(format: string, body: Buffer): MarketItem[] {
   if (format === 'json') return JSON.parse(body.toString()).data
   if (format === 'msgpack') return unpack(body).data
@@ -91,7 +91,7 @@ interface PageRead {
   format: string
 }
 
-/** Reads one page and holds it against what every page is. @returns its version. */
+/** Reads one page and checks it. @returns its version. */
 async function check({ tab, sort, order, offset, format }: PageRead): Promise<number> {
   const query = `tab=${tab}&sort=${sort}&order=${order}&offset=${offset}&limit=${ROWS}&format=${format}`
   const response = await fetch(`${server.url}/api/v1/market?${query}`)
@@ -108,7 +108,7 @@ async function check({ tab, sort, order, offset, format }: PageRead): Promise<nu
 }
 
 it.each([0, 20])(
-  'a page of at most %i ms is one version of its list: sorted, without repeats, versions never going back',
+  'under many pushes a page of at most %i ms of age shows one version of its list, sorted and without repeats, and versions never go back',
   async (pageAgeMs) => {
     server = await openTestServer({ 'page-age-ms': `${pageAgeMs}` })
     await server.client.push(...mints.map(token))
@@ -116,7 +116,7 @@ it.each([0, 20])(
     const pick = <Word>(words: readonly Word[]): Word => words[Math.floor(next() * words.length)]
     let isOver = false
     const pushed = storm(() => isOver)
-    /** The newest version answered so far: of the same page, or of any where every page is made anew. */
+    /** The newest version seen so far: of the same page, or of any page if answers are not cached. */
     const newest = new Map<string, number>()
     const seen = new Set<number>()
     const read = async () => {

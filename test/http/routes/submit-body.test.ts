@@ -1,4 +1,4 @@
-// Bodies of submissions over real HTTP: every field, bound and vocabulary of the specification's sections 2.1 to 2.4.
+// Bodies of submissions over real HTTP: every field, bound and vocabulary of sections 2.1 to 2.4 of the specification.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   HOLDER_CONCENTRATIONS,
@@ -32,7 +32,7 @@ async function expectAccepted(body: object): Promise<void> {
   expect(answer.status, answer.text).toBe(201)
 }
 
-/** Refused with a pointer, and nothing stored. */
+/** Checks that a body is refused with a pointer and that nothing is stored. */
 async function expectRefused(
   body: unknown,
   pointer?: string,
@@ -45,7 +45,7 @@ async function expectRefused(
   return answer
 }
 
-/** `submission` with one member of it changed, by path; undefined removes it. */
+/** Changes one member of a submission by its path. `undefined` removes it. */
 function changed(path: string[], value: unknown): Record<string, unknown> {
   const body = structuredClone(submission(mint))
   const parent = path
@@ -77,14 +77,14 @@ const at = (path: string[]) => `/${path.join('/')}`
 
 describe('a submission', () => {
   it.each(FIELDS.map((path) => [at(path), path] as const))(
-    'without %s is refused with its pointer',
+    'is refused without %s, with its pointer',
     async (pointer, path) => {
       await expectRefused(changed([...path], undefined), pointer)
     },
   )
 
   it.each(FIELDS.map((path) => [at(path), path] as const))(
-    'with %s of the wrong type is refused',
+    'is refused if %s has the wrong type',
     async (pointer, path) => {
       for (const wrong of [null, true, [1], { a: 1 }]) {
         const value = Array.isArray(wrong) && path.at(-1) === 'riskFactors' ? 'no list' : wrong
@@ -102,7 +102,7 @@ describe('a submission', () => {
   )
 
   it.each(ENUMS.map(([path, words]) => [at(path), path, words] as const))(
-    'takes every value of %s, and no other',
+    'accepts every value of %s, and no other',
     async (pointer, path, words) => {
       for (const word of words) await expectAccepted(changed([...path], word))
       const answer = await expectRefused(changed([...path], `${words[0]}x`), pointer)
@@ -111,7 +111,7 @@ describe('a submission', () => {
   )
 
   it.each(PERCENTS.map((path) => [at(path), path] as const))(
-    'takes %s from 0 to 100, bounds included',
+    'accepts %s from 0 to 100, bounds included',
     async (pointer, path) => {
       for (const value of [0, 100, 50.5]) await expectAccepted(changed([...path], value))
       for (const value of [-0.001, 100.001, 1e308, '50', 'NaN'])
@@ -122,7 +122,7 @@ describe('a submission', () => {
     },
   )
 
-  it('takes no snapshot with a number that none can be: that is a slip, and no strike', async () => {
+  it('with an impossible number in its snapshot is refused as invalid, without a strike', async () => {
     for (const [field, value] of [
       ['top10HolderPct', 101],
       ['bondingProgress', -5],
@@ -135,7 +135,7 @@ describe('a submission', () => {
       )
   })
 
-  it('tells of a snapshot’s ranges beside its wrong types', async () => {
+  it('lists numbers out of range in a snapshot along with wrong types', async () => {
     const snapshot = { snapshotAt: Date.now(), liquidity: 'much', priceUsd: -1, top10HolderPct: 101 }
     const { body } = await expectRefused(submission(mint, { snapshot }), undefined)
     expect(body.errors.map(({ pointer }: { pointer: string }) => pointer).sort()).toEqual([
@@ -145,7 +145,7 @@ describe('a submission', () => {
     ])
   })
 
-  it('takes a summary of 50 to 2000 code points after trimming, and no other', async () => {
+  it('accepts only a summary of 50 to 2000 code points after trimming', async () => {
     const emoji = '🚀'
     for (const count of [50, 2000]) {
       await expectAccepted(submission(mint, { summary: emoji.repeat(count) }))
@@ -157,11 +157,11 @@ describe('a submission', () => {
     }
   })
 
-  it.each(RISK_FACTORS)('takes the risk factor %s', async (factor) => {
+  it.each(RISK_FACTORS)('accepts the risk factor %s', async (factor) => {
     await expectAccepted(submission(mint, { quant: { ...quant, riskFactors: [factor] } }))
   })
 
-  it('takes 1 to 8 risk factors, duplicates folded', async () => {
+  it('accepts 1 to 8 risk factors, not counting duplicates', async () => {
     const factors = (count: number) =>
       submission(mint, { quant: { ...quant, riskFactors: RISK_FACTORS.slice(0, count) } })
     for (const count of [1, 8]) await expectAccepted(factors(count))
@@ -173,7 +173,7 @@ describe('a submission', () => {
     expect(stored.body.data.quant.riskFactors).toEqual(RISK_FACTORS.slice(0, 8))
   })
 
-  it('with an unknown risk factor is told the 35 allowed ones and the nearest', async () => {
+  it('with an unknown risk factor is refused with the 35 allowed ones and the most similar one', async () => {
     const answer = await expectRefused(
       submission(mint, { quant: { ...quant, riskFactors: ['organic_volume', 'rug_pull_risk'] } }),
       '/quant/riskFactors/1',
@@ -196,7 +196,7 @@ describe('a submission', () => {
     await expectRefused(body.slice(0, 20_000), undefined, code)
   })
 
-  it('that is not UTF-8 is refused', async () => {
+  it('is refused if it is not UTF-8', async () => {
     const good = Buffer.from(JSON.stringify(submission(mint)))
     const bad = Buffer.concat([
       good.subarray(0, good.indexOf(SUMMARY)),
@@ -206,7 +206,7 @@ describe('a submission', () => {
     await expectRefused(bad, undefined, 'invalid_json')
   })
 
-  it('may be 64 KiB long, and not one byte more', async () => {
+  it('can be 64 KiB long, and not one byte longer', async () => {
     const padded = (bytes: number) => {
       const body = JSON.stringify(submission(mint, { padding: '' }))
       return body.replace('"padding":""', `"padding":"${'x'.repeat(bytes - body.length)}"`)
@@ -216,7 +216,7 @@ describe('a submission', () => {
     await expectRefused(padded(65_537), undefined, 'payload_too_large')
   })
 
-  it('needs the content type application/json', async () => {
+  it('requires the content type application/json', async () => {
     const before = await total()
     const refused = await send(submission(mint), { 'Content-Type': 'text/plain' })
     expectProblem(refused, 'unsupported_media_type')
@@ -226,13 +226,13 @@ describe('a submission', () => {
     )
   })
 
-  it('for a mint that is none is refused as such', async () => {
+  it('is refused for a malformed mint with a code of its own', async () => {
     for (const wrong of ['abc', `${mint}0`, mint.slice(8), mint.replace(/.$/, 'l'), '']) {
       await expectRefused(submission(wrong), '/mint', 'invalid_mint')
     }
   })
 
-  it('may hold unknown fields; enriched ones are dropped and listed', async () => {
+  it('can have unknown fields; enriched ones are dropped and listed', async () => {
     const answer = await send(submission(mint, { extra: 1, has_mint_authority: true, unique_wallet_24h: 5 }))
     expect(answer.status).toBe(201)
     expect(answer.body.ignored).toEqual(['has_mint_authority', 'unique_wallet_24h'])

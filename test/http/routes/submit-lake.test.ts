@@ -1,4 +1,4 @@
-// An accepted submission, seen by a researcher: another process, its own DuckDB, while the server runs.
+// An accepted submission as a researcher sees it: from another process with its own DuckDB, while the server runs.
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const filesOf = (table: string): string[] => {
     : []
 }
 
-it('is a row of training with every column, and its XP a row of the ledger', async () => {
+it('an accepted submission is a row of training with every column, and its XP is a row of the ledger', async () => {
   const mint = await seedToken(server.client, Date.now())
   const key = await server.client.register()
   const snapshot = { ...VALUES, volume24h: 21_000, snapshotAt: Date.now() }
@@ -71,7 +71,7 @@ it('is a row of training with every column, and its XP a row of the ledger', asy
     submitted_ms: body.createdAt,
     known_after: true,
   })
-  // Features are the server's, whatever the client sent.
+  // Features are those of the server, not those that the client sent.
   for (const field of SNAPSHOT_FIELDS) expect(row[SNAPSHOT_COLUMNS[field].name]).toBe(VALUES[field])
   const ledger = await readElsewhere(`SELECT kind, xp, analysis_id FROM ${glob('xp_ledger')}`)
   expect(ledger).toEqual([{ kind: 'analysis', xp: 50, analysis_id: body.analysisId }])

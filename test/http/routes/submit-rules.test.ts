@@ -1,6 +1,6 @@
-// The rules of submissions over real HTTP and the real store, on a clock that the test holds: sections 2.5 to 2.7, 3, 7
-// and 8 of the specification, sections 3 to 5 of the contract. One server for all of them, as one serves all agents: each
-// test has agents and tokens of its own, and time only passes.
+// The rules of submissions over real HTTP and the real store, on a clock that the test sets: sections 2.5 to 2.7, 3, 7
+// and 8 of the specification, sections 3 to 5 of the contract. All tests share one server: each
+// has its own agents and tokens, and time only moves forward.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, newMint, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** `work` in a server of its own: where settings differ, or nobody else may be. */
+/** Runs `work` on a separate server, with other settings or without other agents. */
 async function alone(settings: Settings, work: () => Promise<void>): Promise<void> {
   const shared = server
   server = await openTestServer(settings, { clock })
@@ -30,7 +30,7 @@ async function alone(settings: Settings, work: () => Promise<void>): Promise<voi
   }
 }
 
-/** Time passes, and the market learns of it. */
+/** Advances the clock and the market. */
 function pass(ms: number): void {
   nowMs += ms
   server.market.advanceTo(nowMs)
@@ -83,7 +83,7 @@ describe('the deviation', () => {
     expect(answer.headers.get('location')).toBe(`/api/v1/analysis/${answer.body.analysisId}`)
   })
 
-  it('above 50 % is rejected with a ban warning and never part of the training set', async () => {
+  it('above 50 % is rejected with a ban warning, and never gets into the training set', async () => {
     const before = await totalAnalyses()
     const answer = await send(
       await register(),
@@ -101,7 +101,7 @@ describe('the deviation', () => {
     expect(await totalAnalyses()).toBe(before)
   })
 
-  it('far above 50 % is shown in readable digits', async () => {
+  it('far above 50 % is shown with few digits', async () => {
     const errorOf = async (changes: object): Promise<string> =>
       (await send(await register(), submission(await token(), { snapshot: snapshotOf(changes) }))).body.error
     expect(await errorOf({ liquidity: 692_310_000 })).toContain(' 6,923,000% (liquidity)')
@@ -109,7 +109,7 @@ describe('the deviation', () => {
     expect(await errorOf({ liquidity: 15_000.1 })).toContain(' just over 50% (liquidity)')
   })
 
-  it('has a floor of one for percentages and counts, and none for the price', async () => {
+  it('has a minimum divisor of 1 for percentages and counts, and none for the price', async () => {
     const mint = await token({ ...VALUES, priceUsd: 4e-9, holderCount: 0, bondingProgress: 0.2 })
     const values = { ...VALUES, priceUsd: 4e-9, holderCount: 0, bondingProgress: 0.2, snapshotAt: nowMs }
     const sendFirst = async (changes: object) =>
@@ -121,7 +121,7 @@ describe('the deviation', () => {
     expectProblem(await sendFirst({ holderCount: 1 }), 'snapshot_rejected')
   })
 
-  it('skips what the cache does not know and what the client does not send', async () => {
+  it('skips values that the server does not know or the client does not send', async () => {
     const mint = await token({ priceUsd: 1, holderCount: 10 })
     const answer = await send(
       await register(),
@@ -131,7 +131,7 @@ describe('the deviation', () => {
     expect(Object.keys(answer.body.deviations)).toEqual(['priceUsd'])
   })
 
-  it('is measured from the version in effect at snapshotAt, or from the current one if that is nearer', async () => {
+  it('is computed against the version in effect at snapshotAt, or against the current one if that is nearer', async () => {
     const mint = await token()
     const before = snapshotOf()
     const sendOf = async (changes: object) =>
@@ -146,7 +146,7 @@ describe('the deviation', () => {
     expectProblem(await sendOf({ priceUsd: 0.01 }), 'snapshot_rejected')
   })
 
-  it('is 0 when the snapshot is left out, as the server uses its own', async () => {
+  it('is 0 when the snapshot is omitted, as the server then uses its own', async () => {
     const answer = await send(await register(), submission(await token()))
     expect(answer.body).toMatchObject({
       deviationPct: 0,
@@ -160,7 +160,7 @@ describe('the deviation', () => {
 })
 
 describe('snapshotAt', () => {
-  it('may be five minutes old and thirty seconds ahead, bounds included', async () => {
+  it('can be five minutes old and thirty seconds ahead, bounds included', async () => {
     const mint = await token()
     pass(6 * MINUTE_MS)
     const sendAt = async (snapshotAt: number) =>
@@ -182,11 +182,11 @@ describe('snapshotAt', () => {
 })
 
 describe('a token', () => {
-  it('is refused if no DataPoint is known', async () => {
+  it('without a DataPoint is refused', async () => {
     expectProblem(await send(await register(), submission(newMint())), 'token_not_found')
   })
 
-  it('is unavailable if its DataPoint has no value to compare with', async () => {
+  it('is reported as unavailable if its DataPoint has no value to compare with', async () => {
     const mint = newMint()
     await server.client.push({
       type: 'patch',
@@ -222,7 +222,7 @@ describe('XP', () => {
     expect(row.analysis_count).toBe(7)
   })
 
-  it('has one first bonus, however many submissions race for it', async () => {
+  it('has one bonus for the first analysis, however many submissions race for it', async () => {
     const mint = await token()
     const keys = await Promise.all(Array.from({ length: 20 }, () => register()))
     const answers = await Promise.all(keys.map((key) => send(key, submission(mint))))
@@ -236,7 +236,7 @@ describe('XP', () => {
     ])
   })
 
-  it('is published as a table, and other kinds are awarded by the operator alone', async () => {
+  it('is published as a table, and only the operator awards other kinds', async () => {
     expect((await server.client.get('/api/v1/xp')).body.data).toMatchObject({
       analysis: { base: 10, firstBonus: 25, lowCoverageBonus: 15 },
       trade: { perSwap: 10 },
@@ -382,7 +382,7 @@ describe('rejections', () => {
     expect((await send(key, submission(await token()))).status).toBe(201)
   })
 
-  it('never suspend when the automatic ban is off', async () => {
+  it('never suspend when automatic bans are disabled', async () => {
     await alone({ strikes: '0' }, async () => {
       const key = await register()
       for (let count = 1; count <= 5; count++) {
@@ -395,7 +395,7 @@ describe('rejections', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  it('replays the first answer to the same body, refuses another body, and survives a restart', async () => {
+  it('returns the first answer to the same body again, refuses another body, and survives a restart', async () => {
     const before = await totalAnalyses()
     const mint = await token()
     const key = await register()
@@ -428,7 +428,7 @@ describe('an Idempotency-Key', () => {
     expect(await totalAnalyses()).toBe(before + 1)
   })
 
-  it('replays a rejection without another strike', async () => {
+  it('returns a rejection again without another strike', async () => {
     const mint = await token()
     const key = await register()
     const body = submission(mint, { snapshot: snapshotOf({ liquidity: 1 }) })
@@ -442,7 +442,7 @@ describe('an Idempotency-Key', () => {
 })
 
 describe('keys', () => {
-  it('are needed, checked and revoked', async () => {
+  it('are required, checked and can be revoked', async () => {
     const mint = await token()
     const key = await register()
     expect(key).toMatch(/^ps_[a-z0-9]{48}$/)

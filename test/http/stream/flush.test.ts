@@ -1,4 +1,4 @@
-// When followers are sent what has changed: at once when nothing was sent for a while, together when much changes, and
+// When followers are sent changes: at once when nothing was sent for a while, together when much changes, and
 // with pauses when sending is much work.
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -12,7 +12,7 @@ const FLUSH_MS = 50
 const LONG_WRITE_MS = 40
 const MINTS = ['one', 'two'].map(mintOfSymbol)
 
-/** A follower of a market, what it was sent, and a way to change the market. `onWrite` runs inside each of its writes. */
+/** A follower of a market, the writes it received, and a way to change the market. `onWrite` runs inside each write. */
 function followed(flushMs: number, onWrite = () => {}) {
   const market = new Market({ tokensMax: MINTS.length })
   const broadcaster = new Broadcaster(market, { flushMs })
@@ -37,7 +37,7 @@ function followed(flushMs: number, onWrite = () => {}) {
 
 afterEach(() => void vi.useRealTimers())
 
-it('a change that comes alone is sent at once; those behind it go together, once the time between two flushes is over', () => {
+it('a single change is sent at once; later changes are sent together when the flush interval is over', () => {
   vi.useFakeTimers()
   const { broadcaster, writes, change } = followed(FLUSH_MS)
   change(MINTS[0])
@@ -59,7 +59,7 @@ it('a change that comes alone is sent at once; those behind it go together, once
   broadcaster.close('draining')
 })
 
-it('a flush that was much work is followed by a pause', async () => {
+it('a flush that took much CPU time is followed by a pause', async () => {
   const { broadcaster, writes, change } = followed(0, () => {
     const before = process.threadCpuUsage().user
     while (process.threadCpuUsage().user - before < LONG_WRITE_MS * 1_000);
@@ -74,7 +74,7 @@ it('a flush that was much work is followed by a pause', async () => {
   broadcaster.close('draining')
 })
 
-it('a flush that was only kept waiting is not', async () => {
+it('a flush that only waited is not followed by a pause', async () => {
   const cell = new Int32Array(new SharedArrayBuffer(4))
   const { broadcaster, writes, change } = followed(0, () => void Atomics.wait(cell, 0, 0, LONG_WRITE_MS))
   change(MINTS[0])

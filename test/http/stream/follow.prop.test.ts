@@ -1,5 +1,5 @@
-// Whatever followers a broadcaster has, whenever they come, stop reading and go on: each has seen every row of its tab at its
-// newest in the end, by ascending position, no change twice, and of those that were evicted that they left.
+// Followers of a broadcaster join, stop reading and continue at any time. In the end each has received every row of its tab in its
+// newest form, in ascending positions, no change twice, and every eviction.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { BodyWriter } from '../../../src/http/context.ts'
@@ -11,13 +11,13 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import type { Tab } from '../../../src/schema/vocabulary.ts'
 
 const MINTS = Array.from({ length: 6 }, (_, index) => mintOfSymbol(`token ${index}`))
-/** Some give way to others. */
+/** Fewer than there are mints, so that tokens are evicted. */
 const TOKENS_MAX = 4
 const READERS = 6
-/** Readers in turn. */
+/** Assigned to the readers in turn. */
 const FORMATS = ['ndjson', 'json'] as const
-/** More than there are steps: nobody is lost. */
-const TAPE_ENTRIES = 1_024
+/** More than there are steps, so that no follower loses its position. */
+const CHANGE_LOG_ENTRIES = 1_024
 
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ change: fc.nat(MINTS.length - 1) }) },
@@ -33,7 +33,7 @@ const step = fc.oneof(
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Reads as its test tells it to: a socket that is full keeps what it was given. */
+/** Reads or stops as the test decides. Like a full socket it keeps what was written to it. */
 class Reader implements BodyWriter {
   readonly tab: Tab
   readonly rows = new Map<string, Record<string, unknown>>()
@@ -71,10 +71,10 @@ class Reader implements BodyWriter {
   }
 }
 
-it('every follower sees every row of its tab at its newest, by ascending position, and what was evicted go', async () => {
+it('every follower gets the newest form of every row of its tab, in ascending positions, and every eviction', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
-      const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: TAPE_ENTRIES })
+      const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: CHANGE_LOG_ENTRIES })
       const broadcaster = new Broadcaster(market, { flushMs: 0, now: () => 0 })
       const readers: (Reader | undefined)[] = []
       const followers: Follower[] = []
@@ -118,7 +118,7 @@ function goOn(reader: Reader): void {
   reader.resume()
 }
 
-/** Rows that left the tab were sent a last time, so that they say it themselves. */
+/** Rows that left the tab were sent one last time, and show that they left. */
 function expectNewest(market: Market, { tab, rows }: Reader): void {
   for (const mint of MINTS) {
     const item = market.item(mint)

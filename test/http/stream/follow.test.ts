@@ -1,4 +1,4 @@
-// Follow streams over real HTTP: rows first, then changes; control lines; resuming; readers that do not read.
+// Follow streams over real HTTP: rows and changes, control lines, resuming, and clients that do not read.
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FollowReader } from '../../support/follow-reader.ts'
@@ -16,7 +16,7 @@ const token = (mint: string, name = 'Name') => ({ type: 'token', mint, ts: Date.
 const path = (more = '') => `/api/v1/market?format=ndjson&follow=1${more}`
 
 describe('a follow stream', () => {
-  it('tells once of a token that is evicted, to followers of each tab that it was in', async () => {
+  it('reports the eviction of a token once to followers of each tab that it was in', async () => {
     const small = await openTestServer({ 'tokens-max': '2' })
     try {
       const [a, b, c, d] = [newMint(), newMint(), newMint(), newMint()]
@@ -34,7 +34,7 @@ describe('a follow stream', () => {
       expect(await resumed.next()).toMatchObject({ event: 'heartbeat', seq: since })
       expect(await resumed.next()).toEqual({ event: 'left', mint: a, seq })
       expect(await resumed.next()).toMatchObject({ mint: c })
-      // The next line of each is of the next change: nothing was told twice, nor to those whom it does not concern.
+      // The next line of each stream is the next change, so the eviction was sent once and only to streams that had the token.
       await small.client.push({ type: 'live', mint: d, ts: Date.now(), isLive: true })
       await small.client.push({ type: 'graduated', mint: d, ts: Date.now() })
       expect(await live.next()).toMatchObject({ mint: d })
@@ -46,7 +46,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('gives the rows first, then each changed row with its number', async () => {
+  it('sends the rows first, then each changed row with its position', async () => {
     const [a, b] = [newMint(), newMint()]
     await server.client.push(token(a), token(b))
     const stream = open(path())
@@ -63,7 +63,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('of a tab gives its rows alone, and one last time a row that left it', async () => {
+  it('of a tab sends only rows of the tab, and a row that left the tab one last time', async () => {
     const [a, b] = [newMint(), newMint()]
     const stream = open(path('&tab=live'))
     expect(await stream.next()).toMatchObject({ event: 'heartbeat' })
@@ -81,7 +81,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('resumes from a number, and resyncs from one that the change log does not know', async () => {
+  it('resumes from a position, and resyncs from one that the change log does not have', async () => {
     const [a, b] = [newMint(), newMint()]
     await server.client.push(token(a))
     const since = server.market.seq
@@ -98,7 +98,7 @@ describe('a follow stream', () => {
       '9'.repeat(400),
     ]) {
       const lost = open(path(`&since=${foreign}`))
-      // Who is cut off in the middle of the rows has no position: it comes with the last one.
+      // The position comes with the last row, so a client that is disconnected before has none.
       expect(await lost.next()).toEqual({ event: 'resync' })
       expect([(await lost.next())?.mint, (await lost.next())?.mint].toSorted()).toEqual([a, b].toSorted())
       expect(await lost.next()).toMatchObject({ event: 'heartbeat', seq: server.market.seq })
@@ -106,7 +106,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('refuses a number that is none, and says so', async () => {
+  it('refuses a malformed position', async () => {
     for (const wrong of ['-1', '1.5', 'NaN', '1e3', 'Infinity', '0x10', 'null', '%00', '1,2']) {
       const answer = await server.client.get(path(`&since=${wrong}`))
       expect(answer.status, wrong).toBe(400)
@@ -114,7 +114,7 @@ describe('a follow stream', () => {
     }
   })
 
-  it('sends what changed in ascending order, each row at its newest, whatever changed how often', async () => {
+  it('sends each changed row once in its newest form, in ascending positions, however often it changed', async () => {
     const [a, b, c] = [newMint(), newMint(), newMint()]
     await server.client.push(token(a), token(b), token(c))
     const since = server.market.seq
@@ -130,7 +130,7 @@ describe('a follow stream', () => {
     stream.close()
   })
 
-  it('ends with bye when the server drains', async () => {
+  it('ends with a bye line when the server shuts down', async () => {
     const stream = open(path())
     await stream.next()
     const stopped = server.stop()
@@ -142,7 +142,7 @@ describe('a follow stream', () => {
     await stopped
   })
 
-  it('that nobody reads holds bounded memory and delays no other', async () => {
+  it('that is not read takes bounded memory and delays no other', async () => {
     const mints = Array.from({ length: 50 }, newMint)
     await server.client.push(...mints.map((mint) => token(mint)))
     const stalled = Array.from({ length: 20 }, () => {
@@ -161,7 +161,7 @@ describe('a follow stream', () => {
         server.market.apply(token(mint, name) as Parameters<typeof server.market.apply>[0], Date.now())
       await reader.until((line) => line.name === name)
     }
-    // Unbounded, each of them would hold 300 rounds of 50 rows of 500 bytes: 150 MB in all.
+    // Without a bound each of them would hold 300 rounds of 50 rows of 500 bytes, 150 MB in all.
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1_048_576)
     for (const socket of stalled) socket.destroy()
     reader.close()

@@ -1,20 +1,20 @@
-// A process with many followers on raw sockets, half over HTTP and half over WebSocket, some of which read only when told to.
-// Reports what each received. A process of its own, so that reading costs the server's process nothing.
+// A process with many followers on raw sockets, half over HTTP and half over WebSocket, some of which do not read until told to.
+// Reports what they received. It is a separate process, so that reading takes no CPU time of the server.
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 
 export interface Orders {
   /** Opens followers; those that do not read ask for the whole list first. */
   open?: { port: number; reading: number; stalled: number }
-  /** Answers once every reading follower has seen this name on this many tokens. */
+  /** Reports once every reading follower has seen this name on this many tokens. */
   await?: { name: string; tokens: number }
-  /** Lets the stalled ones read to their end. */
+  /** Lets the stalled followers read to the end. */
   resume?: true
 }
 export interface Report {
   opened?: number
   seen?: { name: string; worstMs: number; medianMs: number }
-  /** What each stalled follower read last, and how much of its opening. */
+  /** The last message of each stalled follower, and the bytes that it received. */
   ended?: { last: string; bytes: number }[]
 }
 
@@ -24,9 +24,9 @@ interface Follower {
   rest: Buffer
   bytes: number
   last: string
-  /** By name: on how many tokens it was seen. */
+  /** The number of tokens on which each name was seen. */
   seen: Map<string, number>
-  /** What it sends once its socket is a WebSocket. */
+  /** The frame to send after the WebSocket handshake. */
   subscription: Buffer
   isOpen: boolean
   onOpen: () => void
@@ -60,7 +60,7 @@ function follower(port: number, isWebSocket: boolean, tab: string, limit: number
   return made
 }
 
-/** A short text frame of a client (RFC 6455, section 5.2), its mask zero. */
+/** A short text frame of a client (RFC 6455, section 5.2) with a mask of zero. */
 function masked(text: string): Buffer {
   const payload = Buffer.from(text)
   return Buffer.concat([Buffer.from([0x81, 0x80 | payload.length, 0, 0, 0, 0]), payload])
@@ -81,7 +81,7 @@ function read(follower: Follower, bytes: Buffer): void {
   settle()
 }
 
-/** Rows and control lines; what else stands between line ends is HTTP's. */
+/** Rows and control lines. Other lines belong to HTTP. */
 function lines(follower: Follower): string[] {
   const end = follower.rest.lastIndexOf(10) + 1
   const text = follower.rest.toString('utf8', 0, end)
@@ -89,7 +89,7 @@ function lines(follower: Follower): string[] {
   return text.split('\n').filter((line) => line.startsWith('{'))
 }
 
-/** Whole messages of a server, after its answer to the upgrade. */
+/** Complete messages of the server after its answer to the upgrade. */
 function frames(follower: Follower): string[] {
   const texts: string[] = []
   for (;;) {
@@ -115,7 +115,7 @@ function frames(follower: Follower): string[] {
 
 let awaited: { name: string; tokens: number; delaysMs: Map<Follower, number> } | null = null
 
-/** Reports once every reader has seen what is awaited. A name ends in the time at which it was given. */
+/** Reports once every reader has seen the awaited name. A name ends with the time at which it was sent. */
 function settle(): void {
   if (awaited === null) return
   const { name, tokens, delaysMs } = awaited

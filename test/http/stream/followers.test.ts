@@ -1,5 +1,5 @@
-// A thousand followers on raw sockets in a process of their own, a hundred of whom never read: what the server holds for
-// them, what the others receive meanwhile, and how the hundred end.
+// A thousand followers on raw sockets in another process, a hundred of which never read: the memory that the server takes for
+// them, what the others receive meanwhile, and how the hundred are disconnected.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -11,13 +11,13 @@ const READING = 900
 const STALLED = 100
 const TOKENS = 20
 const ROUNDS = 10
-/** Rows that only the stalled ones ask for: more than the kernel takes for a reader that does not read. */
+/** Rows that only the stalled followers request: more bytes than the kernel buffers for a socket that is not read. */
 const BULK_TOKENS = 12_000
 const STALLED_MS_MAX = 600_000
 
 let server: TestServer
 let child: ChildProcess
-/** Carries the broadcaster's time forward: a follower is given up when the test says so, however slow the machine is. */
+/** Added to the broadcaster's time: the test decides when a follower is too slow, however slow the machine is. */
 let laterMs = 0
 beforeEach(async () => {
   server = await openTestServer(
@@ -31,7 +31,7 @@ afterEach(async () => {
   await server.remove()
 })
 
-/** Gives an order and awaits the report that answers it. */
+/** Sends an order and waits for its report. */
 async function order<Answer extends keyof Report>(orders: Orders, answer: Answer): Promise<Report[Answer]> {
   child.send(orders)
   const [report] = (await once(child, 'message')) as [Report]
@@ -42,7 +42,7 @@ async function order<Answer extends keyof Report>(orders: Orders, answer: Answer
 const metric = async (name: string): Promise<number> =>
   Number(new RegExp(`^${name} (.*)$`, 'm').exec((await server.client.get('/metrics')).text)![1])
 
-it('a hundred of a thousand followers that never read cost a bound, delay no other, and get bye', async () => {
+it('of a thousand followers a hundred that never read take bounded memory, delay no other, and are disconnected', async () => {
   const apply = server.market.apply.bind(server.market) as (event: object, atMs: number) => void
   const description = 'x'.repeat(900)
   for (let index = 0; index < BULK_TOKENS; index++)
@@ -50,7 +50,7 @@ it('a hundred of a thousand followers that never read cost a bound, delay no oth
   const mints = Array.from({ length: TOKENS }, newMint)
   for (const mint of mints) apply({ type: 'live', mint, ts: 1_000, isLive: true }, Date.now())
 
-  /** Changes every token, and awaits that every reader has seen every one at its newest. */
+  /** Changes every token and waits until every reader has seen all changes. */
   const round = async (label: string) => {
     const name = `round ${label} ${Date.now()}`
     for (const mint of mints) apply({ type: 'token', mint, ts: 1_000, name, symbol: 'S' }, Date.now())
@@ -69,11 +69,11 @@ it('a hundred of a thousand followers that never read cost a bound, delay no oth
   while ((await metric('mintlake_streams_stalled')) < STALLED) await server.client.get('/health')
   const besideMs = await rounds('beside')
   const grown = process.memoryUsage().rss - before
-  // For each of them a server that queues would hold the whole list, 15 MB, and every round: 1.5 GB in all. Here it holds
-  // one piece of at most 128 rows each (16 MB in all), and the rows themselves once.
+  // A server with queues would hold the whole list (15 MB) and every round for each of them, 1.5 GB in all. This one holds
+  // one chunk of at most 128 rows for each (16 MB in all), and the rows themselves once.
   expect(grown).toBeLessThan(300 * 1_048_576)
   expect(await metric('mintlake_streams')).toBe(READING + STALLED)
-  // Waiting for one of them even once would take until it is given up.
+  // Waiting even once for one of them would take until it is disconnected.
   expect(besideMs).toBeLessThan(10 * aloneMs)
 
   laterMs = STALLED_MS_MAX
@@ -83,7 +83,7 @@ it('a hundred of a thousand followers that never read cost a bound, delay no oth
   const ended = (await order({ resume: true }, 'ended'))!
   expect(ended).toHaveLength(STALLED)
   for (const { last, bytes } of ended) {
-    // No position: their first rows were never sent to the end.
+    // They have no position, as their first rows were never sent completely.
     expect(JSON.parse(last)).toEqual({ event: 'bye', reason: 'slow_consumer' })
     expect(bytes).toBeLessThan(BULK_TOKENS * description.length)
   }

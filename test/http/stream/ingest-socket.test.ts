@@ -1,4 +1,4 @@
-// A feed that holds a WebSocket connection: the same records, the same doors, an answer to each frame.
+// A feed that pushes over a WebSocket: the same records and authentication as over HTTP, and an answer to each frame.
 import { Packr, unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { RawSocket } from '../../support/raw-socket.ts'
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-/** Node's own client takes headers beside the standard's arguments. */
+/** Node's WebSocket accepts headers in addition to the standard arguments. */
 const Socket = WebSocket as unknown as new (
   url: string,
   options: { headers: Record<string, string> },
@@ -25,7 +25,7 @@ const next = (socket: WebSocket, type: 'open' | 'message' | 'error'): Promise<Me
     socket.addEventListener(type, (event) => resolve(event as MessageEvent), { once: true }),
   )
 
-it('takes JSON and msgpack frames, and answers each in its own form', async () => {
+it('accepts JSON and msgpack frames, and answers each in its format', async () => {
   const socket = open(FEED_KEY)
   socket.binaryType = 'arraybuffer'
   await next(socket, 'open')
@@ -48,11 +48,11 @@ it('takes JSON and msgpack frames, and answers each in its own form', async () =
   socket.close()
 })
 
-it('opens with the key of the feed only', async () => {
+it('opens only with the feed key', async () => {
   await next(open('wrong'), 'error')
 })
 
-it('speaks no protocol that a client may offer, and says so', async () => {
+it('selects none of the subprotocols that a client offers', async () => {
   const socket = new RawSocket(server.url)
   await socket.write(
     `GET /api/v1/ingest HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${FEED_KEY}\r\nUpgrade: websocket\r\n` +

@@ -1,5 +1,5 @@
-// Over real HTTP and WebSockets: readers that are cut off anywhere and go on from the last position that they were given
-// end with exactly what the market shows, however rows changed, tokens left their tabs, or gave way to others meanwhile.
+// Over real HTTP and WebSockets: readers that are disconnected anywhere and resume from the last position that they received
+// end with exactly the rows of the market, even if tokens changed, left their tabs or were evicted meanwhile.
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
@@ -10,20 +10,20 @@ import { StreamReader } from '../../support/stream-reader.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 4)
-/** More than one piece of a stream holds, and fewer places than tokens. */
+/** More rows than one message of a stream has, and more tokens than the market holds. */
 const MINTS = Array.from({ length: 220 }, (_, index) => mintOfSymbol(`token ${index}`))
 const TOKENS_MAX = 180
 const SENTINEL = mintOfSymbol('sentinel')
 
 let server: TestServer
 beforeAll(async () => {
-  // Heartbeats so often that a reader never waits long for something to read.
+  // Frequent heartbeats, so that a reader never waits long.
   server = await openTestServer({ 'tokens-max': `${TOKENS_MAX}` }, { follow: { heartbeatMs: 20 } })
 })
 afterAll(() => server.remove())
 
 type Row = Record<string, unknown> & { mint: string }
-/** What a stream says, one thing at a time, whatever carries it. */
+/** One row or control message of a stream. */
 interface Entry {
   event?: string
   mint?: string
@@ -54,7 +54,7 @@ const overSocket =
       async next() {
         while (entries.length === 0) {
           const { rows = [], ...message } = await reader.next()
-          // A message is whole or not there, but a client may have come to any row of it.
+          // A message arrives as a whole, but a client can have processed only some of its rows.
           entries.push(...rows)
           if (rows.length === 0 || message.event === 'snapshot') entries.push(message)
         }
@@ -64,7 +64,7 @@ const overSocket =
     }
   }
 
-/** A client that holds a tab as the stream tells it. */
+/** A client that keeps the rows of a tab up to date from a stream. */
 class Client {
   readonly tab: Tab
   readonly #connect: Connect
@@ -78,7 +78,7 @@ class Client {
     this.#connect = connect
   }
 
-  /** Takes so much of the stream, if it is `patient` beginning with the first position, and is cut off. */
+  /** Reads `entries` entries and disconnects. A patient client first reads until it has a position. */
   async take(entries: number, isPatient: boolean): Promise<void> {
     while (isPatient && this.#seq === null) await this.#takeOne()
     for (let taken = 0; taken < entries; taken++) await this.#takeOne()
@@ -87,7 +87,7 @@ class Client {
     if (this.#seq !== null) this.cuts++
   }
 
-  /** Goes on until it has seen the last change, and of opening rows all. */
+  /** Reads until it has the last change and all rows of a snapshot. */
   async finish(name: string): Promise<Row[]> {
     for (let isSeen = false; !isSeen || this.#seq === null; )
       isSeen = (await this.#takeOne()).name === name || isSeen
@@ -97,7 +97,7 @@ class Client {
   }
 
   async #takeOne(): Promise<Entry> {
-    // Who has no position begins anew.
+    // Without a position the client starts over.
     if (this.#connection === null && this.#seq === null) this.#rows.clear()
     this.#connection ??= this.#connect(this.tab, this.#seq)
     const entry = await this.#connection.next()
@@ -150,7 +150,7 @@ it.each([
   ['a WebSocket in JSON', overSocket('mintlake.json')],
   ['a WebSocket in msgpack', overSocket('mintlake.msgpack')],
 ])(
-  'over %s whoever is cut off anywhere and goes on from the last position misses nothing',
+  'over %s a reader that is disconnected anywhere and resumes from its last position misses nothing',
   async (_, connect) => {
     let cuts = 0
     await fc.assert(

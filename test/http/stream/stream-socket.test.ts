@@ -1,4 +1,4 @@
-// Streams over WebSocket, through the real server: what is subscribed to, in which order it comes, and what is refused.
+// Streams over WebSocket through the real server: subscriptions, the order of messages, and what is refused.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
@@ -39,7 +39,7 @@ const trade = (mint: string, ts: number, priceUsd: number) => ({
 })
 
 describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protocol %s', (protocol) => {
-  it('a tab opens with its rows and goes on with each changed row and its number', async () => {
+  it('a tab begins with its rows and continues with each changed row and its position', async () => {
     const mint = newMint()
     await server.client.push(token(mint), live(mint, true))
     const reader = await subscribed({ topic: 'market', tab: 'live' }, protocol)
@@ -64,7 +64,7 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     expect((await reader.next()).rows).toMatchObject([{ mint, is_currently_live: false }])
   })
 
-  it('a token opens with its DataPoint and gives it anew when it changes, other tokens or not', async () => {
+  it('a token begins with its DataPoint and sends it again when it changes, whether or not others do', async () => {
     const [mint, other] = [newMint(), newMint()]
     await server.client.push(token(mint), token(other))
     const reader = await subscribed({ topic: 'token', mint }, protocol)
@@ -82,7 +82,7 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     })
   })
 
-  it('bars open with the newest ones and go on with those that changed, closed or began', async () => {
+  it('bars begin with the newest ones and continue with those that changed, closed or opened', async () => {
     const mint = newMint()
     const startMs = Math.floor(Date.now() / 60_000) * 60_000 - 600_000
     await server.client.push(
@@ -99,14 +99,14 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     expect(changes.rows).toEqual(
       server.market.bars({ mint, tf: '1m', limit: 3, fromMs: null, toMs: null, fill: 'none' })!.bars,
     )
-    // The first of them was sent unclosed, within the grace for late trades.
+    // The first one was sent before as open, within the grace for late trades.
     expect(changes.rows[0]).toMatchObject({ t: startMs + 60_000, closed: true })
     expect(changes.rows[1]).toMatchObject({ t: startMs + 120_000, h: 9, n: 2 })
   })
 })
 
 describe('a stream', () => {
-  it('tells when time alone has closed a bar', async () => {
+  it('reports a bar that closed because time passed, without a trade', async () => {
     let nowMs = 1_800_000_000_000
     const timed = await openTestServer({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
     try {
@@ -122,7 +122,7 @@ describe('a stream', () => {
     }
   })
 
-  it('goes on from a number, with only what changed after it', async () => {
+  it('resumes from a position with only what changed after it', async () => {
     const [a, b] = [newMint(), newMint()]
     await server.client.push(token(a))
     const since = server.market.seq
@@ -136,7 +136,7 @@ describe('a stream', () => {
     expect(await unchanged.next()).toMatchObject({ event: 'changes', rows: [{ mint: a, name: 'later' }] })
   })
 
-  it('resyncs one who comes with a number of another run, and gives a position with the last row alone', async () => {
+  it('resyncs a reader with a position of another run, and sends a position only with the last rows', async () => {
     const reader = open()
     await reader.send({ op: 'subscribe', topic: 'market', since: 999_999_999 })
     expect(await reader.next()).toEqual({ event: 'subscribed', channel: 'market:all' })
@@ -152,7 +152,7 @@ describe('a stream', () => {
     expect(rows).toHaveLength(server.market.stats().tokens)
   })
 
-  it('says of a token’s number too when it cannot go on from it', async () => {
+  it('resyncs a channel of one token too when its position is not known', async () => {
     const mint = newMint()
     await server.client.push(token(mint))
     for (const since of [server.market.firstSeq - 1, server.market.seq + 1]) {
@@ -163,7 +163,7 @@ describe('a stream', () => {
   })
 
   it.each(['mintlake.json', 'mintlake.msgpack'])(
-    'tells once of a token that is evicted, on every channel that it was in, with %s',
+    'reports the eviction of a token once, on every channel that it was in, with %s',
     async (protocol) => {
       const small = await openTestServer({ 'tokens-max': '2' })
       try {
@@ -194,7 +194,7 @@ describe('a stream', () => {
         ])
         await small.client.push(token(c, 'again'))
         expect(await reader.next()).toMatchObject({ event: 'changes', rows: [{ mint: c, name: 'again' }] })
-        // It comes back, and is followed as before.
+        // The token comes back and is followed as before.
         await small.client.push(trade(a, Date.now(), 2))
         expect(await reader.next()).toMatchObject({ event: 'left', mint: b })
         expect([await reader.next(), await reader.next(), await reader.next()]).toMatchObject([
@@ -208,7 +208,7 @@ describe('a stream', () => {
     },
   )
 
-  it('opens with a whole list in pieces, none of its rows missing or twice', async () => {
+  it('begins with a large list in several messages that have every row once', async () => {
     const mints = Array.from({ length: 500 }, newMint)
     await server.client.push(...mints.map((mint) => token(mint)))
     const reader = await subscribed({ topic: 'market', tab: 'new', limit: 100_000, order: 'asc' })
@@ -229,7 +229,7 @@ describe('a stream', () => {
     expect(rows).toHaveLength(expected.total)
   })
 
-  it('holds several channels, each until it is unsubscribed from', async () => {
+  it('can have several channels, each until it is unsubscribed', async () => {
     const mint = newMint()
     await server.client.push(token(mint))
     const reader = open()
@@ -252,13 +252,13 @@ describe('a stream', () => {
     expect(await reader.next()).toMatchObject({ event: 'pong', seq: server.market.seq })
   })
 
-  it('takes msgpack messages from a JSON reader too', async () => {
+  it('accepts msgpack messages from a JSON reader too', async () => {
     const reader = open('mintlake.json')
     await reader.send({ op: 'ping', id: 'p' }, true)
     expect(await reader.next()).toMatchObject({ event: 'pong', id: 'p' })
   })
 
-  it('answers every wrong message with an error that can be repaired, and stays open', async () => {
+  it('answers every invalid message with an error that says how to correct it, and stays open', async () => {
     const mint = newMint()
     const reader = open()
     const wrong: [object | string, string, string?][] = [
@@ -297,7 +297,7 @@ describe('a stream', () => {
     expect(await reader.next()).toMatchObject({ id: 'mine', errors: [{ suggestion: 'live' }] })
   })
 
-  it('beats while nothing happens', async () => {
+  it('sends heartbeats while nothing happens', async () => {
     const quiet = await openTestServer({}, { follow: { heartbeatMs: 20 } })
     try {
       const reader = open(undefined, {}, quiet)
@@ -312,7 +312,7 @@ describe('a stream', () => {
     }
   })
 
-  it('ends with bye: at its greatest age, and when the server drains', async () => {
+  it('ends with a bye message at its maximum age and when the server shuts down', async () => {
     const brief = await openTestServer({}, { follow: { ageMsMax: 300 } })
     const old = open(undefined, {}, brief)
     await old.send({ op: 'subscribe', topic: 'market' })
@@ -327,17 +327,17 @@ describe('a stream', () => {
   })
 })
 
-describe('the door of the stream', () => {
-  it('tells a plain request to come as a WebSocket', async () => {
+describe('the stream endpoint', () => {
+  it('answers a plain request with the upgrade that it requires', async () => {
     const answer = await server.client.get('/api/v1/stream')
     expect(answer.status).toBe(426)
     expect(answer.body).toMatchObject({ ok: false, code: 'upgrade_required' })
     expect(answer.headers.get('upgrade')).toBe('websocket')
   })
 
-  it('refuses a wrong key and protocols that it does not speak', async () => {
+  it('refuses an invalid key and unsupported subprotocols', async () => {
     await expect(open(undefined, { Authorization: 'Bearer ps_wrong' }).opened).rejects.toThrow('refused')
-    // The last ones are names that any object of the language has.
+    // The last ones are names of members that every JavaScript object has.
     for (const protocol of ['soap', 'toString', 'constructor', 'hasOwnProperty'])
       await expect(open(protocol).opened, protocol).rejects.toThrow('refused')
     const key = await server.client.register()
@@ -351,7 +351,7 @@ describe('the door of the stream', () => {
     expect(await reader.until('error')).toMatchObject({ code: 'revoked_key' })
   })
 
-  it('counts once, with a subscription to each of its channels; each further one is one more read', async () => {
+  it('counts a connection and its first subscriptions as one read, and each further subscription as one more', async () => {
     const counted = await openTestServer({ 'read-limit-anonymous': '3' })
     try {
       const mints = Array.from({ length: 101 }, newMint)
@@ -362,7 +362,7 @@ describe('the door of the stream', () => {
         await subscribe(mint)
         expect(await reader.until('snapshot')).toMatchObject({ channel: `token:${mint}` })
       }
-      // The second read is one of its channels again, the third is one channel too many.
+      // The second read subscribes to a channel again, the third to one more than the connection includes.
       for (const [left, mint] of [
         [mints[0], mints[0]],
         [mints[1], mints[100]],
@@ -380,7 +380,7 @@ describe('the door of the stream', () => {
     }
   })
 
-  it('bounds streams in all, subscriptions of one, and the length of a message', async () => {
+  it('limits the number of streams, the subscriptions of one and the length of a message', async () => {
     const small = await openTestServer({}, { follow: { followersMax: 1 } })
     try {
       const mints = Array.from({ length: 101 }, newMint)

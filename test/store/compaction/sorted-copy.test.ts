@@ -24,7 +24,7 @@ const tableOf = (name: string) => LAKE_TABLES.find((table) => table.name === nam
 const target = () => join(folder, 'sorted.parquet')
 const file = (name: string) => ({ path: join(folder, name), schemaVersion: LAKE_SCHEMA_VERSION })
 
-/** Rows of a table, most columns of one value, written as unsorted files. */
+/** Writes rows of a table as unsorted files. Most columns have a single value. */
 async function write(name: string, over: Record<string, string>, files: number, rows = ROWS): Promise<void> {
   const columns = tableOf(name).columns.map((column) => {
     const value = over[column.name] ?? (column.type === 'VARCHAR' ? `'text'` : 'NULL')
@@ -44,7 +44,7 @@ const work = (name: string, count: number, rows = count * ROWS) => ({
   spillDir: join(folder, 'spill'),
 })
 const HASHED_TIME = `TIMESTAMP '2025-06-01' + to_seconds((hash(i) % 80000)::BIGINT)`
-/** The rows of the sorted file, in its order, against those of the inputs, ordered. */
+/** Checks that the sorted file has the rows of the inputs in order. */
 async function expectSorted(name: string, count: number): Promise<void> {
   const files = inputs(count).map(({ path }) => `'${path}'`)
   const digest = (rows: string) =>
@@ -63,7 +63,7 @@ describe('a sorted copy has every row once', () => {
     ['in slices', 4_096],
   ])('%s', async (_, sliceRows) => {
     await write('bars', { mint: `'mint ' || hash(i) % 50`, t: HASHED_TIME, tf: `'1m'`, n: 'i' }, 2)
-    // Bars of one token and time: the order of the rest is open.
+    // Bars of one token and time can be in any order.
     const copied = { ...work('bars', 2), sliceRows }
     expect(await copySorted(copied)).toBe(2 * ROWS)
     const unordered = await readSql(

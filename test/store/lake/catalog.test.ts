@@ -15,11 +15,11 @@ import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFol
 
 let folder: string
 let store: Store
-/** The store's clock: files are replaced and removed by it. */
+/** The store's clock, which decides when files are replaced and removed. */
 let nowMs: number
 
 const GRACE_MS = 1_000
-/** Flushes that readers read beside. An hour's worth is MINTLAKE_TEST_FLUSHES=360, and takes minutes. */
+/** Number of flushes while readers read. MINTLAKE_TEST_FLUSHES=360 corresponds to an hour, and takes minutes. */
 const FLUSHES = Number(process.env.MINTLAKE_TEST_FLUSHES ?? 17)
 const DAY_MS = 86_400_000
 
@@ -246,7 +246,7 @@ test('files of an older schema read as NULL in the columns they lack, alone, wit
 
 test('a table whose merge fails does not keep the others from being merged', async () => {
   await flushEach(MERGE_FILES_MIN * 2)
-  // A folder where the merged file of the first date is to be written.
+  // A folder with the name of the merged file of the first date.
   const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)
   const last = ofDate.at(-1)!.slice(-'000000000000001.parquet'.length)
   mkdirSync(join(folder, 'lake/.files/training', `${ofDate[0].slice(0, -last.length)}${last}.tmp`))

@@ -54,7 +54,7 @@ const shown = async (table: string): Promise<string[]> =>
     String(id),
   )
 
-/** Files of a table, those included that wait for their readers' grace to end. */
+/** Files of a table, including those kept until the end of the grace period. */
 const held = (): string[] =>
   readdirSync(join(folder, 'lake/.files/training'), { recursive: true })
     .map(String)
@@ -113,7 +113,7 @@ test('when the clock jumps ahead nothing expires until an operator confirms it, 
   const held = /^no date leaves the lake for its age: the clock says 2025-07-11.* it is 2025-06-01/
   expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
 
-  // What was written with the wrong time proves nothing.
+  // Rows written with the wrong time do not confirm the clock.
   await store.close()
   store = await open()
   await store.compactLake()

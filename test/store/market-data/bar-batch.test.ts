@@ -14,7 +14,7 @@ test('a full buffer drops and counts bars, and a batch that did not arrive is se
   expect(buffer.take()).toEqual(first)
   buffer.markSent(first)
   expect(buffer.waiting).toBe(BARS_WAITING_MAX - BARS_BATCH_ROWS)
-  // What is in no file yet may have to be sent again.
+  // Bars that are not in a file yet may have to be sent again.
   buffer.add(bar())
   expect(buffer.dropped).toBe(4)
   buffer.confirm(BARS_BATCH_ROWS)

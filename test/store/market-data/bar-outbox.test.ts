@@ -11,7 +11,7 @@ import { type BarDelivery, openBarStore } from '../../../src/store/market-data/b
 import { lakeFolder } from '../../../src/store/paths.ts'
 import { closedBar, NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 
-/** A lake process that answers as told: taken, taken but told too late, no room, or a failure. */
+/** A lake process that answers as the test decides: accepted, accepted but answered too late, no room, or a failure. */
 function outboxWith(answers: ('taken' | 'late' | 'full' | 'fails')[]) {
   const arrived: BarDelivery[] = []
   const process = { starts: 1, inLakeBars: 0 }
@@ -75,7 +75,7 @@ test('the market time is reported complete only after all of its bars have arriv
   await outbox.flush()
   outbox.completeTo(800)
   await outbox.flush()
-  // Without a bar too: silence is news.
+  // Without a bar too, as the lake process then learns that there was none.
   expect(arrived.map(({ completeToMs }) => completeToMs)).toEqual([0, 700, 800])
   await outbox.close()
 })

@@ -6,7 +6,7 @@ import type { LakeClient } from '../../../src/store/process/client.ts'
 import type { Requests } from '../../../src/store/process/protocol.ts'
 import { rowOf } from '../support.ts'
 
-/** A lake process whose answers may be late; `restart` puts another in its place. */
+/** A lake process whose answers can be late. `restart` replaces it. */
 function lakeProcess() {
   const lake = { starts: 1, buffer: new ProfileBuffer(), isLate: false, isFull: false }
   const client = {
@@ -42,7 +42,7 @@ test('rows whose receipt was late are not taken twice, and not lost when the pro
   lake.isLate = false
   await outbox.write([profile('c')])
   expect(mints()).toEqual(['a', 'b', 'c'])
-  // The flush brings two of them to the lake; the third is all that the next process must have.
+  // The flush writes two of them to the lake, so the next process needs only the third.
   lake.buffer.release(2)
   await outbox.deliver()
   restart()

@@ -30,7 +30,7 @@ export interface Expected {
 
 const endOf = (ts: number): number => Math.floor(ts / MINUTE_MS) * MINUTE_MS + MINUTE_MS
 
-/** The last price of each minute with a trade, by the minute's end, ascending. */
+/** The last price of each minute with a trade, in ascending order of the minutes' ends. */
 function closes(trades: readonly RawTrade[]): { endMs: number; price: number; trades: number }[] {
   const inOrder = trades.toSorted((a, b) => a.ts - b.ts)
   return [...Map.groupBy(inOrder, ({ ts }) => endOf(ts))].map(([endMs, members]) => {
@@ -50,7 +50,7 @@ function deepestFall(prices: readonly number[]): number {
   )
 }
 
-/** What is known of each that has a horizon ended by `labelledToMs`, as of then. */
+/** The outcomes as of `labelledToMs` of all submissions with a horizon that ended by then. */
 export function outcomesOf(
   submitted: readonly Submitted[],
   trades: readonly RawTrade[],

@@ -6,7 +6,7 @@ import { analysisIdAt, closedBar, NOON_MS, openTestStore, submission } from '../
 const [folder, crash] = process.argv.slice(2)
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
-/** Identities tell the day that they are looked for in. */
+/** Ids contain the time, which selects the date to look in. */
 const [EARLY_ID, LATE_ID] = [analysisIdAt(NOON_MS), analysisIdAt(NOON_MS + 1)]
 
 const store = await openTestStore(

@@ -1,4 +1,4 @@
-// Processes killed while outcomes are computed and recorded: the outcomes are the same as without a kill, each there once.
+// Processes killed while outcomes are computed and recorded: the outcomes are the same as without a kill, each recorded once.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +22,7 @@ async function run(folder: string, crashAt: CrashPoint | '' = ''): Promise<strin
   return signal ?? code
 }
 
-/** Every row of the files, progressive ones included, but for when it was written; and the bars. */
+/** All rows of the files without the time of writing, including earlier rows of the same submission; and the bars. */
 async function found(folder: string) {
   const outcomes = await readSql(
     `SELECT * EXCLUDE (known_at, dt) FROM ${lakeGlob(folder, 'outcomes')} ORDER BY analysis_id, label_available_at`,

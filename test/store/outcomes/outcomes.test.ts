@@ -14,7 +14,7 @@ import { type Expected, outcomesOf, type RawTrade, type Submitted } from './outc
 const START_MS = Date.UTC(2025, 5, 1, 20, 13, 7)
 const HOUR_MS = 3_600_000
 const STEP_MS = 20_000
-/** Bars of this age are complete, and labels of horizons that ended before are known a minute later. */
+/** Bars of this age are complete. Labels of horizons that ended before are known a minute later. */
 const CLOSING_MS = 15_000
 const LABEL_DELAY_MS = 60_000
 const SUBMIT_CHANCE = 0.06
@@ -37,7 +37,7 @@ afterEach(async () => {
 
 interface Token {
   mint: string
-  /** Trades in a step of time, on average. */
+  /** Average trades for each step of time. */
   rate: number
   price: number
   diesAtMs: number
@@ -60,7 +60,7 @@ const tokens = (): Token[] =>
 
 const isGap = (hour: number): boolean => (hour >= 9 && hour < 11) || (hour >= 30 && hour < 31)
 
-/** Runs the market, and has `look` compare whenever everything that is known so far is in the lake. */
+/** Called to compare outcomes whenever everything known so far is in the lake. */
 type Look = (submitted: readonly Submitted[], trades: readonly RawTrade[]) => Promise<void>
 
 async function runMarket(hours: number, restartAtHour: number, looks: readonly number[], look: Look) {
@@ -76,7 +76,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     recorder.emitAllBars()
     await store.commit(waiting.splice(0))
     await store.bars.flush()
-    // The second one carries the outcomes that the first one has made known.
+    // The second flush writes the outcomes that the first one made known.
     await store.flushLake()
     await store.flushLake()
   }
@@ -91,7 +91,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   function trade(token: Token): void {
     const rugged = token === world[5] && nowMs > START_MS + 26 * HOUR_MS
     token.price *= rugged ? 0.97 : 0.9 + random() * 0.21
-    // Some come late, within the grace.
+    // Some trades are late, within the grace period.
     const ts = nowMs - (random() < 0.2 ? Math.floor(random() * 4_000) : 0)
     const event = {
       type: 'trade',
@@ -109,7 +109,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     const priceUsd = random() < 0.15 ? null : (market.snapshot(mint)?.priceUsd ?? null)
     const analysisId = `an_${submitted.length}`
     submitted.push({ analysisId, mint, atMs: nowMs, priceUsd })
-    // Whatever the price was when the agent read it.
+    // Not the price that the agent read before.
     const prices = { price_usd: 1 + random(), price_at_submission_usd: priceUsd }
     const cells = { analysis_id: analysisId, mint, submitted_at: nowMs, ...prices }
     waiting.push(writeOf('training', cells))
@@ -130,7 +130,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   }
 }
 
-/** As the catalog shows them. */
+/** The outcomes as the catalog shows them. */
 async function outcomes(): Promise<Expected[]> {
   const returns = HORIZON_NAMES.map((name) => `fwd_ret_${name}`).join(', ')
   const rows = await readSql(
@@ -151,7 +151,7 @@ test('outcomes equal those computed from the trades, with dead tokens, gaps and 
     last = outcomesOf(submitted, trades, labelledToMs)
     expect((await outcomes()).sort(byId)).toEqual(last.sort(byId))
   })
-  // The market was as told: otherwise the comparison would say little.
+  // The market had all these cases, without which the comparison would prove little.
   const over = last.filter(({ dead_24h }) => dead_24h !== null)
   expect(over.filter(({ dead_24h }) => dead_24h).length).toBeGreaterThan(50)
   expect(over.filter(({ dead_24h }) => !dead_24h).length).toBeGreaterThan(50)

@@ -27,7 +27,7 @@ import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writ
 const DAY_MS = 86_400_000
 const CHILD = fileURLToPath(new URL('../process/committer.child.ts', import.meta.url))
 
-/** The lake of each test stands at one place, where its catalog looks for it. */
+/** The lake of each test is in the same folder, as its catalog has absolute paths. */
 let root: string
 let folder: string
 let whole: string
@@ -36,7 +36,7 @@ const copyFolder = (from: string, to: string): void => void execFileSync('cp', [
 
 const FLUSHES = 3
 
-/** Two files of each table that were made one, and a third; a day before; an award by hand. */
+/** A lake with two merged files and a third one for each table, an earlier date, and an award by the operator. */
 async function fillLake(): Promise<void> {
   const store = await openTestStore(folder, { lakeQuietMs: 0 })
   for (let i = 0; i < FLUSHES; i++) {
@@ -100,7 +100,7 @@ async function runSql(path: string, ...statements: string[]): Promise<void> {
 }
 const inStore = (...statements: string[]) => runSql(statePath(folder), ...statements)
 
-/** Writes a file anew with other rows, and has every list agree with it. */
+/** Rewrites a file with other rows, and updates every list of files to match. */
 async function rewrite(table: string, index: number, select: string): Promise<void> {
   const { held, shown, name } = filesOf(table).at(index)!
   await runSql(
@@ -124,7 +124,7 @@ async function rewrite(table: string, index: number, select: string): Promise<vo
   )
 }
 
-/** Everything that lies in the folder, with its size and when it was written. */
+/** All entries of the folder with their sizes and times of modification. */
 const traces = (): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .sort()

@@ -1,22 +1,22 @@
-// A disk whose calls are told, and whose syncs can be made to fail, to hang or to be slow. Loaded into a server before libc
-// (LD_PRELOAD), and so into every process that the server starts.
+// Records the calls on a disk, and can make its syncs fail, hang or take longer. Loaded into a server before libc
+// (LD_PRELOAD), and thereby into every process that the server starts.
 //
-// DISK_FOLDER   only what lies below it is told and disturbed
+// DISK_FOLDER   only calls below this folder are recorded and disturbed
 // DISK_TRACE    one line for each call: PROCESS THREAD WORD PATH [SECOND PATH]
-// DISK_CONTROL  read at each sync; where it is there, it holds HOW TIMES PATTERN: a sync of a path like PATTERN fails with
+// DISK_CONTROL  read at each sync; if it exists, it has HOW TIMES PATTERN: a sync of a path that matches PATTERN fails with
 //               EIO (HOW is `fail`) or takes so many milliseconds longer (HOW is a number). TIMES is `always` or `once`:
-//               then the sync that takes it removes the file, so it is one sync among all processes.
+//               then the disturbed sync removes the file, so that only one sync of all processes is disturbed.
 //
-// A line is one write to a file opened for appending: the kernel puts the lines of all processes in one order. So that
-// the order of two lines proves the order of what they tell of, each line stands on the side that claims less:
-// - `sync?` before a sync and `sync` after one that succeeded: the sync covers what was told before its first line, and is
-//   done for what is told after its second. `sync!`: it failed, and covers nothing.
+// A line is one write to a file opened for appending: the kernel orders the lines of all processes. So that
+// the order of two lines proves the order of the calls, each line is written on the side that claims less:
+// - `sync?` before a sync and `sync` after one that succeeded: the sync covers the calls before its first line, and is
+//   complete for the calls after its second. `sync!`: it failed, and covers nothing.
 // - `open`, `write`, `empty` (cut to nothing), `rename`, `link` and `mkdir` after the call: only a sync that
-//   begins later is sure to cover it.
-// - `unlink` before the call: what was not told until then was not done in time. `unlinked` after it.
+//   begins later certainly covers it.
+// - `unlink` before the call: calls recorded later were not made in time. `unlinked` after it.
 // - `answer` before the bytes of an answer 201 go to the network.
 //
-// System calls are made directly: looking for the functions that these replace would take more lines than it saves.
+// System calls are made directly, as looking up the replaced functions would take more lines.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static void tell(const char *word, const char *path, const char *to) {
   errno = error;
 }
 
-// What a descriptor is open on, by the name that the file has now; empty where it is nothing of ours.
+// The current path of an open descriptor; empty if it is not below the watched folder.
 static void path_of(int fd, char *path) {
   int error = errno;
   char self[32];
@@ -79,7 +79,7 @@ static void path_of(int fd, char *path) {
   errno = error;
 }
 
-// The whole path of a name that may be relative to an open folder; empty where it is nothing of ours.
+// The full path of a name that can be relative to an open folder; empty if it is not below the watched folder.
 static void whole(int at, const char *name, char *path) {
   path[0] = '\0';
   if (name[0] != '/') {
@@ -114,7 +114,7 @@ static long told_both(const char *word, int at, const char *name, int to_at, con
   return result;
 }
 
-// Answers whether a sync of the path is to fail; where it is to take longer, it has taken that when this returns.
+// Returns whether a sync of the path is to fail. If it is to take longer, waits that long before it returns.
 static int is_disturbed(const char *path) {
   char text[PATH_BYTES], how[WORD_BYTES], times[WORD_BYTES], pattern[PATH_BYTES];
   int fd = control == NULL ? -1 : syscall(SYS_openat, AT_FDCWD, control, O_RDONLY | O_CLOEXEC);
@@ -150,7 +150,7 @@ static int opened(int at, const char *name, int flags, mode_t mode) {
   int fd = syscall(SYS_openat, at, name, flags, mode);
   if ((flags & (O_CREAT | O_WRONLY | O_RDWR)) == 0) return fd;
   told("open", fd, fd);
-  // What was in it is gone: that has to reach the disk as a write has.
+  // Its content is removed, which has to reach the disk like a write.
   if ((flags & O_TRUNC) != 0) told("empty", fd, fd);
   return fd;
 }

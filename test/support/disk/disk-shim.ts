@@ -19,7 +19,7 @@ const SOURCE = new URL('./disk-shim.c', import.meta.url).pathname
 const PROBE = "const fs = require('node:fs'); fs.fsyncSync(fs.openSync(process.argv[1], 'w'))"
 
 const work = mkdtempSync(join(tmpdir(), 'mintlake-shim-'))
-// The processes that tests run in are ended, and have no exit of their own.
+// The worker processes of tests are terminated and run no exit handlers.
 afterAll(() => rmSync(work, { recursive: true, force: true }))
 const library = join(work, 'disk-shim.so')
 let opened = 0
@@ -27,18 +27,18 @@ let opened = 0
 export interface WatchedDisk {
   /** Variables of the server's environment. */
   env: Record<string, string>
-  /** What was called so far, in order, by every process that had the variables. */
+  /** The calls so far of all processes with these variables, in order. */
   calls(): DiskCall[]
-  /** From now on a sync of a path like `pattern` fails, or takes so many ms longer; `once`: the next one alone. A star
-   *  stands for anything, slashes too. */
+  /** From now on syncs of paths that match `pattern` fail or take this many ms longer; with `once` only the next one. A star
+   *  matches anything, slashes included. */
   disturb(how: 'fail' | number, times: 'once' | 'always', pattern: string): void
-  /** Whether the sync that was to be disturbed once has come. */
+  /** Whether the sync that was to be disturbed once has happened. */
   readonly isTaken: boolean
-  /** Syncs that begin from now on are as ever. */
+  /** Syncs that begin from now on work normally. */
   calm(): void
 }
 
-/** Watches a folder that is there and empty. */
+/** Watches a folder, which must exist and be empty. */
 export function watchDisk(folder: string): WatchedDisk {
   const [trace, control] = ['trace', 'control'].map((name) => join(work, `${opened}.${name}`))
   opened++
@@ -50,12 +50,12 @@ export function watchDisk(folder: string): WatchedDisk {
       DISK_FOLDER: root,
       DISK_TRACE: trace,
       DISK_CONTROL: control,
-      // Calls that the kernel is handed in a queue pass no library.
+      // Calls queued with io_uring would bypass the library.
       UV_USE_IO_URING: '0',
     },
     calls: () => readCalls(readFileSync(trace, 'utf8'), root),
     disturb(how, times, pattern) {
-      // Whole or not there: it may be read at any moment.
+      // Replaced atomically, as it can be read at any moment.
       writeFileSync(`${control}.next`, `${how} ${times} ${pattern}\n`)
       renameSync(`${control}.next`, control)
     },
@@ -66,7 +66,7 @@ export function watchDisk(folder: string): WatchedDisk {
   }
 }
 
-/** Whether the library can be compiled, and a sync of Node's is told. */
+/** Compiles the library and checks that it records a sync of Node. Returns the reason if it does not. */
 function whyNot(): string | null {
   if (process.platform !== 'linux') return 'libraries are loaded before libc on Linux alone'
   try {
@@ -83,5 +83,5 @@ function whyNot(): string | null {
   return disk.calls().some(({ word }) => word === 'sync') ? null : 'LD_PRELOAD has no effect here'
 }
 
-/** Why there is no such disk; null where there is. */
+/** Why disks cannot be watched here; null if they can. */
 export const noWatchedDisk: string | null = whyNot()

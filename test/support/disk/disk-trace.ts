@@ -1,4 +1,4 @@
-// From the recorded calls on a disk: what would be there if the power failed at each of them, according to POSIX: bytes covered
+// Computes from the recorded calls on a disk what a power cut at each of them would leave according to POSIX: bytes covered
 // by a sync of their file, under names covered by a sync of their folder.
 import { dirname, relative } from 'node:path'
 
@@ -17,21 +17,21 @@ export type Word =
   | 'answer'
 
 export interface DiskCall {
-  /** Its place in the order of all calls. */
+  /** Its index among all calls. */
   at: number
   process: number
   word: Word
-  /** Below the folder that is watched; '' is that folder. */
+  /** Path relative to the watched folder; '' is that folder. */
   path: string
-  /** Of a rename and a link. */
+  /** The second path of a rename or link. */
   to: string
-  /** Of the end of a sync: the place where it began. What was told before that place is covered. */
+  /** For the end of a sync: the index of its begin. It covers the calls before that index. */
   beganAt: number
 }
 
 export function readCalls(trace: string, root: string): DiskCall[] {
   const begun = new Map<string, number>()
-  // The last line may be on its way.
+  // The last line may be incomplete.
   const lines = trace.slice(0, trace.lastIndexOf('\n')).split('\n')
   return lines.map((line, at) => {
     const [process, thread, word, path, to] = line.split(' ')
@@ -46,9 +46,9 @@ export function readCalls(trace: string, root: string): DiskCall[] {
 
 interface File {
   writtenAt: number
-  /** What was written before that place is on the disk. */
+  /** Bytes written before this index are on the disk. */
   syncedTo: number
-  /** A sync failed: what it should have covered may be readable, and never come to the disk, whatever later ones say. */
+  /** Index of a failed sync. Bytes before it may be readable but never reach the disk, even if later syncs succeed. */
   spoiltAt: number | null
 }
 
@@ -58,9 +58,9 @@ const STATE = /^state\.duckdb(\.wal)?$/
 
 const parentOf = (path: string): string => (dirname(path) === '.' ? '' : dirname(path))
 
-/** A disk that began empty, and the calls that were applied to it. */
+/** An initially empty disk, and the calls applied to it. */
 export class TracedDisk {
-  /** Every name there is, files' and folders', and since when. */
+  /** All names of files and folders, with the index of the call that made them. */
   readonly #named = new Map<string, number>()
   readonly #files = new Map<string, File>()
   readonly #folderSyncs = new Map<string, number>()
@@ -86,13 +86,13 @@ export class TracedDisk {
     else if (word === 'sync') this.#folderSyncs.set(path, beganAt)
   }
 
-  /** What the power's end could take of a file: its bytes, its name, or the name of a folder above it. */
+  /** What a power cut could lose of a file: its bytes, its name or the name of a folder above it. */
   lossesOf(path: string): string[] {
     const losses: string[] = []
     const file = this.#files.get(path)
     if (file === undefined) losses.push(`${path} is not there`)
     else if (file.spoiltAt !== null && SEGMENT.test(path)) {
-      // What was not synced in it was never acknowledged, and the next segment says that it does not count.
+      // Its unsynced bytes were never acknowledged, and the next segment declares them void.
       if (file.writtenAt > file.spoiltAt)
         losses.push(`bytes of ${path}, written again after a sync of it failed`)
     } else if (file.spoiltAt !== null) losses.push(`bytes of ${path}, of which a sync failed`)
@@ -122,8 +122,8 @@ export const isState = (path: string): boolean => STATE.test(path)
 export const isLakeFile = (path: string): boolean => LAKE_FILE.test(path)
 
 /**
- * What the power's end could take at the moments when it must not: what was acknowledged, whenever an answer leaves; what
- * the lake and its list hold, whenever a segment goes. Empty where all is well.
+ * What a power cut could lose at moments when it must lose nothing: acknowledged commits whenever an answer is sent, and the
+ * lake with its list of files whenever a segment is removed. Empty if nothing could be lost.
  */
 export function lossesOf(calls: readonly DiskCall[]): string[] {
   const disk = new TracedDisk()

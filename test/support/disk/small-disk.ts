@@ -6,13 +6,13 @@ import { closeSync, fstatSync, ftruncateSync, openSync, rmSync, writeSync } from
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** As root, or as anybody where namespaces of users are permitted. */
+/** As root, or as any user where user namespaces are permitted. */
 const UNSHARES = [['--mount'], ['--mount', '--user', '--map-root-user']] as const
 const ENTERS = [['--mount'], ['--mount', '--user', '--preserve-credentials']] as const
 const PAGE_BYTES = 4_096
 const KEEP = 'mount -t tmpfs -o size="$2" tmpfs "$1" && echo ready && exec cat'
 
-/** How to get a namespace here; -1: not at all. */
+/** Index of the way that works here; -1 if none does. */
 const way: number =
   process.platform === 'linux'
     ? UNSHARES.findIndex(
@@ -21,25 +21,25 @@ const way: number =
       )
     : -1
 
-/** Why there is no small disk; null where there is. */
+/** Why small disks cannot be made here; null if they can. */
 export const noSmallDisk: string | null =
   way === -1 ? 'a disk of its own needs Linux, and root or namespaces of users' : null
 
 export interface SmallDisk {
-  /** The folder as it is seen from here. */
+  /** The folder's path as seen from this process. */
   root: string
-  /** Words that run a command where the disk is. */
+  /** The command prefix that runs a command in the disk's namespace. */
   within: readonly string[]
-  /** Fills the disk until so many bytes are left. */
+  /** Fills the disk until `leftBytes` are left. */
   fill(leftBytes: number): void
-  /** Makes room again. */
+  /** Removes the filling. */
   clear(): void
-  /** Runs a command where the disk is; answers what it wrote. */
+  /** Runs a command in the disk's namespace. Returns its output. */
   run(command: string, words: readonly string[]): Promise<string>
   remove(): Promise<void>
 }
 
-/** Writes to the end of `path` until nothing more fits, then gives `leftBytes` back. */
+/** Appends to `path` until the disk is full, then truncates it by `leftBytes`. */
 function fillUp(path: string, leftBytes: number): void {
   const file = openSync(path, 'a')
   try {
@@ -52,7 +52,7 @@ function fillUp(path: string, leftBytes: number): void {
   }
 }
 
-/** A disk of `size` (as `mount` wants it) at `folder`, which must exist; where another one is, beside it. */
+/** Mounts a disk of `size` (in the notation of `mount`) at `folder`, which must exist; with `beside` in its namespace. */
 export async function openSmallDisk(folder: string, size: string, beside?: SmallDisk): Promise<SmallDisk> {
   const [command, ...words] = beside?.within ?? ['unshare', ...UNSHARES[way]]
   const keeper = spawn(command, [...words, 'sh', '-c', KEEP, 'sh', folder, size], {

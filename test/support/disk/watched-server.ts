@@ -16,7 +16,7 @@ import { type WatchedDisk, watchDisk } from './disk-shim.ts'
 import { lossesOf, SEGMENT } from './disk-trace.ts'
 
 const SETTINGS: Settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-tidy-ms': '0' }
-/** What a row of the market is known by. */
+/** The keys of rows of the market. */
 const KEYS = [
   ['bars', 'mint, tf, t'],
   ['tokens', 'mint, updated_at'],
@@ -30,7 +30,7 @@ export interface Sent {
   answer: Answer
 }
 
-/** Resolves when it holds; rejects when that takes too long. */
+/** Resolves when `holds` returns true. Rejects if that takes too long. */
 export async function until(
   what: string,
   holds: () => Promise<boolean> | boolean,
@@ -49,9 +49,9 @@ export class WatchedServer {
   readonly #settings: Settings
   #server!: ServerProcess
   #key = ''
-  /** Identities of submissions that were acknowledged. */
+  /** Ids of acknowledged submissions. */
   readonly acknowledged: string[] = []
-  /** Tokens of those that were refused. */
+  /** Tokens of refused submissions. */
   readonly refused: string[] = []
 
   constructor(settings: Settings) {
@@ -68,12 +68,12 @@ export class WatchedServer {
     return this
   }
 
-  /** Tokens to submit on, made while the disk is as ever. */
+  /** Makes tokens to submit on. To be called while the disk works normally. */
   tokens(count: number): Promise<string[]> {
     return Promise.all(Array.from({ length: count }, () => seedToken(this.client, Date.now())))
   }
 
-  /** Trades of some minutes ago, of which bars have closed. */
+  /** Pushes trades of some minutes ago, whose bars have closed. */
   async trade(mint: string): Promise<void> {
     const fromMs = Date.now() - BARS_AGO_MS
     const trades = [0, 1, 2].map((minute) => ({
@@ -90,18 +90,18 @@ export class WatchedServer {
     return { mint, answer }
   }
 
-  /** All at once. */
+  /** Submits on all tokens at once. */
   submitAll(mints: readonly string[]): Promise<Sent[]> {
     return Promise.all(mints.map((mint) => this.submit(mint)))
   }
 
-  /** What `/health` says of the store. */
+  /** The store as `/health` reports it. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
   async health(): Promise<any> {
     return (await this.client.get('/health')).body.store
   }
 
-  /** Everything acknowledged so far is in the lake, and the log durably empty. What `/health` says is up to a second old. */
+  /** Resolves when everything acknowledged is in the lake and the log is durably empty. `/health` would be up to a second late. */
   untilFlushed(): Promise<void> {
     const log = join(this.folder, 'log')
     return until('the log is empty, and durably so', () => {
@@ -117,13 +117,13 @@ export class WatchedServer {
     await this.start()
   }
 
-  /** In order: the log is empty afterwards, and its next commit begins a segment. */
+  /** A clean restart: afterwards the log is empty, and its next commit begins a segment. */
   async restart(): Promise<void> {
     await this.stop()
     await this.start()
   }
 
-  /** In order: what waits goes to the lake. */
+  /** A clean stop, which flushes the log to the lake. */
   async stop(): Promise<void> {
     expect(await this.#server.terminate()).toBe(0)
   }
@@ -133,7 +133,7 @@ export class WatchedServer {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  /** Every acknowledged submission is in the lake once, and no other is; nor is anything else twice. */
+  /** Checks that the lake has each acknowledged submission once, no other one, and no other row twice. */
   async expectLake(): Promise<void> {
     const lake = join(this.folder, 'lake')
     const attach = `ATTACH '${join(lake, 'catalog.duckdb')}' AS lake (READ_ONLY)`
@@ -152,7 +152,7 @@ export class WatchedServer {
     }
   }
 
-  /** Killed, started again and stopped in order: the lake is whole, and was at every moment as a power cut needs it. */
+  /** Kills, starts and stops the server. Checks that the lake is complete and that no power cut would have lost anything. */
   async expectWholeAfterKill(): Promise<void> {
     await this.killAndStart()
     await this.stop()

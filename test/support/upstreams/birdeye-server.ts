@@ -29,15 +29,15 @@ export class BirdeyeServer {
   /** In order of arrival. */
   readonly requests: IncomingMessage[] = []
   readonly arrivedAtMs: number[] = []
-  /** Open now, and most at once. */
+  /** Requests open now, and the most at once. */
   readonly open = { now: 0, most: 0 }
-  /** By path. */
+  /** Answers by path. */
   answers: Record<string, Answer> = {
     [SECURITY_PATH]: success(SECURITY),
     [OVERVIEW_PATH]: success(OVERVIEW),
     [PRICE_PATH]: success({ value: 151.25 }),
   }
-  /** Requests of any one second that are answered; the rest get 429. */
+  /** The number of requests answered in any second. The rest get 429. */
   planPerSecond = Number.POSITIVE_INFINITY
   readonly url: string
   readonly #http: Server
@@ -56,7 +56,7 @@ export class BirdeyeServer {
     return new BirdeyeServer(http)
   }
 
-  /** The mints that were asked for, each as often as it was. */
+  /** The requested mints of a path, with repeats. */
   mintsAt(path: string): string[] {
     return this.requests.flatMap(({ url }) => {
       const { pathname, searchParams } = new URL(url as string, 'http://host')

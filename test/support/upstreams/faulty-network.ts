@@ -2,20 +2,20 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** What becomes of the bytes that the server sends over one connection. */
+/** What happens to the bytes that the server sends over one connection. */
 export interface Fault {
-  /** The connection is cut after so many. */
+  /** The connection is cut after this many bytes. */
   cutAfterBytes?: number
-  /** So many pass, then nothing more, and nobody is told. */
+  /** Nothing more passes after this many bytes, while the connection stays open. */
   stallAfterBytes?: number
-  /** One byte at a time, so often. */
+  /** One byte passes in each interval of this length. */
   dripMs?: number
 }
 
 const CLOSE_SEEN_MS = 10
 
-/** Notes how many are open once the end of those that the other side has closed is seen: it comes after its next connection
- *  where both happen at once. */
+/** Updates `most` after a short delay, in which the end of connections closed by the other side becomes visible. Where both
+ *  happen at once, that end is seen after the next connection. */
 export function noteMost(connections: { open: number; most: number }): void {
   setTimeout(() => {
     connections.most = Math.max(connections.most, connections.open)
@@ -26,7 +26,7 @@ export class FaultyNetwork {
   readonly port: number
   /** Connections of clients: open now, most at once, and in all. */
   readonly connections = { open: 0, most: 0, total: 0 }
-  /** Of the connection with that number, from 0. */
+  /** The fault of a connection, by its number from 0. */
   faultOf: (connection: number) => Fault = () => ({})
   readonly #server: Server
   readonly #sockets = new Set<Socket>()

@@ -57,13 +57,13 @@ export interface Subscription {
 export class PumpPortalServer {
   readonly messages: Subscription[] = []
   readonly queries: string[] = []
-  /** Peers whose handshake is done. */
+  /** Clients that completed the handshake. */
   readonly peers = new Set<WebSocket>()
   /** TCP connections: open now, most at once, and in all. */
   readonly connections = { open: 0, most: 0, total: 0 }
-  /** What becomes of a handshake: it is taken, left unanswered, or refused with a status. */
+  /** Whether a handshake is accepted, left unanswered or refused with a status. */
   handshake: 'take' | 'hang' | number = 'take'
-  /** What is done with each new peer. */
+  /** Called with each new client. */
   onPeer: (peer: WebSocket) => void = () => {}
   readonly url: string
   readonly port: number
@@ -88,7 +88,7 @@ export class PumpPortalServer {
     })
   }
 
-  /** @param port of a server that was closed, to come back where it was. */
+  /** @param port of a server that was closed, to listen there again. */
   static async start(port = 0): Promise<PumpPortalServer> {
     const http = createServer((_request, response) => void response.writeHead(404).end())
     http.listen(port, '127.0.0.1')
@@ -96,18 +96,18 @@ export class PumpPortalServer {
     return new PumpPortalServer(http)
   }
 
-  /** Sends a frame to all: objects as JSON, texts and bytes as they are. */
+  /** Sends a frame to all clients: objects as JSON, texts and bytes as they are. */
   send(frame: object | string | Uint8Array): void {
     const isRaw = typeof frame === 'string' || frame instanceof Uint8Array
     for (const peer of this.peers) peer.send(isRaw ? frame : JSON.stringify(frame))
   }
 
-  /** Writes bytes to all that need be no frame. */
+  /** Writes bytes to all connections, whether or not they are a frame. */
   sendBytes(bytes: Uint8Array): void {
     for (const socket of this.#sockets) socket.write(bytes)
   }
 
-  /** From here on the connections that are open are half-open: nothing is read, answered or closed. */
+  /** Makes the open connections half-open: nothing is read, answered or closed any more. */
   freeze(): void {
     for (const socket of this.#sockets) socket.pause()
   }
