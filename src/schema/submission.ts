@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AMOUNT_MAX } from './bounds.ts'
-import { SNAPSHOT_FIELDS } from './datapoint.ts'
+import { SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
 import {
   HOLDER_CONCENTRATIONS,
@@ -95,16 +95,14 @@ const snapshotNumbers = Object.fromEntries(
 ) as Record<(typeof SNAPSHOT_FIELDS)[number], Figure>
 
 /** Compared values cannot be negative or beyond the market's bounds. One check for all fields: nine would take a microsecond. */
-const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number | null>>>(
-  ({ value, issues }) => {
-    for (const field of SNAPSHOT_FIELDS) {
-      const figure = value[field]
-      if (typeof figure !== 'number') continue
-      const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX)
-      if (fault !== null) issues.push({ ...fault, path: [field] })
-    }
-  },
-)
+const inRange = z.check<{ [Field in SnapshotField]?: number | null | undefined }>(({ value, issues }) => {
+  for (const field of SNAPSHOT_FIELDS) {
+    const figure = value[field]
+    if (typeof figure !== 'number') continue
+    const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX)
+    if (fault !== null) issues.push({ ...fault, path: [field] })
+  }
+})
 // Runs even when a field has a wrong type, so that an agent learns of all errors at once.
 inRange._zod.def.when = ({ value }) => typeof value === 'object' && value !== null
 
