@@ -36,8 +36,9 @@ export interface Comparison {
   /** The peer's metric, if it has another name. */
   againstMetric?: string
   unit: string
-  gate?: number
-  stretch?: number
+  /** Targets. Without them the figure is only reported. */
+  gate?: number | undefined
+  stretch?: number | undefined
   better: 'higher' | 'lower'
   note?: string
 }

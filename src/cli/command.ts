@@ -1,6 +1,8 @@
 // Describes commands as data. Command lines are parsed against that data, and `--help` is generated from it.
 import { parseArgs } from 'node:util'
 import { closest } from 'fastest-levenshtein'
+import { assert } from '../lib/assert.ts'
+import { errorMessage } from '../lib/error-text.ts'
 import type { Terminal } from './terminal.ts'
 
 /** An option, given as `--name` or `--name VALUE`. */
@@ -63,17 +65,17 @@ export function unknownCommand(commands: readonly Command[], args: readonly stri
   if (group.length > 0 && words.length === 1)
     return new UsageError(`mintlake ${words[0]} needs one of: ${group.join(', ')}`)
   const sent = words.join(' ')
-  const known = [...names, ...names.map((name) => name.split(' ')[0])]
+  const known = [...names, ...names.flatMap((name) => name.split(' ', 1))]
   return new UsageError(`there is no command "${sent}"; did you mean "${closest(sent, known)}"?`)
 }
 
 function wrongFlag(command: Command, args: readonly string[]): UsageError | null {
   const names = Object.keys(optionsOf(command))
-  const sent = args.find((arg) => /^--\w/.test(arg) && !names.includes(arg.slice(2).split('=')[0]))
-  if (sent === undefined) return null
-  const flag = sent.split('=')[0]
+  const flags = args.filter((arg) => /^--\w/.test(arg)).flatMap((arg) => arg.slice(2).split('=', 1))
+  const unknown = flags.find((flag) => !names.includes(flag))
+  if (unknown === undefined) return null
   return new UsageError(
-    `${flag} is no flag of mintlake ${command.name}; did you mean --${closest(flag.slice(2), names)}?`,
+    `--${unknown} is no flag of mintlake ${command.name}; did you mean --${closest(unknown, names)}?`,
   )
 }
 
@@ -111,7 +113,8 @@ function parse(command: Command, args: readonly string[]) {
     const words = flagsFirst(args, Object.keys(options))
     return parseArgs({ args: words, options, strict: true, allowPositionals: true })
   } catch (error) {
-    throw wrongFlag(command, args) ?? new UsageError((error as Error).message.split('.')[0])
+    const [sentence = ''] = errorMessage(error).split('.')
+    throw wrongFlag(command, args) ?? new UsageError(sentence)
   }
 }
 
@@ -122,15 +125,31 @@ export function readValues(command: Command, args: readonly string[]): Values | 
   const { operands } = command
   if (positionals.length > operands.length)
     throw new UsageError(`mintlake ${command.name} takes no "${positionals[operands.length]}"`)
-  const missing = operands[positionals.length]
-  if (missing !== undefined) throw new UsageError(`${missing.name} is missing: ${missing.description}`)
   const read: Record<string, string> = {}
-  for (const [index, { name }] of operands.entries()) read[name] = positionals[index]
+  for (const [index, { name, description }] of operands.entries()) {
+    const value = positionals[index]
+    if (value === undefined) throw new UsageError(`${name} is missing: ${description}`)
+    read[name] = value
+  }
   for (const [name, option] of Object.entries(command.options)) {
     const value = values[name]
     read[name] = typeof value === 'boolean' ? String(value) : checkValue(name, option, value)
   }
   return read
+}
+
+/** The value of an operand or option that the command has; '' for an option that was not given and has no default. */
+export function requiredValue(values: Values, name: string): string {
+  const value = values[name]
+  assert(value !== undefined, `the command has an operand or option ${name}`)
+  return value
+}
+
+/** The value of an option that takes one of `allowed` only. */
+export function wordValue<Word extends string>(values: Values, name: string, allowed: readonly Word[]): Word {
+  const word = allowed.find((each) => each === values[name])
+  assert(word !== undefined, `--${name} was checked against its allowed values`)
+  return word
 }
 
 const columns = (rows: readonly (readonly [string, string])[]): string => {

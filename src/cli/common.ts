@@ -2,7 +2,7 @@
 import { SETTINGS } from '../config/settings.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
-import { type Option, UsageError, type Values } from './command.ts'
+import { type Option, requiredValue, UsageError, type Values } from './command.ts'
 import { type Terminal, write } from './terminal.ts'
 
 export const DATA_DIR: Option = {
@@ -15,14 +15,14 @@ export const dataDirOf = (values: Values, { env }: Terminal): string =>
   values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.defaultText
 
 export function wholeNumber(values: Values, name: string, min: number): number {
-  const value = values[name]
+  const value = requiredValue(values, name)
   if (/^\d{1,15}$/.test(value) && Number(value) >= min) return Number(value)
   throw new UsageError(`--${name}: "${value}" is not a whole number of ${min} or more`)
 }
 
 /** Parses a flag that is a date (midnight UTC) or an ISO 8601 time. Returns Unix milliseconds; null without the flag. */
 export function moment(values: Values, name: string): number | null {
-  const value = values[name]
+  const value = requiredValue(values, name)
   if (value === '') return null
   const isIso = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(value)
   const hasZone = value.length > 10 && !/(Z|[+-]\d{2}:\d{2})$/.test(value)
@@ -33,10 +33,11 @@ export function moment(values: Values, name: string): number | null {
 
 /** Warns about files that the catalog lists and that do not exist. */
 export async function warnOfMissing({ missing }: LakeReader, { stderr }: Terminal): Promise<void> {
-  if (missing.length === 0) return
+  const [first] = missing
+  if (first === undefined) return
   const rows = missing.reduce((sum, part) => sum + part.rows, 0)
   const what = `${counted(missing.length, 'file')} of the lake missing or cut, ${counted(rows, 'row')} left out`
-  await write(stderr, `mintlake: ${what}, among them ${relativePath(missing[0])}; see mintlake lake verify\n`)
+  await write(stderr, `mintlake: ${what}, among them ${relativePath(first)}; see mintlake lake verify\n`)
 }
 
 /** A count with its noun: `1 row`, `2 rows`. */

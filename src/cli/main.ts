@@ -74,9 +74,9 @@ async function carryOut(args: readonly string[], terminal: Terminal): Promise<nu
   const asked = args[0] === 'help' ? [...args.slice(1), '--help'] : args
   const found = findCommand(COMMANDS, asked)
   if (found === null) {
-    if (asked.length > 0 && !asked[0].startsWith('-')) throw unknownCommand(COMMANDS, asked)
-    const isHelp = asked.length === 0 || asked[0] === '--help' || asked[0] === '-h'
-    if (!isHelp) throw new UsageError(`${asked[0]} is no flag of mintlake`)
+    const first = asked[0] ?? '--help'
+    if (!first.startsWith('-')) throw unknownCommand(COMMANDS, asked)
+    if (first !== '--help' && first !== '-h') throw new UsageError(`${first} is no flag of mintlake`)
     await write(terminal.stdout, `${usageOfAll(COMMANDS)}\n`)
     return EXIT.done
   }

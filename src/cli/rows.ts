@@ -65,7 +65,7 @@ async function writeTable({ columns, batches }: QueryResult, out: Writable): Pro
   const shown = rows.slice(0, TABLE_ROWS_MAX)
   // DuckDB formats query plans itself.
   if (columns[0]?.name === 'explain_key')
-    return void (await write(out, `${rows.map((row) => textOf(row[1], '')).join('\n')}\n`))
+    return void (await write(out, `${rows.map(([, plan = null]) => textOf(plan, '')).join('\n')}\n`))
   const described = columns.map(({ name, type }) => ({ name, isNumber: NUMBER.test(type) }))
   await write(out, tableText(described, shown))
   const more = rows.length > TABLE_ROWS_MAX

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
 import { errorMessage } from '../lib/error-text.ts'
-import { safeParse } from '../lib/safe-parse.ts'
+import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import { type Config, SETTINGS } from './settings.ts'
 
@@ -27,8 +27,8 @@ export function readConfig(args: readonly string[], env: Environment): Config {
       if (sent !== undefined) givenBy.set(name, source)
       const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
       if (result.success) return [name, result.data]
-      const [issue] = result.error.issues
-      throw new ConfigError(`${source}: "${withoutSecrets(name, sent)}" is not valid: ${issue.message}`)
+      const { message } = firstIssue(result.error)
+      throw new ConfigError(`${source}: "${withoutSecrets(name, sent)}" is not valid: ${message}`)
     },
   )
   // Object.fromEntries forgets the names; each value was parsed by the schema of its setting.
@@ -51,10 +51,12 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
   } catch (error) {
-    const sent = args.find((arg) => arg.startsWith('--') && !names.includes(arg.slice(2).split('=')[0]))
-    if (sent === undefined) throw new ConfigError(errorMessage(error))
-    const [name] = sent.slice(2).split('=')
-    throw new ConfigError(`--${name} is not a flag of this program; did you mean --${closest(name, names)}?`)
+    const sent = args.filter((arg) => arg.startsWith('--')).flatMap((arg) => arg.slice(2).split('=', 1))
+    const unknown = sent.find((name) => !names.includes(name))
+    if (unknown === undefined) throw new ConfigError(errorMessage(error))
+    throw new ConfigError(
+      `--${unknown} is not a flag of this program; did you mean --${closest(unknown, names)}?`,
+    )
   }
 }
 
@@ -95,6 +97,6 @@ export function usage(): string {
     defaultText === '' ? '-' : defaultText,
     description,
   ])
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column].length)))
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
 }

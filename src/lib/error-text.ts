@@ -3,7 +3,10 @@ export const errorMessage = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
 /** The first line of the message. DuckDB appends lines that show the SQL. */
-export const errorFirstLine = (error: unknown): string => errorMessage(error).split('\n', 1)[0]
+export function errorFirstLine(error: unknown): string {
+  const [line = ''] = errorMessage(error).split('\n', 1)
+  return line
+}
 
 /** The code of an operating-system error, such as `ENOENT`; '' when the error has none. */
 export function systemCode(error: unknown): string {

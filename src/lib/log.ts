@@ -15,7 +15,7 @@ export function createLog({ format, quiet }: LogOptions): Log {
   const text = format === 'text' || (format === 'auto' && process.stdout.isTTY)
   const destination = text ? textStream() : pino.destination({ dest: 1, sync: true })
   return pino(
-    { level: quiet ? 'warn' : 'info', base: undefined, timestamp: pino.stdTimeFunctions.isoTime },
+    { level: quiet ? 'warn' : 'info', base: null, timestamp: pino.stdTimeFunctions.isoTime },
     destination,
   )
 }

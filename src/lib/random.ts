@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto'
+import { assert } from './assert.ts'
 
 const BATCH_NUMBERS = 1_024
 const RANGE = 2 ** 32
@@ -15,6 +16,8 @@ export function machineRandom(): () => number {
       randomFillSync(drawn)
       used = 0
     }
-    return drawn[used++] / RANGE
+    const number = drawn[used++]
+    assert(number !== undefined, 'a new batch was drawn when the last one was used up')
+    return number / RANGE
   }
 }

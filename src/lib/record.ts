@@ -6,3 +6,9 @@ export function recordFrom<Key extends string, Value>(
   // Object.fromEntries forgets which keys it was given.
   return Object.fromEntries(keys.map((key, index) => [key, valueFor(key, index)])) as Record<Key, Value>
 }
+
+/** The keys of an object that has no others than its type says, in order. */
+export function keysOf<Key extends string>(record: Readonly<Record<Key, unknown>>): Key[] {
+  // TypeScript gives the keys as strings, because an object may have more members than its type.
+  return Object.keys(record) as Key[]
+}

@@ -37,8 +37,8 @@ export class RequestDurations {
       this.#series.set(route, series)
     }
     let bucket = 0
-    while (bucket < BUCKETS_SECONDS.length && seconds > BUCKETS_SECONDS[bucket]) bucket++
-    series.buckets[bucket]++
+    while (seconds > (BUCKETS_SECONDS[bucket] ?? Number.POSITIVE_INFINITY)) bucket++
+    series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1
     series.seconds += seconds
     series.byStatus.set(status, (series.byStatus.get(status) ?? 0) + 1)
   }

@@ -1,6 +1,7 @@
 // The only place that calls zod's `safeParse` on data from outside. zod itself throws for some values, for example
 // `{length: {toString: 1}}`; here they are reported as invalid like any other wrong value.
 import { z } from 'zod'
+import { assert } from './assert.ts'
 
 /** The code of an issue that says no more than that the value cannot be read. */
 export const UNREADABLE = 'unreadable'
@@ -8,16 +9,28 @@ export const UNREADABLE = 'unreadable'
 /** Properties that zod compares with a length whatever the type of the value that has them. */
 const LENGTH_PROPERTIES: ReadonlySet<string> = new Set(['length', 'size'])
 
+/** The value, or what is wrong with it. */
+export type Parsed<Value> =
+  | { success: true; data: Value; error?: never }
+  | { success: false; data?: never; error: z.ZodError }
+
 /** As `schema.safeParse(value)`, but never throws. */
 export function safeParse<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
-): z.ZodSafeParseResult<z.output<Schema>> {
+): Parsed<z.output<Schema>> {
   try {
     return schema.safeParse(value)
   } catch {
-    return { success: false, error: parseError(schema, value) as z.ZodError<z.output<Schema>> }
+    return { success: false, error: parseError(schema, value) }
   }
+}
+
+/** The first fault that an error names. */
+export function firstIssue(error: z.ZodError): z.core.$ZodIssue {
+  const [issue] = error.issues
+  assert(issue !== undefined, 'the error of a parser names at least one fault')
+  return issue
 }
 
 /** The error of a value that makes zod throw: parsed again without the length properties, to find where the issue lies. */

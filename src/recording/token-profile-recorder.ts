@@ -127,7 +127,8 @@ export class TokenProfileRecorder {
    */
   #refuseAlone(mints: readonly string[], error: unknown): boolean {
     const [mint] = mints
-    const commitsBefore = mints.length === 1 ? this.#suspects.get(mint) : undefined
+    if (mint === undefined || mints.length > 1) return false
+    const commitsBefore = this.#suspects.get(mint)
     if (commitsBefore === undefined || this.#commits <= commitsBefore) return false
     this.#suspects.delete(mint)
     this.#commitRowsMax = 1

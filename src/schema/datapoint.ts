@@ -1,6 +1,7 @@
 // The DataPoint: its fields, types and units, and which of them a patch may set. The TypeScript type, OpenAPI, the documents and the
 // patch validator all come from here.
 import { z } from 'zod'
+import { recordFrom } from '../lib/record.ts'
 import { truncateText } from '../lib/truncate-text.ts'
 import * as bounds from './bounds.ts'
 import { ENRICHED, type EnrichedField } from './features.ts'
@@ -170,12 +171,7 @@ const patchedTexts = {
 
 /** A patch: any other fields of the DataPoint. Unknown names are dropped; wrong types and values out of bounds are rejected. */
 export const patchFieldsSchema = dataPointSchema
-  .omit(
-    Object.fromEntries(NEVER_PATCHED.map((field) => [field, true])) as Record<
-      (typeof NEVER_PATCHED)[number],
-      true
-    >,
-  )
+  .omit(recordFrom(NEVER_PATCHED, () => true as const))
   .extend(patchedTexts)
   .partial()
 export type PatchFields = z.infer<typeof patchFieldsSchema>

@@ -1,5 +1,6 @@
-// The fields of the DataPoint that a submission is compared on, and those that the server adds to it. Imports nothing, so that
-// threads and processes that do not validate input need not load zod.
+// The fields of the DataPoint that a submission is compared on, and those that the server adds to it. Does not import zod,
+// so that threads and processes that do not validate input need not load it.
+import { keysOf } from '../lib/record.ts'
 
 /** The nine numeric fields that a submission's snapshot is compared on (specification 2.2). */
 export const SNAPSHOT_FIELDS = [
@@ -39,4 +40,4 @@ export const ENRICHED = {
   sell_volume_24h_usd: { description: 'Sell volume of the last 24 hours', unit: 'USD' },
 } as const satisfies Record<string, Meaning>
 export type EnrichedField = keyof typeof ENRICHED
-export const ENRICHED_FIELDS = Object.keys(ENRICHED) as EnrichedField[]
+export const ENRICHED_FIELDS: readonly EnrichedField[] = keysOf(ENRICHED)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { recordFrom } from '../lib/record.ts'
 import { AMOUNT_MAX } from './bounds.ts'
-import { SNAPSHOT_FIELDS } from './datapoint.ts'
+import { SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
 import {
   HOLDER_CONCENTRATIONS,
@@ -43,8 +44,10 @@ function lengthFault(count: number): { message: string; params: { code: string }
 
 /** Removes duplicates. Returns the same array when there are none, which is the usual case. */
 const withoutDuplicates = <T>(items: T[]): T[] => {
-  for (let at = 1; at < items.length; at++) {
-    if (items.indexOf(items[at]) < at) return [...new Set(items)]
+  let at = 0
+  for (const item of items) {
+    if (items.indexOf(item) < at) return [...new Set(items)]
+    at++
   }
   return items
 }
@@ -84,27 +87,20 @@ export const quantSchema = z.object({
 
 const PERCENTS: ReadonlySet<string> = new Set(['top10HolderPct', 'bondingProgress'])
 
-type Figure = z.ZodOptional<z.ZodNullable<z.ZodNumber>>
-const snapshotNumbers = Object.fromEntries(
-  SNAPSHOT_FIELDS.map((field) => {
-    const range = PERCENTS.has(field)
-      ? { minimum: 0, maximum: PERCENT_MAX }
-      : { minimum: 0, maximum: AMOUNT_MAX }
-    return [field, z.number().meta(range).nullish()]
-  }),
-) as Record<(typeof SNAPSHOT_FIELDS)[number], Figure>
+const snapshotNumbers = recordFrom(SNAPSHOT_FIELDS, (field) => {
+  const range = { minimum: 0, maximum: PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX }
+  return z.number().meta(range).nullish()
+})
 
 /** Compared values cannot be negative or beyond the market's bounds. One check for all fields: nine would take a microsecond. */
-const inRange = z.check<Partial<Record<(typeof SNAPSHOT_FIELDS)[number], number | null>>>(
-  ({ value, issues }) => {
-    for (const field of SNAPSHOT_FIELDS) {
-      const figure = value[field]
-      if (typeof figure !== 'number') continue
-      const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX)
-      if (fault !== null) issues.push({ ...fault, path: [field] })
-    }
-  },
-)
+const inRange = z.check<{ [Field in SnapshotField]?: number | null | undefined }>(({ value, issues }) => {
+  for (const field of SNAPSHOT_FIELDS) {
+    const figure = value[field]
+    if (typeof figure !== 'number') continue
+    const fault = rangeFault(figure, PERCENTS.has(field) ? PERCENT_MAX : AMOUNT_MAX)
+    if (fault !== null) issues.push({ ...fault, path: [field] })
+  }
+})
 // Runs even when a field has a wrong type, so that an agent learns of all errors at once.
 inRange._zod.def.when = ({ value }) => typeof value === 'object' && value !== null
 

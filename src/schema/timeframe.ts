@@ -1,4 +1,5 @@
-// Imports nothing, so that threads and processes that do not validate input need not load zod.
+// Does not import zod, so that threads and processes that do not validate input need not load it.
+import { keysOf } from '../lib/record.ts'
 
 /** Length of each timeframe in milliseconds, finest first; each divides the next. */
 export const TIMEFRAME_MS = {
@@ -14,4 +15,4 @@ export const TIMEFRAME_MS = {
 } as const
 
 export type Timeframe = keyof typeof TIMEFRAME_MS
-export const TIMEFRAMES = Object.keys(TIMEFRAME_MS) as Timeframe[]
+export const TIMEFRAMES: readonly Timeframe[] = keysOf(TIMEFRAME_MS)

@@ -53,47 +53,55 @@ export function fieldDeviationPct(field: SnapshotField, sent: number, cached: nu
 interface Distance {
   /** By field, in the specification's order; NOT_COMPARED where a side is unknown. */
   readonly percents: Float64Array
-  /** Index of the largest; NOT_COMPARED: no field was compared. */
-  worst: number
+  /** The field with the largest deviation, the first such one; null when no field was compared. */
+  worstField: SnapshotField | null
+  /** Its deviation; NOT_COMPARED when no field was compared. */
+  worstPct: number
 }
 
 const NOT_COMPARED = -1
-const FIELD_COUNT = SNAPSHOT_FIELDS.length
-const newDistance = (): Distance => ({ percents: new Float64Array(FIELD_COUNT), worst: NOT_COMPARED })
+const newDistance = (): Distance => ({
+  percents: new Float64Array(SNAPSHOT_FIELDS.length),
+  worstField: null,
+  worstPct: NOT_COMPARED,
+})
 /** Reused by each comparison, so that none allocates. */
 const fromCurrent = newDistance()
 const fromAsOf = newDistance()
 
 function measure(distance: Distance, sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): void {
   const { percents } = distance
-  let worst = NOT_COMPARED
-  for (let at = 0; at < FIELD_COUNT; at++) {
-    const field = SNAPSHOT_FIELDS[at]
+  let worstField: SnapshotField | null = null
+  let worstPct = NOT_COMPARED
+  let at = 0
+  for (const field of SNAPSHOT_FIELDS) {
     const sentValue = sent[field]
     const cachedValue = cached[field]
-    if (sentValue == null || cachedValue == null) {
-      percents[at] = NOT_COMPARED
-      continue
-    }
-    percents[at] = fieldDeviationPct(field, sentValue, cachedValue)
-    if (worst === NOT_COMPARED || percents[at] > percents[worst]) worst = at
+    const isCompared = sentValue != null && cachedValue != null
+    const percent = isCompared ? fieldDeviationPct(field, sentValue, cachedValue) : NOT_COMPARED
+    percents[at++] = percent
+    if (percent <= worstPct) continue
+    worstField = field
+    worstPct = percent
   }
-  distance.worst = worst
+  distance.worstField = worstField
+  distance.worstPct = worstPct
 }
 
 function makeComparison(
-  { percents, worst }: Distance,
+  { percents, worstField, worstPct }: Distance,
   compared: SnapshotValues,
   version: Comparison['version'],
 ): Comparison {
   const deviations: Deviation['deviations'] = {}
-  for (let at = 0; at < FIELD_COUNT; at++) {
-    if (percents[at] !== NOT_COMPARED) deviations[SNAPSHOT_FIELDS[at]] = percents[at]
+  let at = 0
+  for (const field of SNAPSHOT_FIELDS) {
+    const percent = percents[at++] ?? NOT_COMPARED
+    if (percent !== NOT_COMPARED) deviations[field] = percent
   }
-  const isEmpty = worst === NOT_COMPARED
   return {
-    deviationPct: isEmpty ? 0 : percents[worst],
-    worstField: isEmpty ? null : SNAPSHOT_FIELDS[worst],
+    deviationPct: worstField === null ? 0 : worstPct,
+    worstField,
     deviations,
     compared,
     version,
@@ -119,8 +127,8 @@ export function compareSnapshot(
 }
 
 function isNearer(one: Distance, other: Distance): boolean {
-  if (one.worst === NOT_COMPARED || other.worst === NOT_COMPARED) return one.worst > other.worst
-  return one.percents[one.worst] < other.percents[other.worst]
+  if (one.worstField === null) return false
+  return other.worstField === null || one.worstPct < other.worstPct
 }
 
 /** True when the DataPoint has no value to compare with. */

@@ -48,7 +48,7 @@ type ValueColumns = typeof COMPARED_COLUMNS | typeof SUBMITTED_COLUMNS | typeof 
 function setValues(
   row: CommonRow,
   columns: ValueColumns,
-  values: { readonly [Field in keyof SnapshotValues]?: number | null },
+  values: { readonly [Field in keyof SnapshotValues]?: number | null | undefined },
 ): void {
   for (const [field, column] of columns) {
     const value = values[field]

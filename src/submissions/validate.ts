@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
+import { assert } from '../lib/assert.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { FieldError } from '../schema/errors.ts'
@@ -100,6 +101,7 @@ function measureDepth(body: Uint8Array): number {
 function invalid(errors: FieldError[]): SubmissionError {
   const shown = errors.slice(0, FIELD_ERRORS_MAX)
   const [first] = shown
+  assert(first !== undefined, 'a submission is refused for at least one fault')
   const rest = errors.length > 1 ? `, and ${errors.length - 1} more` : ''
   const sentence = `${first.pointer === '' ? 'The body' : first.pointer} ${first.message}${rest}.`
   const code = errors.every((error) => error.code === 'invalid_mint') ? 'invalid_mint' : 'validation_failed'

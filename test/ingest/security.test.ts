@@ -78,7 +78,12 @@ const client = (more: Partial<BirdeyeClientOptions> = {}) =>
   new BirdeyeClient({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
 const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOptions> = {}) => {
   const { ttlMs, waitingMax, ...birdeye } = more
-  return startSecurityFeed({ birdeye: client(birdeye), ttlMs, waitingMax }, sink, clock, silentLog)
+  const options = {
+    birdeye: client(birdeye),
+    ...(ttlMs !== undefined && { ttlMs }),
+    ...(waitingMax !== undefined && { waitingMax }),
+  }
+  return startSecurityFeed(options, sink, clock, silentLog)
 }
 
 test('an answer becomes a patch of all nine fields with its date and source', async () => {

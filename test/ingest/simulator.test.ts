@@ -2,7 +2,12 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createSimulator, type SimulatedEvent, startSimulator } from '../../src/ingest/simulator/simulator.ts'
-import { type IngestRecord, ingestRecordSchema, type MarketEvent } from '../../src/schema/event.ts'
+import {
+  type IngestRecord,
+  ingestRecordSchema,
+  type MarketEvent,
+  type TradeEvent,
+} from '../../src/schema/event.ts'
 import { isMint } from '../../src/schema/mint.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
 
@@ -88,7 +93,7 @@ test('each token trades along one constant-product curve, and off it only after 
 
 test('a curve graduates when its last token is sold, at about 115 virtual SOL', () => {
   const busy = [...createSimulator({ ...small, tokens: 60, tradesPerSecond: 400 }).events(START + 3 * MINUTE)]
-  const last = new Map<string, { vSol?: number | null; vTokens?: number | null }>()
+  const last = new Map<string, TradeEvent>()
   let seen = 0
   for (const { event } of busy) {
     if (event.type === 'trade') last.set(event.mint, event)

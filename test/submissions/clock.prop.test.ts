@@ -112,7 +112,7 @@ async function run(plan: readonly Step[]): Promise<void> {
   const oracle = new Oracle(clock)
   const open = (before?: MemorySubmissions) =>
     openMemorySubmissions(clock, {
-      rows: before?.store.rows,
+      ...(before !== undefined && { rows: before.store.rows }),
       submitRateMax: RATE_MAX,
       cooldownMs: COOLDOWN_MS,
     })

@@ -66,7 +66,7 @@ export class Client {
     const response = await fetch(this.url + path, {
       method,
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
-      body: body === undefined ? undefined : raw ? (body as string) : JSON.stringify(body),
+      ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
     const text = await response.text()
     const isJson =

@@ -8,7 +8,6 @@ import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { TableName } from '../../schema/tables.ts'
 import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
 import {
@@ -17,7 +16,7 @@ import {
   type LakeReader,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
-import { type Command, EXIT, UsageError, type Values } from '../command.ts'
+import { type Command, EXIT, UsageError, type Values, wordValue } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, moment, warnOfMissing } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
@@ -178,10 +177,11 @@ async function checkOut(out: string, format: Format, overwrites: boolean): Promi
 }
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
-  const format = values.format as Format
-  const out = values.out || `${values.table}.${format}`
+  const format = wordValue(values, 'format', FORMATS)
+  const table = wordValue(values, 'table', LAKE_TABLE_NAMES)
+  const out = values.out || `${table}.${format}`
   const selection: Selection = {
-    table: values.table as TableName,
+    table,
     fromMs: moment(values, 'from'),
     toMs: moment(values, 'to'),
   }

@@ -1,4 +1,6 @@
 // `lake status`: size and freshness of the lake. `lake verify`: whether it is complete and consistent. Both only read.
+import { z } from 'zod'
+import { safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
@@ -20,11 +22,16 @@ export const FORMAT: Option = {
 }
 
 /** The part of GET /health that is shown here. */
-interface ServerSeen {
-  status: string
-  reasons?: string[]
-  store: { healthy: boolean; lake?: { table: string; backlog: number }[]; databaseBytes?: number }
-}
+const healthSchema = z.object({
+  status: z.string(),
+  reasons: z.array(z.string()).optional(),
+  store: z.object({
+    healthy: z.boolean(),
+    lake: z.array(z.object({ table: z.string(), backlog: z.number() })).optional(),
+    databaseBytes: z.number().optional(),
+  }),
+})
+type ServerHealth = z.infer<typeof healthSchema>
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 const grouped = (count: number): string => count.toLocaleString('en-US').replaceAll(',', ' ')
@@ -54,11 +61,11 @@ function spanText(ms: number): string {
 }
 
 /** The health of the server that writes to this lake; null when none answers. */
-async function serverAt(url: string): Promise<ServerSeen | null> {
+async function serverAt(url: string): Promise<ServerHealth | null> {
   try {
     const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
-    const { status, reasons, store } = answer as unknown as Partial<ServerSeen>
-    return typeof status === 'string' && typeof store === 'object' ? { status, reasons, store } : null
+    const health = safeParse(healthSchema, answer)
+    return health.success ? health.data : null
   } catch (error) {
     if (error instanceof Failure) return null
     throw error
@@ -72,7 +79,7 @@ interface StatusRow extends TableFigures {
   backlog: number | null
 }
 
-function statusRow(figures: TableFigures, server: ServerSeen | null, nowMs: number): StatusRow {
+function statusRow(figures: TableFigures, server: ServerHealth | null, nowMs: number): StatusRow {
   const { table, rows, bytes, youngestMs } = figures
   return {
     ...figures,
@@ -102,7 +109,7 @@ function statusText({ catalogWrittenMs }: LakeFigures, rows: StatusRow[], told: 
   return `${tableText(columns, rows.map(cells))}catalog of ${iso(catalogWrittenMs)}; ${told}\n`
 }
 
-const serverText = (url: string, server: ServerSeen | null): string =>
+const serverText = (url: string, server: ServerHealth | null): string =>
   server === null
     ? `no server answers at ${url}: what waits for the lake is not known`
     : `the server at ${url} is ${server.status}, its store ${server.store.healthy ? 'works' : 'does not work'}` +

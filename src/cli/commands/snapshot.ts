@@ -1,12 +1,16 @@
 // `lake snapshot NAME`: keeps the current state of the lake under a name.
 import { pinLake } from '../../store/query/lake-pin.ts'
-import { type Command, EXIT, type Values } from '../command.ts'
+import { type Command, EXIT, requiredValue, type Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf } from '../common.ts'
 import { type Terminal, write } from '../terminal.ts'
 import { FORMAT } from './lake.ts'
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
-  const pinned = await pinLake(dataDirOf(values, terminal), values.NAME, terminal.clock.now())
+  const pinned = await pinLake(
+    dataDirOf(values, terminal),
+    requiredValue(values, 'NAME'),
+    terminal.clock.now(),
+  )
   const { path, files, rows, bytes } = pinned
   const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}\n`
   await write(terminal.stdout, values.format === 'json' ? `${JSON.stringify(pinned, null, 2)}\n` : text)

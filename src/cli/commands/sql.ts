@@ -7,10 +7,10 @@ import {
   type QueryResult,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
-import { type Command, EXIT, UsageError, type Values } from '../command.ts'
+import { type Command, EXIT, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
-import { ROW_FORMATS, type RowFormat, writeRows } from '../rows.ts'
+import { ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
 import { readAll, type Terminal } from '../terminal.ts'
 
@@ -43,14 +43,15 @@ function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
 }
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
-  const sql = await readSql(values.QUERY, terminal)
+  const sql = await readSql(requiredValue(values, 'QUERY'), terminal)
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
   const ask = async (reader: LakeReader) => {
     stop.check()
     await warnOfMissing(reader, terminal)
     stop.act = () => reader.interrupt()
     const answer = await reader.query(sql)
-    await writeRows(watched(answer, stop), values.format as RowFormat, terminal.stdout)
+    const format = wordValue(values, 'format', ROW_FORMATS)
+    await writeRows(watched(answer, stop), format, terminal.stdout)
   }
   await stop.during(() => withLakeReader({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
   return EXIT.done

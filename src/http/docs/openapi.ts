@@ -215,8 +215,8 @@ const BODIES: Readonly<Record<string, object>> = {
 export function openApi(routes: readonly Route[], version: string): Record<string, unknown> {
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
-    paths[route.path] ??= {}
-    paths[route.path][route.method.toLowerCase()] = describeOperation(route)
+    const operation = { [route.method.toLowerCase()]: describeOperation(route) }
+    paths[route.path] = { ...paths[route.path], ...operation }
   }
   return {
     openapi: '3.1.0',

@@ -12,7 +12,7 @@ const PREFIX_GROUPS = 4
 
 /** Whether `text` is an address, or a network as address/bits. */
 export function isNetwork(text: string): boolean {
-  const [address, bits, ...rest] = text.split('/')
+  const [address = '', bits, ...rest] = text.split('/')
   const family = isIP(address)
   if (family === 0 || rest.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
@@ -29,7 +29,7 @@ export class TrustedProxies {
   constructor(networks: readonly string[]) {
     this.#isEmpty = networks.length === 0
     for (const network of networks) {
-      const [written, bits] = network.split('/')
+      const [written = '', bits] = network.split('/')
       const address = bits === undefined ? normalAddress(written) : written
       const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
       if (bits === undefined) this.#networks.addAddress(address, family)
@@ -77,7 +77,7 @@ export function normalAddress(text: string): string {
 /** One text for each client: an IPv4 address, or the first 64 bits of an IPv6 address; the client chooses the rest. */
 export function clientName(address: string): string {
   if (isIP(address) !== 6) return address
-  const [left, right] = address.split('::')
+  const [left = '', right] = address.split('::')
   const groups = left === '' ? [] : left.split(':')
   const rest = right === undefined || right === '' ? [] : right.split(':')
   const zeros = right === undefined ? 0 : 8 - groups.length - rest.length

@@ -67,7 +67,7 @@ function acceptedTypes(accept: string): string[] {
   return accept
     .split(',')
     .map((entry) => {
-      const [type, ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
+      const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
       return { type, quality: parseQuality(parameters) }
     })
     .filter(({ type, quality }) => type !== '' && quality > 0)

@@ -199,8 +199,8 @@ const NO_BODY = Buffer.alloc(0)
 /** The key of a bearer authorization; empty for an empty one. @throws ServiceError `invalid_key` for another form. */
 export function parseBearer(authorization: string): string {
   if (authorization === '') return ''
-  const match = /^Bearer\s+(\S.*)$/i.exec(authorization)
-  if (match !== null) return match[1].trim()
+  const key = /^Bearer\s+(\S.*)$/i.exec(authorization)?.[1]
+  if (key !== undefined) return key.trim()
   if (authorization.trim() === '') return ''
   throw new ServiceError(
     'invalid_key',
@@ -212,7 +212,8 @@ export function parseBearer(authorization: string): string {
 
 /** @throws ServiceError `unsupported_media_type`. */
 export function checkBodyType({ bodyTypes = ['application/json'] }: Route, contentType: string): void {
-  const type = contentType.split(';')[0].trim().toLowerCase()
+  const [mediaType = ''] = contentType.split(';', 1)
+  const type = mediaType.trim().toLowerCase()
   if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return
   throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
     allowed: bodyTypes,

@@ -25,18 +25,29 @@ export class ChunkedBody {
     assert(offset >= this.#lineAt && offset < this.bytes, 'a body is read once, from start to end')
     const { lines, joined } = this.#page
     if (joined !== null) return joined.subarray(offset)
-    while (this.#lineAt + lines[this.#line].length <= offset) this.#lineAt += lines[this.#line++].length
-    const rest = lines[this.#line].subarray(offset - this.#lineAt)
+    const rest = this.#seekLine(offset).subarray(offset - this.#lineAt)
     if (rest.length >= BODY_CHUNK_BYTES) return rest
     sharedChunk.set(rest)
     let length = rest.length
     for (let at = this.#line + 1; at < lines.length; at++) {
       const line = lines[at]
-      if (length + line.length > BODY_CHUNK_BYTES) break
+      if (line === undefined || length + line.length > BODY_CHUNK_BYTES) break
       sharedChunk.set(line, length)
       length += line.length
     }
     return sharedChunk.subarray(0, length)
+  }
+
+  /** Moves on to the row that holds the byte at `offset`. */
+  #seekLine(offset: number): Buffer {
+    const { lines } = this.#page
+    for (;;) {
+      const line = lines[this.#line]
+      assert(line !== undefined, 'the rows of a page are as long as the page')
+      if (offset < this.#lineAt + line.length) return line
+      this.#lineAt += line.length
+      this.#line++
+    }
   }
 
   /** The same page, read from its start. */

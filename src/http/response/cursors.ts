@@ -1,6 +1,7 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
 // is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab
 // and sort instead of freezing another.
+import { assert } from '../../lib/assert.ts'
 import type { FrozenList, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
@@ -76,13 +77,15 @@ export class Cursors {
       Buffer.from(cursor, 'base64url').toString('latin1'),
     )
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')
-    const [, run, id, order, offset] = match
+    const [, run, id, orderIndex, offset] = match
     this.#expire()
     const kept = run === this.#run ? this.#lists.get(Number(id)) : undefined
     if (kept === undefined) {
       throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
     }
-    return { ...this.#pages(kept), order: ORDERS[Number(order)], offset: Number(offset) }
+    const order = ORDERS[Number(orderIndex)]
+    assert(order !== undefined, 'the pattern of a cursor allows the two orders only')
+    return { ...this.#pages(kept), order, offset: Number(offset) }
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {

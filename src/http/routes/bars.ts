@@ -91,7 +91,7 @@ function createHeaders(
   { version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>,
   { format }: BarsRequest,
   wholeFromMs: number,
-): Record<string, string> {
+): Record<string, string> & { ETag: string } {
   return {
     // Several formats share one URL.
     ETag: versionEtag(`${version}-${rowCount}-${format}`),

@@ -57,7 +57,9 @@ export class Chunk {
       // A stream over HTTP has one channel, so its lines do not name it.
       ({ head, rows }) => rows ?? controlFrame('ndjson', { ...head, channel: undefined }),
     )
-    const bytes = parts.length === 1 ? parts[0] : Buffer.concat(parts)
+    const [first] = parts
+    // Joining copies, which a single part does not need.
+    const bytes = first !== undefined && parts.length === 1 ? first : Buffer.concat(parts)
     return bytes.length === 0 ? [] : [{ bytes, next: this.next }]
   }
 }

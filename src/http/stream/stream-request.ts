@@ -58,7 +58,7 @@ function parseSince(query: Query): number | null {
 export function requiredWord<Word extends string>(
   message: Query,
   name: string,
-  allowed: readonly Word[],
+  allowed: readonly [Word, ...Word[]],
 ): Word {
   if (!message.get(name)) throw invalidParameter(name, `must be one of ${allowed.join(', ')}`, allowed)
   return oneOf(message, name, allowed, allowed[0])

@@ -43,10 +43,10 @@ const EMPTY = 0
 
 export interface BarCascadeOptions {
   tokensMax: number
-  barsPerTokenMax?: number
+  barsPerTokenMax?: number | undefined
   /** Called once with every closed bar of timeframe `closedFrom` or longer. `values` hold it at `address`, in the layout of
    *  bar-ring.ts, during the call only. */
-  onClosed?: (slot: number, timeframe: number, values: Float64Array, address: number) => void
+  onClosed?: ((slot: number, timeframe: number, values: Float64Array, address: number) => void) | undefined
   /** Index of the shortest timeframe whose bars are given to `onClosed`. */
   closedFrom?: number
 }

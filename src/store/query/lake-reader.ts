@@ -20,7 +20,7 @@ export interface LakeReaderOptions {
   memoryLimit?: string
   threads?: number
   /** The one file outside of the lake that a COPY may write. */
-  target?: string
+  target?: string | undefined
   /** Where the folder for spilled data is created, and how large it may get. */
   spillParent?: string
   spillMax?: string

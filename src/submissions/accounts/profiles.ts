@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { safeParse } from '../../lib/safe-parse.ts'
+import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
 import type { Agent, Profile } from '../types.ts'
@@ -28,7 +28,7 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknow
   const result = safeParse(schema, body)
   if (result.success) return result.data
   const errors = result.error.issues.map((issue) => fieldError(issue, body))
-  const [{ pointer, message }] = errors
+  const { pointer, message } = fieldError(firstIssue(result.error), body)
   throw new SubmissionError('validation_failed', `${pointer || 'The body'} ${message}.`, { errors })
 }
 

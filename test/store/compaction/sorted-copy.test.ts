@@ -59,12 +59,12 @@ async function expectSorted(name: string, count: number): Promise<void> {
 
 describe('a sorted copy has every row once', () => {
   test.each([
-    ['at once', undefined],
-    ['in slices', 4_096],
-  ])('%s', async (_, sliceRows) => {
+    ['at once', {}],
+    ['in slices', { sliceRows: 4_096 }],
+  ])('%s', async (_, slices) => {
     await write('bars', { mint: `'mint ' || hash(i) % 50`, t: HASHED_TIME, tf: `'1m'`, n: 'i' }, 2)
     // Bars of one token and time can be in any order.
-    const copied = { ...work('bars', 2), sliceRows }
+    const copied = { ...work('bars', 2), ...slices }
     expect(await copySorted(copied)).toBe(2 * ROWS)
     const unordered = await readSql(
       `SELECT count(*)::INT AS n FROM (SELECT (mint, t) < lag((mint, t)) OVER () AS falls FROM '${target()}') WHERE falls`,

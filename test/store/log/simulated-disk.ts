@@ -96,13 +96,13 @@ export class SimulatedDisk implements Disk {
 
   /** Makes the next operation of a kind that has no fault yet go wrong. */
   fail(kind: OperationKind, code: string, bytes?: number): void {
-    this.#addFault(kind, { error: systemError(code), bytes })
+    this.#addFault(kind, { error: systemError(code), ...(bytes !== undefined && { bytes }) })
   }
 
   /** Makes the next operation of a kind hang until the function that is answered is called. */
   hold(kind: OperationKind, code?: string): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#addFault(kind, { until: promise, error: code === undefined ? undefined : systemError(code) })
+    this.#addFault(kind, { until: promise, ...(code !== undefined && { error: systemError(code) }) })
     return resolve
   }
 

@@ -22,7 +22,7 @@ const store = await openTestStore(folder, {
   lakeTidyMs: mode === 'storm' ? 70 : 0,
   lakeGraceMs: 0,
   retainDays: mode === 'retain' ? { training: 0 } : {},
-  commitTimeoutMs: mode === 'unseen' ? UNSEEN_TIMEOUT_MS : undefined,
+  ...(mode === 'unseen' && { commitTimeoutMs: UNSEEN_TIMEOUT_MS }),
 })
 
 async function commitFor(agent: string, id: string, atMs: number): Promise<void> {
