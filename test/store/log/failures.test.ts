@@ -103,7 +103,7 @@ describe('the log', () => {
 
   test('refuses what is too large, what is too much, and what there is no room for, before it is written', async () => {
     let mayWrite = true
-    const { log } = await open({ recordBytesMax: 300, waitingCommitsMax: 3, mayWrite: () => mayWrite })
+    const { log } = await open({ recordBytesMax: 300, queuedCommitsMax: 3, mayWrite: () => mayWrite })
     const tooLarge = log.append([{ table: 'training', json: `{"a":"${'x'.repeat(300)}"}` }])
     await expect(tooLarge).rejects.toMatchObject({ code: 'record_too_large', mayBeStored: false })
     expect(await toldTogether(log, 5)).toEqual([

@@ -38,9 +38,9 @@ test('a record is a line that a person can read: length, CRC-32 and JSON', () =>
 
 test('a file name is the first LSN, and nothing else is a file name', () => {
   expect(format.segmentName(42)).toBe('00000000000000000042.log')
-  expect(format.firstLsnOf('00000000000000000042.log')).toBe(42)
+  expect(format.parseSegmentName('00000000000000000042.log')).toBe(42)
   for (const name of ['42.log', '00000000000000000042.log.damaged', '99999999999999999999.log', 'next.tmp'])
-    expect(format.firstLsnOf(name)).toBeNull()
+    expect(format.parseSegmentName(name)).toBeNull()
 })
 
 test('whatever rows hold comes back as it was, however the file is read', async () => {
@@ -60,7 +60,7 @@ test('whatever rows hold comes back as it was, however the file is read', async 
       const found = await scanned(lines.bytes, atOnce)
       expect(found.map(({ payload }) => payload)).toEqual(payloads)
       expect(found.every(({ kind }) => kind === 'commit')).toBe(true)
-      expect(format.rowsOf(Buffer.from(payloads[0]))).toHaveLength(1)
+      expect(format.parseRows(Buffer.from(payloads[0]))).toHaveLength(1)
     }),
     { numRuns: 30 },
   )
