@@ -1,6 +1,5 @@
-// In: a file of rows that DuckDB would not take. Out: the file without the rows that are to blame, which lie in a folder of
-// their own from then on, durable and whole. Such a row is a fault of this program: rows are checked before they are
-// committed. Never drops a row, and never lets one keep the others from the lake.
+// Moves rows that DuckDB cannot read out of a staged file into the dead-letters folder, so that they do not keep the other rows from
+// the lake. Such a row is a bug of this program, because rows are validated before they are committed.
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -10,7 +9,7 @@ import { deadLetterFolder } from '../paths.ts'
 import type { StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
 
-/** Whether DuckDB reads these lines, each cell of them. Rejects where it is the disk or DuckDB that fails. */
+/** Whether DuckDB can read every cell of these lines. Rejects where DuckDB or the disk fails for another reason. */
 async function isReadable(
   connection: DuckDBConnection,
   staged: StagedRows,
@@ -29,8 +28,8 @@ async function isReadable(
   }
 }
 
-/** The lines that DuckDB will not read, found by halving. */
-async function deadLines(
+/** Bisects the lines for those that DuckDB cannot read. */
+async function findUnreadableLines(
   connection: DuckDBConnection,
   staged: StagedRows,
   lines: string[],
@@ -39,34 +38,34 @@ async function deadLines(
   if (lines.length === 1) return lines
   const middle = lines.length >> 1
   return [
-    ...(await deadLines(connection, staged, lines.slice(0, middle))),
-    ...(await deadLines(connection, staged, lines.slice(middle))),
+    ...(await findUnreadableLines(connection, staged, lines.slice(0, middle))),
+    ...(await findUnreadableLines(connection, staged, lines.slice(middle))),
   ]
 }
 
-/** A flush that fails all the same is tried again, and finds them again: what is there already is not added twice. */
-function keep(dataDir: string, { table, date }: StagedRows, lines: readonly string[]): void {
+/** Durably appends lines that the dead-letters file does not hold yet: a retried flush finds the same lines again. */
+function appendDeadLetters(dataDir: string, { table, date }: StagedRows, lines: readonly string[]): void {
   const folder = deadLetterFolder(dataDir)
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${table.name}.${date}.ndjson`)
-  const there = new Set(existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [])
-  const added = lines.filter((line) => !there.has(line))
+  const existing = new Set(existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [])
+  const added = lines.filter((line) => !existing.has(line))
   if (added.length > 0) appendFileSync(path, `${added.join('\n')}\n`)
-  for (const each of [path, folder, dataDir]) syncPathNow(each)
+  for (const synced of [path, folder, dataDir]) syncPathNow(synced)
 }
 
-/** Takes out of a staged file what DuckDB will not read. @returns the file as it is then, and how many rows left it. */
-export async function withoutDeadRows(
+/** Moves the unreadable rows of a staged file to the dead letters. @returns the file without them, and how many there were */
+export async function moveDeadRows(
   connection: DuckDBConnection,
   dataDir: string,
   staged: StagedRows,
-): Promise<{ staged: StagedRows; dead: number }> {
+): Promise<{ staged: StagedRows; deadRows: number }> {
   const lines = readFileSync(staged.path, 'utf8').trimEnd().split('\n')
-  const dead = await deadLines(connection, staged, lines)
-  if (dead.length === 0) return { staged, dead: 0 }
-  keep(dataDir, staged, dead)
-  const left = new Set(dead)
-  const kept = lines.filter((line) => !left.has(line))
+  const deadLines = await findUnreadableLines(connection, staged, lines)
+  if (deadLines.length === 0) return { staged, deadRows: 0 }
+  appendDeadLetters(dataDir, staged, deadLines)
+  const dead = new Set(deadLines)
+  const kept = lines.filter((line) => !dead.has(line))
   writeFileSync(staged.path, kept.length === 0 ? '' : `${kept.join('\n')}\n`)
-  return { staged: { ...staged, rows: kept.length }, dead: dead.length }
+  return { staged: { ...staged, rows: kept.length }, deadRows: deadLines.length }
 }

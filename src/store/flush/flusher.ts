@@ -1,12 +1,10 @@
-// In: sealed segments of the log, and the market's data that waits. Out: all of it in the lake, the state brought up to it,
-// in one transaction. Order: bars first, then submissions, whose outcomes are opened, then the labels that are due. Never
-// applies a commit twice, and keeps nothing of a flush that failed.
+// Flushes the sealed segments of the log and the buffered market data to the lake, and updates the state, in one transaction, so
+// that each commit is applied once. Order: bars, then submissions, which open outcomes, then labels that are due.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { type Row, TABLES } from '../../schema/tables.ts'
-import type { Database } from '../duckdb/database.ts'
-import { isFatalError, isSystemError } from '../duckdb/database.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { nextSeq } from '../lake/manifest.ts'
@@ -19,7 +17,7 @@ import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
 import { loadState, saveState, stateFrom } from '../state/state-database.ts'
-import { withoutDeadRows } from './dead-letters.ts'
+import { moveDeadRows } from './dead-letters.ts'
 import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
@@ -40,30 +38,31 @@ type FlushAsk = Requests['flush']['ask']
 
 export class Flusher {
   readonly #options: FlushOptions
-  /** As of the last flush; null: to be loaded, since a flush that failed may have left it ahead of what is saved. */
+  /** As of the last flush; null where it must be loaded, because a failed flush may have changed it without saving it. */
   #state: StoreState | null = null
 
   constructor(options: FlushOptions) {
     this.#options = options
   }
 
+  /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
   async flush(ask: FlushAsk): Promise<FlushAnswer> {
-    const { bars, outcomes, tokens, dataDir } = this.#options
+    const { bars, tokens, dataDir } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
     const splitter = new RowSplitter(flushFolder(dataDir))
-    const state = await this.#loaded()
+    const state = await this.#loadState()
     try {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
       this.#splitProfiles(splitter, profiles, ask.nowMs)
       this.#options.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
-      // Nothing else tells that they are in files: a flush that is tried again would write them twice.
+      // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
       const onListed = () => tokens.release(profiles)
       const flushed = await this.#write({ staged: splitter.finish(), lsns, onListed }, state, ask.nowMs)
       await bars.release(staged)
-      await this.#label(outcomes, bars, ask.nowMs)
+      await this.#labelOutcomes(ask.nowMs)
       return { lsn: state.lsn, damage, ...flushed }
     } catch (error) {
       this.#state = null
@@ -73,31 +72,32 @@ export class Flusher {
     }
   }
 
+  /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. */
   async #write(
     { staged: rows, ...written }: Omit<FlushBatch, 'record'>,
     state: StoreState,
     nowMs: number,
   ): Promise<Flushed & { deadRows: number }> {
     const { database, lake, dataDir } = this.#options
-    const numbered = await database.maintenance.run((connection) => numberProfiles(connection, rows))
+    const sequenced = await database.maintenance.run((connection) => assignProfileSeqs(connection, rows))
     const batch = (staged: readonly StagedRows[]) => ({
       ...written,
       staged,
-      record: (connection: DuckDBConnection) => this.#record(connection, state, staged),
+      record: (connection: DuckDBConnection) => this.#recordState(connection, state, staged),
     })
     try {
-      return { ...(await lake.flush(batch(numbered), nowMs)), deadRows: 0 }
+      return { ...(await lake.flush(batch(sequenced), nowMs)), deadRows: 0 }
     } catch (error) {
       if (isSystemError(error) || error instanceof StoreError) throw error
       const { staged, deadRows } = await database.maintenance.run((connection) =>
-        removeDeadRows(connection, dataDir, numbered),
+        moveAllDeadRows(connection, dataDir, sequenced),
       )
       if (deadRows === 0) throw error
       return { ...(await lake.flush(batch(staged), nowMs)), deadRows }
     }
   }
 
-  async #loaded(): Promise<StoreState> {
+  async #loadState(): Promise<StoreState> {
     const { database } = this.#options
     this.#state ??= stateFrom(await database.maintenance.run(loadState), this.#options)
     return this.#state
@@ -111,17 +111,17 @@ export class Flusher {
     if (throughLsn <= state.lsn) return []
     const { dataDir, logId } = this.#options
     const report = await splitCommits({ folder: logFolder(dataDir), logId, throughLsn }, state, splitter)
-    // Numbers that were void, or are lost, lie behind too: nobody will ask for them again.
+    // LSNs that are void or lost count as flushed too, so that later flushes do not look for them.
     state.lsn = Math.max(state.lsn, throughLsn)
     return report.damage
   }
 
   #splitProfiles(splitter: RowSplitter, count: number, nowMs: number): void {
-    for (const row of this.#options.tokens.waiting().slice(0, count))
-      splitter.add(TABLES.tokens, row as Row, nowMs)
+    for (const row of this.#options.tokens.waiting().slice(0, count)) splitter.add(TABLES.tokens, row, nowMs)
   }
 
-  async #record(
+  /** Opens outcomes and saves the state, in the transaction that lists the new files. */
+  async #recordState(
     connection: DuckDBConnection,
     state: StoreState,
     staged: readonly StagedRows[],
@@ -132,20 +132,25 @@ export class Flusher {
     this.#options.failpoint('flush:recorded')
   }
 
-  /** What has become of submissions goes to the lake with the next flush. A failure is no reason to fail this one. */
-  async #label(outcomes: OutcomeLabeler, bars: BarStore, nowMs: number): Promise<void> {
+  /** Computes due outcomes, which the next flush writes to the lake. An ordinary failure is logged: it must not fail this flush. */
+  async #labelOutcomes(nowMs: number): Promise<void> {
+    const { bars, outcomes } = this.#options
     try {
       await outcomes.labelDue(bars.inLakeToMs, nowMs)
     } catch (error) {
       if (isFatalError(error)) throw error
       const fields = { error: errorMessage(error) }
-      this.#options.log({ level: 'error', message: 'outcomes could not be computed; trying again', fields })
+      this.#options.log({
+        level: 'error',
+        message: 'outcomes could not be computed; the next flush tries again',
+        fields,
+      })
     }
   }
 }
 
-/** Profiles count table by table: their numbers name their file. */
-async function numberProfiles(
+/** Gives profiles consecutive sequence numbers, which their file is named after: they have no LSN. */
+async function assignProfileSeqs(
   connection: DuckDBConnection,
   rows: readonly StagedRows[],
 ): Promise<StagedRows[]> {
@@ -158,13 +163,14 @@ async function numberProfiles(
   })
 }
 
-async function removeDeadRows(connection: DuckDBConnection, dataDir: string, rows: readonly StagedRows[]) {
+/** @returns the files that still have rows, and how many rows were moved */
+async function moveAllDeadRows(connection: DuckDBConnection, dataDir: string, rows: readonly StagedRows[]) {
   const staged: StagedRows[] = []
   let deadRows = 0
   for (const each of rows) {
-    const left = await withoutDeadRows(connection, dataDir, each)
-    deadRows += left.dead
-    if (left.staged.rows > 0) staged.push(left.staged)
+    const result = await moveDeadRows(connection, dataDir, each)
+    deadRows += result.deadRows
+    if (result.staged.rows > 0) staged.push(result.staged)
   }
   return { staged, deadRows }
 }

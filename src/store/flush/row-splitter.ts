@@ -1,5 +1,4 @@
-// In: rows of commits. Out: for each table and UTC date a file of JSON lines for DuckDB to read. Holds a bounded amount of
-// text in memory. Never checks a row: the log has checked ones.
+// Splits rows by table and UTC date into files of JSON lines, which DuckDB reads. Holds a bounded amount of text per file in memory.
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Row } from '../../schema/tables.ts'
@@ -14,20 +13,22 @@ export interface StagedRows {
   date: string
   path: string
   rows: number
-  /** Numbers of its rows, where they are not those of commits. */
+  /** Sequence numbers of its rows, where these are not LSNs. */
   range?: SeqRange
 }
 
-interface Pile extends StagedRows {
+interface OpenFile extends StagedRows {
+  /** Lines that are not written yet. */
   lines: string[]
+  /** Length of these lines. */
   characters: number
 }
 
 export class RowSplitter {
   readonly #folder: string
-  readonly #piles = new Map<string, Pile>()
+  readonly #files = new Map<string, OpenFile>()
 
-  /** `folder` is the splitter's own: what lies there is removed. */
+  /** @param folder for the splitter alone: it is emptied now, and deleted by `remove` */
   constructor(folder: string) {
     this.#folder = folder
     rmSync(folder, { recursive: true, force: true })
@@ -35,25 +36,25 @@ export class RowSplitter {
   }
 
   add(table: LakeTable, row: Row, knownAtMs: number): void {
-    const date = utcDate(row[table.lakeDateColumn] as number)
+    const date = utcDate(Number(row[table.lakeDateColumn]))
     const key = `${table.name}.${date}`
-    let pile = this.#piles.get(key)
-    if (pile === undefined) {
+    let file = this.#files.get(key)
+    if (file === undefined) {
       const path = join(this.#folder, `${key}.ndjson`)
-      pile = { table, date, path, rows: 0, lines: [], characters: 0 }
-      this.#piles.set(key, pile)
+      file = { table, date, path, rows: 0, lines: [], characters: 0 }
+      this.#files.set(key, file)
     }
     const line = JSON.stringify({ ...row, known_at: knownAtMs })
-    pile.lines.push(line)
-    pile.rows++
-    pile.characters += line.length
-    if (pile.characters >= SPLIT_TEXT_CHARACTERS) writeOut(pile)
+    file.lines.push(line)
+    file.rows++
+    file.characters += line.length
+    if (file.characters >= SPLIT_TEXT_CHARACTERS) writeLines(file)
   }
 
-  /** Everything that was added, in files; in order of table and date. */
+  /** Writes what is still in memory. @returns the files, in order of table and date */
   finish(): StagedRows[] {
-    for (const pile of this.#piles.values()) writeOut(pile)
-    return [...this.#piles.entries()]
+    for (const file of this.#files.values()) writeLines(file)
+    return [...this.#files.entries()]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([, { table, date, path, rows }]) => ({ table, date, path, rows }))
   }
@@ -63,9 +64,9 @@ export class RowSplitter {
   }
 }
 
-function writeOut(pile: Pile): void {
-  if (pile.lines.length === 0) return
-  appendFileSync(pile.path, `${pile.lines.join('\n')}\n`)
-  pile.lines = []
-  pile.characters = 0
+function writeLines(file: OpenFile): void {
+  if (file.lines.length === 0) return
+  appendFileSync(file.path, `${file.lines.join('\n')}\n`)
+  file.lines = []
+  file.characters = 0
 }

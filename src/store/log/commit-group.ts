@@ -1,8 +1,8 @@
-// In: commits that one write carries. Out: their lines, and later one answer for each. Never answers twice.
+// Commits that share one write: numbers them, encodes their lines, and answers each caller exactly once.
+import type { QueuedCommit } from './commit-queue.ts'
 import type { LogError } from './errors.ts'
 import { commitText, type LineBuffer } from './segments/format.ts'
-import type { Appended } from './types.ts'
-import type { WaitingCommit } from './waiting-commits.ts'
+import type { AppendResult } from './types.ts'
 
 export interface CommitGroupStart {
   firstLsn: number
@@ -11,8 +11,9 @@ export interface CommitGroupStart {
   knownAtMs: number
   /** On the monotonic clock. */
   startedMs: number
+  /** First LSN of the segment that the group is written to. */
   segment: number
-  /** Where the first line will lie in the segment. */
+  /** Where the group's first line will begin in the segment, in bytes. */
   offset: number
 }
 
@@ -22,12 +23,12 @@ export class CommitGroup {
   readonly knownAtMs: number
   /** On the monotonic clock. */
   readonly startedMs: number
-  readonly #commits: readonly WaitingCommit[]
-  readonly #answers: Appended[]
+  readonly #commits: readonly QueuedCommit[]
+  readonly #results: AppendResult[]
   #isAnswered = false
 
   /** Numbers the commits and adds their lines to `lines`. */
-  constructor(commits: readonly WaitingCommit[], start: CommitGroupStart, lines: LineBuffer) {
+  constructor(commits: readonly QueuedCommit[], start: CommitGroupStart, lines: LineBuffer) {
     const { firstLsn, afterLsn, knownAtMs, segment } = start
     this.#commits = commits
     this.firstLsn = firstLsn
@@ -35,7 +36,7 @@ export class CommitGroup {
     this.startedMs = start.startedMs
     this.lastLsn = firstLsn + commits.length - 1
     let { offset } = start
-    this.#answers = commits.map(({ rows }, index) => {
+    this.#results = commits.map(({ rows }, index) => {
       const lsn = firstLsn + index
       const length = lines.add(commitText(lsn, afterLsn, knownAtMs, rows))
       const position = { segment, offset, length }
@@ -52,7 +53,7 @@ export class CommitGroup {
     if (this.#isAnswered) return
     this.#isAnswered = true
     for (let index = 0; index < this.#commits.length; index++)
-      this.#commits[index].resolve(this.#answers[index])
+      this.#commits[index].resolve(this.#results[index])
   }
 
   refuse(error: LogError): void {

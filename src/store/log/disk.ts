@@ -1,32 +1,32 @@
-// In: paths and bytes. Out: the few operations that the log does on a disk, asynchronous, and so small that a test can
-// stand a simulated disk in their place. Never retries and never hides an error.
+// The file operations that the log uses, behind an interface that tests implement with a simulated disk. Nothing is retried
+// here, and every error is passed on.
 import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 
 export interface DiskFile {
-  /** Writes behind what was written so far. Answers how many bytes were taken: fewer where the disk is full. */
+  /** Appends. Resolves to the number of bytes written, which is smaller than asked for when the disk is full. */
   write(bytes: Uint8Array): Promise<number>
-  /** Resolves when the bytes and the length of the file are durable (fdatasync). Its name is not: see `syncFolder`. */
+  /** Makes the bytes and the length of the file durable (fdatasync). Its name needs `syncFolder`. */
   sync(): Promise<void>
   truncate(bytes: number): Promise<void>
-  /** Reads from an offset. Answers how many bytes there were: fewer at the end of the file. */
+  /** Reads from an offset. Resolves to the number of bytes read, which is smaller at the end of the file. */
   read(into: Uint8Array, offset: number): Promise<number>
   size(): Promise<number>
   close(): Promise<void>
 }
 
 export interface Disk {
-  /** Makes a folder and those above it, durably. */
+  /** Creates a folder and its missing parents, durably. */
   makeFolder(folder: string): Promise<void>
   list(folder: string): Promise<string[]>
-  /** A new file for writing; rejects with EEXIST where there is one. */
+  /** Creates a file for writing. Rejects with EEXIST where one exists. */
   create(path: string): Promise<DiskFile>
-  /** An existing file for reading. */
+  /** Opens an existing file for reading. */
   open(path: string): Promise<DiskFile>
-  /** Takes the place of `to`, if there is one, at once. */
+  /** Atomically replaces `to`, if it exists. */
   rename(from: string, to: string): Promise<void>
   unlink(path: string): Promise<void>
-  /** Resolves when the names in a folder are durable. */
+  /** Makes the file names in a folder durable. */
   syncFolder(folder: string): Promise<void>
 }
 

@@ -1,28 +1,27 @@
-// In: why the log refuses. Out: one typed error, which says whether the rows may be stored all the same. Knows no HTTP.
 import { systemCode } from '../../lib/error-text.ts'
 
 export type LogErrorCode =
   /** One commit is larger than a record may be. */
   | 'record_too_large'
-  /** Too many bytes or commits wait for the disk. */
+  /** The queue for the disk is full. */
   | 'too_many_waiting'
-  /** The disk is full, or the store said that nothing may be written now. */
+  /** The disk is full or read-only, or the store does not permit writing now. */
   | 'no_space'
-  /** A write or a sync failed, or what an earlier failure left in doubt is not settled yet. */
+  /** A write or a sync failed, or the log still recovers from such a failure. */
   | 'disk_failed'
-  /** An operation of the disk takes longer than the time limit. */
+  /** A disk operation takes longer than the time limit. */
   | 'disk_hanging'
   | 'closed'
   /** A segment was written by a newer version of this program. */
   | 'unknown_format'
-  /** The bytes at a position are not the record that was written there. */
+  /** The bytes at a position are not a valid commit. */
   | 'damaged_record'
-  /** The segment of a position is not there any more. */
+  /** The segment of a position does not exist any more. */
   | 'segment_removed'
 
 export class LogError extends Error {
   readonly code: LogErrorCode
-  /** False: the rows are not stored, and no restart brings them back. True: nobody can tell yet. */
+  /** False: the rows are not stored, and a restart will not find them. True: nobody can tell. */
   readonly mayBeStored: boolean
 
   constructor(code: LogErrorCode, message: string, options: { mayBeStored?: boolean; cause?: unknown } = {}) {
@@ -33,6 +32,6 @@ export class LogError extends Error {
   }
 }
 
-/** What a failed operation of the disk is called. */
-export const codeOfFailure = (error: unknown): LogErrorCode =>
+/** The error code for a disk operation that failed. */
+export const toLogErrorCode = (error: unknown): LogErrorCode =>
   ['ENOSPC', 'EDQUOT', 'EROFS'].includes(systemCode(error)) ? 'no_space' : 'disk_failed'

@@ -1,67 +1,73 @@
-// In: groups of commits, one at a time. Out: each durable and acknowledged, or refused; and the list of segments. Knows what
-// a failure leaves in doubt, and lets nothing be acknowledged before that is settled. Never waits for callers.
+// Writes groups of commits to segments, one group at a time, and handles failures of the disk: a group whose write or sync
+// failed is in doubt, and nothing is acknowledged until a durable segment header has voided it.
 import { join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
-import { CommitGroup } from './commit-group.ts'
+import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
+import type { QueuedCommit } from './commit-queue.ts'
 import { type Disk, nodeDisk } from './disk.ts'
-import { codeOfFailure, LogError } from './errors.ts'
-import { DURATIONS_KEPT, LINE_EVERY_MS, OPERATION_TIMEOUT_MS, SEGMENT_BYTES } from './limits.ts'
-import { Operations } from './operations.ts'
-import type { Reading } from './reader.ts'
+import { DiskOperations, type OverdueCheck } from './disk-operations.ts'
+import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
+import {
+  FAILURE_LINE_INTERVAL_MS,
+  GROUP_DURATIONS_KEPT,
+  OPERATION_TIMEOUT_MS,
+  SEGMENT_BYTES,
+} from './limits.ts'
+import type { LogRead } from './reader.ts'
 import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './segments/format.ts'
-import { type Checkpoint, rewriteSegment, SegmentFile, type WriteFailure } from './segments/segment-file.ts'
+import { createSegment, rewriteSegment, type SegmentFile, WriteFailure } from './segments/segment-file.ts'
 import type { LogOptions, SegmentInfo } from './types.ts'
-import type { WaitingCommit } from './waiting-commits.ts'
 
 export class LogWriter {
-  readonly totals = { commits: 0, groups: 0, bytes: 0, refused: 0, doubtful: 0, failures: 0, overdue: 0 }
+  readonly totals = { commits: 0, groups: 0, bytes: 0, refused: 0, inDoubt: 0, failures: 0, overdue: 0 }
   readonly recentGroupMs: number[] = []
-  /** Every commit up to it is durable, void or known to be lost. */
+  /** Every commit up to this one is durable, void or known to be lost. */
   lastLsn: number
   lastKnownAtMs: number
   readonly #options: LogOptions
   readonly #disk: Disk
   readonly #timeoutMs: number
-  readonly #operations: Operations
+  readonly #operations: DiskOperations
   readonly #onOverdue: () => void
   readonly #lines = new LineBuffer()
-  /** Ended, and free of doubt. */
-  #ended: SegmentInfo[]
-  /** Ended by a failure: listed once what it left in doubt is settled. */
-  #broken: SegmentInfo[] = []
+  #sealed: SegmentInfo[]
+  /** Segments that may hold commits in doubt. They become sealed ones when recovery succeeds. */
+  #failed: SegmentInfo[] = []
   #current: SegmentFile | null = null
-  /** Groups of which nobody can tell yet whether they are stored. */
-  #doubtful: CommitGroup[] = []
-  /** What must succeed before anything is acknowledged again; null: nothing is in doubt. */
-  #settlement: ((check: Checkpoint) => Promise<void>) | null = null
-  /** The segment that a start has to write anew. */
-  #tail: number | null = null
+  /** Groups that were written but are neither known to be durable nor voided yet. */
+  #groupsInDoubt: CommitGroup[] = []
+  /** What must succeed before any commit is acknowledged again; null when nothing is in doubt. */
+  #recovery: ((check: OverdueCheck) => Promise<void>) | null = null
+  /** First LSN of the segment that the previous process left unsealed, until it has been rewritten. */
+  #unsealedLsn: number | null = null
   #nextLsn: number
-  #nextLineMs = 0
+  /** On the monotonic clock. */
+  #nextFailureLineMs = 0
 
-  /** @param onOverdue called while an operation hangs, once its own callers are answered. */
-  constructor(options: LogOptions, { report, last }: Reading, onOverdue: () => void) {
+  /** @param onOverdue called while an operation hangs, after its own callers were answered */
+  constructor(options: LogOptions, { report, last }: LogRead, onOverdue: () => void) {
     const { disk = nodeDisk, folder, flushed, timeoutMs = OPERATION_TIMEOUT_MS } = options
     this.#options = options
     this.#disk = disk
     this.#timeoutMs = timeoutMs
-    this.#operations = new Operations(timeoutMs, options.clock)
+    this.#operations = new DiskOperations(timeoutMs, options.clock)
     this.#onOverdue = onOverdue
-    this.#ended = [...report.segments]
+    this.#sealed = [...report.segments]
     this.lastLsn = Math.max(flushed.lsn, report.lastLsn, last?.provenLsn ?? 0)
     this.#nextLsn = Math.max(this.lastLsn, report.highestLsn) + 1
     this.lastKnownAtMs = Math.max(flushed.knownAtMs, report.lastKnownAtMs)
     const segment = report.segments.at(-1)
-    if (last === null || segment === undefined || last.isEnded || last.isDamaged) return
+    if (last === null || segment === undefined || last.isSealed || last.isDamaged) return
     if (segment.lastLsn <= flushed.lsn) return
-    this.#tail = segment.firstLsn
-    this.#settlement = async (check) => {
-      segment.bytes = await rewriteSegment(disk, folder, { ...segment, keptBytes: last.keptBytes }, check)
+    this.#unsealedLsn = segment.firstLsn
+    this.#recovery = async (check) => {
+      segment.bytes = await rewriteSegment(disk, folder, { ...segment, validBytes: last.validBytes }, check)
     }
   }
 
-  get isSettled(): boolean {
-    return this.#settlement === null
+  /** Recovery has to succeed before commits are taken. */
+  get needsRecovery(): boolean {
+    return this.#recovery !== null
   }
 
   get isOverdue(): boolean {
@@ -69,25 +75,25 @@ export class LogWriter {
   }
 
   get operationMs(): number | null {
-    return this.#operations.underWayMs
+    return this.#operations.runningMs
   }
 
-  /** Ended segments, oldest first. */
-  get ended(): SegmentInfo[] {
-    return this.#ended.map((segment) => ({ ...segment }))
+  /** Sealed segments, oldest first. */
+  get sealedSegments(): SegmentInfo[] {
+    return this.#sealed.map((segment) => ({ ...segment }))
   }
 
-  /** Of the segments on the disk. Asked at each append: adds up and makes nothing. */
+  /** Bytes of all segments on the disk. Called at each append, so it allocates nothing. */
   get unflushedBytes(): number {
     let bytes = this.#current?.bytes ?? 0
-    for (const segment of this.#ended) bytes += segment.bytes
-    for (const segment of this.#broken) bytes += segment.bytes
+    for (const segment of this.#sealed) bytes += segment.bytes
+    for (const segment of this.#failed) bytes += segment.bytes
     return bytes
   }
 
-  /** Segments on the disk, with their commits and bytes. */
+  /** All segments on the disk, with their commits and bytes. */
   get size(): { segments: number; unflushedCommits: number; unflushedBytes: number } {
-    const segments = [...this.#ended, ...this.#broken, ...(this.#current ? [this.#current] : [])]
+    const segments = [...this.#sealed, ...this.#failed, ...(this.#current ? [this.#current] : [])]
     return {
       segments: segments.length,
       unflushedCommits: segments.reduce((sum, { commits }) => sum + commits, 0),
@@ -95,107 +101,112 @@ export class LogWriter {
     }
   }
 
-  /** Writes them and answers them. Never rejects. */
-  async writeGroup(commits: readonly WaitingCommit[]): Promise<void> {
+  /** Writes and syncs the commits as one group, and answers their callers. Never rejects. */
+  async writeGroup(commits: readonly QueuedCommit[]): Promise<void> {
     const segment = this.#current
     this.#lines.clear()
     if (segment === null) this.#addHeader()
     const group = new CommitGroup(commits, this.#groupStart(segment), this.#lines)
     const { bytes } = this.#lines
     try {
-      await this.#operations.run(
+      const written = await this.#operations.run(
         async (check) => {
-          if (segment === null) this.#current = await this.#begin(bytes, check)
-          else await segment.append(bytes, check)
+          if (segment === null) return this.#createSegment(bytes, check)
+          await segment.append(bytes, check)
+          return segment
         },
-        () => this.#overdue(group),
+        () => this.#reportOverdue(group),
       )
-      this.#stored(group, bytes.length)
+      this.#current = written
+      written.commits += group.size
+      this.#acknowledge(group, bytes.length)
     } catch (error) {
-      await this.#groupFailed(group, bytes.length, error as WriteFailure)
+      const failure = error instanceof WriteFailure ? error : new WriteFailure(error, true)
+      await this.#handleFailedGroup(group, bytes.length, failure)
     }
     if (this.#current !== null && this.#current.bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES))
-      await this.endSegment()
+      await this.sealSegment()
   }
 
-  /** Ends the segment that is being written, if it has commits. Never rejects: its commits are durable already. */
-  async endSegment(): Promise<void> {
+  /** Seals the current segment, if it has commits. Never rejects: its commits are durable already. */
+  async sealSegment(): Promise<void> {
     const segment = this.#current
     if (segment === null || segment.commits === 0) return
     this.#current = null
     try {
       await this.#operations.run(
-        (check) => segment.end(this.lastLsn, check),
-        () => this.#overdue(),
+        (check) => segment.seal(this.lastLsn, check),
+        () => this.#reportOverdue(),
       )
     } catch (error) {
-      this.#failed(error, 'the end of a segment could not be written; its commits are durable')
-      await this.#close(segment)
+      this.#reportFailure(error, 'the end record of a segment could not be written; its commits are durable')
+      await this.#closeFile(segment)
     }
-    this.#ended.push(infoOf(segment))
+    this.#sealed.push(toSegmentInfo(segment))
   }
 
-  /** Tries to settle what is in doubt. False: it has to be tried again. Never rejects. */
-  async settle(): Promise<boolean> {
-    const settlement = this.#settlement
-    if (settlement === null) return true
+  /** Voids what is in doubt, or rewrites the unsealed segment. @returns false where it must be tried again. Never rejects. */
+  async recover(): Promise<boolean> {
+    const recovery = this.#recovery
+    if (recovery === null) return true
     try {
-      await this.#operations.run(settlement, () => this.#overdue())
+      await this.#operations.run(recovery, () => this.#reportOverdue())
     } catch (error) {
-      this.#failed(error, 'what a failure left in doubt could not be settled; trying again')
+      this.#reportFailure(error, 'the log could not recover from a failure yet; it will try again')
       return false
     }
-    this.#settlement = this.#tail = null
-    this.#ended.push(...this.#broken.splice(0))
-    for (const group of this.#doubtful.splice(0))
+    this.#recovery = this.#unsealedLsn = null
+    this.#sealed.push(...this.#failed.splice(0))
+    for (const group of this.#groupsInDoubt.splice(0))
       group.refuse(new LogError('disk_failed', 'the disk failed; the rows are not stored'))
-    this.#options.log.info({ afterLsn: this.lastLsn }, 'nothing in the log is in doubt any more')
+    this.#options.log.info({ afterLsn: this.lastLsn }, 'the log has recovered; no commit is in doubt')
     return true
   }
 
-  /** Deletes an ended segment, or sets it aside under another name; durably. Rejects with LogError. */
-  async takeAway(firstLsn: number, how: 'remove' | 'setAside'): Promise<void> {
+  /** Durably deletes a sealed segment, or renames it to `*.damaged`. Rejects with LogError. */
+  async dropSegment(firstLsn: number, how: 'remove' | 'setAside'): Promise<void> {
     const { folder } = this.#options
     const path = join(folder, segmentName(firstLsn))
-    if (!this.#ended.some((segment) => segment.firstLsn === firstLsn))
-      throw new LogError('segment_removed', `${path} is no segment that has ended`)
+    if (!this.#sealed.some((segment) => segment.firstLsn === firstLsn))
+      throw new LogError('segment_removed', `${path} is not a sealed segment`)
     try {
       await this.#operations.run(
         async (check) => {
-          if (how === 'remove') await this.#disk.unlink(path).catch(unlessGone)
-          else await this.#disk.rename(path, `${path}${DAMAGED_SUFFIX}`).catch(unlessGone)
+          if (how === 'remove') await this.#disk.unlink(path).catch(ignoreMissing)
+          else await this.#disk.rename(path, `${path}${DAMAGED_SUFFIX}`).catch(ignoreMissing)
           check()
           await this.#disk.syncFolder(folder)
         },
-        () => this.#overdue(),
+        () => this.#reportOverdue(),
       )
     } catch (error) {
-      this.#failed(error, 'a segment could not be taken away')
-      throw new LogError(codeOfFailure(error), `${path}: ${errorMessage(error)}`, { cause: error })
+      this.#reportFailure(error, 'a segment could not be removed or renamed')
+      throw new LogError(toLogErrorCode(error), `${path}: ${errorMessage(error)}`, { cause: error })
     }
-    this.#ended = this.#ended.filter((segment) => segment.firstLsn !== firstLsn)
-    if (this.#tail === firstLsn) this.#settlement = this.#tail = null
+    this.#sealed = this.#sealed.filter((segment) => segment.firstLsn !== firstLsn)
+    if (this.#unsealedLsn === firstLsn) this.#recovery = this.#unsealedLsn = null
   }
 
-  /** Answers those of whom nobody can tell. */
-  giveUp(): void {
-    for (const group of this.#doubtful.splice(0)) group.refuse(inDoubt('the log was closed'))
+  /** Answers the callers whose commits are still in doubt, because the log closes. */
+  refuseGroupsInDoubt(): void {
+    for (const group of this.#groupsInDoubt.splice(0))
+      group.refuse(inDoubtError('disk_failed', 'the log was closed'))
   }
 
-  /** Lets go of the file. Nothing may be written after it. */
+  /** Closes the current file. Nothing may be written afterwards. */
   async close(): Promise<void> {
     const segment = this.#current
     this.#current = null
-    if (segment !== null) await this.#close(segment)
+    if (segment !== null) await this.#closeFile(segment)
   }
 
-  #groupStart(segment: SegmentFile | null) {
+  #groupStart(segment: SegmentFile | null): CommitGroupStart {
     const nowMs = Math.floor(this.#options.clock.now())
     return {
       firstLsn: this.#nextLsn,
       afterLsn: this.lastLsn,
-      // A flush takes whole segments. So whoever has read all rows up to one moment misses none that a later flush
-      // brings, while commits of one segment may share a millisecond: many do.
+      // Each segment begins at a later time than the one before, because a flush takes whole segments: a consumer that has
+      // read all rows up to one time then misses none that a later flush adds. Within a segment, commits may share a time.
       knownAtMs: Math.max(nowMs, this.lastKnownAtMs + (segment?.commits ? 0 : 1)),
       startedMs: this.#options.clock.monotonicMs(),
       segment: segment?.firstLsn ?? this.#nextLsn,
@@ -203,100 +214,97 @@ export class LogWriter {
     }
   }
 
-  /** The header tells what counts before this segment: whatever else earlier ones hold is void. */
+  /** The header voids every commit after `lastLsn` that earlier segments hold. */
   #addHeader(): void {
     const { lastLsn: afterLsn, lastKnownAtMs: knownAt } = this
     this.#lines.add(headerText({ log: this.#options.logId, firstLsn: this.#nextLsn, afterLsn, knownAt }))
   }
 
-  #begin(bytes: Uint8Array, check: Checkpoint): Promise<SegmentFile> {
-    return SegmentFile.begin(this.#disk, this.#options.folder, this.#nextLsn, bytes, check)
+  #createSegment(bytes: Uint8Array, check: OverdueCheck): Promise<SegmentFile> {
+    return createSegment(this.#disk, this.#options.folder, this.#nextLsn, bytes, check)
   }
 
-  #stored(group: CommitGroup, bytes: number): void {
+  #acknowledge(group: CommitGroup, bytes: number): void {
     const { totals } = this
     totals.groups++
     totals.commits += group.size
     totals.bytes += bytes
     this.recentGroupMs.push(this.#options.clock.monotonicMs() - group.startedMs)
-    if (this.recentGroupMs.length > DURATIONS_KEPT) this.recentGroupMs.shift()
+    if (this.recentGroupMs.length > GROUP_DURATIONS_KEPT) this.recentGroupMs.shift()
     this.lastLsn = group.lastLsn
     this.lastKnownAtMs = group.knownAtMs
     this.#nextLsn = group.lastLsn + 1
-    this.#current!.commits += group.size
     group.acknowledge()
   }
 
-  async #groupFailed(group: CommitGroup, bytes: number, failure: WriteFailure): Promise<void> {
+  async #handleFailedGroup(group: CommitGroup, bytes: number, failure: WriteFailure): Promise<void> {
     const segment = this.#current
     this.#current = null
-    this.#failed(failure, 'commits could not be written')
-    const info = infoOf(segment ?? { firstLsn: group.firstLsn, commits: 0, bytes })
+    this.#reportFailure(failure, 'commits could not be written')
+    const info = toSegmentInfo(segment ?? { firstLsn: group.firstLsn, commits: 0, bytes })
     if (!failure.isInDoubt) {
-      const message = `the disk refused: ${failure.message}; the rows are not stored`
-      group.refuse(new LogError(codeOfFailure(failure.cause), message, { cause: failure }))
-      if (segment !== null) this.#ended.push(info)
+      const message = `the disk refused the write: ${failure.message}; the rows are not stored`
+      group.refuse(new LogError(toLogErrorCode(failure.cause), message, { cause: failure }))
+      if (segment !== null) this.#sealed.push(info)
     } else {
-      this.totals.doubtful += group.size
-      this.#broken.push(info)
+      this.totals.inDoubt += group.size
+      this.#failed.push(info)
       this.#nextLsn = group.lastLsn + 1
       this.lastKnownAtMs = group.knownAtMs
-      this.#doubt(group)
+      this.#requireRecovery(group)
     }
-    if (segment !== null) await this.#close(segment)
+    if (segment !== null) await this.#closeFile(segment)
   }
 
-  /** The next segment's header says that the group does not count. Until that is durable nobody can tell. */
-  #doubt(group: CommitGroup): void {
-    this.#doubtful.push(group)
+  /** The group is in doubt until the header of the next segment, which voids it, is durable. */
+  #requireRecovery(group: CommitGroup): void {
+    this.#groupsInDoubt.push(group)
     setTimeout(
-      () => group.refuse(inDoubt('the disk failed')),
+      () => group.refuse(inDoubtError('disk_failed', 'the disk failed')),
       Math.max(0, this.#timeoutMs - (this.#options.clock.monotonicMs() - group.startedMs)),
     ).unref()
-    this.#settlement = async (check) => {
+    this.#recovery = async (check) => {
       this.#lines.clear()
       this.#addHeader()
-      this.#current = await this.#begin(this.#lines.bytes, check)
+      this.#current = await this.#createSegment(this.#lines.bytes, check)
     }
   }
 
-  #close(segment: SegmentFile): Promise<void> {
+  #closeFile(segment: SegmentFile): Promise<void> {
     return this.#operations.run(
       () => segment.close(),
-      () => this.#overdue(),
+      () => this.#reportOverdue(),
     )
   }
 
-  #overdue(group?: CommitGroup): void {
+  #reportOverdue(group?: CommitGroup): void {
     this.totals.overdue++
     this.#options.log.error({ timeoutMs: this.#timeoutMs }, 'the disk hangs; the log takes no commits')
-    group?.refuse(inDoubt('the disk hangs'))
+    group?.refuse(inDoubtError('disk_hanging', 'the disk hangs'))
     this.#onOverdue()
   }
 
-  #failed(error: unknown, what: string): void {
+  /** Counts a failure and logs it, at most once a second: on a full disk each commit may fail. */
+  #reportFailure(error: unknown, message: string): void {
     const { totals } = this
     totals.failures++
-    // On a full disk each commit may fail: a line a second tells enough.
     const nowMs = this.#options.clock.monotonicMs()
-    if (nowMs < this.#nextLineMs) return
-    this.#nextLineMs = nowMs + LINE_EVERY_MS
-    this.#options.log.error({ error: errorMessage(error), failures: totals.failures }, what)
+    if (nowMs < this.#nextFailureLineMs) return
+    this.#nextFailureLineMs = nowMs + FAILURE_LINE_INTERVAL_MS
+    this.#options.log.error({ error: errorMessage(error), failures: totals.failures }, message)
   }
 }
 
-const inDoubt = (why: string): LogError =>
-  new LogError(why === 'the disk hangs' ? 'disk_hanging' : 'disk_failed', `${why}; the rows may be stored`, {
-    mayBeStored: true,
-  })
+const inDoubtError = (code: LogErrorCode, reason: string): LogError =>
+  new LogError(code, `${reason}; the rows may be stored`, { mayBeStored: true })
 
-const infoOf = ({ firstLsn, commits, bytes }: Omit<SegmentInfo, 'lastLsn'>): SegmentInfo => ({
+const toSegmentInfo = ({ firstLsn, commits, bytes }: Omit<SegmentInfo, 'lastLsn'>): SegmentInfo => ({
   firstLsn,
   lastLsn: firstLsn + commits - 1,
   commits,
   bytes,
 })
 
-function unlessGone(error: unknown): void {
+function ignoreMissing(error: unknown): void {
   if (systemCode(error) !== 'ENOENT') throw error
 }

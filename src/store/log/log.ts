@@ -1,27 +1,27 @@
-// In: commits of those who wait. Out: each durable and acknowledged with its number, or refused with an error that says
-// whether it may be stored. One write and one sync are under way at a time for all who wait. Knows no table and no HTTP.
+// The commit log: queues appends, writes them in groups, and runs other work on the disk between two groups. README.md describes
+// the format, the invariants and what happens on failures.
 import { assert } from '../../lib/assert.ts'
+import { CommitQueue } from './commit-queue.ts'
 import { nodeDisk } from './disk.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'
 import { LogWriter } from './log-writer.ts'
-import { type Reading, readAll, type Visit } from './reader.ts'
+import { type LogRead, readSegments, type Visit } from './reader.ts'
 import { COMMIT_FRAME_BYTES_MAX, rowsText } from './segments/format.ts'
 import { PositionReader } from './segments/position-reader.ts'
 import type * as types from './types.ts'
-import { WaitingCommits } from './waiting-commits.ts'
 
-const ID = /^[\w-]{1,64}$/
-/** Findings that one line of the server's own log tells. */
-const FINDINGS_TOLD_MAX = 20
+const LOG_ID = /^[\w-]{1,64}$/
+/** Entries of damage in the line that reports it. */
+const DAMAGE_LOGGED_MAX = 20
 
-/** Something to do with the disk between two groups. */
+/** Work on the disk that runs between two groups. */
 interface Task {
   run(): Promise<void>
   refuse(error: LogError): void
 }
 
-const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const nextEventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 class DurableLog implements types.CommitLog {
   readonly recovered: types.ReadReport
@@ -29,56 +29,57 @@ class DurableLog implements types.CommitLog {
   readonly #timeoutMs: number
   readonly #writer: LogWriter
   readonly #reader: PositionReader
-  readonly #waiting: WaitingCommits
+  readonly #queue: CommitQueue
   #tasks: Task[] = []
-  #task: Task | null = null
-  #working: Promise<void> | null = null
+  #currentTask: Task | null = null
+  /** Settles when there is nothing left to do; null while the log is idle. */
+  #running: Promise<void> | null = null
   #closing: Promise<void> | null = null
-  #isSettlingDue = false
-  #settleDelayMs = limits.SETTLE_RETRY_MS
-  #settleTimer: NodeJS.Timeout | null = null
-  #onFirstAttempt: () => void = () => undefined
+  #isRecoveryDue = false
+  #recoveryDelayMs = limits.RECOVERY_RETRY_MS
+  #recoveryTimer: NodeJS.Timeout | null = null
+  #onRecoveryAttempted: () => void = () => undefined
   #onHang: () => void = () => undefined
-  /** Nothing more is begun, though an operation may still hang: the folder may soon be another process's. */
-  #isOver = false
+  /** After `close`, nothing is started, even when a hanging operation ends: another process may own the folder by then. */
+  #isStopped = false
 
-  constructor(options: types.LogOptions, reading: Reading) {
+  constructor(options: types.LogOptions, read: LogRead) {
     const { disk = nodeDisk, folder, timeoutMs = limits.OPERATION_TIMEOUT_MS } = options
     this.#options = options
     this.#timeoutMs = timeoutMs
-    this.recovered = reading.report
-    this.#writer = new LogWriter(options, reading, () => this.#overdue())
+    this.recovered = read.report
+    this.#writer = new LogWriter(options, read, () => this.#handleOverdue())
     this.#reader = new PositionReader(disk, folder, timeoutMs)
-    this.#waiting = new WaitingCommits({
+    this.#queue = new CommitQueue({
       groupBytesMax: options.groupBytesMax ?? limits.GROUP_BYTES_MAX,
       groupCommitsMax: options.groupCommitsMax ?? limits.GROUP_COMMITS_MAX,
-      waitingBytesMax: options.waitingBytesMax ?? limits.WAITING_BYTES_MAX,
-      waitingCommitsMax: options.waitingCommitsMax ?? limits.WAITING_COMMITS_MAX,
+      queuedBytesMax: options.queuedBytesMax ?? limits.QUEUED_BYTES_MAX,
+      queuedCommitsMax: options.queuedCommitsMax ?? limits.QUEUED_COMMITS_MAX,
     })
   }
 
-  /** Settles what the process before left in doubt. Where the disk does not let it, appends are refused until it does. */
+  /** Makes the first attempt to recover what the previous process left. Where it fails, appends are refused until one succeeds. */
   async start(): Promise<void> {
-    if (this.#writer.isSettled) return
+    if (!this.#writer.needsRecovery) return
     const attempted = new Promise<void>((resolve) => {
-      this.#onFirstAttempt = resolve
+      this.#onRecoveryAttempted = resolve
     })
-    this.#isSettlingDue = true
+    this.#isRecoveryDue = true
     this.#wake()
     await attempted
   }
 
-  async append(rows: readonly types.EncodedRow[]): Promise<types.Appended> {
+  async append(rows: readonly types.EncodedRow[]): Promise<types.AppendResult> {
     assert(rows.length > 0, 'a commit has rows')
     const text = rowsText(rows)
     const bytes = Buffer.byteLength(text) + COMMIT_FRAME_BYTES_MAX
-    const refusal = this.#refusal(bytes)
+    const refusal = this.#checkAppend(bytes)
     if (refusal !== null) {
       this.#writer.totals.refused++
       throw refusal
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.add({ rows: text, bytes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
+      this.#queue.add({ rows: text, bytes, queuedAtMs: this.#options.clock.monotonicMs(), resolve, reject })
       this.#wake()
     })
   }
@@ -88,19 +89,19 @@ class DurableLog implements types.CommitLog {
   }
 
   seal(): Promise<void> {
-    return this.#do(() => this.#writer.endSegment())
+    return this.#runTask(() => this.#writer.sealSegment())
   }
 
   segments(): types.SegmentInfo[] {
-    return this.#writer.ended
+    return this.#writer.sealedSegments
   }
 
   remove(firstLsn: number): Promise<void> {
-    return this.#do(() => this.#writer.takeAway(firstLsn, 'remove'))
+    return this.#runTask(() => this.#writer.dropSegment(firstLsn, 'remove'))
   }
 
   setAside(firstLsn: number): Promise<void> {
-    return this.#do(() => this.#writer.takeAway(firstLsn, 'setAside'))
+    return this.#runTask(() => this.#writer.dropSegment(firstLsn, 'setAside'))
   }
 
   status(): types.LogStatus {
@@ -110,8 +111,8 @@ class DurableLog implements types.CommitLog {
       lastLsn,
       lastKnownAtMs,
       ...size,
-      waitingCommits: this.#waiting.count,
-      waitingBytes: this.#waiting.bytes,
+      queuedCommits: this.#queue.count,
+      queuedBytes: this.#queue.bytes,
       operationMs,
       recentGroupMs: [...recentGroupMs],
       totals: { ...totals },
@@ -126,27 +127,30 @@ class DurableLog implements types.CommitLog {
   get #state(): types.LogState {
     if (this.#closing !== null) return 'closed'
     if (this.#writer.isOverdue) return 'hanging'
-    return this.#writer.isSettled ? 'ready' : 'recovering'
+    return this.#writer.needsRecovery ? 'recovering' : 'ready'
   }
 
-  /** Why a commit of this size is not taken; null: it is. */
-  #refusal(bytes: number): LogError | null {
+  /** The error with which a commit of this size must be refused; null where it is taken. */
+  #checkAppend(bytes: number): LogError | null {
     const { recordBytesMax = limits.RECORD_BYTES_MAX, mayWrite } = this.#options
-    // No option lets a record grow beyond what the format allows: no reader would take it.
+    // Readers refuse records beyond the limit of the format, so no option can raise it.
     const bytesMax = Math.min(recordBytesMax, limits.RECORD_BYTES_MAX)
     if (bytes > bytesMax)
-      return new LogError('record_too_large', `a commit of ${bytes} bytes is larger than ${bytesMax}`)
-    if (this.#closing !== null) return closed()
-    if (this.#writer.isOverdue) return hanging()
-    if (!this.#writer.isSettled) return unsettled()
+      return new LogError(
+        'record_too_large',
+        `a commit of ${bytes} bytes exceeds the limit of ${bytesMax} bytes`,
+      )
+    if (this.#closing !== null) return closedError()
+    if (this.#writer.isOverdue) return hangingError()
+    if (this.#writer.needsRecovery) return recoveringError()
     if (mayWrite?.(this.#writer.unflushedBytes) === false)
-      return new LogError('no_space', 'there is no room to write')
-    return this.#waiting.refusal(bytes)
+      return new LogError('no_space', 'too little disk space is free; the rows are not stored')
+    return this.#queue.checkRoom(bytes)
   }
 
-  /** Has `work` done between two groups. */
-  #do(work: () => Promise<void>): Promise<void> {
-    if (this.#writer.isOverdue) return Promise.reject(hanging())
+  /** Queues `work` to run between two groups. Settles as it does; rejects with LogError while the disk hangs. */
+  #runTask(work: () => Promise<void>): Promise<void> {
+    if (this.#writer.isOverdue) return Promise.reject(hangingError())
     return new Promise((resolve, reject) => {
       this.#tasks.push({ run: () => work().then(resolve, reject), refuse: reject })
       this.#wake()
@@ -154,70 +158,70 @@ class DurableLog implements types.CommitLog {
   }
 
   #wake(): void {
-    this.#working ??= this.#work()
+    this.#running ??= this.#run()
   }
 
-  /** Works off what there is to do. From turn to turn of the event loop: all who come in one turn share a group. */
-  async #work(): Promise<void> {
+  /** Does one thing per turn of the event loop, so that all appends of one turn share a group, until nothing is left to do. */
+  async #run(): Promise<void> {
     for (;;) {
-      await turnOfTheLoop()
-      if (this.#isOver) return
-      if (this.#isSettlingDue) await this.#settle()
-      else if (this.#tasks.length > 0) await this.#runTask()
-      else if (this.#waiting.count > 0) await this.#writeGroup()
+      await nextEventLoopTurn()
+      if (this.#isStopped) return
+      if (this.#isRecoveryDue) await this.#recover()
+      else if (this.#tasks.length > 0) await this.#runNextTask()
+      else if (this.#queue.count > 0) await this.#writeGroup()
       else break
     }
-    // At once: whoever comes from now on must wake it again.
-    this.#working = null
+    // No await between the last check and this line: an append after it starts the loop again.
+    this.#running = null
   }
 
-  async #runTask(): Promise<void> {
-    this.#task = this.#tasks.shift() ?? null
-    await this.#task?.run()
-    this.#task = null
+  async #runNextTask(): Promise<void> {
+    this.#currentTask = this.#tasks.shift() ?? null
+    await this.#currentTask?.run()
+    this.#currentTask = null
   }
 
   async #writeGroup(): Promise<void> {
     const earliestMs = this.#options.clock.monotonicMs() - this.#timeoutMs
-    const commits = this.#waiting.take().filter((commit) => {
-      if (commit.sinceMs >= earliestMs) return true
+    const commits = this.#queue.takeGroup().filter((commit) => {
+      if (commit.queuedAtMs >= earliestMs) return true
       this.#writer.totals.refused++
-      commit.reject(hanging())
+      commit.reject(hangingError())
       return false
     })
     if (commits.length > 0) await this.#writer.writeGroup(commits)
-    if (this.#writer.isSettled) return
-    this.#refuseWaiting(unsettled())
-    this.#isSettlingDue = true
+    if (!this.#writer.needsRecovery) return
+    this.#refuseQueued(recoveringError())
+    this.#isRecoveryDue = true
   }
 
-  async #settle(): Promise<void> {
-    this.#isSettlingDue = false
-    const isSettled = await this.#writer.settle()
-    this.#onFirstAttempt()
-    if (isSettled) {
-      this.#settleDelayMs = limits.SETTLE_RETRY_MS
+  async #recover(): Promise<void> {
+    this.#isRecoveryDue = false
+    const hasRecovered = await this.#writer.recover()
+    this.#onRecoveryAttempted()
+    if (hasRecovered) {
+      this.#recoveryDelayMs = limits.RECOVERY_RETRY_MS
       return
     }
     if (this.#closing !== null) return
-    this.#settleTimer = setTimeout(() => {
-      this.#isSettlingDue = true
+    this.#recoveryTimer = setTimeout(() => {
+      this.#isRecoveryDue = true
       this.#wake()
-    }, this.#settleDelayMs)
-    this.#settleDelayMs = Math.min(this.#settleDelayMs * 2, limits.SETTLE_RETRY_MAX_MS)
+    }, this.#recoveryDelayMs)
+    this.#recoveryDelayMs = Math.min(this.#recoveryDelayMs * 2, limits.RECOVERY_RETRY_MAX_MS)
   }
 
-  /** Nobody waits for a disk that hangs. */
-  #overdue(): void {
-    this.#refuseWaiting(hanging())
-    for (const task of this.#tasks.splice(0)) task.refuse(hanging())
-    this.#task?.refuse(hanging())
-    this.#onFirstAttempt()
+  /** Answers everybody who waits for the disk, because it hangs. */
+  #handleOverdue(): void {
+    this.#refuseQueued(hangingError())
+    for (const task of this.#tasks.splice(0)) task.refuse(hangingError())
+    this.#currentTask?.refuse(hangingError())
+    this.#onRecoveryAttempted()
     this.#onHang()
   }
 
-  #refuseWaiting(error: LogError): void {
-    const commits = this.#waiting.takeAll()
+  #refuseQueued(error: LogError): void {
+    const commits = this.#queue.takeAll()
     this.#writer.totals.refused += commits.length
     for (const commit of commits) commit.reject(error)
   }
@@ -227,43 +231,43 @@ class DurableLog implements types.CommitLog {
     this.#onHang = resolve
     const timer = setTimeout(resolve, this.#timeoutMs)
     if (!this.#writer.isOverdue) await Promise.race([this.#finish(), timeIsUp])
-    this.#isOver = true
+    this.#isStopped = true
     clearTimeout(timer)
-    clearTimeout(this.#settleTimer ?? undefined)
-    this.#refuseWaiting(closed())
-    this.#writer.giveUp()
+    clearTimeout(this.#recoveryTimer ?? undefined)
+    this.#refuseQueued(closedError())
+    this.#writer.refuseGroupsInDoubt()
   }
 
   async #finish(): Promise<void> {
-    await this.#working
-    this.#tasks.push({ run: () => this.#writer.endSegment(), refuse: () => undefined })
+    await this.#running
+    this.#tasks.push({ run: () => this.#writer.sealSegment(), refuse: () => undefined })
     this.#tasks.push({ run: () => this.#writer.close(), refuse: () => undefined })
     this.#wake()
-    await this.#working
+    await this.#running
   }
 }
 
-const hanging = (): LogError => new LogError('disk_hanging', 'the disk hangs; the rows are not stored')
-const unsettled = (): LogError =>
-  new LogError('disk_failed', 'the log recovers from a failure of the disk; the rows are not stored')
-const closed = (): LogError => new LogError('closed', 'the log is closed; the rows are not stored')
+const hangingError = (): LogError => new LogError('disk_hanging', 'the disk hangs; the rows are not stored')
+const recoveringError = (): LogError =>
+  new LogError('disk_failed', 'the log is recovering from a disk failure; the rows are not stored')
+const closedError = (): LogError => new LogError('closed', 'the log is closed; the rows are not stored')
 
 /**
- * Opens the log in `folder`, and visits every commit behind `flushed`, each once and in order. What a crash left is
- * settled; damage is reported and does not stop it. Whoever calls owns the folder: the log has no lock of its own.
+ * Opens the log in `folder`, visits every commit after `flushed`, each once and in order, and recovers what a crash left. Damage
+ * is reported and does not prevent opening. The caller must own the folder: the log has no lock of its own.
  */
 export async function openLog(options: types.LogOptions, visit: Visit): Promise<types.CommitLog> {
   const { disk = nodeDisk, folder, logId, flushed } = options
-  assert(ID.test(logId), 'the identity of a log is a short word')
+  assert(LOG_ID.test(logId), 'logId has 1 to 64 letters, digits, _ or -')
   await disk.makeFolder(folder)
-  const reading = await readAll({ disk, folder, logId, afterLsn: flushed.lsn }, visit)
-  const { damage, damageCount } = reading.report
+  const read = await readSegments({ disk, folder, logId, afterLsn: flushed.lsn }, visit)
+  const { damage, damageCount } = read.report
   if (damageCount > 0)
     options.log.error(
-      { count: damageCount, damage: damage.slice(0, FINDINGS_TOLD_MAX) },
+      { count: damageCount, damage: damage.slice(0, DAMAGE_LOGGED_MAX) },
       'the log is damaged',
     )
-  const log = new DurableLog(options, reading)
+  const log = new DurableLog(options, read)
   await log.start()
   return log
 }

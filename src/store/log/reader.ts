@@ -1,15 +1,14 @@
-// In: the folder of a log. Out: its commits, each once and in order, every CRC checked, and a report on what is damaged.
-// For recovery, the flush in its process, and verification. Holds one record at a time. Never writes.
-
+// Reads the commits of a log, each once and in order, with every CRC checked, and reports damage. Recovery, the flush and
+// verification use it. Holds one record in memory at a time.
 import { systemCode } from '../../lib/error-text.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { type Disk, nodeDisk } from './disk.ts'
-import { addDamage, emptyReport, keep, rangeOf } from './findings.ts'
-import { BEGINNING_BYTES, SCAN_CHUNK_BYTES } from './limits.ts'
-import { type PlannedSegment, planReading, removedMeanwhile } from './plan.ts'
-import { type CommitHead, rowsOf } from './segments/format.ts'
-import { type Scanned, scan } from './segments/scan.ts'
-import { SegmentReader } from './segments/segment-reader.ts'
+import { SCAN_CHUNK_BYTES, SEGMENT_START_BYTES } from './limits.ts'
+import { type PlannedSegment, planRead, segmentRemovedError } from './read-plan.ts'
+import { addDamage, addEntry, lsnRange, newReadReport } from './read-report.ts'
+import { type CommitHead, parseRows } from './segments/format.ts'
+import { type ScanItem, scan } from './segments/scan.ts'
+import { SegmentValidator } from './segments/segment-validator.ts'
 import type { CommitRecord, Position, ReadOptions, ReadReport } from './types.ts'
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
@@ -20,7 +19,7 @@ class VisitedCommit implements CommitRecord {
   readonly position: Position
   readonly payload: Buffer
 
-  constructor(segment: number, { lsn, knownAt }: CommitHead, { offset, length, payload }: Scanned) {
+  constructor(segment: number, { lsn, knownAt }: CommitHead, { offset, length, payload }: ScanItem) {
     this.lsn = lsn
     this.knownAtMs = knownAt
     this.position = { segment, offset, length }
@@ -28,63 +27,64 @@ class VisitedCommit implements CommitRecord {
   }
 
   rows(): [TableName, Row][] {
-    return rowsOf(this.payload)
+    return parseRows(this.payload)
   }
 }
 
-async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncGenerator<Scanned, void> {
+async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncGenerator<ScanItem, void> {
   const file = await disk.open(path).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') throw removedMeanwhile(path)
+    if (systemCode(error) === 'ENOENT') throw segmentRemovedError(path)
     return null
   })
   if (file === null) return yield { head: null, offset: 0, length: 0, payload: Buffer.alloc(0), error: 'EIO' }
   try {
-    yield* scan(file, Math.min(Math.max(bytes, BEGINNING_BYTES), SCAN_CHUNK_BYTES))
+    yield* scan(file, Math.min(Math.max(bytes, SEGMENT_START_BYTES), SCAN_CHUNK_BYTES))
   } finally {
     await file.close()
   }
 }
 
-/** Up to which LSN the commits of the last segment are known to have been durable. */
-async function provenIn(disk: Disk, segment: PlannedSegment): Promise<number> {
+/** The highest LSN that a record of the newest segment proves to have been durable. */
+async function findProvenLsn(disk: Disk, segment: PlannedSegment): Promise<number> {
   let provenLsn = segment.afterLsn
   for await (const { head } of scanSegment(disk, segment))
     if (head !== null) provenLsn = Math.max(provenLsn, head.afterLsn)
   return provenLsn
 }
 
-/** What is left of the last segment that was read, for whoever goes on writing. */
+/** What the writer must know about the newest segment. */
 export interface LastSegment {
   firstLsn: number
-  /** Its records that count end here. */
-  keptBytes: number
-  /** Commits up to it were durable, whether they can still be read or not. */
+  /** Where its last valid record ends. */
+  validBytes: number
+  /** Commits up to this one were durable, even those that can no longer be read. */
   provenLsn: number
-  /** It was ended in order. */
-  isEnded: boolean
+  /** It ends with an end record. */
+  isSealed: boolean
   isDamaged: boolean
 }
 
-export interface Reading {
+export interface LogRead {
   report: ReadReport
+  /** Null where the log has no segment. */
   last: LastSegment | null
 }
 
-/** As `readLog`, with what the writer must know besides. */
-export async function readAll(options: ReadOptions, visit: Visit): Promise<Reading> {
+/** Like `readLog`, and also returns what the writer needs to continue after the newest segment. */
+export async function readSegments(options: ReadOptions, visit: Visit): Promise<LogRead> {
   const { disk = nodeDisk, folder, logId, afterLsn, throughLsn = Infinity } = options
-  const plan = await planReading(disk, folder, logId)
-  const report = emptyReport(afterLsn)
+  const plan = await planRead(disk, folder, logId)
+  const report = newReadReport(afterLsn)
   report.highestLsn = Math.max(afterLsn, plan.highestNamedLsn)
   for (const name of plan.foreign)
     addDamage(report, { kind: 'foreign_file', file: name, fromByte: 0, toByte: 0, missing: null })
   const segments = plan.segments.filter(({ firstLsn }) => firstLsn <= throughLsn)
-  const lost = rangeOf(afterLsn + 1, segments[0]?.afterLsn ?? 0)
+  const lost = lsnRange(afterLsn + 1, segments[0]?.afterLsn ?? 0)
   if (lost !== null) addDamage(report, { kind: 'missing', file: null, fromByte: 0, toByte: 0, missing: lost })
   let last: LastSegment | null = null
   for (const segment of segments) {
-    const isVoided = rangeOf(segment.afterLsn + 1, segment.firstLsn - 1)
-    if (isVoided !== null) keep(report.voids, isVoided)
+    const voided = lsnRange(segment.afterLsn + 1, segment.firstLsn - 1)
+    if (voided !== null) addEntry(report.voids, voided)
     report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.knownAtMs)
     last = await readSegment(disk, segment, options, report, visit)
   }
@@ -100,29 +100,29 @@ async function readSegment(
 ): Promise<LastSegment> {
   const { firstLsn, cutoffLsn } = segment
   const isLast = cutoffLsn === Infinity
-  const provenLsn = isLast ? Math.max(throughLsn, await provenIn(disk, segment)) : cutoffLsn
+  const provenLsn = isLast ? Math.max(throughLsn, await findProvenLsn(disk, segment)) : cutoffLsn
   const damageBefore = report.damageCount
-  const reading = new SegmentReader(segment, provenLsn, report)
-  for await (const piece of scanSegment(disk, segment)) {
-    if (!reading.take(piece)) continue
-    const record = new VisitedCommit(firstLsn, piece.head as CommitHead, piece)
+  const validator = new SegmentValidator(segment, provenLsn, report)
+  for await (const item of scanSegment(disk, segment)) {
+    const commit = validator.check(item)
+    if (commit === null) continue
+    const record = new VisitedCommit(firstLsn, commit, item)
     report.lastLsn = Math.max(report.lastLsn, record.lsn)
     if (record.lsn <= afterLsn) continue
     report.commits++
     const visited = visit(record)
     if (visited !== undefined) await visited
   }
-  reading.finish()
-  report.segments.push(reading.info)
+  validator.finish()
+  report.segments.push(validator.info)
   const isDamaged = report.damageCount > damageBefore
-  return { firstLsn, keptBytes: reading.keptBytes, provenLsn, isEnded: reading.isEnded, isDamaged }
+  return { firstLsn, validBytes: validator.validBytes, provenLsn, isSealed: validator.isSealed, isDamaged }
 }
 
 /**
- * Visits every commit behind `afterLsn`, each once and in order, and answers what was found. Damage never stops it: the
- * records behind are visited. Rejects where a visit does, where a segment is of a newer format, and with
- * `segment_removed` where one was deleted meanwhile.
+ * Visits every commit after `afterLsn`, each once and in order. Damaged parts are reported and skipped. Rejects where a visit
+ * does, with `unknown_format` where a segment has a newer format, and with `segment_removed` where one was deleted meanwhile.
  */
 export async function readLog(options: ReadOptions, visit: Visit): Promise<ReadReport> {
-  return (await readAll(options, visit)).report
+  return (await readSegments(options, visit)).report
 }

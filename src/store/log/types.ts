@@ -1,86 +1,89 @@
-// In: nothing. Out: the words in which the log speaks with the store. Never holds state.
+// The interface of the log, its options, and what it reports.
 import type { Clock } from '../../lib/clock.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import type { StoreLog } from '../types.ts'
 import type { Disk } from './disk.ts'
 
-/** One row, checked and encoded: `encodeWrite` makes it. */
+/** One row, validated and encoded by `encodeWrite`. */
 export interface EncodedRow {
   table: TableName
-  /** A JSON object on one line. */
+  /** A JSON object without a newline. */
   json: string
 }
 
-/** Where a record lies. */
+/** Where a record is in the log's files. */
 export interface Position {
-  /** First LSN of its segment, which names the file. */
+  /** First LSN of its segment; the file is named after it. */
   segment: number
-  /** Of its line, in bytes. */
+  /** Where its line begins, in bytes. */
   offset: number
+  /** Of its line with the newline, in bytes. */
   length: number
 }
 
-export interface Appended {
+/** Where an acknowledged commit was stored. */
+export interface AppendResult {
   lsn: number
   knownAtMs: number
   position: Position
 }
 
-/** One commit as it was read. */
+/** A commit that was read from the log. */
 export interface CommitRecord {
   lsn: number
   knownAtMs: number
   position: Position
-  /** The JSON of the whole record. A view of the reader's buffer: good until the visit ends. */
+  /** The JSON of the whole record. A view of the reader's buffer, valid only during the visit. */
   payload: Buffer
-  /** Its rows, parsed anew at each call. Only while the visit lasts. */
+  /** Parses the rows from `payload` at each call. */
   rows(): [TableName, Row][]
 }
 
-/** LSNs from the first to the last, both included. */
+/** LSNs from first to last, both inclusive. */
 export interface LsnRange {
   from: number
   to: number
 }
 
-/** A segment that will not be written any more. */
+/** A segment that will not be written again. */
 export interface SegmentInfo {
-  /** Names the file. */
+  /** The file is named after it. */
   firstLsn: number
-  /** Its last commit; one less than `firstLsn` where it has none. */
+  /** `firstLsn - 1` where the segment has no commits. */
   lastLsn: number
   commits: number
   bytes: number
 }
 
 export type DamageKind =
-  /** Bytes that are no record, before records that count or where acknowledged records were. */
+  /** Bytes that are not a record, before valid records or in the place of acknowledged ones. */
   | 'invalid_bytes'
-  /** A segment whose header cannot be read. Its records are used. */
+  /** The header of a segment is damaged. Its commits are used. */
   | 'invalid_header'
-  /** Acknowledged commits that no file holds. */
+  /** Acknowledged commits that are in no file. */
   | 'missing'
-  /** A record whose LSN was there already. It is not used. */
+  /** A commit whose LSN does not rise. It is not used. */
   | 'out_of_order'
-  /** Records that were proven durable, and that a later header leaves out. They are not used. */
+  /** Commits that were proven durable, but a later segment's header voids them. They are not used. */
   | 'contradiction'
-  /** The operating system could not read on. */
+  /** The operating system reported an error while reading. */
   | 'unreadable'
-  /** A file that is no segment of this log. It is not used. */
+  /** The file is not a segment of this log. It is not used. */
   | 'foreign_file'
 
 export interface LogDamage {
   kind: DamageKind
-  /** File name; null where a whole file is missing. */
+  /** File name; null where the file itself is missing. */
   file: string | null
-  /** Bytes concerned: inclusive and exclusive. */
+  /** Inclusive. */
   fromByte: number
+  /** Exclusive. */
   toByte: number
-  /** Commits that are lost with it; null: none. Some of them may have been void. */
+  /** Commits that are lost; null where there are none. Some of the LSNs may have been void. */
   missing: LsnRange | null
 }
 
-/** Bytes at the end of a segment that were never acknowledged. No damage. */
+/** Invalid bytes at the end of a segment, from a write that was never acknowledged. Not damage. */
 export interface TornTail {
   file: string
   fromByte: number
@@ -91,97 +94,100 @@ export interface ReadReport {
   /** Segments read, oldest first. */
   segments: SegmentInfo[]
   commits: number
-  /** Last commit that counts, or the LSN that reading began after. */
+  /** The last valid commit, or `afterLsn` where there is none. */
   lastLsn: number
-  /** No LSN up to this one may be given out again: it was seen, or may have been that of a torn record. */
+  /** LSNs up to this one must not be assigned again: each was seen, or may have been in a torn tail. */
   highestLsn: number
   lastKnownAtMs: number
-  /** LSNs that were given out and never acknowledged. */
+  /** LSNs that were assigned and never acknowledged. */
   voids: LsnRange[]
   tornTails: TornTail[]
   damage: LogDamage[]
-  /** All damage found; `damage` keeps the first ones. */
+  /** All damage found. `damage` holds the first entries only. */
   damageCount: number
 }
 
 export interface ReadOptions {
   disk?: Disk
   folder: string
-  /** Identity of the log: files of another one are not used. */
+  /** Identity of the log. Files of another log are not used. */
   logId: string
-  /** Commits up to this LSN are kept elsewhere by now, and are not visited. 0: none. */
+  /** Commits up to this LSN are not visited. 0: all are. */
   afterLsn: number
-  /** Segments that begin later are not read; commits up to this LSN are known to be durable. */
+  /** Segments that begin after this LSN are not read. Commits up to it are known to be durable. */
   throughLsn?: number
 }
 
 export interface LogOptions {
   disk?: Disk
   folder: string
-  /** Identity of the log, the same at each start. Up to 64 characters. */
+  /** Identity of the log, the same at each start. 1 to 64 letters, digits, `_` or `-`. */
   logId: string
   clock: Clock
   log: StoreLog
-  /** The last commit that is kept elsewhere. New numbers are higher, though the log be empty. */
+  /** The last commit that is stored elsewhere. New LSNs and times are higher, even where the log is empty. */
   flushed: { lsn: number; knownAtMs: number }
-  /** Whether there is room to write beside the bytes that the log holds. Asked at each append, so it answers from memory. */
+  /** Whether appends are permitted, given the bytes in the log. Called at each append, so it must be fast. */
   mayWrite?: (unflushedBytes: number) => boolean
   timeoutMs?: number
   segmentBytes?: number
   recordBytesMax?: number
   groupBytesMax?: number
   groupCommitsMax?: number
-  waitingBytesMax?: number
-  waitingCommitsMax?: number
+  queuedBytesMax?: number
+  queuedCommitsMax?: number
 }
 
-/** `recovering`: refuses, until what a failure left in doubt is settled. `hanging`: an operation is overdue. */
+/** `recovering`: appends are refused until recovery from a failure has succeeded. `hanging`: an operation is overdue. */
 export type LogState = 'ready' | 'recovering' | 'hanging' | 'closed'
 
 export interface LogStatus {
   state: LogState
   lastLsn: number
   lastKnownAtMs: number
-  /** Segments on the disk, the one being written included; their commits and bytes. */
+  /** Segments on the disk, including the current one. */
   segments: number
+  /** In those segments. */
   unflushedCommits: number
   unflushedBytes: number
-  waitingCommits: number
-  waitingBytes: number
-  /** How long the operation under way has taken; null: none is. */
+  queuedCommits: number
+  queuedBytes: number
+  /** How long the current disk operation has been running; null where there is none. */
   operationMs: number | null
-  /** Durations of the last groups, write and sync together, oldest first. */
+  /** How long writing and syncing took for each of the last groups, oldest first. */
   recentGroupMs: readonly number[]
   /** Since the start. */
   totals: {
     commits: number
     groups: number
     bytes: number
-    /** Commits refused before they were written. */
+    /** Commits that were refused before they were written. */
     refused: number
-    /** Commits written, and then not acknowledged. */
-    doubtful: number
+    /** Commits that were written but not acknowledged, because the write or sync failed. */
+    inDoubt: number
+    /** Disk operations that failed. */
     failures: number
+    /** Disk operations that exceeded the time limit. */
     overdue: number
   }
 }
 
 export interface CommitLog {
-  /** What the start found. */
+  /** What was found when the log was opened. */
   readonly recovered: ReadReport
-  /** Resolves when the rows are durable, together. Rejects with LogError, which says whether they may be stored. */
-  append(rows: readonly EncodedRow[]): Promise<Appended>
-  /** Reads one commit back, checked. */
+  /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
+  append(rows: readonly EncodedRow[]): Promise<AppendResult>
+  /** Reads one commit and checks its CRC. Rejects with LogError. */
   read(position: Position): Promise<Omit<CommitRecord, 'position'>>
-  /** Ends the current segment, if it has commits: `segments` lists it then. */
+  /** Seals the current segment, if it has commits. `segments` lists it from then on. */
   seal(): Promise<void>
-  /** Segments that a flush may read, oldest first. */
+  /** Sealed segments, which a flush may read, oldest first. */
   segments(): SegmentInfo[]
-  /** Deletes a segment, durably. Its commits are kept elsewhere by now. Oldest first. */
+  /** Durably deletes a sealed segment whose commits are stored elsewhere. To be called oldest first. */
   remove(firstLsn: number): Promise<void>
-  /** Instead of `remove`, where a segment is damaged: the file keeps its bytes under a name that ends in `.damaged`. */
+  /** Like `remove`, for a damaged segment: the file is kept under a name that ends in `.damaged`. */
   setAside(firstLsn: number): Promise<void>
   status(): LogStatus
-  /** Writes what waits, ends the segment. Resolves within the time limit, whatever the disk does. */
+  /** Writes the queued commits and seals the segment. Resolves within the time limit, even where the disk hangs. */
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@
 // million commits, and to parse the sixty other columns of each would take most of its time. Never guesses: a commit whose text
 // is not of the plain kind is parsed whole.
 import { type Cell, type Row, TABLES, type TableName } from '../../schema/tables.ts'
-import { rowsOf } from '../log/segments/format.ts'
+import { parseRows } from '../log/segments/format.ts'
 import { STATE_COLUMNS } from './state.ts'
 
 type TableRow = [TableName, Row]
@@ -41,7 +41,7 @@ export class StateRows {
   readonly #texts = new Map<string, string>()
 
   of(payload: Buffer): TableRow[] {
-    return this.#plainRows(payload) ?? rowsOf(payload)
+    return this.#plainRows(payload) ?? parseRows(payload)
   }
 
   /** Null: the commit must be parsed whole. */

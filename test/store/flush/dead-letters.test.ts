@@ -1,11 +1,11 @@
-// Rows that DuckDB will not read: they are kept, once each, and the others go on.
+// Rows that DuckDB cannot read are kept once each in the dead letters, and the other rows reach the lake.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, test } from 'vitest'
 import { TABLES } from '../../../src/schema/tables.ts'
 import { findLakeTable } from '../../../src/store/duckdb/sql.ts'
-import { withoutDeadRows } from '../../../src/store/flush/dead-letters.ts'
+import { moveDeadRows } from '../../../src/store/flush/dead-letters.ts'
 import { deadLetterFolder } from '../../../src/store/paths.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 
@@ -19,7 +19,7 @@ const rowOf = (id: string, xp: unknown): string =>
     known_at: NOON_MS,
   })
 
-test('a flush that fails and is tried again keeps a row that it cannot read once, beside the new ones', async () => {
+test('a retried flush adds an unreadable row to the dead letters only once', async () => {
   const folder = temporaryFolder()
   const instance = await DuckDBInstance.create(':memory:', {})
   const connection = await instance.connect()
@@ -28,15 +28,15 @@ test('a flush that fails and is tried again keeps a row that it cannot read once
   const flush = async (lines: string[]) => {
     writeFileSync(path, `${lines.join('\n')}\n`)
     const staged = { table, date: '2026-01-01', path, rows: lines.length }
-    return withoutDeadRows(connection, folder, staged)
+    return moveDeadRows(connection, folder, staged)
   }
   const [good, bad, worse] = [rowOf('x1', 1), rowOf('x2', 'no number'), rowOf('x3', [])]
   for (let attempt = 0; attempt < 2; attempt++) {
-    const { staged, dead } = await flush([good, bad])
-    expect({ rows: staged.rows, dead }).toEqual({ rows: 1, dead: 1 })
+    const { staged, deadRows } = await flush([good, bad])
+    expect({ rows: staged.rows, deadRows }).toEqual({ rows: 1, deadRows: 1 })
     expect(readFileSync(path, 'utf8')).toBe(`${good}\n`)
   }
-  expect((await flush([bad, good, worse])).dead).toBe(2)
+  expect((await flush([bad, good, worse])).deadRows).toBe(2)
   const kept = deadLetterFolder(folder)
   expect(readdirSync(kept)).toEqual(['xp_ledger.2026-01-01.ndjson'])
   expect(readFileSync(join(kept, 'xp_ledger.2026-01-01.ndjson'), 'utf8')).toBe(`${bad}\n${worse}\n`)

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Group commits, seals, flushes, segments that end of themselves. */
+/** Group commits, seals, flushes, and segments that are sealed because of their size. */
 async function workScript(world: World): Promise<void> {
   await world.open()
   await world.append()
@@ -19,7 +19,7 @@ async function workScript(world: World): Promise<void> {
   await world.append()
   await world.flush()
   await world.appendTogether(5)
-  // Those that come while a group is written form the next one.
+  // Appends during a group's write form the next group.
   const first = world.appendTogether(2)
   await world.quiet()
   await Promise.all([first, world.appendTogether(3)])
@@ -35,7 +35,7 @@ async function workScript(world: World): Promise<void> {
   await world.append()
 }
 
-/** Writes and syncs that fail, in every place they can. */
+/** Writes and syncs that fail, in every place where they can. */
 async function failureScript(world: World): Promise<void> {
   const { disk } = world
   await world.open()
@@ -43,25 +43,25 @@ async function failureScript(world: World): Promise<void> {
   disk.fail('sync', 'EIO')
   await world.appendTogether(3)
   await world.append()
-  // The header that should settle it fails too, at each of its steps.
+  // The header that should void the group fails too, at each of its steps.
   disk.fail('sync', 'EIO')
   for (const kind of ['create', 'write', 'rename', 'syncFolder'] as const) disk.fail(kind, 'EIO')
   disk.fail('sync', 'EIO')
-  const doubtful = world.appendTogether(2)
+  const inDoubt = world.appendTogether(2)
   for (let attempt = 0; attempt < 6; attempt++) {
     await world.quiet()
     await world.append()
     await world.timePasses(200)
   }
   await world.timePasses(5_000)
-  await doubtful
+  await inDoubt
   await world.quiet()
   await world.appendTogether(2)
-  // A full disk takes a part of a write, and lets it be taken back.
+  // A full disk takes a part of a write, and the file can be truncated.
   disk.fail('write', 'ENOSPC', 50)
   await world.appendTogether(2)
   await world.append()
-  // Or not even that.
+  // Truncating fails too.
   disk.fail('write', 'ENOSPC', 80)
   disk.fail('truncate', 'EIO')
   await world.append()
@@ -85,7 +85,7 @@ async function failureScript(world: World): Promise<void> {
   await world.flush()
 }
 
-/** Operations that hang until after everybody was answered. */
+/** Operations that hang until all callers have been answered. */
 async function hangScript(world: World): Promise<void> {
   const { disk } = world
   await world.open()
@@ -125,29 +125,29 @@ const SCRIPTS = { work: workScript, failures: failureScript, hangs: hangScript }
 type Cut = 'killed' | Loss
 const CUTS: readonly Cut[] = ['killed', ...LOSSES]
 
-/** Disk as the next process finds it. */
-const disksAfter = (disk: SimulatedDisk, cut: Cut, random: () => number): SimulatedDisk =>
+/** The disk as the next process finds it. */
+const diskAfter = (disk: SimulatedDisk, cut: Cut, random: () => number): SimulatedDisk =>
   cut === 'killed' ? disk.afterKill() : disk.afterPowerCut(cut, random)
 
 /** Runs a script until the disk is cut, or to its end. */
 async function runUntilCut(script: (world: World) => Promise<void>, world: World): Promise<void> {
   await Promise.race([script(world), world.disk.whenCut])
-  // Answers on their way at the cut reach nobody, or somebody.
+  // Answers that were on their way at the cut may still be recorded.
   await quiet()
 }
 
-/** Starts again, is perhaps cut off while it recovers, starts again; and again after a power cut. */
+/** Restarts the log, sometimes cutting the disk during recovery, and restarts it again after power cuts. */
 async function checkRestarts(before: World, cut: Cut, random: () => number): Promise<void> {
-  let disk = disksAfter(before.disk, cut, random)
+  let disk = diskAfter(before.disk, cut, random)
   if (random() < 0.3) {
     const world = new World(disk.cutAt(Math.floor(random() * 25), random() < 0.5), before)
     await Promise.race([world.open(), disk.whenCut])
-    disk = disksAfter(disk, CUTS[Math.floor(random() * CUTS.length)], random)
+    disk = diskAfter(disk, CUTS[Math.floor(random() * CUTS.length)], random)
   }
   const world = new World(disk, before)
   const found = await world.open()
-  world.expectTruth(found)
-  // What a process has shown to anybody stays, though the power fails at once.
+  world.expectConsistent(found)
+  // Commits that a start has visited survive a power cut right after it.
   const second = new World(disk.afterPowerCut(LOSSES[Math.floor(random() * LOSSES.length)], random), world)
   expect(await second.open()).toEqual(found)
   await second.expectRising(found)
@@ -158,15 +158,15 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
   expect(third.log.recovered.damage).toEqual([])
 }
 
-/** How many of the ways in which a cut can end are tried at each operation. */
+/** How many kinds of loss are tried at each operation. */
 const CUTS_EACH = Number(process.env.MINTLAKE_TEST_LOG_CUTS ?? 1)
 
 describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (name, script) => {
-  test('keeps what it acknowledged, and nothing that it refused, wherever it is cut', async () => {
+  test('holds every acknowledged commit and no refused one, wherever it is cut', async () => {
     const whole = new World(new SimulatedDisk())
     await script(whole)
     const { operations } = whole.disk
-    expect(whole.disk.mostUnderWay).toBe(1)
+    expect(whole.disk.runningMax).toBe(1)
     for (let operation = 0; operation < operations; operation++) {
       for (let each = 0; each < CUTS_EACH; each++) {
         const seed = operation * CUTS_EACH + each
@@ -185,7 +185,7 @@ describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (name, scr
     }
   })
 
-  test('ends with every caller answered', async () => {
+  test('answers every caller when it is not cut', async () => {
     const world = new World(new SimulatedDisk())
     await script(world)
     expect(world.acknowledged.size + world.notStored.size + world.maybeStored.size).toBe(world.asked.size)
@@ -193,7 +193,7 @@ describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (name, scr
   })
 })
 
-test('of a group that a power cut met in the middle, pages written in any order, a start finds a beginning', async () => {
+test('a start finds a prefix of the group that a power cut interrupted, whatever order its pages were written in', async () => {
   let shorter = 0
   for (let seed = 0; seed < 100; seed++) {
     const random = seededRandom(seed)
@@ -205,7 +205,7 @@ test('of a group that a power cut met in the middle, pages written in any order,
     await quiet()
     const next = new World(world.disk.afterPowerCut('pages reordered', random), world)
     const found = await next.open()
-    next.expectTruth(found)
+    next.expectConsistent(found)
     expect(found.map(({ id }) => id)).toEqual(found.map((_, index) => `c${index}`))
     if (next.log.recovered.highestLsn > found.length) shorter++
   }

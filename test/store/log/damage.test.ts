@@ -93,11 +93,11 @@ const append = (name: string, bytes: Uint8Array): void =>
   disk.put(name, Buffer.concat([disk.file(name), bytes]))
 const without = (...lsns: number[]): number[] => ALL.filter((lsn) => !lsns.includes(lsn))
 
-describe('a log that is whole', () => {
+describe('an undamaged log', () => {
   test.each([
     ['closed', endedSample],
     ['left open', openSample],
-  ])('and was %s is read without a finding, each commit once, no void one', async (_, sample) => {
+  ])('that was %s is read without damage: each commit once, no void one', async (_, sample) => {
     restore(sample)
     const { report, lsns, ids } = await read()
     expect(lsns).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16])
@@ -117,14 +117,14 @@ describe('a log that is whole', () => {
     ])
   })
 
-  test('is read from any LSN on, and up to any segment', async () => {
+  test('can be read after any LSN and up to any segment', async () => {
     expect((await read(5)).lsns).toEqual([6, 7, 8, 9, 12, 13, 14, 15, 16])
     const lsns: number[] = []
     await readLog({ ...optionsOn(disk), afterLsn: 2, throughLsn: 6 }, ({ lsn }) => void lsns.push(lsn))
     expect(lsns).toEqual([3, 4, 5, 6])
   })
 
-  test('hands out records with their places, which can be read back', async () => {
+  test('gives each record a position, by which it can be read', async () => {
     const log = await openLog(optionsOn(disk), () => undefined)
     for (const { lsn, position } of endedSample.lines) expect((await log.read(position)).lsn).toBe(lsn)
     const wrong = { ...positionOf(5), offset: positionOf(5).offset + 1 }
@@ -133,12 +133,12 @@ describe('a log that is whole', () => {
   })
 })
 
-describe('no damage is', () => {
+describe('a torn tail, not damage, is', () => {
   test.each([
     ['zeros at the end of the newest segment', () => append(LAST, Buffer.alloc(500))],
     ['garbage at the end of the newest segment', () => append(LAST, Buffer.from('no record\n'.repeat(9)))],
     ['half a line at the end of the newest segment', () => append(LAST, disk.file(LAST).subarray(100, 150))],
-  ])('%s: a torn tail', async (_, damage) => {
+  ])('%s', async (_, damage) => {
     restore(openSample)
     damage()
     const { report, lsns } = await read()
@@ -147,7 +147,7 @@ describe('no damage is', () => {
     expect(report.tornTails).toMatchObject([{ file: LAST, fromByte: openSample.files.get(LAST)!.length }])
   })
 
-  test('the same before a segment whose header shows that nothing was lost', async () => {
+  test('zeros before a segment whose header shows that nothing was lost', async () => {
     append(FIRST, Buffer.alloc(300))
     const { report, lsns } = await read()
     expect(lsns).toEqual(ALL)
@@ -155,20 +155,20 @@ describe('no damage is', () => {
     expect(report.tornTails).toMatchObject([{ file: FIRST }])
   })
 
-  test('a cut in the last group of a log that was not closed: nobody can tell it from a torn write', async () => {
+  test('a cut in the last group of a log that was not closed, which looks like a torn write', async () => {
     restore(openSample)
     cutTo(LAST, positionOf(16, openSample).offset + 30)
     const { report, lsns } = await read()
     expect(lsns).toEqual(without(16))
     expect(report.damage).toEqual([])
     expect(report.tornTails).toHaveLength(1)
-    // Its LSN is not given out again.
+    // Its LSN is not assigned again.
     const log = await openLog(optionsOn(disk), () => undefined)
     expect((await log.append([rowOf('next')])).lsn).toBeGreaterThan(16)
   })
 })
 
-describe('damage is told with its bytes and the commits that are lost, and the rest is used:', () => {
+describe('damage is reported with its bytes and the lost commits, and all other records are used:', () => {
   const lost = (from: number, to = from): LsnRange => ({ from, to })
 
   test('a flipped byte', async () => {
@@ -188,7 +188,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     damage()
     const { report, lsns } = await read()
     expect(lsns).toEqual(ALL.filter((lsn) => lsn < firstLost))
-    // Its end was cut off as well: what is left looks like a torn tail.
+    // The end record was cut off as well: the rest looks like a torn tail.
     if (firstLost === 16) expect(report.damage).toMatchObject([{ missing: lost(16) }])
     else expect(report.damage).toEqual([])
   })
@@ -228,7 +228,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     ])
   })
 
-  test('a header: no commit is lost, and void ones stay void', async () => {
+  test('a damaged header loses no commit, and void ones stay void', async () => {
     flip(LAST, 60)
     const { report, lsns, ids } = await read()
     expect(lsns).toEqual(ALL)
@@ -236,7 +236,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect(report.damage).toMatchObject([{ kind: 'invalid_header', file: LAST, fromByte: 0, missing: null }])
   })
 
-  test('a newline: no commit is lost', async () => {
+  test('a damaged newline loses no commit', async () => {
     const { offset, length } = positionOf(8)
     flip(THIRD, offset + length - 1)
     const { report, lsns } = await read()
@@ -246,7 +246,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     ])
   })
 
-  test('bytes that are gone or written over, a newline among them: no other commit is lost', async () => {
+  test('missing or overwritten bytes that include a newline lose no other commit', async () => {
     const { offset, length } = positionOf(8)
     const bytes = disk.file(THIRD)
     disk.put(THIRD, Buffer.concat([bytes.subarray(0, offset + length - 1), bytes.subarray(offset + length)]))
@@ -257,7 +257,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect((await read()).lsns).toEqual(without(7, 8))
   })
 
-  test('a file under a wrong name, one of another log, and what is no segment at all: none is used', async () => {
+  test('a file under a wrong name, a segment of another log and any other file are not used', async () => {
     disk.put('00000000000000000099.log', disk.file(THIRD))
     disk.put('00000000000000000005.log', Buffer.from(foreignHeader))
     disk.put('notes.txt', Buffer.from('hello'))
@@ -273,7 +273,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect((await log.append([rowOf('next')])).lsn).toBe(100)
   })
 
-  test('a line that is there twice: it is used once', async () => {
+  test('a line that occurs twice is used once', async () => {
     const { offset, length } = positionOf(8)
     const bytes = disk.file(THIRD)
     const line = bytes.subarray(offset, offset + length)
@@ -283,7 +283,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect(report.damage).toMatchObject([{ kind: 'out_of_order', file: THIRD, missing: null }])
   })
 
-  test('a segment that the system cannot read', async () => {
+  test('a segment that the operating system cannot read', async () => {
     const open = disk.open.bind(disk)
     vi.spyOn(disk, 'open').mockImplementation((path) =>
       path.endsWith(THIRD) ? Promise.reject(systemError('EIO')) : open(path),
@@ -293,7 +293,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect(report.damage).toMatchObject([{ kind: 'unreadable', file: THIRD, missing: lost(7, 9) }])
   })
 
-  test('and it stays told after the log went on', async () => {
+  test('is still reported after the log was opened and written to', async () => {
     flip(LAST, positionOf(16).offset + 50)
     const log = await openLog(optionsOn(disk), () => undefined)
     expect((await log.append([rowOf('next')])).lsn).toBeGreaterThan(16)
@@ -301,7 +301,7 @@ describe('damage is told with its bytes and the commits that are lost, and the r
     expect((await read()).report.damage).toMatchObject([{ file: LAST, missing: lost(16) }])
   })
 
-  test('a log of a newer version is refused as a whole, with a sentence', async () => {
+  test('a log of a newer format is refused as a whole', async () => {
     const payload = '{"format":2,"anything":true}'
     const { crc32 } = await import('node:zlib')
     const frame = (value: number): string => value.toString(16).padStart(8, '0')
@@ -321,7 +321,7 @@ const foreignHeader = await (async () => {
   return other.file('00000000000000000005.log')
 })()
 
-/** One thing that befalls a file. */
+/** A random fault of one file. */
 const fault = fc.record({
   file: fc.constantFrom(...endedSample.files.keys()),
   kind: fc.constantFrom('flip', 'zeros', 'garbage', 'cut', 'insert', 'remove') as fc.Arbitrary<
@@ -360,7 +360,7 @@ function apply({
   disk.put(file, kind === 'remove' ? null : bytes)
 }
 
-/** The line of a commit still stands where it stood. */
+/** Whether the line of a commit is unchanged. */
 const isWhole = (sample: Sample, { file, position: { offset, length } }: Line): boolean =>
   disk.fileNames.includes(file) &&
   disk
@@ -373,31 +373,31 @@ const RUNS = Number(process.env.MINTLAKE_TEST_LOG_FAULTS ?? 100)
 describe.each([
   ['closed', endedSample],
   ['left open', openSample],
-])('whatever befalls the files of a log that was %s', (_, sample) => {
-  test('what is read is true, what is lost is told, and the log goes on', async () => {
+])('after random damage to the files of a log that was %s', (_, sample) => {
+  test('what is read is correct, what is lost is reported, and the log can be written to', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fault, { minLength: 1, maxLength: 4 }), async (faults) => {
         restore(sample)
         for (const each of faults) apply(each)
         const { report, lsns, ids } = await read()
-        // True: each once, in order, none that was not acknowledged, each with its own rows.
+        // Correct: each commit once, in order, with its own rows, and none that was not acknowledged.
         expect(lsns).toEqual([...new Set(lsns)].sort((a, b) => a - b))
         const places = lsns.map((lsn) => sample.lines.findIndex((line) => line.lsn === lsn))
         const isVoidKnown = disk.fileNames.includes(LAST) && isWhole(sample, sample.lines[9])
         if (isVoidKnown) expect(ids).toEqual(places.map((place) => `c${place}`))
-        // Told: in a range of missing commits, or behind the last that anything proves.
-        const isTold = (lsn: number): boolean =>
+        // Reported: in a range of missing commits. Commits after the last proven one need not be.
+        const isReported = (lsn: number): boolean =>
           report.damage.some(({ missing }) => missing !== null && missing.from <= lsn && lsn <= missing.to)
         const found = new Set(lsns)
         const unproven = report.tornTails.some(({ file }) => file === disk.fileNames.at(-1))
         const last = disk.fileNames.at(-1) ?? ''
         for (const line of sample.lines) {
-          if (found.has(line.lsn) || isTold(line.lsn)) continue
-          // Where the newest files are gone or end early, nothing is left that could tell of them.
+          if (found.has(line.lsn) || isReported(line.lsn)) continue
+          // Where the newest files are missing or cut, nothing shows what they held.
           expect(line.file >= last).toBe(true)
           expect(unproven || !isWhole(sample, line)).toBe(true)
         }
-        // The log goes on, behind every number that was read, and the next process reads the same and more.
+        // New LSNs are higher than all that were read, and the next process reads the same commits and the new one.
         const log = await openLog(optionsOn(disk), () => undefined)
         const { lsn } = await log.append([rowOf('next')])
         expect(lsn).toBeGreaterThan(Math.max(0, ...lsns))

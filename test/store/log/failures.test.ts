@@ -1,4 +1,4 @@
-// A disk that fails, is full or hangs: what callers are told, and that the log recovers with the disk.
+// A disk that fails, is full or hangs: what callers get, and that the log recovers when the disk does.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
@@ -35,25 +35,25 @@ async function open(over: Partial<LogOptions> = {}): Promise<{ log: CommitLog; f
   return { log: await openLog(options, ({ lsn }) => void found.push(lsn)), found }
 }
 
-/** What a caller is told, in short. */
-const told = (log: CommitLog, id = 'row'): Promise<string> =>
+/** What the caller of an append gets, in short. */
+const append = (log: CommitLog, id = 'row'): Promise<string> =>
   log.append([rowOf(id)]).then(
     ({ lsn }) => `stored ${lsn}`,
     ({ code, mayBeStored }: LogError) => `${code}${mayBeStored ? ', may be stored' : ''}`,
   )
 
-const toldTogether = (log: CommitLog, commits: number): Promise<string[]> =>
-  Promise.all(Array.from({ length: commits }, () => told(log)))
+const appendTogether = (log: CommitLog, commits: number): Promise<string[]> =>
+  Promise.all(Array.from({ length: commits }, () => append(log)))
 
 describe('the log', () => {
-  test('writes and syncs once for all who come in one turn, and begins a segment only for a commit', async () => {
+  test('writes and syncs once for all appends of one event-loop turn, and creates a segment only for a commit', async () => {
     const { log } = await open()
     expect(disk.fileNames).toEqual([])
     const before = disk.operations
-    await toldTogether(log, 100)
+    await appendTogether(log, 100)
     // create, write, sync, rename, sync of the folder
     expect(disk.operations - before).toBe(5)
-    await toldTogether(log, 100)
+    await appendTogether(log, 100)
     expect(disk.operations - before).toBe(7)
     expect(log.status()).toMatchObject({
       state: 'ready',
@@ -67,7 +67,7 @@ describe('the log', () => {
     expect(log.status().recentGroupMs).toHaveLength(2)
   })
 
-  test('numbers commits without a gap, never lets known_at go back, and raises it from segment to segment', async () => {
+  test('assigns LSNs without a gap, and known_at that never decreases and rises from segment to segment', async () => {
     const { log } = await open({ flushed: { lsn: 41, knownAtMs: NOON_MS + 5 } })
     const first = await log.append([rowOf('a')])
     nowMs += 100
@@ -82,13 +82,13 @@ describe('the log', () => {
     ])
   })
 
-  test('lists a segment when it has ended, removes it and sets it aside', async () => {
+  test('lists a segment once it is sealed, and can remove it or set it aside', async () => {
     const { log } = await open()
-    await toldTogether(log, 2)
+    await appendTogether(log, 2)
     expect(log.segments()).toEqual([])
     await log.seal()
     await log.seal()
-    await told(log)
+    await append(log)
     await log.seal()
     expect(log.segments()).toMatchObject([
       { firstLsn: 1, lastLsn: 2, commits: 2 },
@@ -101,12 +101,12 @@ describe('the log', () => {
     await expect(log.remove(1)).rejects.toMatchObject({ code: 'segment_removed' })
   })
 
-  test('refuses what is too large, what is too much, and what there is no room for, before it is written', async () => {
+  test('refuses commits that are too large, too many, or for which there is no disk space, before writing them', async () => {
     let mayWrite = true
-    const { log } = await open({ recordBytesMax: 300, waitingCommitsMax: 3, mayWrite: () => mayWrite })
+    const { log } = await open({ recordBytesMax: 300, queuedCommitsMax: 3, mayWrite: () => mayWrite })
     const tooLarge = log.append([{ table: 'training', json: `{"a":"${'x'.repeat(300)}"}` }])
     await expect(tooLarge).rejects.toMatchObject({ code: 'record_too_large', mayBeStored: false })
-    expect(await toldTogether(log, 5)).toEqual([
+    expect(await appendTogether(log, 5)).toEqual([
       'stored 1',
       'stored 2',
       'stored 3',
@@ -114,19 +114,19 @@ describe('the log', () => {
       'too_many_waiting',
     ])
     mayWrite = false
-    expect(await told(log)).toBe('no_space')
+    expect(await append(log)).toBe('no_space')
     mayWrite = true
-    expect(await told(log)).toBe('stored 4')
+    expect(await append(log)).toBe('stored 4')
     expect(log.status().totals.refused).toBe(4)
   })
 
-  test('tells how many bytes it holds when it asks whether there is room', async () => {
+  test('passes its size to mayWrite', async () => {
     const asked: number[] = []
     const { log } = await open({ mayWrite: (unflushedBytes) => asked.push(unflushedBytes) > 0 })
     const held: number[] = []
     for (const between of [() => log.seal(), () => log.remove(1), () => undefined]) {
       held.push(log.status().unflushedBytes)
-      await told(log)
+      await append(log)
       await between()
     }
     expect(asked).toEqual(held)
@@ -134,105 +134,105 @@ describe('the log', () => {
     expect(held[1]).toBeGreaterThan(0)
   })
 
-  test('divides what waits into groups of a bounded size', async () => {
+  test('divides queued commits into groups of a bounded size', async () => {
     const { log } = await open({ groupCommitsMax: 10 })
-    await toldTogether(log, 35)
+    await appendTogether(log, 35)
     expect(log.status().totals.groups).toBe(4)
     const bytes = await open({ groupBytesMax: 1_000, folder: '/log', flushed: { lsn: 99, knownAtMs: 0 } })
-    await toldTogether(bytes.log, 35)
+    await appendTogether(bytes.log, 35)
     expect(bytes.log.status().totals.groups).toBeGreaterThan(4)
   })
 })
 
 describe('a failed sync', () => {
-  test('is told as not stored as soon as the next segment says durably that it does not count', async () => {
+  test('is reported as not stored once the next segment has durably voided the group', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     disk.fail('sync', 'EIO')
-    expect(await toldTogether(log, 2)).toEqual(['disk_failed', 'disk_failed'])
-    expect(await told(log)).toBe('stored 4')
+    expect(await appendTogether(log, 2)).toEqual(['disk_failed', 'disk_failed'])
+    expect(await append(log)).toBe('stored 4')
     expect(log.recovered.damage).toEqual([])
     const { found } = await open()
     expect(found).toEqual([1, 4])
-    // The bytes were there to be read all the same.
+    // The bytes of the void commits are still in the file.
     expect(disk.file('00000000000000000001.log').toString()).toContain('"lsn":3,')
   })
 
-  test('refuses all who come before that, and is told as may be stored when its time is up', async () => {
+  test('refuses all appends before that, and is reported as possibly stored when the time limit has passed', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     disk.fail('sync', 'EIO')
     for (let attempt = 0; attempt < 8; attempt++) disk.fail('create', 'EIO')
-    const doubtful = told(log)
+    const inDoubt = append(log)
     await quiet()
-    expect(await told(log)).toBe('disk_failed')
+    expect(await append(log)).toBe('disk_failed')
     expect(log.status()).toMatchObject({ state: 'recovering', segments: 1 })
-    // Not listed: what it holds is not settled.
+    // Not listed: its commits are in doubt.
     await log.seal()
     expect(log.segments()).toEqual([])
     await timePasses(TIMEOUT_MS)
-    expect(await doubtful).toBe('disk_failed, may be stored')
+    expect(await inDoubt).toBe('disk_failed, may be stored')
     await timePasses(10_000)
     expect(log.status().state).toBe('ready')
     expect(log.segments()).toMatchObject([{ firstLsn: 1, lastLsn: 1, commits: 1 }])
-    expect(await told(log)).toBe('stored 3')
+    expect(await append(log)).toBe('stored 3')
   })
 
-  test('at the end of a segment costs no commit', async () => {
+  test('of an end record loses no commit', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     disk.fail('sync', 'EIO')
     await log.seal()
     expect(log.segments()).toMatchObject([{ firstLsn: 1, lastLsn: 1 }])
-    expect(await told(log)).toBe('stored 2')
+    expect(await append(log)).toBe('stored 2')
     expect(log.status().totals.failures).toBe(1)
   })
 })
 
 describe('a full disk', () => {
-  test('is told at once as not stored, and takes commits again when there is room', async () => {
+  test('refuses commits at once as not stored, and takes commits again when there is space', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     const before = disk.file('00000000000000000001.log').length
     disk.fail('write', 'ENOSPC', 40)
-    expect(await told(log)).toBe('no_space')
+    expect(await append(log)).toBe('no_space')
     expect(disk.file('00000000000000000001.log').length).toBe(before)
     for (let attempt = 0; attempt < 3; attempt++) {
       disk.fail('create', 'ENOSPC')
-      expect(await told(log)).toBe('no_space')
+      expect(await append(log)).toBe('no_space')
     }
     disk.fail('write', 'ENOSPC', 10)
-    expect(await told(log)).toBe('no_space')
-    expect(await told(log)).toBe('stored 2')
+    expect(await append(log)).toBe('no_space')
+    expect(await append(log)).toBe('stored 2')
     expect((await open()).found).toEqual([1, 2])
   })
 
-  test('that takes a part of a write without an error is as full', async () => {
+  test('that writes a part of the bytes without an error refuses the commit too', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     vi.spyOn(disk, 'step').mockImplementationOnce(async () => 7)
-    expect(await told(log)).toBe('no_space')
-    expect(await told(log)).toBe('stored 2')
+    expect(await append(log)).toBe('no_space')
+    expect(await append(log)).toBe('stored 2')
   })
 })
 
 describe('a disk that hangs', () => {
   test.each(['write', 'sync'] as const)(
-    'in a %s is told when time is up; nobody waits for it, nothing else is begun, and it goes on afterwards',
+    'in a %s fails all callers after the time limit, starts nothing else, and takes commits afterwards',
     async (kind) => {
       const { log } = await open()
-      await told(log)
+      await append(log)
       const release = disk.hold(kind)
-      const hanging = told(log)
+      const hanging = append(log)
       await quiet()
-      const waiting = told(log)
+      const waiting = append(log)
       const sealing = log.seal().catch(({ code }: LogError) => code)
       await timePasses(TIMEOUT_MS)
       expect(await hanging).toBe('disk_hanging, may be stored')
       expect(await waiting).toBe('disk_hanging')
       expect(await sealing).toBe('disk_hanging')
       const { operations } = disk
-      expect(await told(log)).toBe('disk_hanging')
+      expect(await append(log)).toBe('disk_hanging')
       await expect(log.seal()).rejects.toMatchObject({ code: 'disk_hanging' })
       await quiet()
       expect(disk.operations).toBe(operations)
@@ -241,31 +241,31 @@ describe('a disk that hangs', () => {
       release()
       await quiet()
       expect(log.status().state).toBe('ready')
-      expect(await told(log)).toBe('stored 3')
+      expect(await append(log)).toBe('stored 3')
       expect((await open()).found).toEqual([1, 3])
     },
   )
 
-  test('does not keep a log from closing, and nothing is written when it ends', async () => {
+  test('does not keep the log from closing, and nothing is written after the operation ends', async () => {
     const { log } = await open()
-    await told(log)
+    await append(log)
     const release = disk.hold('sync')
-    const hanging = told(log)
+    const hanging = append(log)
     await quiet()
     const closing = log.close()
     await timePasses(TIMEOUT_MS)
     await closing
     expect(await hanging).toBe('disk_hanging, may be stored')
-    expect(await told(log)).toBe('closed')
+    expect(await append(log)).toBe('closed')
     const { operations } = disk
     release()
     await quiet()
-    // The file that hung is closed.
+    // The only operation left closes the file.
     expect(disk.operations - operations).toBeLessThanOrEqual(1)
     expect(log.status().state).toBe('closed')
   })
 
-  test('in a look-up delays no commit; further look-ups are refused until it ends', async () => {
+  test('in a read by position delays no commit, and further reads are refused until it ends', async () => {
     const { log } = await open()
     const { position } = await log.append([rowOf('a')])
     const release = disk.hold('read')
@@ -273,7 +273,7 @@ describe('a disk that hangs', () => {
     const first = log.read(position).catch(code)
     const second = log.read(position).catch(code)
     await quiet()
-    expect(await told(log)).toBe('stored 2')
+    expect(await append(log)).toBe('stored 2')
     await timePasses(TIMEOUT_MS)
     expect([await first, await second]).toEqual(['disk_hanging', 'disk_hanging'])
     expect(await log.read(position).catch(code)).toBe('disk_hanging')
@@ -287,22 +287,22 @@ describe('a start', () => {
   /** A log whose process was killed right after a commit. */
   async function killed(): Promise<void> {
     const { log } = await open()
-    await toldTogether(log, 2)
+    await appendTogether(log, 2)
     disk = disk.afterKill()
   }
 
-  test('on a disk that takes nothing reads everything, and takes commits when the disk does', async () => {
+  test('on a full disk reads everything, and takes commits once there is space', async () => {
     await killed()
     for (let attempt = 0; attempt < 3; attempt++) disk.fail('create', 'ENOSPC')
     const { log, found } = await open()
     expect(found).toEqual([1, 2])
     expect(log.status().state).toBe('recovering')
-    expect(await told(log)).toBe('disk_failed')
+    expect(await append(log)).toBe('disk_failed')
     await timePasses(1_000)
-    expect(await told(log)).toBe('stored 3')
+    expect(await append(log)).toBe('stored 3')
   })
 
-  test('on such a disk lets a flush read and remove what is there, which settles it too', async () => {
+  test('on a full disk lets a flush read and remove the segments, after which no recovery is needed', async () => {
     await killed()
     for (let attempt = 0; attempt < 3; attempt++) disk.fail('create', 'ENOSPC')
     const { log } = await open()
@@ -311,7 +311,7 @@ describe('a start', () => {
     expect(log.status().state).toBe('ready')
   })
 
-  test('on a disk that hangs ends all the same, and takes commits later', async () => {
+  test('on a disk that hangs completes after the time limit, and takes commits once the disk works', async () => {
     await killed()
     const release = disk.hold('sync')
     const opening = open()
@@ -319,14 +319,14 @@ describe('a start', () => {
     await timePasses(TIMEOUT_MS)
     const { log, found } = await opening
     expect(found).toEqual([1, 2])
-    expect(await told(log)).toBe('disk_hanging')
+    expect(await append(log)).toBe('disk_hanging')
     release()
     await quiet()
     await timePasses(200)
-    expect(await told(log)).toBe('stored 3')
+    expect(await append(log)).toBe('stored 3')
   })
 
-  test('after a log was closed writes nothing anew, and after a kill ends what was left open', async () => {
+  test('seals the segment that a killed process left, and does not rewrite one that was closed', async () => {
     await killed()
     const first = await open()
     expect(disk.file('00000000000000000001.log').toString()).toMatch(/"end":true,"afterLsn":2\}\n$/)

@@ -1,4 +1,4 @@
-// Records of any text and length: scanning returns the lines that were written.
+// The format of lines, and that a scan returns the records that were written, whatever they hold.
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { RECORD_BYTES_MAX, SCAN_CHUNK_BYTES } from '../../../src/store/log/limit
 import * as format from '../../../src/store/log/segments/format.ts'
 import { scan } from '../../../src/store/log/segments/scan.ts'
 
-/** A file that answers reads with as few bytes as it likes. */
+/** A file whose reads return at most `atOnce` bytes. */
 const fileOf = (bytes: Buffer, atOnce = Infinity): DiskFile =>
   ({
     read: async (into: Uint8Array, offset: number) =>
@@ -21,7 +21,7 @@ async function scanned(bytes: Buffer, atOnce?: number) {
   return found
 }
 
-test('a record is a line that a person can read: length, CRC-32 and JSON', () => {
+test('a record is a line of text: length, CRC-32 and JSON', () => {
   const lines = new format.LineBuffer()
   const rows = format.rowsText([
     { table: 'training', json: '{"a":1}' },
@@ -36,14 +36,14 @@ test('a record is a line that a person can read: length, CRC-32 and JSON', () =>
   expect(() => format.rowsText([{ table: 'training', json: '{\n}' }])).toThrow('a row is one line')
 })
 
-test('a file name is the first LSN, and nothing else is a file name', () => {
+test('a segment is named after its first LSN, and no other name is taken for a segment', () => {
   expect(format.segmentName(42)).toBe('00000000000000000042.log')
-  expect(format.firstLsnOf('00000000000000000042.log')).toBe(42)
+  expect(format.parseSegmentName('00000000000000000042.log')).toBe(42)
   for (const name of ['42.log', '00000000000000000042.log.damaged', '99999999999999999999.log', 'next.tmp'])
-    expect(format.firstLsnOf(name)).toBeNull()
+    expect(format.parseSegmentName(name)).toBeNull()
 })
 
-test('whatever rows hold comes back as it was, however the file is read', async () => {
+test('records with any content are read back unchanged, whatever the size of each read', async () => {
   const text = fc.string({ unit: 'binary', maxLength: 200 })
   const rows = fc.array(fc.record({ text, times: fc.constantFrom(1, 1, 1, 40) }), {
     minLength: 1,
@@ -60,13 +60,13 @@ test('whatever rows hold comes back as it was, however the file is read', async 
       const found = await scanned(lines.bytes, atOnce)
       expect(found.map(({ payload }) => payload)).toEqual(payloads)
       expect(found.every(({ kind }) => kind === 'commit')).toBe(true)
-      expect(format.rowsOf(Buffer.from(payloads[0]))).toHaveLength(1)
+      expect(format.parseRows(Buffer.from(payloads[0]))).toHaveLength(1)
     }),
     { numRuns: 30 },
   )
 })
 
-test('the largest record comes back, and a line that claims more is passed over', async () => {
+test('the largest record is read back, and a line that claims to be longer is skipped', async () => {
   const lines = new format.LineBuffer()
   const frame = format.commitText(1, 0, 1, '["training",{"a":""}]').length
   const json = `{"a":"${'x'.repeat(RECORD_BYTES_MAX - frame)}"}`
@@ -82,7 +82,7 @@ test('the largest record comes back, and a line that claims more is passed over'
   ])
 })
 
-test('damage costs the lines that it touches and no other, wherever the scan reads on', async () => {
+test('damage affects only the lines that it touches, at any place relative to the chunks of the scan', async () => {
   const lines = new format.LineBuffer()
   const ends: number[] = []
   for (let lsn = 1; lines.length < SCAN_CHUNK_BYTES + 60_000; lsn++) {
@@ -104,7 +104,7 @@ test('damage costs the lines that it touches and no other, wherever the scan rea
   )
 })
 
-test('a scan of anything at all ends, and covers every byte once', async () => {
+test('a scan of arbitrary bytes ends, and its items cover every byte once', async () => {
   const line = fc.constant('0000000e 00000000 {"end":true}\n')
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes).toString('latin1')),

@@ -23,11 +23,11 @@ beforeEach(() => {
   folder = temporaryFolder()
 })
 afterEach(async () => {
-  await killed()
+  await killChild()
   removeFolder(folder)
 })
 
-async function killed(): Promise<void> {
+async function killChild(): Promise<void> {
   if (child === null) return
   const exited = once(child, 'close')
   child.kill('SIGKILL')
@@ -35,7 +35,7 @@ async function killed(): Promise<void> {
   child = null
 }
 
-/** Runs the child until it has acknowledged so many commits, kills it, and answers all that it acknowledged. */
+/** Runs the child until it has acknowledged this many commits and kills it. @returns its lines, one for each commit that it acknowledged */
 async function acknowledgedUntilKilled(commits: number, run: number): Promise<string[]> {
   const started = spawn(process.execPath, [CHILD, folder, '16', String(run)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -51,7 +51,7 @@ async function acknowledgedUntilKilled(commits: number, run: number): Promise<st
     started.once('close', () => reject(new Error('the child ended by itself')))
   })
   const drained = once(reading, 'close')
-  await killed()
+  await killChild()
   await drained
   return lines
 }
@@ -72,7 +72,7 @@ async function open(path = folder): Promise<{ log: CommitLog; found: string[] }>
   return { log, found }
 }
 
-test('a process killed under load has each acknowledged commit in its files, once, over several starts', async () => {
+test('every acknowledged commit of a process that is killed under load several times is in the files once', async () => {
   const acknowledged: string[] = []
   for (let run = 0; run < KILLS; run++)
     acknowledged.push(...(await acknowledgedUntilKilled(400 + run * 700, run)))
@@ -85,7 +85,7 @@ test('a process killed under load has each acknowledged commit in its files, onc
   expect(acknowledged.filter((line) => !stored.has(line))).toEqual([])
   expect(acknowledged.length).toBeGreaterThan(KILLS * 400)
   await log.close()
-  // As another process reads it, a segment at a time; and nothing is left once they are removed.
+  // Another process reads the same commits, and none is left once all segments are removed.
   const again: string[] = []
   const report = await readLog({ ...options(), afterLsn: 0 }, (record) => {
     again.push(`${record.lsn} ${record.rows()[0][1].analysis_id}`)
@@ -99,14 +99,14 @@ test('a process killed under load has each acknowledged commit in its files, onc
 })
 
 test.skipIf(noSmallDisk !== null)(
-  'a full disk refuses commits as not stored, reads what there is, and takes commits when there is room',
+  'a log on a full disk refuses commits as not stored, can be read, and takes commits once there is space',
   async () => {
     const disk = await openSmallDisk(folder, '2m')
     try {
       const path = join(disk.root, 'a', 'log')
       mkdirSync(join(disk.root, 'a'))
       const { log } = await open(path)
-      const told = (id: string): Promise<string> =>
+      const append = (id: string): Promise<string> =>
         log.append([rowOf(id), rowOf('x'.repeat(5_000))]).then(
           ({ lsn }) => `stored ${lsn}`,
           ({ code, mayBeStored }: LogError) => `${code} ${mayBeStored}`,
@@ -114,12 +114,12 @@ test.skipIf(noSmallDisk !== null)(
       const { position } = await log.append([rowOf('first')])
       disk.fill(10_000)
       const answers: string[] = []
-      for (let each = 0; each < 6; each++) answers.push(await told(`${each}`))
+      for (let each = 0; each < 6; each++) answers.push(await append(`${each}`))
       expect(answers.slice(-3)).toEqual(['no_space false', 'no_space false', 'no_space false'])
       expect((await log.read(position)).lsn).toBe(1)
       disk.clear()
       const stored = answers.filter((answer) => answer.startsWith('stored')).length
-      expect(await told('last')).toMatch(/^stored /)
+      expect(await append('last')).toMatch(/^stored /)
       await log.close()
       const { found, log: again } = await open(path)
       expect(found).toHaveLength(stored + 2)

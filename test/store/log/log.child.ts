@@ -1,4 +1,4 @@
-// A process that commits until it is killed, sealing segments now and then. Prints a line for each acknowledged commit: LSN and id.
+// A process that commits until it is killed and seals segments now and then. Prints LSN and id of each acknowledged commit.
 import { openLog } from '../../../src/store/log/log.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'

@@ -16,19 +16,19 @@ export type OperationKind =
   | 'unlink'
   | 'syncFolder'
 
-/** What becomes of unsynced bytes when the power is cut. */
+/** What happens to unsynced bytes when the power is cut. */
 export const LOSSES = ['nothing kept', 'all kept', 'a prefix kept', 'zeros', 'pages reordered'] as const
 export type Loss = (typeof LOSSES)[number]
 
-/** Small, so that a line has several: each is kept or lost by itself. */
+/** Small, so that a line spans several. Each page is kept or lost independently. */
 const PAGE_BYTES = 64
 
 interface Inode {
   /** As a process reads it. */
   live: Buffer
-  /** As it is on the disk for certain. */
+  /** What is certainly on the disk. */
   durable: Buffer
-  /** A sync of it failed: its pages count as clean, and later syncs succeed and write nothing. */
+  /** A sync of it failed: as on Linux, later syncs succeed and write nothing. */
   isPoisoned: boolean
 }
 
@@ -37,13 +37,13 @@ type NameChange = { from: string | null; to: string | null; inode: Inode }
 interface Contents {
   names: Map<string, Inode>
   durableNames: Map<string, Inode>
-  /** Of names since the folder was synced. */
+  /** Changes of names since the last sync of the folder. */
   changes: NameChange[]
 }
 
 interface Fault {
   error?: NodeJS.ErrnoException
-  /** The operation ends when this does. */
+  /** The operation hangs until this resolves. */
   until?: Promise<void>
   /** Bytes that a write takes before it fails. */
   bytes?: number
@@ -52,7 +52,7 @@ interface Fault {
 export const systemError = (code: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${code}: simulated`), { code })
 
-/** Numbers in [0, 1) that are the same for the same seed. */
+/** A generator of numbers in [0, 1), deterministic for a seed. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -69,9 +69,9 @@ const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate
 export class SimulatedDisk implements Disk {
   /** Operations begun so far. */
   operations = 0
-  /** Operations under way now, and the most that ever were at once, look-ups left out. */
-  underWay = 0
-  mostUnderWay = 0
+  /** Operations that are running, and the most that ever ran at once; without reads. */
+  running = 0
+  runningMax = 0
   isCut = false
   readonly #contents: Contents
   readonly #faults = new Map<OperationKind, Fault[]>()
@@ -87,19 +87,19 @@ export class SimulatedDisk implements Disk {
     this.#contents = contents
   }
 
-  /** Cuts the process off at an operation: before it has an effect, or after it and before anybody is told. */
+  /** Cuts the disk at an operation: before it has an effect, or after that but before it resolves. */
   cutAt(operation: number, isAfter: boolean): this {
     this.#cutAt = operation
     this.#isCutAfter = isAfter
     return this
   }
 
-  /** Makes the next operation of a kind that has no fault yet go wrong. */
+  /** Makes the next operation of this kind without a fault fail. */
   fail(kind: OperationKind, code: string, bytes?: number): void {
     this.#addFault(kind, { error: systemError(code), ...(bytes !== undefined && { bytes }) })
   }
 
-  /** Makes the next operation of a kind hang until the function that is answered is called. */
+  /** Makes the next operation of this kind hang. @returns a function that releases it */
   hold(kind: OperationKind, code?: string): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#addFault(kind, { until: promise, ...(code !== undefined && { error: systemError(code) }) })
@@ -110,7 +110,7 @@ export class SimulatedDisk implements Disk {
     this.#faults.set(kind, [...(this.#faults.get(kind) ?? []), fault])
   }
 
-  /** The disk as the next process finds it when this one was killed: nothing is lost, and nothing more is synced. */
+  /** The disk as the next process finds it after this one was killed: nothing is lost, and nothing more is synced. */
   afterKill(): SimulatedDisk {
     this.isCut = true
     return new SimulatedDisk(this.#contents)
@@ -134,12 +134,12 @@ export class SimulatedDisk implements Disk {
     return new SimulatedDisk({ names: kept, durableNames: new Map(kept), changes: [] })
   }
 
-  /** Bytes of a file as a process reads them, to look at or to damage. */
+  /** The bytes of a file as a process reads them. */
   file(name: string): Buffer {
     return this.#inode(name).live
   }
 
-  /** Puts a file there, or takes one away, durably: what people and faults of hardware do. */
+  /** Durably creates, replaces or, with null, deletes a file. */
   put(name: string, bytes: Buffer | null): void {
     const inode = bytes === null ? null : { live: bytes, durable: bytes, isPoisoned: false }
     for (const names of [this.#contents.names, this.#contents.durableNames]) {
@@ -191,7 +191,7 @@ export class SimulatedDisk implements Disk {
     })
   }
 
-  /** One operation: `effect` happens, unless the disk is cut or fails. A failed write or sync may have had a part of it. */
+  /** Runs one operation: calls `effect`, unless the disk is cut or the operation has a fault; then calls `atFault`. */
   async step<T>(
     kind: OperationKind,
     effect: () => T,
@@ -200,8 +200,8 @@ export class SimulatedDisk implements Disk {
     if (this.isCut) return never
     const operation = this.operations++
     if (operation === this.#cutAt && !this.#isCutAfter) return this.#cut()
-    if (kind !== 'read' && kind !== 'open') this.underWay++
-    this.mostUnderWay = Math.max(this.mostUnderWay, this.underWay)
+    if (kind !== 'read' && kind !== 'open') this.running++
+    this.runningMax = Math.max(this.runningMax, this.running)
     try {
       const fault = this.#faults.get(kind)?.shift()
       await (fault?.until ?? turnOfTheLoop())
@@ -212,7 +212,7 @@ export class SimulatedDisk implements Disk {
       if (fault?.error !== undefined) throw fault.error
       return result as T
     } finally {
-      if (kind !== 'read' && kind !== 'open') this.underWay--
+      if (kind !== 'read' && kind !== 'open') this.running--
     }
   }
 
@@ -254,7 +254,7 @@ function survivingBytes({ live, durable }: Inode, loss: Loss, random: () => numb
   return bytes
 }
 
-/** A file that was cut back and not synced: either length. */
+/** A file that was truncated and not synced: the shorter content. */
 const kept = (live: Buffer, durable: Buffer): Buffer => (live.length < durable.length ? live : durable)
 
 class SimulatedFile implements DiskFile {

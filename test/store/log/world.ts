@@ -1,5 +1,5 @@
-// A log on a simulated disk with a record of what its callers were told across restarts, and the check that later processes find
-// the same.
+// A log on a simulated disk that records, across restarts, how each append was answered, and checks that later processes find the
+// same commits.
 import { expect, vi } from 'vitest'
 import { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
@@ -10,19 +10,19 @@ import { clockAt, rowOf } from './rows.ts'
 import type { SimulatedDisk } from './simulated-disk.ts'
 
 export const TIMEOUT_MS = 10_000
-/** Small, so that scripts see segments end of themselves. */
+/** Small, so that scripts see segments sealed because of their size. */
 const SEGMENT_BYTES = 1_500
-/** So many turns of the event loop without an operation mean that nothing is going on. */
+/** After this many turns of the event loop without a disk operation, the log counts as idle. */
 const IDLE_TURNS = 4
 
 const never = new Promise<never>(() => undefined)
 
-interface Told {
+interface Acknowledged {
   lsn: number
   knownAtMs: number
 }
 
-interface Found extends Told {
+interface Found extends Acknowledged {
   id: string
 }
 
@@ -36,15 +36,15 @@ export class World {
   readonly disk: SimulatedDisk
   log!: CommitLog
   nowMs: number
-  readonly acknowledged: Map<string, Told>
+  readonly acknowledged: Map<string, Acknowledged>
   readonly notStored: Set<string>
   readonly maybeStored: Set<string>
   readonly asked: Set<string>
-  /** What a flush has made durable elsewhere. */
+  /** The commits that `flush` has read and removed from the log. */
   readonly flushed: Map<string, Found>
   flushedTo: { lsn: number; knownAtMs: number }
 
-  /** @param before the process that ran until now: what its callers were told stays told. */
+  /** @param before the process that ran until now, whose answers must stay true */
   constructor(disk: SimulatedDisk, before?: World) {
     this.disk = disk
     this.nowMs = before?.nowMs ?? NOON_MS
@@ -69,14 +69,14 @@ export class World {
     }
   }
 
-  /** Opens the log; answers what it found. */
+  /** Opens the log. @returns the commits that it visited */
   async open(): Promise<Found[]> {
     const found: Found[] = []
     this.log = await openLog(this.options, (record) => void found.push(foundIn(record)))
     return found
   }
 
-  /** One commit; resolves when its caller is told, whatever it is told. */
+  /** Appends one commit and records the answer. Never rejects. */
   append(): Promise<void> {
     if (this.disk.isCut) return never
     const id = `c${this.asked.size}`
@@ -95,7 +95,7 @@ export class World {
     await Promise.all(Array.from({ length: commits }, () => this.append()))
   }
 
-  /** Seals, reads what has ended as another process would, and removes it. */
+  /** Seals, reads the sealed segments as another process would, and removes them. */
   async flush(): Promise<void> {
     await this.log.seal()
     const segments = this.log.segments()
@@ -105,16 +105,16 @@ export class World {
     const options = { ...this.options, afterLsn: this.flushedTo.lsn, throughLsn: last.lastLsn }
     const report = await readLog(options, (record) => void found.push(foundIn(record)))
     expect(report.damage).toEqual([])
-    const isAnew = (each: Found): boolean =>
+    const isNew = (each: Found): boolean =>
       !this.flushed.has(each.id) && each.knownAtMs > this.flushedTo.knownAtMs
-    expect(found.filter((each) => !isAnew(each))).toEqual([])
+    expect(found.filter((each) => !isNew(each))).toEqual([])
     for (const each of found) this.flushed.set(each.id, each)
     const knownAtMs = Math.max(this.flushedTo.knownAtMs, ...found.map((each) => each.knownAtMs))
     this.flushedTo = { lsn: Math.max(this.flushedTo.lsn, last.lastLsn), knownAtMs }
     for (const { firstLsn } of segments) await this.log.remove(firstLsn)
   }
 
-  /** Until nothing is under way; for ever where the disk was cut, as all that the process does. */
+  /** Resolves when the log is idle; never where the disk was cut. */
   async quiet(): Promise<void> {
     const { disk } = this
     let { operations } = disk
@@ -132,25 +132,25 @@ export class World {
     await this.quiet()
   }
 
-  /** What a process that opens the log now has found must be what callers were told. */
-  expectTruth(found: readonly Found[]): void {
-    expect([...this.untruths(found)]).toEqual([])
+  /** What a start has found must agree with how appends were answered. */
+  expectConsistent(found: readonly Found[]): void {
+    expect([...this.#inconsistencies(found)]).toEqual([])
     expect(this.log.recovered.damage).toEqual([])
   }
 
-  private *untruths(found: readonly Found[]): Generator<string> {
+  *#inconsistencies(found: readonly Found[]): Generator<string> {
     const byId = new Map(found.map((each) => [each.id, each]))
     if (byId.size < found.length) yield 'a commit was found twice'
     for (const [id, { lsn, knownAtMs }] of this.acknowledged) {
       const stored = this.flushed.get(id) ?? byId.get(id)
       if (stored === undefined) yield `${id} was acknowledged and is lost`
-      else if (stored.lsn !== lsn || stored.knownAtMs !== knownAtMs) yield `${id} has other numbers now`
+      else if (stored.lsn !== lsn || stored.knownAtMs !== knownAtMs) yield `${id} has another LSN or time now`
     }
     for (const { id } of [...found, ...this.flushed.values()]) {
-      if (!this.asked.has(id)) yield `${id} comes from nowhere`
+      if (!this.asked.has(id)) yield `${id} was never appended`
       if (this.notStored.has(id)) yield `${id} was refused as not stored and is there`
     }
-    let previous: Told = this.flushedTo
+    let previous: Acknowledged = this.flushedTo
     for (const each of found) {
       if (this.flushed.has(each.id)) yield `${each.id} was flushed and is found again`
       if (each.lsn <= previous.lsn) yield `${each.id} has an LSN that does not rise`
@@ -159,7 +159,7 @@ export class World {
     }
   }
 
-  /** A new commit is stored, and its numbers are higher than all that anybody was told before. */
+  /** A new commit is stored, with a higher LSN and time than all before. */
   async expectRising(found: readonly Found[]): Promise<void> {
     const before = [...this.acknowledged.values(), ...found, this.flushedTo]
     const { lsn, knownAtMs, position } = await this.log.append([rowOf('probe')])
@@ -170,14 +170,14 @@ export class World {
   }
 }
 
-/** Until nothing is under way on the disk and in the log. */
+/** Resolves when the disk and the log are idle. */
 export async function quiet(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const STEP_MS = 250
 
-/** Time goes by in small steps, so that what one timer begins is done before the next one is due. */
+/** Advances the time in small steps, so that the work of one timer is done before the next one is due. */
 export async function timePasses(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += STEP_MS) {
     await vi.advanceTimersByTimeAsync(Math.min(STEP_MS, ms - passed))

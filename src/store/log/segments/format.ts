@@ -1,5 +1,5 @@
-// In: records. Out: the lines of a segment, and records from lines. A line is the length of its JSON and the CRC-32 of it,
-// 8 hexadecimal digits each, then the JSON and a newline, which JSON never holds. Never touches a disk.
+// Encodes and decodes the lines of a segment. A line holds the length of its JSON payload and the CRC-32 of it, 8 hexadecimal
+// digits each, then the payload, which contains no newline, and a newline.
 import { crc32 } from 'node:zlib'
 import { assert } from '../../../lib/assert.ts'
 import type { Row, TableName } from '../../../schema/tables.ts'
@@ -9,11 +9,11 @@ import type { EncodedRow } from '../types.ts'
 export const FORMAT = 1
 /** Length, space, CRC, space. */
 export const PREFIX_BYTES = 18
-/** What a line has besides its payload. */
+/** Bytes of a line besides its payload. */
 export const FRAME_BYTES = PREFIX_BYTES + 1
-/** No record is shorter: what a torn tail may have held is told from its bytes. */
+/** No record is shorter. Bounds how many records a torn tail of a given size can have held. */
 export const RECORD_BYTES_MIN = 32
-/** A file that is being written and is no segment yet. */
+/** Name of a segment file while it is written; it is renamed once its first bytes are durable. */
 export const NEXT_NAME = 'next.tmp'
 export const DAMAGED_SUFFIX = '.damaged'
 
@@ -21,50 +21,52 @@ const NAME = /^(\d{20})\.log$/
 const SPACE = 32
 export const NEWLINE = 10
 const QUOTE = 34
-/** The part of a commit that is read without parsing it all. */
+/** The start of a commit's payload, which is read without parsing the rows. */
 const COMMIT = /^\{"lsn":(\d{1,16}),"afterLsn":(\d{1,16}),"knownAt":(\d{1,16}),"rows":\[/
 const COMMIT_HEAD_BYTES = 96
-const COMMIT_MARK = '{"lsn":'
+const COMMIT_START = '{"lsn":'
 
-/** First line of a segment. Commits of earlier segments beyond `afterLsn` are void: only those up to it were
- *  acknowledged before this segment, and LSNs between it and `firstLsn` will never count. */
+/** First line of a segment. Voids the commits after `afterLsn` that earlier segments hold: only those up to it were
+ *  acknowledged before this segment. LSNs between `afterLsn` and `firstLsn` are never used. */
 export interface SegmentHeader {
   kind: 'header'
   format: number
   log: string
   firstLsn: number
   afterLsn: number
-  /** Every commit of earlier segments was known by then. */
+  /** No commit of an earlier segment has a later `knownAt`. Unix ms. */
   knownAt: number
 }
 
 export interface CommitHead {
   kind: 'commit'
   lsn: number
-  /** Every commit up to it was durable when this one was written. */
+  /** Every commit up to this one was durable when the record was written. */
   afterLsn: number
+  /** Unix ms. */
   knownAt: number
 }
 
-/** Last line of a segment that was ended in order. */
+/** Last line of a sealed segment. */
 export interface SegmentEnd {
   kind: 'end'
-  /** Every commit up to it was durable when this was written. */
+  /** Every commit up to this one was durable when the record was written. */
   afterLsn: number
 }
 
+/** A record without the rows of a commit. */
 export type RecordHead = SegmentHeader | CommitHead | SegmentEnd
 
 export const segmentName = (firstLsn: number): string => `${String(firstLsn).padStart(20, '0')}.log`
 
-/** The first LSN that a file's name tells; null where it is no name of a segment. */
-export function firstLsnOf(name: string): number | null {
+/** The first LSN of the segment with this file name; null where it is not the name of a segment. */
+export function parseSegmentName(name: string): number | null {
   const digits = NAME.exec(name)?.[1]
   const lsn = Number(digits)
   return digits !== undefined && Number.isSafeInteger(lsn) ? lsn : null
 }
 
-/** The rows of a commit as they stand in its record. */
+/** Encodes the rows of a commit as they stand in its payload. */
 export function rowsText(rows: readonly EncodedRow[]): string {
   let text = ''
   for (const { table, json } of rows) {
@@ -77,7 +79,7 @@ export function rowsText(rows: readonly EncodedRow[]): string {
 export const commitText = (lsn: number, afterLsn: number, knownAtMs: number, rows: string): string =>
   `{"lsn":${lsn},"afterLsn":${afterLsn},"knownAt":${knownAtMs},"rows":[${rows}]}`
 
-/** Bytes that `commitText` adds to its rows, at most. */
+/** The most bytes that `commitText` adds to its rows. */
 export const COMMIT_FRAME_BYTES_MAX = commitText(2 ** 53, 2 ** 53, 2 ** 53, '').length
 
 export const headerText = ({ log, firstLsn, afterLsn, knownAt }: Omit<SegmentHeader, 'kind' | 'format'>) =>
@@ -85,17 +87,17 @@ export const headerText = ({ log, firstLsn, afterLsn, knownAt }: Omit<SegmentHea
 
 export const endText = (afterLsn: number): string => JSON.stringify({ end: true, afterLsn })
 
-/** Lines for one write, in a buffer that is used again. */
+/** Collects the lines of one write in a reusable buffer. */
 export class LineBuffer {
   #bytes = Buffer.allocUnsafeSlow(64 * 1024)
   #length = 0
 
-  /** Adds a record; answers the length of its line. */
+  /** Adds a record. @returns the length of its line in bytes */
   add(payload: string): number {
     this.#reserve(FRAME_BYTES + payload.length)
     const start = this.#length + PREFIX_BYTES
     let written = this.#bytes.write(payload, start)
-    // Text outside ASCII takes up to three bytes for each of its units.
+    // Outside ASCII, a UTF-16 unit takes up to three bytes.
     if (this.#bytes.length - start <= written + 3) {
       this.#reserve(FRAME_BYTES + payload.length * 3)
       written = this.#bytes.write(payload, start)
@@ -113,7 +115,7 @@ export class LineBuffer {
     return this.#length
   }
 
-  /** What was added so far: good until the next `clear`. */
+  /** The lines added so far. A view, valid until the next `clear`. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }
@@ -133,8 +135,8 @@ export class LineBuffer {
 
 const hex = (value: number): string => value.toString(16).padStart(8, '0')
 
-/** The number of 8 hexadecimal digits, lower case; -1: they are none. */
-function hexAt(bytes: Buffer, at: number): number {
+/** Decodes 8 lower-case hexadecimal digits; -1 where there are none. */
+function parseHex(bytes: Buffer, at: number): number {
   let value = 0
   for (let index = at; index < at + 8; index++) {
     const code = bytes[index]
@@ -145,44 +147,45 @@ function hexAt(bytes: Buffer, at: number): number {
   return value
 }
 
-/** The payload's length that a line says; -1: no line begins here. Needs `PREFIX_BYTES` bytes. */
-export function payloadLengthAt(bytes: Buffer, at: number): number {
+/** The payload length in the prefix of a line; -1 where no line begins at `at`. Needs `PREFIX_BYTES` bytes. */
+export function parsePayloadLength(bytes: Buffer, at: number): number {
   if (bytes[at + 8] !== SPACE || bytes[at + 17] !== SPACE) return -1
-  const length = hexAt(bytes, at)
+  const length = parseHex(bytes, at)
   return length >= 2 && length <= RECORD_BYTES_MAX ? length : -1
 }
 
-/** What the payload of that length says, of a line that begins here; null: the bytes are no record. */
-export function recordAt(bytes: Buffer, at: number, payloadLength: number): RecordHead | null {
+/** Decodes the line that begins at `at`; null where the CRC is wrong or the payload is not a known record. */
+export function decodeLine(bytes: Buffer, at: number, payloadLength: number): RecordHead | null {
   const payload = bytes.subarray(at + PREFIX_BYTES, at + PREFIX_BYTES + payloadLength)
-  return crc32(payload) === hexAt(bytes, at + 9) ? headOf(payload) : null
+  return crc32(payload) === parseHex(bytes, at + 9) ? parsePayload(payload) : null
 }
 
-/** What a payload is; null: nothing that this format knows. */
-export function headOf(payload: Buffer): RecordHead | null {
+/** Null where the payload is not a record of this format. */
+export function parsePayload(payload: Buffer): RecordHead | null {
   const start = payload.toString('latin1', 0, COMMIT_HEAD_BYTES)
-  if (start.startsWith(COMMIT_MARK)) {
+  if (start.startsWith(COMMIT_START)) {
     const found = COMMIT.exec(start)
     if (found === null) return null
     return { kind: 'commit', lsn: Number(found[1]), afterLsn: Number(found[2]), knownAt: Number(found[3]) }
   }
-  return payload[1] === QUOTE ? otherHead(payload) : null
+  return payload[1] === QUOTE ? parseHeaderOrEnd(payload) : null
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 
-function otherHead(payload: Buffer): SegmentHeader | SegmentEnd | null {
-  const fields = parsed(payload)
-  const { format, log, firstLsn, afterLsn, knownAt, end } = fields
+function parseHeaderOrEnd(payload: Buffer): SegmentHeader | SegmentEnd | null {
+  const { format, log, firstLsn, afterLsn, knownAt, end } = parseJson(payload)
   if (end === true) return isCount(afterLsn) ? { kind: 'end', afterLsn } : null
   if (!isCount(format)) return null
-  // The fields of a newer format are not for this program to judge.
+  // The fields of a newer format are unknown; the reader refuses it by its number.
   if (format > FORMAT) return { kind: 'header', format, log: '', firstLsn: 0, afterLsn: 0, knownAt: 0 }
   if (typeof log !== 'string' || !isCount(firstLsn) || !isCount(afterLsn) || !isCount(knownAt)) return null
   return { kind: 'header', format, log, firstLsn, afterLsn, knownAt }
 }
 
-function parsed(payload: Buffer): Record<string, unknown> {
+/** An empty object where the payload is not JSON. */
+function parseJson(payload: Buffer): Record<string, unknown> {
   try {
     return JSON.parse(payload.toString())
   } catch {
@@ -190,7 +193,7 @@ function parsed(payload: Buffer): Record<string, unknown> {
   }
 }
 
-/** The rows of a commit. The CRC has shown that they are what was written. */
-export function rowsOf(payload: Buffer): [TableName, Row][] {
+/** Parses the rows of a commit. They are not validated: the CRC proves that they are what was written. */
+export function parseRows(payload: Buffer): [TableName, Row][] {
   return JSON.parse(payload.toString()).rows
 }

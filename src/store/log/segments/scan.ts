@@ -1,34 +1,41 @@
-// In: a file. Out: the records in it, in order, and the ranges of bytes between them that are none. Holds one chunk and at
-// most one record more, whatever the file holds. Never judges what an invalid range means: reader.ts does.
+// Finds the records of a file and the byte ranges between them that are not records. Holds one chunk, or one record if that is
+// larger, in memory. segment-validator.ts decides what an invalid range means.
 import type { DiskFile } from '../disk.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
-import { FRAME_BYTES, NEWLINE, PREFIX_BYTES, payloadLengthAt, type RecordHead, recordAt } from './format.ts'
+import {
+  decodeLine,
+  FRAME_BYTES,
+  NEWLINE,
+  PREFIX_BYTES,
+  parsePayloadLength,
+  type RecordHead,
+} from './format.ts'
 
-/** What lies at `offset`: a record with its newline, if that is there; or bytes that are none. */
-export interface Scanned {
-  /** Null: no record. */
+/** A record with its newline, unless that is damaged; or a range of bytes that are not a record. */
+export interface ScanItem {
+  /** Null where the bytes are not a record. */
   head: RecordHead | null
   offset: number
   length: number
-  /** The record's payload: a view that is good until the next one. */
+  /** The record's payload. A view, valid until the next item. */
   payload: Buffer
-  /** Why the rest of the file could not be read: this item stands for it. */
+  /** Why the rest of the file, which this item stands for, could not be read. */
   error?: unknown
 }
 
 const NO_BYTES = Buffer.alloc(0)
-/** In the payload a quote never follows a space and a brace: JSON has no spaces between its tokens here, and escapes the
- *  quotes in its texts. */
-const MARK = Buffer.from(' {"')
-/** Bytes from the beginning of a line to it. */
-const MARK_AT = PREFIX_BYTES - 1
+/** The start of a payload with the space before it. Occurs nowhere else in a line: the JSON has no spaces between its tokens and
+ *  escapes the quotes in its strings. */
+const PAYLOAD_START = Buffer.from(' {"')
+/** Where `PAYLOAD_START` is in a line, in bytes. */
+const PAYLOAD_START_OFFSET = PREFIX_BYTES - 1
 
-/** A window over a file, from `at` to `end`, that moves forward. */
-class Window {
+/** A buffer that moves forward over a file. The bytes from `at` to `end` are not consumed yet. */
+class FileWindow {
   bytes: Buffer
   at = 0
   end = 0
-  /** Of the file, where `bytes` begins. */
+  /** Offset in the file of the first byte of `bytes`. */
   base = 0
   isAtEnd = false
   readonly #file: DiskFile
@@ -47,14 +54,14 @@ class Window {
     return this.base + this.at
   }
 
-  /** Bytes from `at` that decide what lies there. */
+  /** How many bytes from `at` on are needed to decode what begins there. */
   get needed(): number {
     if (this.available < PREFIX_BYTES) return PREFIX_BYTES
-    const payloadLength = payloadLengthAt(this.bytes, this.at)
+    const payloadLength = parsePayloadLength(this.bytes, this.at)
     return payloadLength === -1 ? PREFIX_BYTES : FRAME_BYTES + payloadLength
   }
 
-  /** Reads on until there are `wanted` bytes from `at`, or the file ends. */
+  /** Reads until `wanted` bytes are available or the file ends. */
   async fill(wanted: number): Promise<void> {
     while (this.available < wanted && !this.isAtEnd) {
       this.#makeRoom(wanted)
@@ -78,15 +85,15 @@ class Window {
   }
 }
 
-/** Everything in a file from its beginning to its end, read in chunks of that size. */
-export async function* scan(file: DiskFile, chunkBytes = SCAN_CHUNK_BYTES): AsyncGenerator<Scanned, void> {
-  const window = new Window(file, chunkBytes)
+/** Yields everything in a file in order; together the items cover each byte once. */
+export async function* scan(file: DiskFile, chunkBytes = SCAN_CHUNK_BYTES): AsyncGenerator<ScanItem, void> {
+  const window = new FileWindow(file, chunkBytes)
   try {
     for (;;) {
       while (window.available < window.needed && !window.isAtEnd)
         await window.fill(Math.max(window.needed, chunkBytes))
       if (window.available === 0) return
-      const record = recordHere(window)
+      const record = decodeRecord(window)
       if (record === null) {
         yield await skipLine(window)
         continue
@@ -95,51 +102,60 @@ export async function* scan(file: DiskFile, chunkBytes = SCAN_CHUNK_BYTES): Asyn
       window.at += record.length
     }
   } catch (error) {
-    yield { ...none(window.base + window.end, 0), error }
+    yield { ...invalidRange(window.base + window.end, 0), error }
   }
 }
 
-const none = (offset: number, length: number): Scanned => ({ head: null, offset, length, payload: NO_BYTES })
+const invalidRange = (offset: number, length: number): ScanItem => ({
+  head: null,
+  offset,
+  length,
+  payload: NO_BYTES,
+})
 
-function recordHere({ bytes, at, available, offset }: Window): Scanned | null {
+/** The record at the start of the window; null where there is none. Does not move the window. */
+function decodeRecord({ bytes, at, available, offset }: FileWindow): ScanItem | null {
   if (available < PREFIX_BYTES) return null
-  const payloadLength = payloadLengthAt(bytes, at)
+  const payloadLength = parsePayloadLength(bytes, at)
   if (payloadLength === -1 || available < PREFIX_BYTES + payloadLength) return null
-  const head = recordAt(bytes, at, payloadLength)
+  const head = decodeLine(bytes, at, payloadLength)
   if (head === null) return null
   const end = at + PREFIX_BYTES + payloadLength
-  // Where the newline was damaged, the record before it is whole, and so is the one behind it.
+  // A damaged newline affects neither the record before it nor the one after it.
   const hasNewline = payloadLength + PREFIX_BYTES < available && bytes[end] === NEWLINE
   const length = PREFIX_BYTES + payloadLength + (hasNewline ? 1 : 0)
   return { head, offset, length, payload: bytes.subarray(at + PREFIX_BYTES, end) }
 }
 
-/** The bytes up to where the next line may begin. */
-async function skipLine(window: Window): Promise<Scanned> {
+/** Moves the window to where the next line may begin. @returns the bytes that were skipped */
+async function skipLine(window: FileWindow): Promise<ScanItem> {
   const { offset } = window
-  for (let isFirstLook = true; ; isFirstLook = false) {
-    const next = nextLine(window, isFirstLook ? 1 : 0)
+  for (let isFirstPass = true; ; isFirstPass = false) {
+    const next = findNextLine(window, isFirstPass ? 1 : 0)
     if (next !== -1) {
       window.at = next
       break
     }
-    // A line may begin in the last bytes, and be known only by the ones to come.
+    // The last bytes may be the prefix of a line, which only the bytes after them can show.
     if (!window.isAtEnd)
-      window.at = Math.max(window.at + (isFirstLook ? 1 : 0), window.end - MARK_AT - MARK.length + 1)
+      window.at = Math.max(
+        window.at + (isFirstPass ? 1 : 0),
+        window.end - PAYLOAD_START_OFFSET - PAYLOAD_START.length + 1,
+      )
     else window.at = window.end
     if (window.available === 0) break
     await window.fill(window.available + 1)
   }
-  return none(offset, window.offset - offset)
+  return invalidRange(offset, window.offset - offset)
 }
 
-/** Where a line may begin, so many bytes from here or later; -1: not in the window. It begins behind a newline, or,
- *  should that be lost, before the mark that only the beginning of a payload has. */
-function nextLine({ bytes, at, end }: Window, from: number): number {
+/** Where the next line may begin, as an index into the window; -1 where it is not in the window. A line begins after a newline or,
+ *  should that be damaged, before the start of a payload, searched for from `from` bytes on. */
+function findNextLine({ bytes, at, end }: FileWindow, from: number): number {
   const view = bytes.subarray(0, end)
   const newline = view.indexOf(NEWLINE, at)
-  const mark = view.indexOf(MARK, at + from + MARK_AT)
-  if (mark === -1 || (newline !== -1 && newline + 1 <= mark - MARK_AT))
+  const payloadStart = view.indexOf(PAYLOAD_START, at + from + PAYLOAD_START_OFFSET)
+  if (payloadStart === -1 || (newline !== -1 && newline + 1 <= payloadStart - PAYLOAD_START_OFFSET))
     return newline === -1 ? -1 : newline + 1
-  return mark - MARK_AT
+  return payloadStart - PAYLOAD_START_OFFSET
 }

@@ -1,15 +1,14 @@
-// In: bytes of records. Out: them in a segment, durable, or an error that says whether they may be in it. A file gets its
-// name when its first bytes are durable, and is never written again once an operation on it failed. Never decides what
-// follows from a failure.
+// Writes one segment file. A file gets its name once its first bytes are durable, and must not be written again after an
+// operation on it failed. A WriteFailure says whether the bytes may be in the file; log-writer.ts acts on it.
 import { join } from 'node:path'
 import { systemCode } from '../../../lib/error-text.ts'
 import type { Disk, DiskFile } from '../disk.ts'
+import type { OverdueCheck } from '../disk-operations.ts'
 import { COPY_CHUNK_BYTES } from '../limits.ts'
 import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'
 
-/** Why an operation did not succeed. */
 export class WriteFailure extends Error {
-  /** False: what it wrote is gone, whatever happens next. */
+  /** False: nothing of what was written remains, not even after a restart. True: nobody can tell. */
   readonly isInDoubt: boolean
 
   constructor(cause: unknown, isInDoubt: boolean) {
@@ -19,20 +18,18 @@ export class WriteFailure extends Error {
   }
 }
 
-/** Throws when the operation is overdue: no further call on the disk is made then. */
-export type Checkpoint = () => void
-
 class ShortWriteError extends Error {
   readonly code = 'ENOSPC'
 }
 
 async function writeAll(file: DiskFile, bytes: Uint8Array): Promise<void> {
   const written = await file.write(bytes)
-  if (written < bytes.length) throw new ShortWriteError(`the disk took ${written} of ${bytes.length} bytes`)
+  if (written < bytes.length)
+    throw new ShortWriteError(`only ${written} of ${bytes.length} bytes were written`)
 }
 
-/** A file under its own name only when the bytes are durable. What lies there from an attempt before is not used again. */
-async function createNext(disk: Disk, path: string): Promise<DiskFile> {
+/** Creates a file. A file that a failed attempt left under this name is replaced. */
+async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
   try {
     return await disk.create(path)
   } catch (error) {
@@ -42,19 +39,22 @@ async function createNext(disk: Disk, path: string): Promise<DiskFile> {
   }
 }
 
-/** Makes a segment of what `write` writes. In doubt only from when the file may bear its name. */
-async function publish(
+/**
+ * Writes a new segment file under a temporary name, syncs it, renames it and syncs the folder. Rejects with WriteFailure, which is in
+ * doubt only from the rename on.
+ */
+async function writeSegment(
   disk: Disk,
   folder: string,
   firstLsn: number,
-  check: Checkpoint,
+  check: OverdueCheck,
   write: (file: DiskFile) => Promise<void>,
 ): Promise<DiskFile> {
   const next = join(folder, NEXT_NAME)
   let file: DiskFile | null = null
   let isNamed = false
   try {
-    file = await createNext(disk, next)
+    file = await createAnew(disk, next)
     check()
     await write(file)
     check()
@@ -68,13 +68,13 @@ async function publish(
     return file
   } catch (error) {
     await file?.close().catch(() => undefined)
-    // On a full disk the next attempt needs its room.
+    // Without this, on a full disk the next attempt would lack the space.
     if (!isNamed) await disk.unlink(next).catch(() => undefined)
     throw new WriteFailure(error, isNamed)
   }
 }
 
-/** The segment that is being written. */
+/** A segment that is being written. `createSegment` makes one. */
 export class SegmentFile {
   readonly firstLsn: number
   /** Its durable bytes. */
@@ -82,30 +82,18 @@ export class SegmentFile {
   commits = 0
   readonly #file: DiskFile
 
-  private constructor(firstLsn: number, bytes: number, file: DiskFile) {
+  constructor(firstLsn: number, bytes: number, file: DiskFile) {
     this.firstLsn = firstLsn
     this.bytes = bytes
     this.#file = file
   }
 
-  /** A new segment with its first bytes, all durable: contents, name and folder. */
-  static async begin(
-    disk: Disk,
-    folder: string,
-    firstLsn: number,
-    bytes: Uint8Array,
-    check: Checkpoint,
-  ): Promise<SegmentFile> {
-    const file = await publish(disk, folder, firstLsn, check, (next) => writeAll(next, bytes))
-    return new SegmentFile(firstLsn, bytes.length, file)
-  }
-
-  /** Adds bytes, durable when it resolves. Rejects with WriteFailure: then the segment must not be written again. */
-  async append(bytes: Uint8Array, check: Checkpoint): Promise<void> {
+  /** Writes and syncs. After it has rejected, with WriteFailure, the segment must not be written again. */
+  async append(bytes: Uint8Array, check: OverdueCheck): Promise<void> {
     try {
       await writeAll(this.#file, bytes)
     } catch (error) {
-      throw new WriteFailure(error, !(await this.#cutBack(check)))
+      throw new WriteFailure(error, !(await this.#truncate(check)))
     }
     try {
       check()
@@ -118,10 +106,11 @@ export class SegmentFile {
   }
 
   /**
-   * Takes back what a failed write left: no sync has failed on this file, so a later one that succeeds can be believed.
-   * A full disk has room for that where it has none for a new segment.
+   * Removes what a failed write left. Since no sync of this file has failed yet, the sync after it can be trusted. This works on a
+   * full disk too, where a new segment would not fit.
+   * @returns whether the file durably has its former length
    */
-  async #cutBack(check: Checkpoint): Promise<boolean> {
+  async #truncate(check: OverdueCheck): Promise<boolean> {
     try {
       check()
       await this.#file.truncate(this.bytes)
@@ -134,51 +123,63 @@ export class SegmentFile {
     }
   }
 
-  /** Writes that the segment ends here, so that damage in its last records is not taken for a torn tail. */
-  async end(lastLsn: number, check: Checkpoint): Promise<void> {
-    const line = endLine(lastLsn)
-    await this.append(line, check)
+  /** Writes the end record, so that later damage to the last commits is not mistaken for a torn tail, and closes the file. */
+  async seal(lastLsn: number, check: OverdueCheck): Promise<void> {
+    await this.append(encodeEndLine(lastLsn), check)
     await this.close()
   }
 
-  /** What it holds will not change any more. Never rejects. */
+  /** Never rejects: what matters is durable already. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => undefined)
   }
 }
 
-function endLine(lastLsn: number): Buffer {
+/** Creates a segment with its first bytes. Contents, name and folder are durable when it resolves. Rejects with WriteFailure. */
+export async function createSegment(
+  disk: Disk,
+  folder: string,
+  firstLsn: number,
+  bytes: Uint8Array,
+  check: OverdueCheck,
+): Promise<SegmentFile> {
+  const file = await writeSegment(disk, folder, firstLsn, check, (next) => writeAll(next, bytes))
+  return new SegmentFile(firstLsn, bytes.length, file)
+}
+
+function encodeEndLine(lastLsn: number): Buffer {
   const line = new LineBuffer()
   line.add(endText(lastLsn))
   return line.bytes
 }
 
 /**
- * Writes the records of a segment anew, up to `keptBytes`, and ends it; the new file takes the place of the old one at
- * once. A process that was killed, or whose sync failed, may have left bytes that can be read and are not on the disk:
- * an fsync that succeeds now would say nothing about them.
+ * Copies the first `validBytes` of a segment to a new file, seals it, and atomically replaces the old file with it. The previous
+ * process may have left bytes that can be read but are not on the disk: if a sync of them failed, a later successful sync would not
+ * write them.
+ * @returns the size of the new file
  */
 export async function rewriteSegment(
   disk: Disk,
   folder: string,
-  segment: { firstLsn: number; lastLsn: number; keptBytes: number },
-  check: Checkpoint,
+  segment: { firstLsn: number; lastLsn: number; validBytes: number },
+  check: OverdueCheck,
 ): Promise<number> {
-  const { firstLsn, lastLsn, keptBytes } = segment
+  const { firstLsn, lastLsn, validBytes } = segment
   const old = await disk.open(join(folder, segmentName(firstLsn)))
-  let line = endLine(lastLsn)
+  let line = encodeEndLine(lastLsn)
   try {
-    const file = await publish(disk, folder, firstLsn, check, async (next) => {
-      const chunk = Buffer.allocUnsafeSlow(Math.min(keptBytes, COPY_CHUNK_BYTES))
-      for (let at = 0; at < keptBytes; ) {
-        const read = await old.read(chunk.subarray(0, Math.min(chunk.length, keptBytes - at)), at)
-        if (read === 0) throw new Error(`the segment is shorter than it was: ${at} bytes`)
+    const file = await writeSegment(disk, folder, firstLsn, check, async (next) => {
+      const chunk = Buffer.allocUnsafeSlow(Math.min(validBytes, COPY_CHUNK_BYTES))
+      for (let at = 0; at < validBytes; ) {
+        const read = await old.read(chunk.subarray(0, Math.min(chunk.length, validBytes - at)), at)
+        if (read === 0) throw new Error(`the segment has shrunk to ${at} bytes`)
         check()
         await writeAll(next, chunk.subarray(0, read))
         check()
         at += read
-        // A newline that was lost is put back.
-        if (at === keptBytes && chunk[read - 1] !== NEWLINE) line = Buffer.concat([Buffer.from('\n'), line])
+        // Restores a damaged newline after the last record.
+        if (at === validBytes && chunk[read - 1] !== NEWLINE) line = Buffer.concat([Buffer.from('\n'), line])
       }
       await writeAll(next, line)
     })
@@ -186,5 +187,5 @@ export async function rewriteSegment(
   } finally {
     await old.close().catch(() => undefined)
   }
-  return keptBytes + line.length
+  return validBytes + line.length
 }

@@ -1,9 +1,10 @@
-// In: work on the disk. Out: its result, one piece of work at a time, watched. An operation that takes too long is told of
-// while it still hangs; nothing else is begun until it ends, since each hanging call holds one of the few threads that
-// the whole process shares.
+// Runs one disk operation at a time with a time limit. While one hangs, no other is started: each hanging call holds one of
+// the few I/O threads that the whole process shares.
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Checkpoint } from './segments/segment-file.ts'
+
+/** Throws when the operation is overdue. To be called between any two calls on the disk, so that no further one is made. */
+export type OverdueCheck = () => void
 
 class OverdueError extends Error {
   readonly code = 'ETIMEDOUT'
@@ -14,7 +15,7 @@ interface Operation {
   isOverdue: boolean
 }
 
-export class Operations {
+export class DiskOperations {
   readonly #timeoutMs: number
   readonly #clock: Clock
   #current: Operation | null = null
@@ -28,13 +29,16 @@ export class Operations {
     return this.#current?.isOverdue ?? false
   }
 
-  /** How long the operation under way has taken; null: none is. */
-  get underWayMs(): number | null {
+  /** How long the current operation has been running; null where there is none. */
+  get runningMs(): number | null {
     return this.#current === null ? null : this.#clock.monotonicMs() - this.#current.startedMs
   }
 
-  /** Runs `work`, which calls the check it is given between any two calls on the disk: it throws once time is up. */
-  async run<T>(work: (check: Checkpoint) => Promise<T>, onOverdue: () => void): Promise<T> {
+  /**
+   * Runs `work`, which may take several calls on the disk.
+   * @param onOverdue called once when the time limit has passed and `work` is still running
+   */
+  async run<T>(work: (check: OverdueCheck) => Promise<T>, onOverdue: () => void): Promise<T> {
     assert(this.#current === null, 'one operation at a time')
     const operation = { startedMs: this.#clock.monotonicMs(), isOverdue: false }
     this.#current = operation
