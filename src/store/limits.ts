@@ -176,8 +176,10 @@ export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024
 export const LAKE_PROCESS_HEAP_MB = 512
 /** Its priority: 0 is usual, 19 the least. */
 export const LAKE_PROCESS_NICENESS = 5
-/** A lake process that was told to end is ended after this. */
+/** A lake process that has closed its database and does not end within this time is killed. */
 export const LAKE_PROCESS_END_MS = 2_000
+/** How long the end of a killed lake process is waited for: a process in a disk operation that hangs does not end. */
+export const LAKE_PROCESS_EXIT_MS = 5_000
 /** How long a new lake process waits for the end of one whose server was killed, and how often it tries. */
 export const PREDECESSOR_WAIT_MS = 10_000
 export const PREDECESSOR_POLL_MS = 20

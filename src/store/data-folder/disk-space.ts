@@ -23,13 +23,13 @@ export class DiskSpace {
   readonly #reserveBytes: number
   readonly #timer: NodeJS.Timeout
   #freeBytes: number | null = null
-  #isLooking = false
+  #isRefreshing = false
 
   /** `reserveMb`: what is left to the rest of the machine and to flushes; 0: nothing, commits go on until the disk is full. */
   constructor(folder: string, reserveMb: number) {
     this.#folder = folder
     this.#reserveBytes = reserveMb * MEGABYTE
-    this.#timer = setInterval(() => void this.look(), DISK_LOOK_EVERY_MS)
+    this.#timer = setInterval(() => void this.refresh(), DISK_LOOK_EVERY_MS)
     this.#timer.unref()
   }
 
@@ -44,16 +44,16 @@ export class DiskSpace {
   }
 
   /** Never rejects: where the disk does not tell, the write itself does. */
-  async look(): Promise<void> {
-    if (this.#isLooking) return
-    this.#isLooking = true
+  async refresh(): Promise<void> {
+    if (this.#isRefreshing) return
+    this.#isRefreshing = true
     try {
       const { bavail, bsize } = await statfs(this.#folder)
       this.#freeBytes = bavail * bsize
     } catch {
       this.#freeBytes = null
     } finally {
-      this.#isLooking = false
+      this.#isRefreshing = false
     }
   }
 

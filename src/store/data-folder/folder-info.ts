@@ -77,7 +77,7 @@ export interface FolderUse {
  * The folder's word on itself, made where there is none, for data of that provenance to be added. Throws `invalid` where
  * invented rows would come to lie among real ones, and nobody said that they may.
  */
-export function useFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
+export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated

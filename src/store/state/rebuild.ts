@@ -16,7 +16,7 @@ async function rowsOf(connection: DuckDBConnection, lake: Lake, table: LakeTable
 }
 
 /** Opens again the outcomes that are not labelled to their end; in a transaction of the caller's. */
-export async function reopenOutcomesOf(connection: DuckDBConnection, lake: Lake): Promise<void> {
+export async function reopenOutcomes(connection: DuckDBConnection, lake: Lake): Promise<void> {
   const [examples, outcomes] = [
     await rowsOf(connection, lake, TABLES.training),
     await rowsOf(connection, lake, TABLES.outcomes),
@@ -25,7 +25,7 @@ export async function reopenOutcomesOf(connection: DuckDBConnection, lake: Lake)
 }
 
 /** A state that stands at the last commit of which the lake has rows. */
-export async function rebuiltState(
+export async function rebuildState(
   connection: DuckDBConnection,
   lake: Lake,
   options: StateOptions,

@@ -37,7 +37,7 @@ function young<Value extends { knownAtMs: number }, Told>(
 }
 
 /** Everything in order of its commits, sums in order of their keys; at `nowMs`, as far as that is behind the last commit. */
-export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
+export function recoverFrom(state: StoreState, nowMs: number): Recovered {
   const { cooldownKeptMs } = state.options
   return {
     agents: rows('agents', state.agents.values()),

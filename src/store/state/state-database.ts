@@ -64,7 +64,7 @@ export async function loadState(connection: DuckDBConnection): Promise<SavedStat
   return { ...(await loadPosition(connection)), tables: Object.fromEntries(tables) }
 }
 
-export function stateFrom({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
+export function restoreState({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
   const state = new StoreState(options)
   state.lsn = lsn
   state.knownAtMs = knownAtMs

@@ -37,10 +37,10 @@ const QUOTE = 34
 const PLAIN = /^[ !#-[\]-~]*$/
 
 /** Reads one commit after the other. Texts that come again, as those of agents and tokens do, are one in memory. */
-export class StateRows {
+export class StateRowParser {
   readonly #texts = new Map<string, string>()
 
-  of(payload: Buffer): TableRow[] {
+  parse(payload: Buffer): TableRow[] {
     return this.#plainRows(payload) ?? rowsOf(payload)
   }
 
