@@ -1,4 +1,4 @@
-// In: random commits as the log has them. Out: proof that what a start reads of them makes the same state as the whole of them.
+// On random commits: the columns that a start reads give the same state as all columns.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Row, TableName } from '../../../src/schema/tables.ts'
