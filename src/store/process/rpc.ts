@@ -119,7 +119,7 @@ export class LakeProcess {
 
   /**
    * Waits up to `timeoutMs` for the process to end, then kills it. The kernel ends a killed process only after its pending
-   * disk operation: where a disk hangs that may never happen. So this waits LAKE_PROCESS_EXIT_MS at most, logs an error and
+   * disk operation: where a disk hangs it may not end at all. So this waits LAKE_PROCESS_EXIT_MS at most, logs an error and
    * resolves. Requests are rejected by then, and a later start waits for the old process (PREDECESSOR_WAIT_MS) or is refused.
    */
   async end(timeoutMs: number): Promise<void> {
