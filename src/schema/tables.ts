@@ -7,56 +7,9 @@ import {
   SNAPSHOT_FIELDS,
   type SnapshotField,
 } from './features.ts'
+import type { CellTypes, Column, ColumnType, Row, Table } from './table-types.ts'
 
-/** The TypeScript type of a cell, by column type. A TIMESTAMP is Unix milliseconds (UTC). */
-interface CellTypes {
-  VARCHAR: string
-  DOUBLE: number
-  BIGINT: number
-  INTEGER: number
-  BOOLEAN: boolean
-  TIMESTAMP: number
-  'VARCHAR[]': readonly string[]
-}
-export type ColumnType = keyof CellTypes
-
-export interface Column<
-  Name extends string = string,
-  Type extends ColumnType = ColumnType,
-  Nullable extends boolean = boolean,
-> {
-  name: Name
-  type: Type
-  nullable: Nullable
-  /** Unit and meaning, for the data dictionary and DuckDB's column comments. */
-  comment: string
-}
-
-export interface Table {
-  name: string
-  /** What one row is. */
-  comment: string
-  /** Rows are exported to the lake, partitioned by the UTC date of this TIMESTAMP column. Null: rows stay in the store. */
-  lakeDateColumn: string | null
-  /** The key under which a newer row replaces an older one. The catalog shows the newest. Absent: rows never replace another. */
-  latestBy?: readonly string[]
-  /** The newest row is the one with the highest value of this column, then of `known_at`. Absent: `known_at` alone decides. */
-  newestBy?: string
-  /** Older rows stay in the files, for readers as of a time. Only the catalog's view leaves them out. */
-  keepsHistory?: boolean
-  /**
-   * Who makes the rows. Absent: a caller commits them and is told when they are durable.
-   * `market`: rows of the market, held in memory until they are in the lake, so that they never delay a caller; a kill
-   * loses those since the last flush. `store`: rows that the store computes from what it holds.
-   * Rows of `market` and `store` are numbered by table.
-   */
-  origin?: 'market' | 'store'
-  columns: readonly Column[]
-}
-
-export type Cell = CellTypes[ColumnType] | null
-/** A row of any table, checked when it is written. Rows of a known table have a type of their own: TableRow, NewRow. */
-export type Row = Record<string, Cell>
+export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
 
 /** Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to. */
 export const LAKE_SCHEMA_VERSION = 2
@@ -394,12 +347,12 @@ type CellOf<C extends Column> = CellTypes[C['type']] | (C['nullable'] extends tr
 /** Columns that the store fills where a caller leaves them out. */
 type FilledByStore = 'known_at' | 'schema_version'
 
-/** A whole row of a table, as the store hands it out. */
+/** A complete row of a table, as the store returns it. */
 export type TableRow<Name extends TableName> = Name extends TableName
   ? { [C in ColumnOf<Name> as C['name']]: CellOf<C> }
   : never
 
-/** A row to write. A column that is left out is null, or filled by the store. */
+/** A row to write. A column that is left out becomes null or is filled by the store. */
 export type NewRow<Name extends TableName> = Name extends TableName
   ? {
       [C in ColumnOf<Name> as C['nullable'] extends true

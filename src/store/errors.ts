@@ -1,21 +1,21 @@
-// In: nothing. Out: the one error that the store throws when the world is at fault: disk, network, another process, or what
-// was asked. Wrong code asserts instead. Never knows a status of HTTP: whoever answers turns the code into one.
+// The error that the store throws when the disk, the network, another process or the request is at fault. Programming errors
+// fail an assertion instead. The HTTP layer turns the codes into statuses.
 
 export type StoreErrorCode =
-  /** Nothing can be written or read just now; it is worth trying again. */
+  /** Cannot be read or written now; a retry may succeed. */
   | 'unavailable'
   /** The store is being closed. */
   | 'closing'
-  /** What was asked for cannot be done as it was asked. */
+  /** The request cannot be fulfilled as it is. */
   | 'invalid'
   | 'not_found'
 
 export interface StoreErrorOptions {
-  /** A commit was refused, and yet a start may find its rows: nobody can tell what became of them. */
+  /** The commit failed, yet its rows may be on the disk and come back at the next start. */
   mayBeStored?: boolean
-  /** Of `invalid`: the part of the request that cannot be done, by name. */
+  /** For `invalid`: name of the field of the request that is wrong. */
   field?: string
-  /** When it is worth trying again, ms. */
+  /** When a retry makes sense. */
   retryAfterMs?: number
   cause?: unknown
 }
@@ -26,8 +26,8 @@ export class StoreError extends Error {
   readonly field: string | null
   readonly retryAfterMs: number | null
 
-  constructor(code: StoreErrorCode, sentence: string, options: StoreErrorOptions = {}) {
-    super(sentence, { cause: options.cause })
+  constructor(code: StoreErrorCode, message: string, options: StoreErrorOptions = {}) {
+    super(message, { cause: options.cause })
     this.name = 'StoreError'
     this.code = code
     this.mayBeStored = options.mayBeStored ?? false
@@ -36,5 +36,5 @@ export class StoreError extends Error {
   }
 }
 
-export const unavailable = (sentence: string, options: StoreErrorOptions = {}): StoreError =>
-  new StoreError('unavailable', sentence, options)
+export const unavailable = (message: string, options: StoreErrorOptions = {}): StoreError =>
+  new StoreError('unavailable', message, options)

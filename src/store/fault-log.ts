@@ -1,17 +1,7 @@
-// In: what goes wrong again and again, and when it went right again. Out: one log line when a fault begins, one a minute
-// while it lasts, one when it is over; and the faults that last just now. Never keeps anything from being tried.
+// Logs faults that last: when one begins, once a minute while it lasts, and when it is over.
 import type { Clock } from '../lib/clock.ts'
 import { FAULT_LOG_EVERY_MS } from './limits.ts'
 import type { StoreLog } from './types.ts'
-
-export interface FaultLog {
-  /** Something went wrong. `what` names it, and is the sentence that is logged. */
-  report(what: string, error: unknown): void
-  /** It went right. */
-  clear(what: string): void
-  /** Faults that last, as sentences. */
-  readonly current: string[]
-}
 
 interface Fault {
   sinceMs: number
@@ -20,34 +10,58 @@ interface Fault {
   error: string
 }
 
-export function openFaultLog(log: StoreLog, clock: Clock): FaultLog {
-  const lasting = new Map<string, Fault>()
+export class FaultLog {
+  readonly #log: StoreLog
+  readonly #clock: Clock
+  readonly #faults = new Map<string, Fault>()
 
-  function report(what: string, error: unknown): void {
-    const known = lasting.get(what)
-    const fault = known ?? { sinceMs: clock.now(), loggedMs: Number.NEGATIVE_INFINITY, times: 0, error: '' }
-    lasting.set(what, fault)
+  constructor(log: StoreLog, clock: Clock) {
+    this.#log = log
+    this.#clock = clock
+  }
+
+  /** The faults that last now, each as a sentence. */
+  get current(): string[] {
+    return [...this.#faults].map(
+      ([what, { sinceMs, error }]) => `${what} (since ${new Date(sinceMs).toISOString()}: ${error})`,
+    )
+  }
+
+  /** Runs `work`. A failure is reported under `what` and rethrown; a success ends the fault of that name. */
+  async watch<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    try {
+      const result = await work()
+      this.clear(what)
+      return result
+    } catch (error) {
+      this.report(what, error)
+      throw error
+    }
+  }
+
+  /** Something failed. `what` identifies the fault and is the sentence that is logged. */
+  report(what: string, error: unknown): void {
+    const known = this.#faults.get(what)
+    const fault = known ?? {
+      sinceMs: this.#clock.now(),
+      loggedMs: Number.NEGATIVE_INFINITY,
+      times: 0,
+      error: '',
+    }
+    this.#faults.set(what, fault)
     fault.times++
     fault.error = String(error)
-    if (clock.monotonicMs() - fault.loggedMs < FAULT_LOG_EVERY_MS) return
-    fault.loggedMs = clock.monotonicMs()
-    log.warn({ error: fault.error, ...(fault.times > 1 && { times: fault.times }) }, what)
+    if (this.#clock.monotonicMs() - fault.loggedMs < FAULT_LOG_EVERY_MS) return
+    fault.loggedMs = this.#clock.monotonicMs()
+    this.#log.warn({ error: fault.error, ...(fault.times > 1 && { times: fault.times }) }, what)
   }
 
-  function clear(what: string): void {
-    const fault = lasting.get(what)
+  /** It succeeded: ends the fault, if there is one. */
+  clear(what: string): void {
+    const fault = this.#faults.get(what)
     if (fault === undefined) return
-    lasting.delete(what)
-    log.info({ times: fault.times, forMs: Math.max(0, clock.now() - fault.sinceMs) }, `over: ${what}`)
-  }
-
-  return {
-    report,
-    clear,
-    get current() {
-      return [...lasting].map(
-        ([what, { sinceMs, error }]) => `${what} (since ${new Date(sinceMs).toISOString()}: ${error})`,
-      )
-    },
+    this.#faults.delete(what)
+    const forMs = Math.max(0, this.#clock.now() - fault.sinceMs)
+    this.#log.info({ times: fault.times, forMs }, `over: ${what}`)
   }
 }

@@ -1,4 +1,4 @@
-// In: nothing. Out: every bound of the store, units last, and the asserts on their relations. Never reads a setting.
+// The limits of the store; those of the log are in log/limits.ts.
 import { assert } from '../lib/assert.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 
@@ -9,12 +9,12 @@ export const LOOKUPS_WAITING_MAX = 1_024
 /** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */
 export const TASKS_WAITING_MAX = 64
 
-/** After these the caller is told that the store is unavailable. */
+/** Time limits of requests. Beyond them the caller gets `store_unavailable`. */
 export const COMMIT_TIMEOUT_MS = 10_000
 export const LOOKUP_TIMEOUT_MS = 5_000
 export const STATUS_TIMEOUT_MS = 15_000
 export const FLUSH_TIMEOUT_MS = 120_000
-/** Opening finishes what a crash left, and lists a lake anew whose list is gone. */
+/** Opening completes what a crash interrupted, and lists the lake's files again where the list is lost. */
 export const OPEN_TIMEOUT_MS = 180_000
 export const CLOSE_TIMEOUT_MS = 6_000
 /** Commits and merges are refused when less of the disk is free; a flush may use it. */
@@ -131,9 +131,9 @@ export const FINDING_CONFIRM_MS = 2_000
 
 /** Memory for checking whether a file is damaged. */
 export const FILE_CHECK_MEMORY_LIMIT = '256MB'
-/** Files set aside that `/health` names; further ones are counted. */
+/** Quarantined files that `/health` names; further ones are only counted. */
 export const SET_ASIDE_TOLD_MAX = 20
-/** While a fault lasts it is logged this often, with how often it came. */
+/** How often a fault that lasts is logged, with its number of failures. */
 export const FAULT_LOG_EVERY_MS = 60_000
 /** When the wall clock is further ahead of the known time than this, no date expires. */
 export const CLOCK_JUMP_MAX_MS = DAY_MS
@@ -149,54 +149,56 @@ export const OUTCOMES_STEPS_MAX = 8
 export const OUTCOMES_MEMORY_LIMIT = '384MB'
 export const OUTCOMES_THREADS = 1
 
-/** So many positions are reserved ahead, and looked at so often: enough for eight million changes a second. */
+/** Stream positions reserved ahead, and how often that is checked: enough for eight million changes a second. */
 export const POSITIONS_AHEAD = 2 ** 22
 export const POSITIONS_CHECK_MS = 250
-/** Positions that the wall clock grants for each millisecond: more than any market uses. Exact to 2^53, so until 2100. */
+/** Stream positions for each millisecond of the wall clock: more than any market uses. They stay below 2^53 until 2100. */
 export const POSITIONS_PER_MS = 2_048
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
 export const IDEMPOTENCY_KEPT_MS = DAY_MS
 
-/** What recovery hands over. */
+/** How far back the recovered entries go. */
 export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
-/** Of cooldowns, or as much as a cooldown is long. */
+/** For cooldowns at least this, or as long as the longest cooldown. */
 export const COOLDOWNS_RECOVERED_MS_MIN = 10 * 60_000
 export const STRIKES_RECOVERED_MS = 30 * DAY_MS
-/** Remembered answers handed over, the youngest ones. */
+/** Remembered responses that are recovered: the latest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
-/** Submit attempts and rejections that a start knows of; beyond it the oldest are forgotten. */
+/** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
-/** Submissions that are kept as text for look-ups, and how many characters of them. */
+/** Submissions kept in memory as text for look-ups, and their total length. */
 export const RECENT_ROWS_MAX = 16_384
 export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024
 /** JavaScript's heap in the lake process. */
 export const LAKE_PROCESS_HEAP_MB = 512
-/** Its priority: 0 is usual, 19 the least. */
+/** Its priority: 0 is normal, 19 the lowest. */
 export const LAKE_PROCESS_NICENESS = 5
-/** A lake process that was told to end is ended after this. */
+/** A lake process that has closed its database and does not end within this time is killed. */
 export const LAKE_PROCESS_END_MS = 2_000
+/** How long the end of a killed lake process is waited for: a process in a disk operation that hangs does not end. */
+export const LAKE_PROCESS_EXIT_MS = 5_000
 /** How long a new lake process waits for the end of one whose server was killed, and how often it tries. */
 export const PREDECESSOR_WAIT_MS = 10_000
 export const PREDECESSOR_POLL_MS = 20
-/** What the last flush may take when the store is closed; the rest of the log is for the next start. */
+/** Time for the last flush when the store is closed. The next start flushes the rest of the log. */
 export const CLOSE_FLUSH_MS = 8_000
-/** A lake process that ended is started anew after this; twice as long after each start that fails, up to the second. */
+/** Delay before a lake process that ended is restarted. Doubled after each failed start, up to the second value. */
 export const RESTART_DELAY_MS = 500
 export const RESTART_DELAY_MS_MAX = 15_000
-/** What the log may hold that the lake does not; beyond it commits are refused. */
+/** Bytes of the log that the lake does not hold yet; beyond it commits are refused. */
 export const UNFLUSHED_BYTES_MAX = 2 * 1024 ** 3
 /** Bytes of the log that one round of a flush writes, unless a single segment is larger. */
 export const FLUSH_BYTES_MAX = 64 * 1024 * 1024
-/** How often it is looked how much of the disk is free. */
+/** How often the free disk space is read. */
 export const DISK_LOOK_EVERY_MS = 500
 /** Token profiles that the lake process holds for a flush, and that the server keeps until they are in files. */
 export const TOKENS_HELD_MAX = 262_144
 export const PROFILES_UNCONFIRMED_MAX = 262_144
 export const PROFILES_TIMEOUT_MS = 30_000
-/** Text of one table and date that is held before it is written to a file for DuckDB. */
+/** Characters of one table and date that are buffered before they are written to a file for DuckDB. */
 export const SPLIT_TEXT_CHARACTERS = 1024 * 1024
 
 assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')

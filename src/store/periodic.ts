@@ -1,33 +1,34 @@
-// In: a chore and an interval. Out: the chore done again and again, never twice at once. A failure is reported and the
-// next turn comes all the same. Never keeps the process alive.
+// Runs a job again and again. Runs never overlap; a failure is reported and the next run follows as usual.
 
-export interface PeriodicJob {
-  /** No further turn. The one under way ends by itself, and reports a failure as ever. */
-  stop(): void
-}
+export class PeriodicJob {
+  readonly #job: () => Promise<void>
+  readonly #everyMs: number
+  readonly #onError: (error: unknown) => void
+  #isStopped: boolean
+  #timer: NodeJS.Timeout | undefined
 
-/** Runs `chore` every `everyMs`, counted from the end of the turn before; 0: never. */
-export function startPeriodic(
-  job: () => Promise<void>,
-  everyMs: number,
-  onError: (error: unknown) => void,
-): PeriodicJob {
-  let stopped = everyMs === 0
-  let timer: NodeJS.Timeout | undefined
-
-  function schedule(): void {
-    if (stopped) return
-    timer = setTimeout(() => {
-      void job().catch(onError).then(schedule)
-    }, everyMs)
-    timer.unref()
+  /** The interval is counted from the end of the previous run; 0: the job never runs. The timer does not keep the process alive. */
+  constructor(job: () => Promise<void>, everyMs: number, onError: (error: unknown) => void) {
+    this.#job = job
+    this.#everyMs = everyMs
+    this.#onError = onError
+    this.#isStopped = everyMs === 0
+    this.#schedule()
   }
 
-  schedule()
-  return {
-    stop() {
-      stopped = true
-      clearTimeout(timer)
-    },
+  /** No further run. One under way ends by itself and still reports a failure. */
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return
+    this.#timer = setTimeout(() => {
+      void this.#job()
+        .catch(this.#onError)
+        .then(() => this.#schedule())
+    }, this.#everyMs)
+    this.#timer.unref()
   }
 }

@@ -1,32 +1,32 @@
-// In: nothing. Out: the store's interfaces, as the rest of the server sees them. Never holds state.
+// The interfaces of the store, as the rest of the server uses them.
 
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
 import type { ClosedBar } from './market-data/bar-batch.ts'
 
-/** Where the market data of a run comes from: part of every row that depends on it. */
+/** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {
   /** Names of feeds, comma-separated. */
   feed: string
   simulated: boolean
 }
 
-/** What the server must know again after a start. Rows are in order of their commits. */
+/** What the server needs to know after a start. Rows are in the order of their commits. */
 export interface Recovered {
   agents: TableRow<'agents'>[]
   agentKeys: TableRow<'agent_keys'>[]
-  /** In order of commit, as all rows here, however the clock was set; those that still mean something. */
+  /** Those that still have an effect. */
   agentEvents: TableRow<'agent_events'>[]
-  /** Those of the last 60 s and younger. */
+  /** Of the last 60 s. */
   submitAttempts: TableRow<'submit_attempts'>[]
-  /** Those of the last 24 h. */
+  /** Of the last 24 h. */
   idempotency: TableRow<'idempotency'>[]
-  /** `{agent_id, xp}`: sums of the ledger. */
+  /** Sums of the ledger by agent. */
   xpTotals: { agentId: string; xp: number; analyses: number }[]
   /** Accepted analyses by mint, with the latest one's labels. */
   coverage: { mint: string; count: number; lastSentiment: string; lastScore: number }[]
-  /** Latest submission by agent and mint, younger than the cooldown; by the server's own clock, as strikes are. */
+  /** Latest submission by agent and mint, while its cooldown may run. Times are of the server's clock. */
   cooldowns: { agentId: string; mint: string; atMs: number }[]
-  /** Rejections of the last 30 days: strikes and suspensions follow from them. */
+  /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
   strikes: { agentId: string; atMs: number }[]
 }
 
@@ -39,7 +39,7 @@ export interface LakeTableStatus {
   backlog: number
 }
 
-/** A file of the lake that is gone or damaged, and that readers are kept from. */
+/** A missing or damaged file of the lake that was quarantined. */
 export interface SetAsideFile {
   table: string
   /** YYYY-MM-DD, UTC. */
@@ -47,7 +47,7 @@ export interface SetAsideFile {
   /** Below the lake's folder. */
   path: string
   reason: string
-  /** Rows of it that no other file has. */
+  /** Its rows that no other file has. */
   rowsLost: number
   sinceMs: number
 }
@@ -55,9 +55,9 @@ export interface SetAsideFile {
 /** What is wrong with the lake. */
 export interface LakeTrouble {
   setAside: readonly SetAsideFile[]
-  /** Why no date leaves the lake, though its time is over; null: dates leave. */
+  /** Why expired dates are not removed; null: they are. */
   retentionHeld: string | null
-  /** When the state was lost and taken from the lake's files, Unix ms, until a repair settles it; null: it was not. */
+  /** When the lost state was rebuilt from the lake's files, Unix ms; null: it was not, or a repair has acknowledged it. */
   stateRebuiltAtMs: number | null
 }
 
@@ -65,16 +65,16 @@ export interface LakeTrouble {
 export interface LakeLosses {
   files: number
   rowsLost: number
-  /** Some of the files, by name. */
+  /** The first of the files. */
   first: readonly SetAsideFile[]
 }
 
 /** What a repair of the lake did. Paths are below the lake's folder. */
 export interface LakeRepair {
   filesChecked: number
-  /** Files that had been set aside and are whole again. */
+  /** Quarantined files that are valid again. */
   restored: readonly string[]
-  /** Files whose loss is settled by this. */
+  /** Files whose loss this repair has acknowledged. */
   lost: readonly SetAsideFile[]
 }
 
@@ -87,20 +87,20 @@ export interface Snapshot {
   bytes: number
 }
 
-/** Where closed bars go. Nobody waits for them: a kill loses those since the last flush. */
+/** Takes closed bars without waiting for them to be durable: a killed server loses those since the last flush. */
 export interface BarSink {
-  /** Takes a bar; beyond the bound it is dropped and counted. A bar that comes again is written once. */
+  /** Beyond the bound a bar is dropped and counted. A bar that is added twice is written once. */
   add(bar: ClosedBar): void
   /** All bars that ended by this time have been added. */
   completeTo(timeMs: number): void
-  /** Hands the lake process what waits now. */
+  /** Sends the waiting bars to the lake process. */
   flush(): Promise<void>
   stats(): { waiting: number; dropped: number }
 }
 
-/** Where versions of token profiles go. A kill loses those since the last flush; the next run says them again. */
+/** Takes versions of token profiles. A killed server loses those since the last flush; the next run records them again. */
 export interface ProfileSink {
-  /** Rows of `tokens`, without `known_at`. Resolves when the lake process has them; rejects where it cannot take them. */
+  /** Rows of `tokens`, without `known_at`. Rejects where too many wait: they must then be written again. */
   write(rows: readonly Row[]): Promise<void>
 }
 
@@ -113,40 +113,40 @@ export interface StoreStatus {
   lake: LakeTableStatus[]
   log: { state: string; unflushedCommits: number; unflushedBytes: number; damage: number }
   lakeProcess: { isRunning: boolean; starts: number }
-  /** Of the disk, as of the last look; null: it does not tell. */
+  /** Free disk space as last read; null: not known. */
   freeBytes: number | null
   /** Of the state database. */
   databaseBytes: number
   setAside: LakeLosses
 }
 
-/** Every promise rejects with StoreError when the disk, DuckDB or the request is at fault. */
+/** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
 export interface Store {
   readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
-  /** Resolves when what the log held at the start is in the lake, or could not be brought there yet. */
+  /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
-  /** Resolves when all rows are durable, together. Rejects with `mayBeStored` where nobody can tell. */
+  /** Makes all rows durable together. A rejection with `mayBeStored` leaves it open whether they are stored. */
   commit(writes: readonly Write[]): Promise<void>
-  /** One accepted or rejected submission by its identity, as the row stored; null when there is none. */
+  /** The stored row of an accepted or rejected submission; null where there is none. */
   analysis(analysisId: string): Promise<SubmissionRow | null>
-  /** Everything committed and told so far is in the lake once this resolves. */
+  /** Resolves when everything committed and delivered before this call is in the lake. */
   flushLake(): Promise<void>
-  /** Merges small files of the lake, and removes those replaced before the grace. */
+  /** Merges small files of the lake, and deletes replaced files after the grace period. */
   compactLake(): Promise<{ merged: number; removed: number }>
-  /** Looks for damaged files in the background, and sets them aside; one look at a time. */
+  /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. */
   checkLake(): void
-  /** Reads every file of the lake, sets damaged ones aside, takes back whole ones, and settles what is lost. */
+  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses. */
   repairLake(): Promise<LakeRepair>
-  /** The operator says that the clock is right: dates that are over their time leave the lake. */
+  /** Expires dates although the clock has jumped: the operator has confirmed the clock. */
   retireLake(): Promise<{ files: number }>
   /**
-   * Copies the folder, as of one commit, to a new folder `folder`: a store that is opened there has all rows acknowledged before
-   * this was called, those of one LSN and no later. Commits go on meanwhile; flushes wait.
+   * Copies the data folder, as of one LSN, to a new folder `folder`. The copy has all rows acknowledged before this call.
+   * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
-  /** Files of the lake that are gone or damaged, as far as it is known now. */
+  /** Missing and damaged files of the lake, as far as known. */
   lakeLosses(): LakeLosses
   status(): Promise<StoreStatus>
   /** Flushes and closes. */
@@ -155,39 +155,39 @@ export interface Store {
 
 export type ExportFormat = 'parquet' | 'arrow'
 
-/** Which rows of `training` somebody wants. */
+/** Selects rows of `training` to export. */
 export interface ExportRequest {
   format: ExportFormat
-  /** Of `submitted_at`, Unix ms: inclusive and exclusive; null: open. */
+  /** Range of `submitted_at`, Unix ms, from inclusive to exclusive; null: unbounded. */
   fromMs: number | null
   toMs: number | null
-  /** Where an earlier answer ended, or Unix ms: rows known from then on; null: from the beginning. */
+  /** `next` of an earlier response, or Unix ms: rows known since then; null: all rows. */
   since: string | null
-  /** Rows of the answer. */
+  /** Maximum number of rows. */
   limit: number
 }
 
-/** What is known of an answer before its first byte. */
+/** What is known of an export before its first byte. */
 export interface ExportHead {
   rows: number
   /** Whether the lake has more rows after these. */
   more: boolean
-  /** `since` of the request that goes on from here. */
+  /** `since` of the request that continues after this one. */
   next: string
 }
 
-/** One export under way. Whoever began it reads to the end, or calls it off. */
+/** A running export. The caller must read it to the end or stop it. */
 export interface ExportJob {
-  /** Rejects with StoreError when there is nothing to send. */
+  /** Rejects with StoreError where the export cannot be made. */
   readonly head: Promise<ExportHead>
-  /** The next bytes; null at the end. Rejects when the rest will not come. */
+  /** The next bytes; null at the end. Rejects where the export fails meanwhile. */
   next(): Promise<Buffer | null>
-  /** Calls it off, whatever it is doing; may be called at any time. */
+  /** Cancels the export. May be called at any time. */
   stop(): void
 }
 
 export interface Exporter {
-  /** Throws `unavailable` while too many are under way, `invalid` when `since` is no place. */
+  /** Throws `unavailable` while too many run, `invalid` where `since` is not a cursor. */
   begin(request: ExportRequest): ExportJob
 }
 

@@ -1,6 +1,6 @@
 // A repeated fault is logged at a limited rate.
 import { expect, test } from 'vitest'
-import { openFaultLog } from '../../src/store/fault-log.ts'
+import { FaultLog } from '../../src/store/fault-log.ts'
 import { clockOf } from '../support/clock.ts'
 
 test('a fault is logged when it begins, once a minute while it lasts, and when it is over', () => {
@@ -8,7 +8,7 @@ test('a fault is logged when it begins, once a minute while it lasts, and when i
   const line = (fields: Record<string, unknown>, message: string) =>
     void lines.push(`${message} ${JSON.stringify(fields)}`)
   let ms = 0
-  const faults = openFaultLog(
+  const faults = new FaultLog(
     { info: line, warn: line, error: line },
     clockOf(() => ms),
   )

@@ -152,7 +152,7 @@ describe('a store opened again', () => {
     const opened = await open()
     const second = openTestStore(folder)
     await expect(second).rejects.toBeInstanceOf(StoreError)
-    await expect(second).rejects.toThrow('is in use by this very process')
+    await expect(second).rejects.toThrow('is already in use by this process')
     await Promise.all([opened.close(), opened.close()])
     await expect(opened.commit(submission('an_1'))).rejects.toMatchObject({ code: 'closing' })
   })

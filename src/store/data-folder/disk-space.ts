@@ -1,20 +1,20 @@
-// In: a folder. Out: whether its disk has room for another commit. Looks now and then, so that a disk that hangs delays nobody.
+// Whether the disk has room for another commit. The free space is read at an interval, so that a hanging disk delays no commit.
 import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { unavailable } from '../errors.ts'
 import { DISK_LOOK_EVERY_MS } from '../limits.ts'
 
 const MEGABYTE = 1_048_576
-/** A commit is written again as Parquet, beside the state: so many times its bytes must be free besides. */
-const FLUSH_ROOM = 2
+/** Free space needed to flush the log to the lake and the state, as a multiple of its bytes. */
+const FLUSH_FACTOR = 2
 
-/** Throws `unavailable` unless `bytes` can be written to the disk of `folder` and the reserve is left; 0: there is none. */
+/** Throws `unavailable` unless `bytes` can be written to the disk of `folder` without using the reserve; `reserveMb` 0: no check. */
 export function requireSpace(folder: string, reserveMb: number, bytes: number): void {
   if (reserveMb === 0) return
   const { bavail, bsize } = statfsSync(folder)
-  const [free, needed] = [bavail * bsize, reserveMb * MEGABYTE + bytes]
-  if (free >= needed) return
-  const [freeMb, neededMb] = [free, needed].map((each) => Math.round(each / MEGABYTE))
+  const [freeBytes, neededBytes] = [bavail * bsize, reserveMb * MEGABYTE + bytes]
+  if (freeBytes >= neededBytes) return
+  const [freeMb, neededMb] = [freeBytes, neededBytes].map((each) => Math.round(each / MEGABYTE))
   throw unavailable(`the disk has ${freeMb} MB left of the ${neededMb} MB that are needed`)
 }
 
@@ -23,37 +23,37 @@ export class DiskSpace {
   readonly #reserveBytes: number
   readonly #timer: NodeJS.Timeout
   #freeBytes: number | null = null
-  #isLooking = false
+  #isRefreshing = false
 
-  /** `reserveMb`: what is left to the rest of the machine and to flushes; 0: nothing, commits go on until the disk is full. */
+  /** `reserveMb` is kept free for flushes and for other programs; 0: commits go on until the disk is full. */
   constructor(folder: string, reserveMb: number) {
     this.#folder = folder
     this.#reserveBytes = reserveMb * MEGABYTE
-    this.#timer = setInterval(() => void this.look(), DISK_LOOK_EVERY_MS)
+    this.#timer = setInterval(() => void this.refresh(), DISK_LOOK_EVERY_MS)
     this.#timer.unref()
   }
 
-  /** As of the last look; null: not known. */
+  /** As last read; null: not known. */
   get freeBytes(): number | null {
     return this.#freeBytes
   }
 
   mayWrite(unflushedBytes: number): boolean {
     if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
-    return this.#freeBytes >= this.#reserveBytes + FLUSH_ROOM * unflushedBytes
+    return this.#freeBytes >= this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
-  /** Never rejects: where the disk does not tell, the write itself does. */
-  async look(): Promise<void> {
-    if (this.#isLooking) return
-    this.#isLooking = true
+  /** Does not reject: where the free space cannot be read, a write fails or succeeds by itself. */
+  async refresh(): Promise<void> {
+    if (this.#isRefreshing) return
+    this.#isRefreshing = true
     try {
       const { bavail, bsize } = await statfs(this.#folder)
       this.#freeBytes = bavail * bsize
     } catch {
       this.#freeBytes = null
     } finally {
-      this.#isLooking = false
+      this.#isRefreshing = false
     }
   }
 

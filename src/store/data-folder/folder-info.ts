@@ -1,5 +1,5 @@
-// In: a data folder. Out: what it says of itself: the format of the store, the identity of its log, and where its market data
-// came from. Written once, and again when a kind of data is added. Never guesses: a folder of another format is refused.
+// `store.json` in the data folder: the format of the store, the identity of its log, and whether it holds simulated or real
+// data. Written once, and again when the other kind of data is added.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ulid } from 'ulid'
@@ -10,20 +10,20 @@ import { StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
 
-/** What this version writes. A folder of a higher format is refused. */
+/** The format that this version writes. A folder of a higher format is refused. */
 export const STORE_FORMAT = 2
 
 const schema = z.object({
   format: z.number().int().min(1),
   logId: z.string().min(1).max(64),
   createdAtMs: z.number(),
-  /** Whether data that was simulated, and data that was not, was ever written here. */
+  /** Whether simulated data, and whether real data, was ever written to this folder. */
   holdsSimulated: z.boolean(),
   holdsReal: z.boolean(),
 })
 export type FolderInfo = z.infer<typeof schema>
 
-/** What the folder says; null where it says nothing yet. Throws `invalid` where it cannot be used by this version. */
+/** Null for a new folder. Throws `invalid` where the file is damaged or this version cannot use the folder. */
 export function readFolderInfo(dataDir: string): FolderInfo | null {
   const path = folderInfoPath(dataDir)
   let text: string
@@ -33,7 +33,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
     if (systemCode(error) === 'ENOENT') return null
     throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
   }
-  const info = parsed(text)
+  const info = tryParse(text)
   if (info === null)
     throw new StoreError(
       'invalid',
@@ -48,7 +48,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   return info
 }
 
-function parsed(text: string): FolderInfo | null {
+function tryParse(text: string): FolderInfo | null {
   try {
     return schema.parse(JSON.parse(text))
   } catch {
@@ -56,7 +56,7 @@ function parsed(text: string): FolderInfo | null {
   }
 }
 
-/** Whole or not there, and durable. */
+/** Writes the file durably and atomically. */
 function writeFolderInfo(dataDir: string, info: FolderInfo): void {
   const path = folderInfoPath(dataDir)
   const temporary = `${path}.tmp`
@@ -68,16 +68,16 @@ function writeFolderInfo(dataDir: string, info: FolderInfo): void {
 
 export interface FolderUse {
   provenance: Provenance | null
-  /** Simulated and real data may lie side by side here. */
+  /** The folder may hold both simulated and real data. */
   isMixed: boolean
   nowMs: number
 }
 
 /**
- * The folder's word on itself, made where there is none, for data of that provenance to be added. Throws `invalid` where
- * invented rows would come to lie among real ones, and nobody said that they may.
+ * Reads `store.json`, or makes it for a new folder, and records the kind of data of this run in it. Throws `invalid` where
+ * simulated and real data would be mixed without `isMixed`.
  */
-export function useFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
+export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated

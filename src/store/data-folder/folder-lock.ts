@@ -1,5 +1,4 @@
-// In: a data folder. Out: the right to use it, for one process at a time. The right ends with its process, however that
-// ends. Never waits for another process.
+// Locks the data folder, so that one process at a time uses it. A lock counts only while its process lives. Locking never waits.
 import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
@@ -9,21 +8,21 @@ export interface FolderLock {
   release(): void
 }
 
-/** A symbolic link that points nowhere: it is made with its text in one step, even where the disk has no room for a file. */
+/** A symbolic link without a target: it is created with its text in one step, even on a disk without room for a file. */
 const LOCK_NAME = 'server.lock'
-/** Process number, and when it started: a number that was given to another process since is told apart. */
+/** Process number and start time. The time tells the holder from a later process that got the same number. */
 const HOLDER = /^(\d{1,15})@(.*)$/
-/** Fields of /proc/PID/stat, counted from the one behind the program's name. */
+/** Fields of /proc/PID/stat, counted from the one after the program's name. */
 const STATE_FIELD = 0
 const THREADS_FIELD = 17
 const START_TIME_FIELD = 19
-/** A process that has ended and that its parent has not asked about yet: a parent may never ask. */
+/** The process has ended, but its parent has not waited for it yet, and may never do so. */
 const ENDED_STATES = new Set(['Z', 'X', 'x'])
 const ATTEMPTS = 3
-/** Nobody can write there, so nobody needs to be kept out. */
+/** Errors of a folder that nobody can write to: no lock is needed there. */
 const CANNOT_WRITE = new Set(['EROFS', 'ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'ENOSYS', 'ENOTSUP'])
 
-const readOr = (read: () => string): string => {
+const readOrEmpty = (read: () => string): string => {
   try {
     return read()
   } catch {
@@ -31,49 +30,49 @@ const readOr = (read: () => string): string => {
   }
 }
 
-/** What the kernel says of a process; empty where it says nothing. */
-function statOf(pid: number): string[] {
-  const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
+/** Fields of /proc/PID/stat; empty where the process is gone or the system has no such file. */
+function readStat(pid: number): string[] {
+  const stat = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, 'utf8'))
   // The second field is the program's name in brackets, and may hold anything.
   return stat === '' ? [] : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
-/** When a process started, in the kernel's own count, and in which run of the machine; '' where that is not told. */
-function startOf(pid: number): string {
-  const ticks = statOf(pid)[START_TIME_FIELD] ?? ''
-  const boot = readOr(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
+/** The boot of the machine, and the kernel's start time of a process; '' where the system does not tell. */
+function readStartTime(pid: number): string {
+  const ticks = readStat(pid)[START_TIME_FIELD] ?? ''
+  const boot = readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
   return ticks === '' ? '' : `${boot}.${ticks}`
 }
 
 /**
- * Whether all of a process has ended and only its entry is left. While one of its threads is still in a call of the disk,
- * what it writes may yet come, and it counts as alive.
+ * Whether all threads of a process have ended and only its entry is left. While a thread is in a disk operation, its write may
+ * still happen, so the process counts as alive.
  */
 function isEnded(pid: number): boolean {
-  const stat = statOf(pid)
+  const stat = readStat(pid)
   return ENDED_STATES.has(stat[STATE_FIELD] ?? '') && Number(stat[THREADS_FIELD]) <= 1
 }
 
-/** The process that the lock names, while it lives; else null. */
-function livingHolder(text: string): number | null {
+/** The number of the process that the text of a lock names; null where it has ended. */
+function findLivingHolder(text: string): number | null {
   const [, digits, startedAt] = HOLDER.exec(text) ?? []
   if (digits === undefined) return null
   const pid = Number(digits)
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // Without permission to signal it, it is there all the same.
+    // Without permission to signal it, the process exists.
     if (systemCode(error) !== 'EPERM') return null
   }
   if (isEnded(pid)) return null
-  return startedAt === '' || startOf(pid) === startedAt ? pid : null
+  return startedAt === '' || readStartTime(pid) === startedAt ? pid : null
 }
 
 /**
- * Takes away the lock of a process that is gone. Where another process took it meanwhile, that one gets it back.
- * @returns false where the disk takes no writes: then nobody can have it
+ * Removes the lock of a process that has ended. If another process has taken the lock meanwhile, it is put back.
+ * @returns false where the disk is read-only: then nobody can lock the folder
  */
-function clear(path: string, seen: string): boolean {
+function removeStaleLock(path: string, seen: string): boolean {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
@@ -81,21 +80,21 @@ function clear(path: string, seen: string): boolean {
     if (taken !== seen) symlinkSync(taken, path)
     rmSync(aside, { force: true })
   } catch (error) {
-    // Another process was faster: the next attempt tells who has it.
+    // Another process was faster. The next attempt finds its lock.
     return systemCode(error) !== 'EROFS'
   }
   return true
 }
 
-/** The process that has a folder, where one that lives has; else null. */
-export function holderOf(folder: string): number | null {
-  return livingHolder(readOr(() => readlinkSync(join(folder, LOCK_NAME))))
+/** The number of the process that has locked a folder; null: no living process has. */
+export function findLockHolder(folder: string): number | null {
+  return findLivingHolder(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
 }
 
-/** Takes the folder. Throws `unavailable` while a process that lives has it. */
+/** Locks the folder. Throws `unavailable` while another living process, or this one, has locked it. */
 export function lockFolder(folder: string): FolderLock {
   const path = join(folder, LOCK_NAME)
-  const me = `${process.pid}@${startOf(process.pid)}`
+  const me = `${process.pid}@${readStartTime(process.pid)}`
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     try {
       symlinkSync(me, path)
@@ -107,12 +106,12 @@ export function lockFolder(folder: string): FolderLock {
         throw unavailable(`the data folder ${folder} cannot be locked: ${errorMessage(error)}`)
       }
     }
-    const text = readOr(() => readlinkSync(path))
-    const pid = livingHolder(text)
-    if (pid === process.pid) throw unavailable(`the data folder ${folder} is in use by this very process`)
+    const text = readOrEmpty(() => readlinkSync(path))
+    const pid = findLivingHolder(text)
+    if (pid === process.pid) throw unavailable(`the data folder ${folder} is already in use by this process`)
     if (pid !== null)
       throw unavailable(`the data folder ${folder} is in use by another server (process ${pid})`)
-    if (!clear(path, text)) return { release: () => {} }
+    if (!removeStaleLock(path, text)) return { release: () => {} }
   }
-  throw unavailable(`the data folder ${folder} is being taken by other processes just now`)
+  throw unavailable(`the data folder ${folder} is being locked by other processes at this moment`)
 }

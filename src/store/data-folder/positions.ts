@@ -1,8 +1,5 @@
-// In: the data folder and the time at the start; then, again and again, the position that the market has reached. Out: the
-// position at which this run begins: above every one that an earlier run has handed out. Two things see to it, and either
-// is enough: a file that says up to where positions are reserved, always written ahead of what is used; and the wall clock,
-// at a rate that no market keeps up with. So a lost file costs nothing, nor a clock that was set back, nor a full disk.
-// Never reads what the positions are of.
+// Reserves stream positions, so that each run begins above all positions of earlier runs. Either of two sources suffices: a file
+// with the reserved range, written ahead of use, and the wall clock, at a rate that no market reaches.
 import { readFile, writeFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'
@@ -13,15 +10,6 @@ import { POSITIONS_AHEAD, POSITIONS_CHECK_MS, POSITIONS_CLOCK_MS_MAX, POSITIONS_
 import { positionsPath } from '../paths.ts'
 import type { StoreLog } from '../types.ts'
 
-export interface Positions {
-  /** Where this run begins: no earlier one has reached it. */
-  readonly first: number
-  /** Keeps the reservation ahead of what `reached` says. Called once. */
-  keepAhead(reached: () => number): void
-  /** Ends that, when nothing more is handed out. */
-  close(): Promise<void>
-}
-
 export interface PositionsOptions {
   dataDir: string
   /** Wall time, Unix ms. */
@@ -30,15 +18,15 @@ export interface PositionsOptions {
 }
 
 const checksum = (reservedTo: number): string => crc32(`${reservedTo}`).toString(16)
-const contentOf = (reservedTo: number): string =>
+const formatReservation = (reservedTo: number): string =>
   `${JSON.stringify({ reservedTo, crc32: checksum(reservedTo) })}\n`
 
-/** Up to where earlier runs have reserved; 0 when no file says so. */
+/** The last position that earlier runs have reserved; 0 where there is no valid file. */
 async function readReservation(path: string, log: StoreLog): Promise<number> {
   try {
     const content = await readFile(path, 'utf8')
     const reservedTo = Number(/"reservedTo":(\d{1,16})\b/.exec(content)?.[1])
-    if (Number.isSafeInteger(reservedTo) && content === contentOf(reservedTo)) return reservedTo
+    if (Number.isSafeInteger(reservedTo) && content === formatReservation(reservedTo)) return reservedTo
     log.warn({ path }, 'the reservation of stream positions is damaged: positions follow the clock')
   } catch (error) {
     if (systemCode(error) !== 'ENOENT')
@@ -51,53 +39,74 @@ async function readReservation(path: string, log: StoreLog): Promise<number> {
 }
 
 async function writeReservation(path: string, reservedTo: number): Promise<void> {
-  await writeFile(temporaryPath(path), contentOf(reservedTo))
+  await writeFile(temporaryPath(path), formatReservation(reservedTo))
   await syncPath(temporaryPath(path))
   await publish(path)
 }
 
-/** The position that stands for a time. A clock that is centuries off stands for none: it would use up all positions. */
+/** The first position for a time; 0 for a clock that is centuries off, which would use up all positions. */
 const positionAt = (nowMs: number): number =>
   nowMs > 0 && nowMs < POSITIONS_CLOCK_MS_MAX ? Math.floor(nowMs) * POSITIONS_PER_MS : 0
 
-/** Begins a run. A disk that refuses the reservation is told of, and tried again: the clock does for the time being. */
+/** Begins a run. Where the disk refuses the reservation, this is logged and tried again; the clock suffices meanwhile. */
 export async function openPositions({ dataDir, nowMs, log }: PositionsOptions): Promise<Positions> {
   const path = positionsPath(dataDir)
-  let reservedTo = await readReservation(path, log)
-  const first = Math.max(reservedTo + 1, positionAt(nowMs))
-  assert(Number.isSafeInteger(first + POSITIONS_AHEAD), 'positions are not used up')
-  let isRefused = false
-  let writing: Promise<void> | null = null
+  const reservedTo = await readReservation(path, log)
+  const positions = new Positions(path, log, reservedTo, Math.max(reservedTo + 1, positionAt(nowMs)))
+  await positions.reserveAhead(positions.first)
+  return positions
+}
 
-  async function reserve(to: number): Promise<void> {
+export class Positions {
+  /** The first position of this run: no earlier run has reached it. */
+  readonly first: number
+  readonly #path: string
+  readonly #log: StoreLog
+  #reservedTo: number
+  #isRefused = false
+  #writing: Promise<void> | null = null
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(path: string, log: StoreLog, reservedTo: number, first: number) {
+    assert(Number.isSafeInteger(first + POSITIONS_AHEAD), 'positions are not used up')
+    this.#path = path
+    this.#log = log
+    this.#reservedTo = reservedTo
+    this.first = first
+  }
+
+  /** Keeps the reservation ahead of the position that `reached` returns. Called once. */
+  keepAhead(reached: () => number): void {
+    this.#timer = setInterval(() => {
+      const position = reached()
+      if (this.#writing !== null || this.#reservedTo - position > POSITIONS_AHEAD / 2) return
+      this.#writing = this.reserveAhead(position).finally(() => {
+        this.#writing = null
+      })
+    }, POSITIONS_CHECK_MS)
+  }
+
+  /** Reserves POSITIONS_AHEAD positions after this one. A failure is logged. */
+  async reserveAhead(position: number): Promise<void> {
+    const to = position + POSITIONS_AHEAD
     try {
-      await writeReservation(path, to)
-      reservedTo = to
-      if (isRefused) log.info({ path }, 'stream positions are reserved again')
-      isRefused = false
+      await writeReservation(this.#path, to)
+      this.#reservedTo = to
+      if (this.#isRefused) this.#log.info({ path: this.#path }, 'stream positions are reserved again')
+      this.#isRefused = false
     } catch (error) {
-      if (!isRefused)
-        log.error({ path, err: error }, 'stream positions cannot be reserved: they follow the clock')
-      isRefused = true
+      if (!this.#isRefused)
+        this.#log.error(
+          { path: this.#path, err: error },
+          'stream positions cannot be reserved: they follow the clock',
+        )
+      this.#isRefused = true
     }
   }
 
-  await reserve(first + POSITIONS_AHEAD)
-  let timer: NodeJS.Timeout | null = null
-  return {
-    first,
-    keepAhead(reached) {
-      timer = setInterval(() => {
-        const position = reached()
-        if (writing !== null || reservedTo - position > POSITIONS_AHEAD / 2) return
-        writing = reserve(position + POSITIONS_AHEAD).finally(() => {
-          writing = null
-        })
-      }, POSITIONS_CHECK_MS)
-    },
-    async close() {
-      if (timer !== null) clearInterval(timer)
-      await writing
-    },
+  /** Called when no more positions are used. */
+  async close(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    await this.#writing
   }
 }

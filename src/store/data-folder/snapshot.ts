@@ -1,5 +1,5 @@
-// In: files of a folder that is in use. Out: the same files in another folder: as links where the disk can, since files of the
-// store are never written in place, else as copies; durable. Never changes a file.
+// Copies a data folder that is in use to a new folder, durably. Files that are never written again become hard links where the
+// disk supports them, else copies.
 import { existsSync } from 'node:fs'
 import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -10,10 +10,10 @@ import { segmentName } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from '../paths.ts'
 
-/** Disks that know no links, or not between these two folders. */
+/** Errors of a disk without hard links, or between two disks. */
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
 
-/** A copy with bytes of its own. @returns how many */
+/** Copies a file and syncs it. @returns its bytes */
 export async function copyDurably(from: string, to: string): Promise<number> {
   await mkdir(dirname(to), { recursive: true })
   await copyFile(from, to, constants.COPYFILE_EXCL)
@@ -21,7 +21,7 @@ export async function copyDurably(from: string, to: string): Promise<number> {
   return (await stat(to)).size
 }
 
-/** A second name of a file that nobody will write to, or a copy. @returns its bytes */
+/** Links a file that is never written again, or copies it. @returns its bytes */
 export async function linkOrCopy(from: string, to: string): Promise<number> {
   await mkdir(dirname(to), { recursive: true })
   try {
@@ -33,8 +33,8 @@ export async function linkOrCopy(from: string, to: string): Promise<number> {
   }
 }
 
-/** The same of a file that need not be there. */
-async function copyIfThere(from: string, to: string): Promise<void> {
+/** Like `copyDurably`, for a file that may be missing. */
+async function copyIfPresent(from: string, to: string): Promise<void> {
   try {
     await copyDurably(from, to)
   } catch (error) {
@@ -42,15 +42,15 @@ async function copyIfThere(from: string, to: string): Promise<void> {
   }
 }
 
-/** Makes the entries of a folder and of those below it durable. */
+/** Makes the entries of these folders durable. */
 export async function syncFolders(folders: Iterable<string>): Promise<void> {
   for (const folder of new Set(folders)) await syncPath(folder)
 }
 
-/** What the server's part of a snapshot has: what the folder says of itself, and the segments that the lake does not have. */
-async function copyLog(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
+/** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
+async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  await copyIfThere(positionsPath(dataDir), positionsPath(to))
+  await copyIfPresent(positionsPath(dataDir), positionsPath(to))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))
@@ -63,8 +63,8 @@ async function copyLog(dataDir: string, to: string, segments: readonly SegmentIn
 }
 
 /**
- * Makes `folder` a copy of a data folder: under its name only once it is whole. `copyLake` copies the lake and its state.
- * Throws `invalid` where something of that name is there.
+ * Copies a data folder to `folder`, which appears only once the copy is complete. `copyLake` copies the lake and its state.
+ * Throws `invalid` where `folder` exists.
  */
 export async function makeSnapshot<Copied>(
   dataDir: string,
@@ -79,7 +79,7 @@ export async function makeSnapshot<Copied>(
     await rm(unfinished, { recursive: true, force: true })
     await mkdir(unfinished, { recursive: true })
     const copied = await copyLake(unfinished)
-    await copyLog(dataDir, unfinished, segments)
+    await copyServerFiles(dataDir, unfinished, segments)
     await rename(unfinished, folder)
     await syncFolders([dirname(folder)])
     return copied

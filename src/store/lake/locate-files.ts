@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorFirstLine } from '../../lib/error-text.ts'
-import { holderOf } from '../data-folder/folder-lock.ts'
+import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { describeLockHolder, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { statePath } from '../paths.ts'
@@ -144,13 +144,13 @@ export async function findStoreHolder(connection: DuckDBConnection, dataDir: str
   try {
     await retryWhileLocked(
       () => connection.run(`ATTACH ${literal(path)} AS held (READ_ONLY)`),
-      () => holderOf(dataDir) === null,
+      () => findLockHolder(dataDir) === null,
     )
     await connection.run('DETACH held')
     return null
   } catch (error) {
     const by = describeLockHolder(errorFirstLine(error))
-    const pid = holderOf(dataDir)
+    const pid = findLockHolder(dataDir)
     // The lake process holds the lock; the operator knows the server's process id.
     return by === null || pid === null ? by : ` (process ${pid})`
   }

@@ -1,7 +1,7 @@
 // Sends closed bars from the server to the lake process, in batches, one at a time. Adding a bar never waits: bars that the
 // lake process cannot take stay here up to BARS_WAITING_MAX; beyond that they are dropped, counted and logged.
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
-import { type PeriodicJob, startPeriodic } from '../periodic.ts'
+import { PeriodicJob } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
 import { type BarBatch, BarBuffer, type ClosedBar } from './bar-batch.ts'
 import type { BarDelivery, BarReceipt } from './bar-store.ts'
@@ -33,7 +33,7 @@ export class BarOutbox implements BarSink {
   constructor(options: BarOutboxOptions) {
     this.#options = options
     this.#start = options.starts()
-    this.#job = startPeriodic(
+    this.#job = new PeriodicJob(
       () => this.flush(),
       BARS_SEND_EVERY_MS,
       (error) => this.#logFailure(error),

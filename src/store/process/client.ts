@@ -1,5 +1,4 @@
-// In: requests for the lake. Out: their answers, from the lake process there is now. Starts a new process when the old one
-// ended, until one works. Never holds anything that a process that ends would take with it.
+// The server's access to the lake process. Starts a new process when one ends, with growing delays until one works.
 import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import {
@@ -15,6 +14,7 @@ import type { LakeProcessOptions, LogLine, RequestKind, Requests } from './proto
 import { LakeProcess } from './rpc.ts'
 
 export interface LakeClientOptions extends LakeProcessOptions {
+  /** Wall time, whole milliseconds. */
   now(): number
   log: StoreLog
 }
@@ -22,17 +22,18 @@ export interface LakeClientOptions extends LakeProcessOptions {
 export class LakeClient {
   readonly #options: LakeClientOptions
   readonly #settings: LakeProcessOptions
+  /** The process that has opened the lake. */
   #process: LakeProcess | null = null
-  /** The one that has not opened the lake yet. */
+  /** A process that has not opened the lake yet. */
   #starting: LakeProcess | null = null
   #starts = 0
+  #failedStarts = 0
   #isClosing = false
-  #restarting: NodeJS.Timeout | null = null
-  /** Callers that wait for a process. */
+  #restartTimer: NodeJS.Timeout | null = null
+  /** Callbacks of requests that wait for a process. */
   readonly #waiting = new Set<() => void>()
   #lastFailure: string | null = null
   #trouble: LakeTrouble = { setAside: [], retentionHeld: null, stateRebuiltAtMs: null }
-  #failedStarts = 0
 
   constructor(options: LakeClientOptions) {
     const { now: _now, log: _log, ...settings } = options
@@ -44,7 +45,7 @@ export class LakeClient {
     return this.#process !== null
   }
 
-  /** Counts the processes there have been. */
+  /** How many processes have been started so far. */
   get starts(): number {
     return this.#starts
   }
@@ -53,39 +54,27 @@ export class LakeClient {
     return this.#process?.pid
   }
 
-  /** Why there is no process just now; null while there is one. */
+  /** Why no process runs; null while one does. */
   get lastFailure(): string | null {
     return this.#process === null ? this.#lastFailure : null
   }
 
-  /** What is wrong with the lake, as the last process that looked has said. */
+  /** What is wrong with the lake, as last reported by a lake process. */
   get trouble(): LakeTrouble {
     return this.#trouble
   }
 
-  /** Starts the first process. Rejects when that fails; later failures are healed in the background. */
+  /** Starts the first process. Rejects where that fails. When it ends later, another is started in the background. */
   async open(): Promise<SavedState> {
-    const crash = this.#starts === 0 ? this.#settings.crash : null
     let started: LakeProcess | null = null
     try {
-      started = new LakeProcess(
-        { ...this.#settings, crash },
-        {
-          log: this.#writeLog,
-          onTrouble: (trouble) => {
-            this.#trouble = trouble
-          },
-          onExit: () => {
-            if (started !== null) this.#onExit(started)
-          },
-        },
-      )
+      started = this.#startProcess(() => started)
       this.#starting = started
       const { saved } = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
       this.#process = started
       this.#starts++
       this.#failedStarts = 0
-      for (const done of this.#waiting) done()
+      for (const wake of this.#waiting) wake()
       return saved
     } catch (error) {
       this.#lastFailure = errorMessage(error)
@@ -96,44 +85,45 @@ export class LakeClient {
     }
   }
 
+  /** Rejects with `unavailable` where no process runs or it does not answer in time. */
   ask<K extends RequestKind>(
     kind: K,
     ask: Requests[K]['ask'],
     timeoutMs: number,
   ): Promise<Requests[K]['answer']> {
-    if (this.#process === null) return Promise.reject(unavailable('the lake process is being started anew'))
+    if (this.#process === null) return Promise.reject(unavailable('the lake process is being restarted'))
     return this.#process.request(kind, ask, timeoutMs)
   }
 
-  /** The same, of a process that may still have to start: it is waited for, and asked again when it ended meanwhile. */
+  /** Like `ask`, but waits for a process to start, and asks the next one where a process ends before it answers. */
   async askPatiently<K extends RequestKind>(
     kind: K,
     ask: Requests[K]['ask'],
     timeoutMs: number,
   ): Promise<Requests[K]['answer']> {
-    const until = performance.now() + timeoutMs
+    const untilMs = performance.now() + timeoutMs
     for (;;) {
-      await this.#started(until - performance.now())
+      await this.#waitForProcess(untilMs - performance.now())
       const asked = this.#process
       try {
-        return await this.ask(kind, ask, Math.max(1, until - performance.now()))
+        return await this.ask(kind, ask, Math.max(1, untilMs - performance.now()))
       } catch (error) {
-        if (asked === null || asked === this.#process || performance.now() >= until) throw error
+        if (asked === null || asked === this.#process || performance.now() >= untilMs) throw error
       }
     }
   }
 
-  /** Ends the process; where it is `inOrder`, when it has finished what is under way. */
-  async close(inOrder = true): Promise<void> {
+  /** Ends the process: after its current work where `isGraceful`, else at once. Nothing acknowledged is lost either way. */
+  async close(isGraceful = true): Promise<void> {
     this.#isClosing = true
-    for (const done of this.#waiting) done()
-    if (this.#restarting !== null) clearTimeout(this.#restarting)
-    // The folder may be another process's from here on.
+    for (const wake of this.#waiting) wake()
+    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer)
+    // Once this returns, another server may use the folder: a process that is starting must be gone.
     await this.#starting?.end(0)
     const last = this.#process
     this.#process = null
     if (last === null) return
-    if (!inOrder) return last.end(0)
+    if (!isGraceful) return last.end(0)
     try {
       await last.request('close', {}, CLOSE_TIMEOUT_MS)
       await last.end(LAKE_PROCESS_END_MS)
@@ -146,20 +136,38 @@ export class LakeClient {
     }
   }
 
+  /** A failpoint of a test counts for the first process only. */
+  #startProcess(getStarted: () => LakeProcess | null): LakeProcess {
+    const crash = this.#starts === 0 ? this.#settings.crash : null
+    return new LakeProcess(
+      { ...this.#settings, crash },
+      {
+        log: this.#writeLog,
+        onTrouble: (trouble) => {
+          this.#trouble = trouble
+        },
+        onExit: () => {
+          const ended = getStarted()
+          if (ended !== null) this.#onExit(ended)
+        },
+      },
+    )
+  }
+
   readonly #writeLog = ({ level, message, fields }: LogLine): void =>
     this.#options.log[level](fields, message)
 
-  /** Resolves when there is a process or the time is over. */
-  #started(timeoutMs: number): Promise<void> {
+  /** Resolves when a process runs, after `timeoutMs`, or when the client is closed. */
+  #waitForProcess(timeoutMs: number): Promise<void> {
     if (this.#process !== null || this.#isClosing) return Promise.resolve()
     return new Promise((resolve) => {
-      const done = (): void => {
+      const wake = (): void => {
         clearTimeout(timer)
-        this.#waiting.delete(done)
+        this.#waiting.delete(wake)
         resolve()
       }
-      const timer = setTimeout(done, timeoutMs)
-      this.#waiting.add(done)
+      const timer = setTimeout(wake, timeoutMs)
+      this.#waiting.add(wake)
     })
   }
 
@@ -174,7 +182,7 @@ export class LakeClient {
   #scheduleRestart(): void {
     if (this.#isClosing) return
     const delayMs = Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** this.#failedStarts)
-    this.#restarting = setTimeout(() => void this.#restart(), delayMs)
+    this.#restartTimer = setTimeout(() => void this.#restart(), delayMs)
   }
 
   async #restart(): Promise<void> {
@@ -185,7 +193,7 @@ export class LakeClient {
         this.#process = null
         return await started?.end(0)
       }
-      this.#options.log.info({}, 'the lake process is at work again')
+      this.#options.log.info({}, 'the lake process is running again')
     } catch (error) {
       if (this.#isClosing) return
       if (this.#failedStarts++ === 0)

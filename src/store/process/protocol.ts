@@ -1,4 +1,4 @@
-// In: nothing. Out: what the server and the lake process say to one another. Never holds state.
+// The messages between the server and the lake process.
 import type { Instant } from '../../lib/clock.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
@@ -11,7 +11,7 @@ import type { StateOptions } from '../state/state.ts'
 import type { SavedState } from '../state/state-database.ts'
 import type { LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
 
-/** Places in the lake's work where a test may have the lake process killed. */
+/** Points in the work of the lake process at which a test may kill it. */
 export const CRASH_POINTS = [
   'flush:read',
   'flush:copied',
@@ -37,7 +37,7 @@ export const CRASH_POINTS = [
 ] as const
 export type CrashPoint = (typeof CRASH_POINTS)[number]
 
-/** Where a test has the first lake process killed, and whether the server is killed with it. */
+/** The point at which a test kills the first lake process, and whether the server is killed with it. */
 export interface Crash {
   at: CrashPoint
   withServer: boolean
@@ -47,12 +47,12 @@ export interface LakeProcessOptions extends StateOptions {
   dataDir: string
   /** Identity of the log; see log/types.ts. */
   logId: string
-  /** How long a replaced file stays for readers who have begun, ms. */
+  /** How long a replaced file is kept for readers that opened it before. */
   lakeGraceMs: number
   retainDays: RetainedDays
-  /** Files are merged only while more of the disk is free, MB; 0: until it is full. */
+  /** Files are merged only while more than this is free on the disk; 0: until it is full. */
   diskReserveMb: number
-  /** What every row says of where its data came from. */
+  /** Written into every bar and submission. */
   provenance: Provenance | null
   crash: Crash | null
 }
@@ -62,26 +62,26 @@ export interface FlushAnswer {
   lsn: number
   files: number
   rows: number
-  /** Rows that no table takes, set aside in a file of their own. */
+  /** Rows that fit no table and were written to the dead letters. */
   deadRows: number
-  /** What was found wrong with the log. */
+  /** Damage found in the log. */
   damage: LogDamage[]
 }
 
 export interface Requests {
   open: { ask: { nowMs: number }; answer: { saved: SavedState } }
-  /** Writes the log's commits up to `throughLsn`, and all bars and profiles that were delivered, to the lake. */
+  /** Writes the commits up to `throughLsn`, and all delivered bars and profiles, to the lake. */
   flush: { ask: { nowMs: number; throughLsn: number }; answer: FlushAnswer }
   bars: { ask: BarDelivery; answer: BarReceipt & { held: number } }
   /** `inLake`: rows delivered to this process that are in files. */
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
-  /** Merges small files, and removes those replaced long enough ago. */
+  /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }
-  /** Looks through every file; see the store's functions. `settles`: what is lost is taken for settled. */
+  /** Checks every file; see `Store`. `settles`: acknowledges what is lost. */
   repair: { ask: { nowMs: number; settles: boolean }; answer: LakeRepair }
-  /** Dates that are over their time leave the lake, since the operator says that the clock is right. */
+  /** Expires dates, since the operator has confirmed the clock. */
   retire: { ask: { now: Instant }; answer: { files: number } }
   /** Copies the lake and its state to a data folder. */
   snapshot: { ask: { to: string }; answer: LakeSnapshot }

@@ -1,10 +1,10 @@
-// In: requests to a lake process. Out: its replies, each within a time limit. Never leaves a caller waiting: a late reply
-// and a process that ended are answers.
+// The server's end of the connection to one lake process: sends requests and matches replies. Every request is settled: by
+// its reply, by its time limit, or by the end of the process.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { LAKE_PROCESS_HEAP_MB } from '../limits.ts'
+import { LAKE_PROCESS_EXIT_MS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
 import type {
   FromLakeProcess,
@@ -17,7 +17,7 @@ import type {
 
 export interface LakeProcessEvents {
   log(line: LogLine): void
-  /** Something else is wrong with the lake than before. */
+  /** The list of what is wrong with the lake has changed. */
   onTrouble(trouble: LakeTrouble): void
   /** Called once, when the process has ended for any reason. */
   onExit(): void
@@ -32,23 +32,23 @@ interface Pending {
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url))
 
 /**
- * The memory of glibc comes from one arena, unless the operator says otherwise. It gives one to each thread that asks, and
- * each keeps what was freed: DuckDB's calls go round the threads of the pool, so that sixteen would hold what one of them
- * needs at a time (70 MB instead of 40 at rest). Other systems take no notice.
+ * Limits glibc to one malloc arena unless the operator sets another number. By default every thread gets its own and keeps
+ * freed memory. DuckDB's calls move between the threads of the pool, so that sixteen arenas would each hold what one call
+ * needs: 70 MB instead of 40 MB at rest. Other C libraries ignore the variable.
  */
-const environment = (): NodeJS.ProcessEnv => ({ MALLOC_ARENA_MAX: '1', ...process.env })
+const withOneArena = (): NodeJS.ProcessEnv => ({ MALLOC_ARENA_MAX: '1', ...process.env })
 
 function startChild(options: LakeProcessOptions): ChildProcess {
   try {
     return fork(PROGRAM, [JSON.stringify(options)], {
       execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
-      env: environment(),
-      // Bars travel as arrays of numbers, which JSON would spell out.
+      env: withOneArena(),
+      // Bars are sent as typed arrays. JSON would write them as text.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
   } catch (error) {
-    // Some of what keeps a process from being started is thrown, the rest is told as an event.
+    // `fork` throws some errors and reports the others as an event.
     throw unavailable(`the lake process could not be started: ${errorMessage(error)}`)
   }
 }
@@ -71,17 +71,17 @@ export class LakeProcess {
     })
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#exited = promise
-    const end = (): void => {
+    const onEnd = (): void => {
       if (this.#hasEnded) return
-      this.#refuseAll()
+      this.#rejectAll()
       onExit()
       resolve()
     }
-    this.#child.once('exit', end)
-    // A process that could not be started has no exit.
+    this.#child.once('exit', onEnd)
     this.#child.once('error', (error) => {
       log({ level: 'error', message: 'the lake process failed', fields: { error: String(error) } })
-      if (this.#child.pid === undefined) end()
+      // A process that could not be started emits no exit.
+      if (this.#child.pid === undefined) onEnd()
     })
   }
 
@@ -89,54 +89,80 @@ export class LakeProcess {
     return this.#child.pid
   }
 
+  /** Rejects with `unavailable` where the process has ended, ends meanwhile, or does not reply within `timeoutMs`. */
   request<K extends RequestKind>(
     kind: K,
     ask: Requests[K]['ask'],
     timeoutMs: number,
   ): Promise<Requests[K]['answer']> {
     if (this.#hasEnded || !this.#child.connected)
-      return Promise.reject(unavailable('the lake process is being started anew'))
+      return Promise.reject(unavailable('the lake process is being restarted'))
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#pending.delete(id)
         reject(unavailable(`the lake process did not answer (${kind}) within ${timeoutMs} ms`))
       }, timeoutMs)
+      // The protocol guarantees the type: a reply has the answer to the request of its number.
       this.#pending.set(id, { resolve: resolve as (answer: unknown) => void, reject, timer })
       this.#child.send({ id, kind, ask }, (error) => {
-        // Its end is told to every caller; a message that could not be sent is part of that.
+        // The request itself is rejected when the process ends, or by its time limit.
         if (error !== null)
           this.#log({
             level: 'warn',
-            message: 'the lake process was not reached',
+            message: 'a request could not be sent to the lake process',
             fields: { kind, error: error.message },
           })
       })
     })
   }
 
-  /** Resolves when the process has ended: of itself, or after `timeoutMs` whatever it is doing. */
+  /**
+   * Waits up to `timeoutMs` for the process to end, then kills it. The kernel ends a killed process only after its pending
+   * disk operation: where a disk hangs it may not end at all. So this waits LAKE_PROCESS_EXIT_MS at most, logs an error and
+   * resolves. Requests are rejected by then, and a later start waits for the old process (PREDECESSOR_WAIT_MS) or is refused.
+   */
   async end(timeoutMs: number): Promise<void> {
     if (this.#hasEnded) return
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), timeoutMs)
-    await this.#exited
-    clearTimeout(timer)
+    const killTimer = setTimeout(() => this.#child.kill('SIGKILL'), timeoutMs)
+    const { promise: overdue, resolve } = Promise.withResolvers<void>()
+    const giveUpTimer = setTimeout(resolve, timeoutMs + LAKE_PROCESS_EXIT_MS)
+    await Promise.race([this.#exited, overdue])
+    clearTimeout(killTimer)
+    clearTimeout(giveUpTimer)
+    if (!this.#hasEnded) this.#abandon()
+  }
+
+  #abandon(): void {
+    this.#log({
+      level: 'error',
+      message: 'the lake process was killed and has not ended: its disk may hang; it is not waited for',
+      fields: { pid: this.#child.pid },
+    })
+    this.#rejectPending('the lake process did not end')
+    // It must not keep the server from exiting.
+    this.#child.unref()
+    if (this.#child.connected) this.#child.disconnect()
   }
 
   #settle(reply: Reply): void {
-    const waiting = this.#pending.get(reply.id)
-    if (waiting === undefined) return
+    const pending = this.#pending.get(reply.id)
+    if (pending === undefined) return
     this.#pending.delete(reply.id)
-    clearTimeout(waiting.timer)
-    if (reply.ok) waiting.resolve(reply.answer)
-    else waiting.reject(new StoreError(reply.code, reply.message))
+    clearTimeout(pending.timer)
+    if (reply.ok) pending.resolve(reply.answer)
+    else pending.reject(new StoreError(reply.code, reply.message))
   }
 
-  #refuseAll(): void {
+  #rejectAll(): void {
     this.#hasEnded = true
+    this.#rejectPending('the lake process ended before it answered')
+  }
+
+  #rejectPending(reason: string): void {
     for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer)
-      reject(unavailable('the lake process ended before it answered'))
+      reject(unavailable(reason))
     }
     this.#pending.clear()
   }

@@ -1,11 +1,13 @@
-// In: submissions as they become durable. Out: where each can be read again until it is in the lake, and the latest of them
-// as text. Never reads the log itself.
+// Where each submission can be read until it is in the lake: its position in the log, and the latest ones as text.
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { TableName } from '../../schema/tables.ts'
+import type { Row, TableName } from '../../schema/tables.ts'
 import { RECENT_ROWS_CHARACTERS_MAX, RECENT_ROWS_MAX } from '../limits.ts'
 import type { Position } from '../log/types.ts'
 
 export type SubmissionTable = 'training' | 'rejections'
+
+export const isSubmissionTable = (table: TableName): table is SubmissionTable =>
+  table === 'training' || table === 'rejections'
 
 /** A durable submission. */
 export interface RecentRow {
@@ -15,7 +17,7 @@ export interface RecentRow {
   json: string
 }
 
-/** The latest submissions: RECENT_ROWS_MAX of them, and no more than so many characters. */
+/** The latest submissions: at most RECENT_ROWS_MAX rows and RECENT_ROWS_CHARACTERS_MAX characters. */
 export class RecentRows {
   readonly #rows = new BoundedMap<string, RecentRow>({
     entriesMax: RECENT_ROWS_MAX,
@@ -32,18 +34,23 @@ export class RecentRows {
   }
 }
 
-/** A row of a commit: its table, and its identity where it is looked up by one. */
-export interface CommittedRow {
+/** A row of a commit: its table and, for a submission, its identity. */
+export interface RowIdentity {
   table: TableName
-  id: string | null
+  analysisId: string | null
 }
 
-/** A record has at most 2^22 bytes and a bit, and begins below 2^27: both fit a double's 53 bits. */
-const LENGTH_FACTOR = 2 ** 24
-const PLACES_MIN = 64
+export function identifyRow(table: TableName, row: Row): RowIdentity {
+  const id = isSubmissionTable(table) ? row.analysis_id : null
+  return { table, analysisId: typeof id === 'string' ? id : null }
+}
 
-/** FNV-1a over the units of a text, 32 bits. */
-function hashOf(text: string): number {
+/** A position is packed into one double: a record starts below 2^27 and is shorter than 2^24 bytes, so 53 bits suffice. */
+const LENGTH_FACTOR = 2 ** 24
+const SLOTS_MIN = 64
+
+/** FNV-1a, 32 bits, over the UTF-16 code units. */
+function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++)
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
@@ -51,73 +58,73 @@ function hashOf(text: string): number {
 }
 
 /**
- * Places of records by identities that they hold. A log may hold a million: so no identity is kept, only its hash, and whoever
- * asks looks at each record that it may be in. A table with open addressing, at most half full.
+ * Packed positions by the hash of an identity. A log may hold a million submissions, so the identities themselves are not
+ * kept: the caller checks each record that is found. Open addressing with linear probing, at most half full.
  */
-class PlacesByIdentity {
-  #hashes = new Uint32Array(PLACES_MIN)
-  /** 0: nothing is there. No record begins and ends at a file's first byte. */
-  #places = new Float64Array(PLACES_MIN)
+class PositionIndex {
+  #hashes = new Uint32Array(SLOTS_MIN)
+  /** 0 marks a free slot: no record starts at offset 0, where a file has its header. */
+  #positions = new Float64Array(SLOTS_MIN)
   #count = 0
 
-  add(id: string, place: number): void {
-    if (this.#count * 2 >= this.#places.length) this.#grow()
-    this.#put(hashOf(id), place)
+  add(id: string, packed: number): void {
+    if (this.#count * 2 >= this.#positions.length) this.#grow()
+    this.#put(hashText(id), packed)
     this.#count++
   }
 
-  *of(id: string): Generator<number> {
-    const mask = this.#places.length - 1
-    const hash = hashOf(id)
-    for (let at = hash & mask; this.#places[at] !== 0; at = (at + 1) & mask)
-      if (this.#hashes[at] === hash) yield this.#places[at]
+  *find(id: string): Generator<number> {
+    const mask = this.#positions.length - 1
+    const hash = hashText(id)
+    for (let slot = hash & mask; this.#positions[slot] !== 0; slot = (slot + 1) & mask)
+      if (this.#hashes[slot] === hash) yield this.#positions[slot]
   }
 
-  #put(hash: number, place: number): void {
-    const mask = this.#places.length - 1
-    let at = hash & mask
-    while (this.#places[at] !== 0) at = (at + 1) & mask
-    this.#hashes[at] = hash
-    this.#places[at] = place
+  #put(hash: number, packed: number): void {
+    const mask = this.#positions.length - 1
+    let slot = hash & mask
+    while (this.#positions[slot] !== 0) slot = (slot + 1) & mask
+    this.#hashes[slot] = hash
+    this.#positions[slot] = packed
   }
 
   #grow(): void {
-    const [hashes, places] = [this.#hashes, this.#places]
+    const [hashes, positions] = [this.#hashes, this.#positions]
     this.#hashes = new Uint32Array(2 * hashes.length)
-    this.#places = new Float64Array(2 * places.length)
-    places.forEach((place, at) => {
-      if (place !== 0) this.#put(hashes[at], place)
+    this.#positions = new Float64Array(2 * positions.length)
+    positions.forEach((packed, slot) => {
+      if (packed !== 0) this.#put(hashes[slot], packed)
     })
   }
 }
 
 interface SegmentRows {
-  places: PlacesByIdentity
+  index: PositionIndex
   rowsByTable: Map<TableName, number>
 }
 
-/** What lies in the log and not in the lake. Bounded by the log's own bound. */
+/** The rows that are in the log and not in the lake, by segment. Bounded by the size of the log. */
 export class UnflushedRows {
   readonly #segments = new Map<number, SegmentRows>()
 
-  add(rows: readonly CommittedRow[], { segment, offset, length }: Position): void {
+  add(rows: readonly RowIdentity[], { segment, offset, length }: Position): void {
     let held = this.#segments.get(segment)
     if (held === undefined) {
-      held = { places: new PlacesByIdentity(), rowsByTable: new Map() }
+      held = { index: new PositionIndex(), rowsByTable: new Map() }
       this.#segments.set(segment, held)
     }
-    for (const { table, id } of rows) {
+    for (const { table, analysisId } of rows) {
       held.rowsByTable.set(table, (held.rowsByTable.get(table) ?? 0) + 1)
-      if (id !== null) held.places.add(id, offset * LENGTH_FACTOR + length)
+      if (analysisId !== null) held.index.add(analysisId, offset * LENGTH_FACTOR + length)
     }
   }
 
-  /** Records that may hold a submission: at most one of them does. */
+  /** Records that may hold a submission; at most one of them does. */
   find(analysisId: string): Position[] {
     const found: Position[] = []
-    for (const [segment, { places }] of this.#segments)
-      for (const place of places.of(analysisId))
-        found.push({ segment, offset: Math.floor(place / LENGTH_FACTOR), length: place % LENGTH_FACTOR })
+    for (const [segment, { index }] of this.#segments)
+      for (const packed of index.find(analysisId))
+        found.push({ segment, offset: Math.floor(packed / LENGTH_FACTOR), length: packed % LENGTH_FACTOR })
     return found
   }
 
@@ -128,7 +135,7 @@ export class UnflushedRows {
     return rows
   }
 
-  /** All of a segment is in the lake. */
+  /** The lake holds the whole segment now. */
   forget(segment: number): void {
     this.#segments.delete(segment)
   }

@@ -1,6 +1,5 @@
-// In: rows as the rest of the server gives them. Out: each as JSON text with its table's column names, checked: what is left
-// out is null, TIMESTAMP is Unix milliseconds. Never talks to DuckDB. A row that does not fit its table is wrong code: it is
-// refused here, before it can spoil a transaction.
+// Checks rows against their tables and encodes them as JSON. Columns that are left out are null; a TIMESTAMP is Unix ms. A row
+// that does not fit is a programming error: the assertion fails here, before the row can make a transaction fail.
 import { assert } from '../../lib/assert.ts'
 import {
   type Cell,
@@ -16,11 +15,11 @@ import {
 import type { EncodedRow } from '../log/types.ts'
 import type { Provenance } from '../types.ts'
 
-/** Filled when the row becomes durable, whatever the caller put there. */
+/** Filled in when the row becomes durable. What a caller puts there is overwritten. */
 export const KNOWN_AT = 'known_at'
 
 const INT32_MAX = 2 ** 31 - 1
-/** What both a JavaScript Date and DuckDB can hold. */
+/** The range that both a JavaScript Date and DuckDB can hold. */
 const TIMESTAMP_MS_MAX = 8.64e15
 
 const FITS: Record<ColumnType, (cell: Cell) => boolean> = {
@@ -33,7 +32,7 @@ const FITS: Record<ColumnType, (cell: Cell) => boolean> = {
   'VARCHAR[]': (cell) => Array.isArray(cell) && cell.every((item) => typeof item === 'string'),
 }
 
-/** What a row of a table must fit. */
+/** The rules that a row of a table must satisfy. */
 interface TableRules {
   columns: ReadonlyMap<string, { type: ColumnType; fits(cell: Cell): boolean; isRequired: boolean }>
   required: readonly string[]
@@ -58,26 +57,26 @@ const RULES = new Map<string, TableRules>(
   ]),
 )
 
-/** A cell that JSON and DuckDB read as it is meant; nearly always the same. */
-function meant(cell: Cell, type: ColumnType): Cell {
-  // A client's own clock may count fractions of a millisecond; the lake does not.
+/** The cell in a form that JSON and DuckDB can hold; nearly always unchanged. */
+function normalizeCell(cell: Cell, type: ColumnType): Cell {
+  // A client's clock may have fractions of a millisecond; the lake does not.
   if (type === 'TIMESTAMP') return Math.floor(cell as number)
-  // Half a surrogate pair is no text in UTF-8.
+  // A lone surrogate cannot be written as UTF-8.
   return typeof cell === 'string' ? cell.toWellFormed() : cell
 }
 
-/** The row with the version of its schema, the one cell that callers may leave out. */
+/** Adds the schema version, the only required cell that callers may leave out. */
 function withVersion(table: TableName, row: Row, required: readonly string[]): Row {
   const complete: Row = { ...row, schema_version: row.schema_version ?? LAKE_SCHEMA_VERSION }
   for (const name of required) if (complete[name] == null) assert(false, `${table}.${name} is never null`)
   return complete
 }
 
-/** The two columns in front of the row's own. */
+/** Puts the two columns before those of the row. */
 const withProvenance = (json: string, { feed, simulated }: Provenance): string =>
   `{"feed":${JSON.stringify(feed)},"simulated":${simulated},${json.slice(1)}`
 
-/** Checks one row against its table; throws where it does not fit. `known_at` is left to the commit. */
+/** Throws where the row does not fit its table. `known_at` is added by the commit. */
 export function encodeWrite({ table, row }: Write, provenance: Provenance | null): EncodedRow {
   const rules = RULES.get(table)
   assert(rules !== undefined, `the table ${table} exists`)
@@ -90,8 +89,8 @@ export function encodeWrite({ table, row }: Write, provenance: Provenance | null
     if (cell == null) continue
     if (!column.fits(cell)) assert(false, `${table}.${name} is a ${column.type}`)
     if (column.isRequired) found++
-    const right = meant(cell, column.type)
-    if (right !== cell) written = { ...written, [name]: right }
+    const normalized = normalizeCell(cell, column.type)
+    if (normalized !== cell) written = { ...written, [name]: normalized }
   }
   if (found < rules.required.length) written = withVersion(table, written, rules.required)
   const json = JSON.stringify(written)

@@ -1,24 +1,24 @@
-// In: entries by key. Out: the same, in order of their last write, and which of them changed since they were last saved.
-// Never copies a value: whoever changes one sets it again.
+// A map in the order of the last writes that records which entries changed since they were last saved. Values are not copied:
+// to change one, set it again.
 import { assert } from '../../lib/assert.ts'
 import { PlainValues, type ValueList } from './value-list.ts'
 
-/** Fewer entries are not worth moving. */
-const TIDIED_MIN = 64
+/** Shorter lists are not compacted. */
+const COMPACT_MIN = 64
 
 /**
- * A map that knows what has to be saved. Iterates from the entry written longest ago to the one written last. Not a Map alone:
- * that keeps the places of entries which were deleted or written again, and passes over them each time the oldest is asked for.
+ * Iterates from the entry written longest ago to the one written last. A plain Map would be slow here: it keeps slots of
+ * deleted and rewritten entries and skips them each time the oldest entry is read.
  */
 export class KeyedTable<Value> {
-  /** Where an entry lies in the two lists. */
-  readonly #places = new Map<string, number>()
-  /** In order of the last write; undefined: nothing is there any more. */
+  /** The index of each entry in the two lists. */
+  readonly #indexes = new Map<string, number>()
+  /** In the order of the last write; undefined: the entry was deleted or written again. */
   #keys: (string | undefined)[] = []
   readonly #values: ValueList<Value>
-  /** Before it nothing is there. */
+  /** All indexes before this one are empty. */
   #first = 0
-  /** Null where nothing of it will be saved. */
+  /** Null where the table is not saved. */
   #changed: Set<string> | null
 
   constructor(isSaved: boolean, values: ValueList<Value> = new PlainValues()) {
@@ -27,43 +27,43 @@ export class KeyedTable<Value> {
   }
 
   get size(): number {
-    return this.#places.size
+    return this.#indexes.size
   }
 
   get(key: string): Value | undefined {
-    const place = this.#places.get(key)
-    return place === undefined ? undefined : this.#values.at(place)
+    const index = this.#indexes.get(key)
+    return index === undefined ? undefined : this.#values.at(index)
   }
 
   has(key: string): boolean {
-    return this.#places.has(key)
+    return this.#indexes.has(key)
   }
 
-  /** Writes an entry; it becomes the last one. */
+  /** Writes an entry and makes it the last one. */
   set(key: string, value: Value): void {
-    const place = this.#places.get(key)
-    if (place !== undefined) this.#empty(place)
+    const index = this.#indexes.get(key)
+    if (index !== undefined) this.#empty(index)
     this.#append(key, value)
     if (this.#changed === null) return
     this.#changed.delete(key)
     this.#changed.add(key)
   }
 
-  /** Writes an entry where it stands: for sums, whose order means nothing. */
+  /** Writes an entry without moving it: for sums, whose order does not matter. */
   replace(key: string, value: Value): void {
     this.#put(key, value)
     this.#changed?.add(key)
   }
 
   delete(key: string): void {
-    const place = this.#places.get(key)
-    if (place === undefined) return
-    this.#empty(place)
-    this.#places.delete(key)
+    const index = this.#indexes.get(key)
+    if (index === undefined) return
+    this.#empty(index)
+    this.#indexes.delete(key)
     this.#changed?.add(key)
   }
 
-  /** Deletes entries from the oldest on while `isOver` holds of them. */
+  /** Deletes entries, oldest first, while `isOver` is true of them. */
   deleteOldest(isOver: (value: Value, size: number) => boolean): void {
     for (; this.#first < this.#keys.length; this.#first++) {
       const key = this.#keys[this.#first]
@@ -77,20 +77,20 @@ export class KeyedTable<Value> {
     for (const [, value] of this.entries()) yield value
   }
 
-  /** Entries may be deleted meanwhile. */
+  /** Entries may be deleted while this iterates. */
   *entries(): IterableIterator<[string, Value]> {
-    for (let place = this.#first; place < this.#keys.length; place++) {
-      const key = this.#keys[place]
-      if (key !== undefined) yield [key, this.#values.at(place)]
+    for (let index = this.#first; index < this.#keys.length; index++) {
+      const key = this.#keys[index]
+      if (key !== undefined) yield [key, this.#values.at(index)]
     }
   }
 
-  /** Fills the table with what was saved: nothing of it counts as changed. */
+  /** Adds saved entries. They do not count as changed. */
   load(entries: Iterable<readonly [string, Value]>): void {
     for (const [key, value] of entries) this.#put(key, value)
   }
 
-  /** What changed since the last call, in order of the last write: a value, or undefined for an entry that is gone. */
+  /** Entries that changed since the last call, in the order of the last write; undefined: the entry was deleted. */
   takeChanges(): [key: string, value: Value | undefined][] {
     const changed = this.#changed
     assert(changed !== null, 'this state is not saved')
@@ -99,33 +99,33 @@ export class KeyedTable<Value> {
   }
 
   #put(key: string, value: Value): void {
-    const place = this.#places.get(key)
-    if (place === undefined) this.#append(key, value)
-    else this.#values.put(place, value)
+    const index = this.#indexes.get(key)
+    if (index === undefined) this.#append(key, value)
+    else this.#values.put(index, value)
   }
 
   #append(key: string, value: Value): void {
-    if (this.#keys.length > TIDIED_MIN && this.#keys.length > 2 * this.size) this.#tidy()
-    this.#places.set(key, this.#keys.length)
+    if (this.#keys.length > COMPACT_MIN && this.#keys.length > 2 * this.size) this.#compact()
+    this.#indexes.set(key, this.#keys.length)
     this.#keys.push(key)
     this.#values.push(value)
   }
 
-  #empty(place: number): void {
-    this.#keys[place] = undefined
-    this.#values.release(place)
+  #empty(index: number): void {
+    this.#keys[index] = undefined
+    this.#values.release(index)
   }
 
-  /** Moves the entries together. */
-  #tidy(): void {
+  /** Removes the empty slots. */
+  #compact(): void {
     const kept: number[] = []
-    for (let place = this.#first; place < this.#keys.length; place++)
-      if (this.#keys[place] !== undefined) kept.push(place)
-    this.#keys = kept.map((place) => this.#keys[place])
+    for (let index = this.#first; index < this.#keys.length; index++)
+      if (this.#keys[index] !== undefined) kept.push(index)
+    this.#keys = kept.map((index) => this.#keys[index])
     this.#values.keep(kept)
     this.#first = 0
-    this.#keys.forEach((key, place) => {
-      this.#places.set(key as string, place)
+    this.#keys.forEach((key, index) => {
+      if (key !== undefined) this.#indexes.set(key, index)
     })
   }
 }

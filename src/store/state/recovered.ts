@@ -1,12 +1,12 @@
-// In: a state. Out: what the rest of the server must know again after a start. Never changes the state.
+// What the rest of the server needs after a start, taken from the state.
 import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
 import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { Recovered } from '../types.ts'
 import type { PlacedRow, StoreState } from './state.ts'
 
 /**
- * A row with every column of its table: one that was left out is null. The row was checked against its table when it was
- * written, so this is where it gets the type of its table.
+ * Adds the columns that the row lacks, as null, and `known_at`. The row was checked against its table when it was written, so
+ * the cast states what is already true.
  */
 export function completeRow<Name extends TableName>(
   table: Name,
@@ -18,39 +18,39 @@ export function completeRow<Name extends TableName>(
   return Object.fromEntries(columns.map((column) => [column.name, cell(column)])) as TableRow<Name>
 }
 
-const inOrder = (a: PlacedRow, b: PlacedRow): number => a.lsn - b.lsn || a.index - b.index
+const byCommit = (a: PlacedRow, b: PlacedRow): number => a.lsn - b.lsn || a.index - b.index
 
-const rows = <Name extends TableName>(table: Name, placed: Iterable<PlacedRow>): TableRow<Name>[] =>
-  [...placed].sort(inOrder).map(({ row, knownAtMs }) => completeRow(table, row, knownAtMs))
+const completeRows = <Name extends TableName>(table: Name, placed: Iterable<PlacedRow>): TableRow<Name>[] =>
+  [...placed].sort(byCommit).map(({ row, knownAtMs }) => completeRow(table, row, knownAtMs))
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Each value that is younger than so long, as `told`. One after the other: there may be a million. */
-function young<Value extends { knownAtMs: number }, Told>(
+/** Converts the values that became durable after `sinceMs`. In one pass, because there may be a million. */
+function mapSince<Value extends { knownAtMs: number }, Result>(
   values: Iterable<Value>,
   sinceMs: number,
-  told: (value: Value) => Told,
-): Told[] {
-  const found: Told[] = []
-  for (const value of values) if (value.knownAtMs > sinceMs) found.push(told(value))
+  convert: (value: Value) => Result,
+): Result[] {
+  const found: Result[] = []
+  for (const value of values) if (value.knownAtMs > sinceMs) found.push(convert(value))
   return found
 }
 
-/** Everything in order of its commits, sums in order of their keys; at `nowMs`, as far as that is behind the last commit. */
-export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
+/** Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out. */
+export function recoverFrom(state: StoreState, nowMs: number): Recovered {
   const { cooldownKeptMs } = state.options
   return {
-    agents: rows('agents', state.agents.values()),
-    agentKeys: rows('agent_keys', state.agentKeys.values()),
-    agentEvents: rows('agent_events', state.agentEvents.values()),
-    submitAttempts: young(
+    agents: completeRows('agents', state.agents.values()),
+    agentKeys: completeRows('agent_keys', state.agentKeys.values()),
+    agentEvents: completeRows('agent_events', state.agentEvents.values()),
+    submitAttempts: mapSince(
       state.submitAttempts.values(),
       nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS,
       ({ agentId, atMs }) => ({ agent_id: agentId, at: atMs }),
     ),
-    idempotency: rows(
+    idempotency: completeRows(
       'idempotency',
-      young(state.idempotency.values(), nowMs - IDEMPOTENCY_KEPT_MS, (placed) => placed),
+      mapSince(state.idempotency.values(), nowMs - IDEMPOTENCY_KEPT_MS, (placed) => placed),
     ),
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
@@ -58,12 +58,12 @@ export function recoveredFrom(state: StoreState, nowMs: number): Recovered {
     coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({ mint, ...total })).sort((a, b) =>
       byText(a.mint, b.mint),
     ),
-    cooldowns: young(state.cooldowns.values(), nowMs - cooldownKeptMs, ({ agentId, mint, atMs }) => ({
+    cooldowns: mapSince(state.cooldowns.values(), nowMs - cooldownKeptMs, ({ agentId, mint, atMs }) => ({
       agentId,
       mint,
       atMs,
     })),
-    strikes: young(state.strikes.values(), nowMs - STRIKES_RECOVERED_MS, ({ agentId, atMs }) => ({
+    strikes: mapSince(state.strikes.values(), nowMs - STRIKES_RECOVERED_MS, ({ agentId, atMs }) => ({
       agentId,
       atMs,
     })),

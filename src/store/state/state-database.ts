@@ -1,15 +1,15 @@
-// In: an open `state.duckdb`. Out: the state of the store as of the last flush, and its changes saved in the transaction
-// of the flush that made them. One narrow table: an entry is read whole at a start, and never asked for by SQL.
+// Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. All entries are in one narrow table
+// as JSON: they are only read as a whole, at a start.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { query } from '../duckdb/query.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_TABLES, type StateOptions, type StateTable, StoreState } from './state.ts'
 
 /** A state as it is saved and sent between processes. */
 export interface SavedState extends SavedPosition {
-  /** JSON of the entries of each table, `[[key, value], …]`: it is read where the state is used, once. */
+  /** The entries of each table as JSON, `[[key, value], …]`. Parsed only where the state is used. */
   tables: Record<StateTable, string>
 }
 
@@ -19,52 +19,44 @@ export interface SavedPosition {
   knownAtMs: number
 }
 
-/** Whether this database has been taken into use; a start that was cut off before that begins anew. */
+/** Whether a first state was saved. A start that was interrupted before that begins again. */
 export async function isStateBegun(connection: DuckDBConnection): Promise<boolean> {
-  const [{ begun }] = await query<{ begun: boolean }>(
-    connection,
-    'SELECT is_begun AS begun FROM state_position',
-  )
-  return begun
+  const sql = 'SELECT is_begun AS "isBegun" FROM state_position'
+  return (await queryOne(connection, sql, { isBegun: 'boolean' })).isBegun
 }
 
 export const beginState = async (connection: DuckDBConnection): Promise<void> =>
   void (await connection.run('UPDATE state_position SET is_begun = true'))
 
-/** When the state was rebuilt from the lake's files, Unix ms, until that is settled; null: it was not. */
+/** When the state was rebuilt from the lake's files, Unix ms; null: it was not, or an operator has acknowledged it. */
 export async function stateRebuiltAt(connection: DuckDBConnection): Promise<number | null> {
-  const [{ ms }] = await query<{ ms: number | null }>(
-    connection,
-    'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position',
-  )
-  return ms
+  const sql = 'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position'
+  return (await queryOne(connection, sql, { ms: 'number?' })).ms
 }
 
 export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: number | null): Promise<void> =>
   void (await connection.run(`UPDATE state_position SET rebuilt_at_ms = ${nowMs ?? 'NULL'}`))
 
-/** Up to which commit the state was saved last. */
+/** The last commit of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
-  const [position] = await query<SavedPosition>(
-    connection,
-    'SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs" FROM state_position',
-  )
-  return position
+  const sql = 'SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs" FROM state_position'
+  return queryOne(connection, sql, { lsn: 'number', knownAtMs: 'number' })
 }
 
-/** The state as it was saved last. One text a table: a value for each entry would be most of a start. */
+/** Loads one text for each table: a DuckDB value for each entry would take most of a start. */
 export async function loadState(connection: DuckDBConnection): Promise<SavedState> {
-  const entries = await query<{ name: StateTable; json: string }>(
+  const entries = await queryRows(
     connection,
     `SELECT table_name AS name, '[' || string_agg('[' || to_json(key) || ',' || value || ']', ',' ORDER BY place) || ']' AS json
      FROM state_entries GROUP BY ALL`,
+    { name: 'string', json: 'string' },
   )
   const byName = new Map(entries.map(({ name, json }) => [name, json]))
   const tables = STATE_TABLES.map((name) => [name, byName.get(name) ?? '[]'])
   return { ...(await loadPosition(connection)), tables: Object.fromEntries(tables) }
 }
 
-export function stateFrom({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
+export function restoreState({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
   const state = new StoreState(options)
   state.lsn = lsn
   state.knownAtMs = knownAtMs
@@ -72,12 +64,12 @@ export function stateFrom({ lsn, knownAtMs, tables }: SavedState, options: State
   return state
 }
 
-/** Where the changes of a flush are written for DuckDB to read: in one statement, whatever their number. */
+/** The changes of a flush are written to a file, so that DuckDB reads any number of them in one statement. */
 const changesPath = (spillDir: string): string => join(spillDir, 'state-changes.ndjson')
 
 /**
- * Saves what changed since the last call. In the transaction of the flush: called between its BEGIN and COMMIT. Where that
- * transaction fails the state in memory is ahead of the saved one, and must be loaded anew.
+ * Saves what changed since the last call. Must be called inside the transaction of the flush. Where that transaction fails,
+ * the state in memory is ahead of the saved one and must be loaded again.
  */
 export async function saveState(
   connection: DuckDBConnection,

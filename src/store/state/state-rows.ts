@@ -1,19 +1,20 @@
-// In: the JSON of a commit, as the log has it. Out: its rows, with those columns alone that a start needs: it reads up to a
-// million commits, and to parse the sixty other columns of each would take most of its time. Never guesses: a commit whose text
-// is not of the plain kind is parsed whole.
+// Reads the rows of a commit from its JSON in the log, with only the columns that a start needs. A start reads up to a million
+// commits; parsing the sixty other columns would take most of its time. A commit with unusual text is parsed as a whole.
 import { type Cell, type Row, TABLES, type TableName } from '../../schema/tables.ts'
 import { parseRows } from '../log/segments/format.ts'
 import { STATE_COLUMNS } from './state.ts'
 
 type TableRow = [TableName, Row]
 
-/** A column of a table of which not all are needed. */
+const isTableName = (text: string): text is TableName => Object.hasOwn(TABLES, text)
+
+/** A column to read from a table of which not all columns are needed. */
 interface NeededColumn {
   name: string
-  /** How it begins in a row. No text holds this: there a quote has a backslash before it or ends the text, and only a name is
-   *  followed by a colon. */
+  /** How the column begins in a row. No value contains this: inside a text, quotes are escaped, and a quote that ends a text
+   *  is not followed by a colon. */
   mark: string
-  /** Its texts come again and again. */
+  /** Its texts repeat, so equal ones are kept once. */
   isShared: boolean
 }
 
@@ -25,50 +26,50 @@ const NEEDED: ReadonlyMap<string, readonly NeededColumn[]> = new Map(
 )
 const ROWS = '"rows":['
 const BEFORE_TABLE = '["'
-const BEHIND_TABLE = '",'
-/** From a row to the next. A text may end so too; then no name of a table follows. */
+const AFTER_TABLE = '",'
+/** Between two rows. A text may contain this too, but then no name of a table follows. */
 const NEXT_ROW = '}],["'
-/** From a row to the next one's bracket. */
+/** The part of it before the bracket of the next row. */
 const BETWEEN_ROWS = '}],'
-/** Behind the last row. */
+/** After the last row. */
 const END = ']]}'
 const QUOTE = 34
-/** Text that stands in JSON as it is, a byte for each character. */
+/** Text that JSON writes without escapes, with one byte for each character. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
-/** Reads one commit after the other. Texts that come again, as those of agents and tokens do, are one in memory. */
-export class StateRows {
+/** Use one parser for many commits: equal texts, such as agents and tokens, share one string in memory. */
+export class StateRowParser {
   readonly #texts = new Map<string, string>()
 
-  of(payload: Buffer): TableRow[] {
+  parse(payload: Buffer): TableRow[] {
     return this.#plainRows(payload) ?? parseRows(payload)
   }
 
-  /** Null: the commit must be parsed whole. */
+  /** Null: the commit must be parsed as a whole. */
   #plainRows(payload: Buffer): TableRow[] | null {
-    // One character for each byte: what is looked for is ASCII, and places are those of the payload.
+    // latin1 gives one character for each byte, so that offsets are those of the payload. All that is searched for is ASCII.
     const text = payload.toString('latin1')
     const rows: TableRow[] = []
     let at = text.indexOf(ROWS) + ROWS.length
     while (at < text.length) {
       const tableEnd = text.indexOf('"', at + BEFORE_TABLE.length)
       const table = text.slice(at + BEFORE_TABLE.length, tableEnd)
-      if (!Object.hasOwn(TABLES, table)) return null
-      const from = tableEnd + BEHIND_TABLE.length
+      if (!isTableName(table)) return null
+      const from = tableEnd + AFTER_TABLE.length
       const next = text.indexOf(NEXT_ROW, from)
       const to = next === -1 ? text.length - END.length : next + 1
       const row = this.#row(table, text.slice(from, to), payload, from)
       if (row === null) return null
-      rows.push([table as TableName, row])
+      rows.push([table, row])
       at = next === -1 ? text.length : next + BETWEEN_ROWS.length
     }
     return rows
   }
 
-  /** A row by its text, which begins at `from` in the payload. */
+  /** Reads a row from its text, which begins at `from` in the payload. */
   #row(table: string, text: string, payload: Buffer, from: number): Row | null {
     const needed = NEEDED.get(table)
-    if (needed === undefined) return parsed(payload.toString('utf8', from, from + text.length))
+    if (needed === undefined) return tryParse(payload.toString('utf8', from, from + text.length))
     const row: Row = {}
     for (const { name, mark, isShared } of needed) {
       const found = text.indexOf(mark)
@@ -80,11 +81,11 @@ export class StateRows {
     return row
   }
 
-  /** What stands there; undefined: neither plain text nor a number nor null. */
+  /** Reads the cell at `at`. Undefined where it is neither plain text nor a number nor null. */
   #cell(text: string, at: number, isShared: boolean, payload: Buffer, from: number): Cell | undefined {
     if (text.charCodeAt(at) === QUOTE) {
       const end = text.indexOf('"', at + 1)
-      // A part of a text holds the whole of it in memory: so it is compared, and what is kept is a copy.
+      // V8 keeps the whole text in memory while a slice of it is used. So the slice only looks up the text, and a copy is kept.
       const part = text.slice(at + 1, end)
       const known = this.#texts.get(part)
       if (known !== undefined) return known
@@ -101,8 +102,8 @@ export class StateRows {
   }
 }
 
-/** Null where it is no JSON: what ended it was a part of a text. */
-function parsed(text: string): Row | null {
+/** Null where the text is not JSON: its end was found inside a text. */
+function tryParse(text: string): Row | null {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,6 +1,6 @@
-// In: commits, in the order of the log. Out: what they add up to: everything that a start must know and that is no row of
-// the lake. Never reads a clock or a file: the same commits give the same state, whoever applies them.
-import type { Row, TableName } from '../../schema/tables.ts'
+// The state: what the commits add up to, as far as the server needs it at a start. It depends on the commits alone, not on a
+// clock or a file, so that the server and the lake process derive the same state from the same log.
+import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import {
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
@@ -12,22 +12,22 @@ import {
 import { KeyedTable } from './keyed-table.ts'
 import { Columns } from './value-list.ts'
 
-/** A whole commit, as the log keeps it. */
+/** A commit, as the log keeps it. */
 export interface CommitRecord {
   /** Number of the commit: rises by one. */
   lsn: number
-  /** When it became durable, Unix ms: rises from commit to commit, whatever the clock does. */
+  /** When it became durable, Unix ms. Rises from commit to commit, even if the clock is set back. */
   knownAtMs: number
   rows: readonly (readonly [table: TableName, row: Row])[]
 }
 
-/** A row with its place in the order of all commits, and the time of its commit. */
-export interface PlacedRow {
+/** A row with its position in the order of all commits, and the time of its commit. Saved as JSON in this form. */
+export interface PlacedRow<RowType = Row> {
   lsn: number
-  /** Place within the commit. */
+  /** Position within the commit. */
   index: number
   knownAtMs: number
-  row: Row
+  row: RowType
 }
 
 export interface AgentTotal {
@@ -43,7 +43,7 @@ export interface MintTotal {
   lastScore: number
 }
 
-/** A moment of the wall clock that a limit counts from. */
+/** A time by the wall clock from which a limit counts. */
 export interface Moment {
   agentId: string
   atMs: number
@@ -54,30 +54,32 @@ export interface CooldownStart extends Moment {
   mint: string
 }
 
+type AgentEvent = PlacedRow<NewRow<'agent_events'>>
+
 export interface StateOptions {
-  /** How long the start of a cooldown is remembered, ms: the longest cooldown in use. */
+  /** How long the start of a cooldown is remembered: the longest cooldown in use. */
   cooldownKeptMs: number
-  /** False where the state is read and not saved again: then nothing has to be known of what changed. */
+  /** False where the state is not saved again, so that changes need not be tracked. Default true. */
   isSaved?: boolean
 }
 
-/** What commits add up to. Tables are saved under their names here. */
+/** Tables are saved under the names of these fields. */
 export class StoreState {
   readonly options: StateOptions
   /** The last commit applied; 0: none. */
   lsn = 0
   knownAtMs = 0
-  readonly agents: KeyedTable<PlacedRow>
-  readonly agentKeys: KeyedTable<PlacedRow>
-  /** Those that still mean something; see `applyAgentEvent`. */
-  readonly agentEvents: KeyedTable<PlacedRow>
+  readonly agents: KeyedTable<PlacedRow<NewRow<'agents'>>>
+  readonly agentKeys: KeyedTable<PlacedRow<NewRow<'agent_keys'>>>
+  /** Those that still have an effect; see `applyAgentEvent`. */
+  readonly agentEvents: KeyedTable<AgentEvent>
   readonly submitAttempts: KeyedTable<Moment>
   readonly cooldowns: KeyedTable<CooldownStart>
   readonly strikes: KeyedTable<Moment>
-  readonly idempotency: KeyedTable<PlacedRow>
+  readonly idempotency: KeyedTable<PlacedRow<NewRow<'idempotency'>>>
   readonly agentTotals: KeyedTable<AgentTotal>
   readonly mintTotals: KeyedTable<MintTotal>
-  /** Rows committed, by table. */
+  /** Number of rows committed, by table. */
   readonly rowTotals: KeyedTable<number>
 
   constructor(options: StateOptions) {
@@ -111,70 +113,22 @@ export const STATE_TABLES = [
 ] as const satisfies readonly (keyof StoreState)[]
 export type StateTable = (typeof STATE_TABLES)[number]
 
-/** Applies a commit. Commits that were applied before change nothing. */
+/** Applies a commit. One that was applied before changes nothing. */
 export function applyCommit(state: StoreState, record: CommitRecord): void {
   if (record.lsn <= state.lsn) return
   state.lsn = record.lsn
   state.knownAtMs = record.knownAtMs
   const { lsn, knownAtMs } = record
   record.rows.forEach(([table, row], index) => {
-    APPLY[table]?.(state, { lsn, index, knownAtMs, row })
+    // Every row was checked against its table when it was written.
+    const apply = APPLY[table] as ApplyRow<Row> | undefined
+    apply?.(state, { lsn, index, knownAtMs, row })
     state.rowTotals.replace(table, (state.rowTotals.get(table) ?? 0) + 1)
   })
   forgetOld(state)
 }
 
-type Apply = (state: StoreState, placed: PlacedRow) => void
-
-/** When a submission came, by the wall clock: its other times are those of its market. */
-const receivedAtMs = ({ row, knownAtMs }: PlacedRow): number =>
-  (row.received_at as number | undefined) ?? knownAtMs
-
-const placeKey = ({ lsn, index }: PlacedRow): string => `${lsn}.${index}`
-
-function startCooldown(state: StoreState, placed: PlacedRow): void {
-  const { row, knownAtMs } = placed
-  const [agentId, mint] = [row.agent_id as string, row.mint as string]
-  state.cooldowns.set(`${agentId} ${mint}`, { agentId, mint, atMs: receivedAtMs(placed), knownAtMs })
-}
-
-const APPLY: Partial<Record<TableName, Apply>> = {
-  training(state, placed) {
-    const { mint, sentiment, score } = placed.row
-    const count = (state.mintTotals.get(mint as string)?.count ?? 0) + 1
-    state.mintTotals.replace(mint as string, {
-      count,
-      lastSentiment: sentiment as string,
-      lastScore: score as number,
-    })
-    startCooldown(state, placed)
-  },
-  rejections(state, placed) {
-    const agentId = placed.row.agent_id as string
-    state.strikes.set(placeKey(placed), { agentId, atMs: receivedAtMs(placed), knownAtMs: placed.knownAtMs })
-    startCooldown(state, placed)
-  },
-  xp_ledger(state, { row }) {
-    const agentId = row.agent_id as string
-    const { xp, analyses } = state.agentTotals.get(agentId) ?? { xp: 0, analyses: 0 }
-    const counted = row.kind === 'analysis' ? 1 : 0
-    state.agentTotals.replace(agentId, { xp: xp + (row.xp as number), analyses: analyses + counted })
-  },
-  agents: (state, placed) => state.agents.set(placed.row.agent_id as string, placed),
-  agent_keys: (state, placed) => state.agentKeys.set(placed.row.key_hash as string, placed),
-  agent_events: applyAgentEvent,
-  submit_attempts(state, placed) {
-    const { agent_id, at } = placed.row
-    const moment = { agentId: agent_id as string, atMs: at as number, knownAtMs: placed.knownAtMs }
-    state.submitAttempts.set(placeKey(placed), moment)
-  },
-  idempotency(state, placed) {
-    state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, placed)
-  },
-}
-
-/** The columns that the above reads, and a submission's identity, of tables of which it does not need the whole row: a start
- *  reads no others. */
+/** The columns that the state needs of tables with many rows, and the identity of a submission. A start reads no others. */
 export const STATE_COLUMNS = {
   training: ['analysis_id', 'agent_id', 'mint', 'received_at', 'sentiment', 'score'],
   rejections: ['analysis_id', 'agent_id', 'mint', 'received_at'],
@@ -182,16 +136,68 @@ export const STATE_COLUMNS = {
   submit_attempts: ['agent_id', 'at'],
 } as const satisfies Partial<Record<TableName, readonly string[]>>
 
-/** Keeps of an agent's events those that still say something: its last profile, the first end of each key, its sanctions
- *  since they were last lifted. */
-export function applyAgentEvent(state: StoreState, placed: PlacedRow): void {
+/** What the state reads of a row: the columns above of the tables with many rows, all columns of the others. */
+type StateRow<Name extends TableName> = Name extends keyof typeof STATE_COLUMNS
+  ? Pick<NewRow<Name>, keyof NewRow<Name> & (typeof STATE_COLUMNS)[Name][number]>
+  : NewRow<Name>
+
+type ApplyRow<RowType> = (state: StoreState, placed: PlacedRow<RowType>) => void
+
+type Submission = PlacedRow<StateRow<'rejections'>>
+
+/** When a submission came, by the wall clock. Its other times are market times, which differ in a replay. */
+const getReceivedAtMs = ({ row, knownAtMs }: Submission): number => row.received_at ?? knownAtMs
+
+const makePositionKey = ({ lsn, index }: { lsn: number; index: number }): string => `${lsn}.${index}`
+
+function startCooldown(state: StoreState, placed: Submission): void {
+  const { row, knownAtMs } = placed
+  const { agent_id: agentId, mint } = row
+  state.cooldowns.set(`${agentId} ${mint}`, { agentId, mint, atMs: getReceivedAtMs(placed), knownAtMs })
+}
+
+const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
+  training(state, placed) {
+    const { mint, sentiment, score } = placed.row
+    const count = (state.mintTotals.get(mint)?.count ?? 0) + 1
+    state.mintTotals.replace(mint, { count, lastSentiment: sentiment, lastScore: score })
+    startCooldown(state, placed)
+  },
+  rejections(state, placed) {
+    const { row, knownAtMs } = placed
+    const strike = { agentId: row.agent_id, atMs: getReceivedAtMs(placed), knownAtMs }
+    state.strikes.set(makePositionKey(placed), strike)
+    startCooldown(state, placed)
+  },
+  xp_ledger(state, { row }) {
+    const { xp, analyses } = state.agentTotals.get(row.agent_id) ?? { xp: 0, analyses: 0 }
+    const counted = row.kind === 'analysis' ? 1 : 0
+    state.agentTotals.replace(row.agent_id, { xp: xp + row.xp, analyses: analyses + counted })
+  },
+  agents: (state, placed) => state.agents.set(placed.row.agent_id, placed),
+  agent_keys: (state, placed) => state.agentKeys.set(placed.row.key_hash, placed),
+  agent_events: applyAgentEvent,
+  submit_attempts(state, placed) {
+    const { agent_id: agentId, at: atMs } = placed.row
+    state.submitAttempts.set(makePositionKey(placed), { agentId, atMs, knownAtMs: placed.knownAtMs })
+  },
+  idempotency(state, placed) {
+    state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, placed)
+  },
+}
+
+/**
+ * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry of each key, and the
+ * sanctions since the last lift.
+ */
+export function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
   const { agent_id: agentId, kind, data } = placed.row
   if (kind === 'profile') {
     state.agentEvents.set(`${agentId} profile`, placed)
     return
   }
   if (kind === 'key_expires') {
-    endKey(state, placed, `${agentId} key ${JSON.parse(data as string).keyHash}`)
+    expireKey(state, placed, `${agentId} key ${JSON.parse(data).keyHash}`)
     return
   }
   const sanctions = `${agentId} sanction `
@@ -199,17 +205,18 @@ export function applyAgentEvent(state: StoreState, placed: PlacedRow): void {
     for (const [key] of state.agentEvents.entries())
       if (key.startsWith(sanctions)) state.agentEvents.delete(key)
   }
-  state.agentEvents.set(`${sanctions}${placeKey(placed)}`, placed)
+  state.agentEvents.set(`${sanctions}${makePositionKey(placed)}`, placed)
 }
 
-const endsAtMs = ({ row }: PlacedRow): number => JSON.parse(row.data as string).atMs
+const readExpiryMs = ({ row }: AgentEvent): number => JSON.parse(row.data).atMs
 
-function endKey(state: StoreState, placed: PlacedRow, key: string): void {
+function expireKey(state: StoreState, placed: AgentEvent, key: string): void {
   const earlier = state.agentEvents.get(key)
-  if (earlier === undefined || endsAtMs(placed) < endsAtMs(earlier)) state.agentEvents.set(key, placed)
+  if (earlier === undefined || readExpiryMs(placed) < readExpiryMs(earlier))
+    state.agentEvents.set(key, placed)
 }
 
-/** What no limit asks for any more goes, by the time of the commits themselves. */
+/** Deletes entries that no limit needs any more. Their age is counted by the times of the commits. */
 function forgetOld(state: StoreState): void {
   const { knownAtMs, options } = state
   const isOlder = (keptMs: number) => (value: { knownAtMs: number }) => value.knownAtMs <= knownAtMs - keptMs

@@ -1,17 +1,17 @@
-// In: values, each to its place in a list. Out: the same. Never knows a key.
+// Lists that a KeyedTable stores its values in: as they are, or column by column to save memory.
 
-/** Where a table keeps its values. */
+/** Values by their index. */
 export interface ValueList<Value> {
   push(value: Value): void
-  at(place: number): Value
-  put(place: number, value: Value): void
-  /** Nobody will ask for this one again; its place remains. */
-  release(place: number): void
-  /** Moves the values of these places together, in this order; the others go. */
-  keep(places: readonly number[]): void
+  at(index: number): Value
+  put(index: number, value: Value): void
+  /** Drops the value; its index stays taken. */
+  release(index: number): void
+  /** Keeps only the values at these indexes, in this order, and renumbers them from 0. */
+  keep(indexes: readonly number[]): void
 }
 
-/** Values of any kind, as they are. */
+/** Values of any type. */
 export class PlainValues<Value> implements ValueList<Value> {
   #values: (Value | undefined)[] = []
 
@@ -19,26 +19,26 @@ export class PlainValues<Value> implements ValueList<Value> {
     this.#values.push(value)
   }
 
-  at(place: number): Value {
-    return this.#values[place] as Value
+  at(index: number): Value {
+    return this.#values[index] as Value
   }
 
-  put(place: number, value: Value): void {
-    this.#values[place] = value
+  put(index: number, value: Value): void {
+    this.#values[index] = value
   }
 
-  release(place: number): void {
-    this.#values[place] = undefined
+  release(index: number): void {
+    this.#values[index] = undefined
   }
 
-  keep(places: readonly number[]): void {
-    this.#values = places.map((place) => this.#values[place])
+  keep(indexes: readonly number[]): void {
+    this.#values = indexes.map((index) => this.#values[index])
   }
 }
 
 const NUMBERS_MIN = 64
 
-/** Numbers in 8 bytes each, whatever they are: an array may box them. */
+/** Numbers in 8 bytes each. A plain array may store them as heap objects. */
 class NumberList implements ValueList<number> {
   #numbers = new Float64Array(NUMBERS_MIN)
   #length = 0
@@ -52,21 +52,21 @@ class NumberList implements ValueList<number> {
     this.#numbers[this.#length++] = value
   }
 
-  at(place: number): number {
-    return this.#numbers[place]
+  at(index: number): number {
+    return this.#numbers[index]
   }
 
-  put(place: number, value: number): void {
-    this.#numbers[place] = value
+  put(index: number, value: number): void {
+    this.#numbers[index] = value
   }
 
   release(): void {}
 
-  keep(places: readonly number[]): void {
-    const numbers = new Float64Array(Math.max(NUMBERS_MIN, places.length))
-    for (let index = 0; index < places.length; index++) numbers[index] = this.#numbers[places[index]]
+  keep(indexes: readonly number[]): void {
+    const numbers = new Float64Array(Math.max(NUMBERS_MIN, indexes.length))
+    for (let index = 0; index < indexes.length; index++) numbers[index] = this.#numbers[indexes[index]]
     this.#numbers = numbers
-    this.#length = places.length
+    this.#length = indexes.length
   }
 }
 
@@ -74,13 +74,15 @@ type FieldsOf<Value, Kind> = {
   [Field in keyof Value]: Value[Field] extends Kind ? Field : never
 }[keyof Value]
 
-/** Objects of the same few texts and numbers, a list for each field: an object and its numbers for each of a million entries
- *  would be three times the memory, and all of them the garbage collector's to visit. */
+/**
+ * Objects that have the same few text and number fields, as one list for each field. A million objects would take three times
+ * the memory, and the garbage collector would visit each of them.
+ */
 export class Columns<Value extends object> implements ValueList<Value> {
   readonly #names: readonly (keyof Value)[]
   readonly #lists: readonly ValueList<Value[keyof Value]>[]
 
-  /** The names are all that a value has. */
+  /** The two lists name all fields of a value. */
   constructor(texts: readonly FieldsOf<Value, string>[], numbers: readonly FieldsOf<Value, number>[]) {
     this.#names = [...texts, ...numbers]
     this.#lists = [
@@ -90,27 +92,27 @@ export class Columns<Value extends object> implements ValueList<Value> {
   }
 
   push(value: Value): void {
-    for (let index = 0; index < this.#names.length; index++)
-      this.#lists[index].push(value[this.#names[index]])
+    for (let field = 0; field < this.#names.length; field++)
+      this.#lists[field].push(value[this.#names[field]])
   }
 
-  at(place: number): Value {
+  at(index: number): Value {
     const value: Partial<Value> = {}
-    for (let index = 0; index < this.#names.length; index++)
-      value[this.#names[index]] = this.#lists[index].at(place)
+    for (let field = 0; field < this.#names.length; field++)
+      value[this.#names[field]] = this.#lists[field].at(index)
     return value as Value
   }
 
-  put(place: number, value: Value): void {
-    for (let index = 0; index < this.#names.length; index++)
-      this.#lists[index].put(place, value[this.#names[index]])
+  put(index: number, value: Value): void {
+    for (let field = 0; field < this.#names.length; field++)
+      this.#lists[field].put(index, value[this.#names[field]])
   }
 
-  release(place: number): void {
-    for (const list of this.#lists) list.release(place)
+  release(index: number): void {
+    for (const list of this.#lists) list.release(index)
   }
 
-  keep(places: readonly number[]): void {
-    for (const list of this.#lists) list.keep(places)
+  keep(indexes: readonly number[]): void {
+    for (const list of this.#lists) list.keep(indexes)
   }
 }

@@ -10,7 +10,7 @@ import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
 import type { LogDamage } from '../log/types.ts'
 import { deadLetterFolder, logFolder } from '../paths.ts'
 import type { StoreState } from '../state/state.ts'
-import { loadState, stateFrom } from '../state/state-database.ts'
+import { loadState, restoreState } from '../state/state-database.ts'
 import type { VerifyContext } from './verify-files.ts'
 
 /** The commits of the log that the lake does not have. */
@@ -51,7 +51,9 @@ export async function readLogTail(
   dataDir: string,
   spillDir: string,
 ): Promise<LogTail> {
-  const state = stateFrom(await loadState(context.connection), { cooldownKeptMs: Number.POSITIVE_INFINITY })
+  const state = restoreState(await loadState(context.connection), {
+    cooldownKeptMs: Number.POSITIVE_INFINITY,
+  })
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)

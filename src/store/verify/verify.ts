@@ -8,7 +8,7 @@ import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import type { TableName } from '../../schema/tables.ts'
-import { holderOf } from '../data-folder/folder-lock.ts'
+import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
@@ -116,14 +116,14 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
   try {
     await retryWhileLocked(
       () => attach(connection, path, STORE),
-      () => holderOf(dataDir) === null,
+      () => findLockHolder(dataDir) === null,
     )
     await connection.run(`USE ${STORE}`)
     return null
   } catch (error) {
     const message = errorFirstLine(error)
     // The lake process holds the lock; the operator knows the server's process id.
-    const pid = holderOf(dataDir)
+    const pid = findLockHolder(dataDir)
     const by = pid === null ? describeLockHolder(message) : ` (process ${pid})`
     if (describeLockHolder(message) !== null) return `the server runs${by} and has locked the store`
     throw new StoreError('unavailable', `the store ${path} cannot be opened: ${message}`)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Write } from '../../../src/schema/tables.ts'
-import { holderOf } from '../../../src/store/data-folder/folder-lock.ts'
+import { findLockHolder } from '../../../src/store/data-folder/folder-lock.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
@@ -172,13 +172,13 @@ describe('a folder', () => {
     try {
       const [line] = await once(createInterface({ input: parent.stdout }), 'line')
       const pid = Number(line)
-      expect(holderOf(folder)).toBe(pid)
+      expect(findLockHolder(folder)).toBe(pid)
       process.kill(pid, 'SIGKILL')
       await until(
         'the holder has ended',
         () => /^Threads:\t[01]$/m.test(statusOf(pid)) && /^State:\tZ/m.test(statusOf(pid)),
       )
-      expect(holderOf(folder)).toBeNull()
+      expect(findLockHolder(folder)).toBeNull()
       const store = await openIn(folder)
       expect((await store.status()).healthy).toBe(true)
       expect(statusOf(pid)).toMatch(/^State:\tZ/m)

@@ -1,22 +1,27 @@
-// Processes of merges and exports that cannot be started or are being ended: the next merge or export still works.
+// Child processes that cannot be started, or that do not end.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Merger } from '../../../src/store/compaction/merger.ts'
 import { openExportService } from '../../../src/store/export/exporter.ts'
-import { EXPORT_IDLE_MS } from '../../../src/store/limits.ts'
+import { EXPORT_IDLE_MS, LAKE_PROCESS_EXIT_MS } from '../../../src/store/limits.ts'
+import { LakeProcess } from '../../../src/store/process/rpc.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
 
 const fork = vi.hoisted(() => vi.fn())
 vi.mock('node:child_process', () => ({ fork }))
 
-/** A process that does what the test says, and no more. */
+/** A process that does only what the test tells it to do. */
 class Process extends EventEmitter {
-  readonly connected = true
+  readonly pid = 4_711
+  connected = true
   readonly exitCode = null
   readonly signalCode = null
   readonly heard: unknown[] = []
   readonly send = (message: unknown): void => void this.heard.push(message)
-  readonly kill = (): void => {}
+  readonly kill = vi.fn()
+  readonly disconnect = (): void => {
+    this.connected = false
+  }
   readonly ref = (): void => {}
   readonly unref = (): void => {}
 }
@@ -69,4 +74,27 @@ test('a process that is being ended for idleness gets no further export', async 
   exporter.begin(EXPORT)
   expect(first.heard).toHaveLength(1)
   expect(second.heard).toHaveLength(1)
+})
+
+test('a lake process that does not end after it was killed is not waited for; its requests are rejected', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const child = new Process()
+  fork.mockReturnValueOnce(child)
+  const lines: string[] = []
+  const onExit = vi.fn()
+  const settings = { dataDir, logId: 'test', provenance: null, crash: null, cooldownKeptMs: 0 }
+  const lake = new LakeProcess(
+    { ...settings, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0 },
+    { log: ({ message }) => void lines.push(message), onTrouble: () => {}, onExit },
+  )
+  const asked = lake.request('status', {}, 10 * LAKE_PROCESS_EXIT_MS)
+  const rejected = expect(asked).rejects.toMatchObject(unavailable)
+  const ended = lake.end(100)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(child.kill).toHaveBeenCalledWith('SIGKILL')
+  await vi.advanceTimersByTimeAsync(LAKE_PROCESS_EXIT_MS)
+  await ended
+  await rejected
+  expect(lines).toEqual([expect.stringContaining('has not ended')])
+  expect(onExit).not.toHaveBeenCalled()
 })

@@ -1,4 +1,4 @@
-// The server's side of its lake process: one that cannot be started, and one that is just being started at the end.
+// The client of the lake process where a process cannot be started, and where it is closed during a start.
 import type { ChildProcess } from 'node:child_process'
 import { expect, test, vi } from 'vitest'
 import { LakeClient } from '../../../src/store/process/client.ts'
@@ -40,7 +40,7 @@ test('a process that the machine has no memory for is an error of the store, and
   removeFolder(dataDir)
 })
 
-test('a client that is closed ends the process that it is just starting, and says no word on it', async () => {
+test('a client that is closed ends the process that it is just starting, and logs nothing about it', async () => {
   const dataDir = temporaryFolder()
   const lines: string[] = []
   const error = (_fields: unknown, line: string): void => void lines.push(line)

@@ -1,4 +1,4 @@
-// In: random writes. Out: proof that a table holds what a Map would, in the order of the last writes, and tells what changed.
+// On random writes: a table holds what a Map would, in the order of the last writes, and reports what changed.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { KeyedTable } from '../../../src/store/state/keyed-table.ts'
@@ -15,7 +15,7 @@ const step = fc.oneof(
   fc.tuple(fc.constantFrom('deleteOldest', 'save'), fc.constant('')),
 )
 
-/** The plain way: a Map in which an entry is deleted before it is written again. */
+/** The reference: a Map in which an entry is deleted before it is written again. */
 class Model {
   readonly map = new Map<string, Entry>()
   changed = new Set<string>()

@@ -8,9 +8,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Row, TableName } from '../../../src/schema/tables.ts'
 import { transaction } from '../../../src/store/duckdb/database.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
-import { recoveredFrom } from '../../../src/store/state/recovered.ts'
+import { recoverFrom } from '../../../src/store/state/recovered.ts'
 import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/state/state.ts'
-import { loadState, saveState, stateFrom } from '../../../src/store/state/state-database.ts'
+import { loadState, restoreState, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
 const OPTIONS = { cooldownKeptMs: 600_000 }
@@ -121,11 +121,11 @@ describe('a state', () => {
               applyCommit(state, record)
               if (!savedAfter[index]) continue
               await transaction(connection, () => saveState(connection, state, folder))
-              state = stateFrom(await loadState(connection), OPTIONS)
+              state = restoreState(await loadState(connection), OPTIONS)
             }
             return state
           })
-          expect(recoveredFrom(loaded, 0)).toEqual(recoveredFrom(straight, 0))
+          expect(recoverFrom(loaded, 0)).toEqual(recoverFrom(straight, 0))
           expect([loaded.lsn, loaded.knownAtMs]).toEqual([straight.lsn, straight.knownAtMs])
         },
       ),
@@ -140,7 +140,7 @@ describe('a state', () => {
         for (const record of records) applyCommit(once, record)
         for (const record of records) applyCommit(again, record)
         for (const record of records.slice(from % (records.length + 1))) applyCommit(again, record)
-        expect(recoveredFrom(again, 0)).toEqual(recoveredFrom(once, 0))
+        expect(recoverFrom(again, 0)).toEqual(recoverFrom(once, 0))
       }),
     )
   })
@@ -173,7 +173,7 @@ describe('what a state keeps', () => {
       ),
     )
     applyCommit(state, commit(2, 2_000, ['rejections', submission({ mint: 'B' })]))
-    const { cooldowns, strikes, submitAttempts } = recoveredFrom(state, 0)
+    const { cooldowns, strikes, submitAttempts } = recoverFrom(state, 0)
     expect(cooldowns).toEqual([
       { agentId: 'ag_1', mint: 'A', atMs: 990 },
       { agentId: 'ag_1', mint: 'B', atMs: 2_000 },
@@ -223,6 +223,6 @@ describe('what a state keeps', () => {
     applyCommit(state, commit(1, 1_000, sanction('suspended', 1_000)))
     applyCommit(state, commit(2, 2_000, sanction('unbanned', 2_000)))
     applyCommit(state, commit(3, 3_000, sanction('banned', 500)))
-    expect(recoveredFrom(state, 0).agentEvents.map(({ kind }) => kind)).toEqual(['unbanned', 'banned'])
+    expect(recoverFrom(state, 0).agentEvents.map(({ kind }) => kind)).toEqual(['unbanned', 'banned'])
   })
 })

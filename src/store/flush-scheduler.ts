@@ -1,0 +1,163 @@
+// Brings the log and the waiting market data to the lake: at an interval, on demand, and when the store is closed. Flushes
+// never overlap.
+import pLimit from 'p-limit'
+import type { Clock } from '../lib/clock.ts'
+import type { FaultLog } from './fault-log.ts'
+import {
+  BARS_FLUSH_ROWS,
+  BARS_TIMEOUT_MS,
+  CLOSE_FLUSH_MS,
+  FLUSH_BYTES_MAX,
+  FLUSH_TIMEOUT_MS,
+} from './limits.ts'
+import { segmentName } from './log/segments/format.ts'
+import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import { BarOutbox } from './market-data/bar-outbox.ts'
+import type { BarDelivery, BarReceipt } from './market-data/bar-store.ts'
+import { ProfileOutbox } from './market-data/profile-outbox.ts'
+import { PeriodicJob } from './periodic.ts'
+import type { LakeClient } from './process/client.ts'
+import type { UnflushedRows } from './rows/recent-rows.ts'
+import type { StoreLog } from './types.ts'
+
+export interface FlushSchedulerDeps {
+  client: LakeClient
+  commits: CommitLog
+  unflushed: UnflushedRows
+  faults: FaultLog
+  clock: Clock
+  log: StoreLog
+}
+
+export class FlushScheduler {
+  readonly bars: BarOutbox
+  readonly profiles: ProfileOutbox
+  /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
+  readonly caughtUp: Promise<void>
+  /** All damage found in the log so far. */
+  readonly damage: LogDamage[]
+  readonly #deps: FlushSchedulerDeps
+  /** One flush or snapshot at a time. Each begins with what was committed before it was requested. */
+  readonly #turns = pLimit(1)
+  readonly #job: PeriodicJob
+
+  /** `everyMs` 0: flushes only on demand and at close. */
+  constructor(deps: FlushSchedulerDeps, everyMs: number) {
+    const { client, commits, log } = deps
+    this.#deps = deps
+    this.damage = [...commits.recovered.damage]
+    this.profiles = new ProfileOutbox(client)
+    this.bars = new BarOutbox({
+      log,
+      starts: () => client.starts,
+      send: (delivery) => this.#sendBars(delivery),
+    })
+    this.#job = new PeriodicJob(
+      () => this.#flushQuietly(),
+      everyMs,
+      () => {},
+    )
+    this.caughtUp = commits.status().unflushedCommits === 0 ? Promise.resolve() : this.#flushQuietly()
+  }
+
+  /** Resolves when everything committed and delivered before this call is in the lake. */
+  flush(): Promise<void> {
+    return this.#turns(() =>
+      this.#deps.faults.watch('the lake could not be written; trying again', () => this.#flushNow()),
+    )
+  }
+
+  /**
+   * Runs `copy` with the segments that the lake does not hold, while no flush runs. Flushes first, as far as the lake can be
+   * written: market data is part of a copy only then, commits always are.
+   */
+  pauseFor<Copied>(copy: (segments: readonly SegmentInfo[]) => Promise<Copied>): Promise<Copied> {
+    return this.#turns(async () => {
+      await this.#flushNow().catch(() => undefined)
+      await this.#deps.commits.seal()
+      return copy(this.#deps.commits.segments())
+    })
+  }
+
+  stop(): void {
+    this.#job.stop()
+  }
+
+  /** Flushes once more, for at most CLOSE_FLUSH_MS. @returns whether that ended in time */
+  async close(): Promise<boolean> {
+    const isDone = await isDoneWithin(CLOSE_FLUSH_MS, this.#flushLast())
+    if (!isDone)
+      this.#deps.log.warn({}, 'the last flush took too long; the next start brings the rest to the lake')
+    return isDone
+  }
+
+  async #flushLast(): Promise<void> {
+    await this.bars.close()
+    await this.#flushQuietly()
+  }
+
+  /** Failures are logged by `flush`. */
+  async #flushQuietly(): Promise<void> {
+    await this.flush().catch(() => undefined)
+  }
+
+  async #flushNow(): Promise<void> {
+    await this.bars.flush()
+    await this.profiles.deliver()
+    await this.#deps.commits.seal()
+    const segments = this.#deps.commits.segments()
+    do {
+      await this.#flushSegments(takeRound(segments))
+    } while (segments.length > 0)
+  }
+
+  /** Writes these segments and the delivered market data to the lake, then removes the segments. */
+  async #flushSegments(round: readonly SegmentInfo[]): Promise<void> {
+    const { client, clock, commits, log, unflushed } = this.#deps
+    const ask = { nowMs: Math.floor(clock.now()), throughLsn: round.at(-1)?.lastLsn ?? 0 }
+    const { damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
+    this.#reportDamage(damage)
+    if (deadRows > 0) log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
+    const damagedFiles = new Set(damage.map(({ file }) => file))
+    for (const { firstLsn } of round) {
+      if (damagedFiles.has(segmentName(firstLsn))) await commits.setAside(firstLsn)
+      else await commits.remove(firstLsn)
+      unflushed.forget(firstLsn)
+    }
+  }
+
+  /** Logs damage once: the start may have found the same. */
+  #reportDamage(damage: readonly LogDamage[]): void {
+    for (const found of damage) {
+      if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
+        continue
+      this.damage.push(found)
+      this.#deps.log.error({ ...found }, 'a part of the log is damaged')
+    }
+  }
+
+  async #sendBars(delivery: BarDelivery): Promise<BarReceipt> {
+    const { held, ...receipt } = await this.#deps.client.ask('bars', delivery, BARS_TIMEOUT_MS)
+    // Bars may come faster than the interval of flushes allows for: the lake process must not run out of room.
+    if (held >= BARS_FLUSH_ROWS && this.#turns.activeCount === 0) void this.#flushQuietly()
+    return receipt
+  }
+}
+
+/** Removes the segments of one round from the front: at least one, and at most FLUSH_BYTES_MAX unless the first is larger. */
+function takeRound(segments: SegmentInfo[]): SegmentInfo[] {
+  let [count, bytes] = [0, 0]
+  while (count < segments.length && (count === 0 || bytes + segments[count].bytes <= FLUSH_BYTES_MAX))
+    bytes += segments[count++].bytes
+  return segments.splice(0, count)
+}
+
+async function isDoneWithin(timeMs: number, work: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, timeMs, false)
+  try {
+    return await Promise.race([work.then(() => true), promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,74 @@
+// Upkeep of the lake, done by the lake process: merges of small files, checks and repairs, expiry of old dates.
+import { type Clock, readClock } from '../lib/clock.ts'
+import type { FaultLog } from './fault-log.ts'
+import { DATE_QUIET_MS, HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
+import { PeriodicJob } from './periodic.ts'
+import type { LakeClient } from './process/client.ts'
+import type { LakeRepair } from './types.ts'
+
+export interface LakeMaintenanceOptions {
+  client: LakeClient
+  faults: FaultLog
+  clock: Clock
+  /** How often small files are merged; 0: only on demand. */
+  compactEveryMs: number
+  /** A date without a new file for this long is merged into one file. */
+  quietMs?: number
+}
+
+export class LakeMaintenance {
+  readonly #options: LakeMaintenanceOptions
+  readonly #job: PeriodicJob
+  #isChecking = false
+
+  constructor(options: LakeMaintenanceOptions) {
+    this.#options = options
+    // Failures are logged by `compact`.
+    this.#job = new PeriodicJob(
+      async () => void (await this.compact()),
+      options.compactEveryMs,
+      () => {},
+    )
+  }
+
+  compact(): Promise<{ merged: number; removed: number }> {
+    const { client, clock, faults, quietMs = DATE_QUIET_MS } = this.#options
+    const ask = { now: readClock(clock), quietMs }
+    return faults.watch('files of the lake could not be merged; trying again', () =>
+      client.ask('compact', ask, HOUSEKEEPING_TIMEOUT_MS),
+    )
+  }
+
+  /** Checks every file and acknowledges losses. */
+  repair(): Promise<LakeRepair> {
+    return this.#checkFiles(true)
+  }
+
+  /** Checks every file in the background, unless such a check is running. */
+  check(): void {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    void this.#options.faults
+      .watch('the files of the lake could not be checked', () => this.#checkFiles(false))
+      // `watch` has logged it.
+      .catch(() => undefined)
+      .then(() => {
+        this.#isChecking = false
+      })
+  }
+
+  retire(): Promise<{ files: number }> {
+    const { client, clock } = this.#options
+    return client.ask('retire', { now: readClock(clock) }, HOUSEKEEPING_TIMEOUT_MS)
+  }
+
+  stop(): void {
+    this.#job.stop()
+  }
+
+  #checkFiles(settles: boolean): Promise<LakeRepair> {
+    const { client, clock } = this.#options
+    const ask = { nowMs: Math.floor(clock.now()), settles }
+    return client.ask('repair', ask, HOUSEKEEPING_TIMEOUT_MS)
+  }
+}

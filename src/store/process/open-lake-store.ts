@@ -1,0 +1,151 @@
+// Opens the state database and the lake when a lake process starts: completes what a crash interrupted, imports a folder of
+// format 1, and rebuilds the state from the lake's files where the state database is gone.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorMessage } from '../../lib/error-text.ts'
+import { Compactor } from '../compaction/compactor.ts'
+import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
+import { type Database, isFullError, isReadOnlyError, openDatabase, transaction } from '../duckdb/database.ts'
+import { Flusher } from '../flush/flusher.ts'
+import { type Lake, openLake } from '../lake/lake.ts'
+import { listAllLiveFiles } from '../lake/manifest.ts'
+import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
+import { ProfileBuffer } from '../market-data/profile-buffer.ts'
+import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
+import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
+import { LakeLookup } from '../query/lake-lookup.ts'
+import { importV1 } from '../state/import-v1.ts'
+import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
+import {
+  beginState,
+  isStateBegun,
+  loadPosition,
+  loadState,
+  noteStateRebuilt,
+  type SavedState,
+  saveState,
+  stateRebuiltAt,
+} from '../state/state-database.ts'
+import type { LakeTrouble } from '../types.ts'
+import type { CrashPoint, LakeProcessOptions, LogLine } from './protocol.ts'
+
+/** The parts of an open lake that requests are answered from. */
+export interface LakeStore {
+  bars: BarStore
+  compactor: Compactor
+  database: Database
+  flusher: Flusher
+  lake: Lake
+  lookup: LakeLookup
+  tokens: ProfileBuffer
+}
+
+export interface OpenContext {
+  options: LakeProcessOptions
+  failpoint(point: CrashPoint): void
+  log(line: LogLine): void
+  onTrouble(trouble: LakeTrouble): void
+}
+
+/** @returns the open parts, and the state as of the last flush */
+export async function openLakeStore(
+  context: OpenContext,
+  nowMs: number,
+): Promise<{ store: LakeStore; saved: SavedState }> {
+  const { options, failpoint, log, onTrouble } = context
+  const { dataDir, provenance } = options
+  mkdirSync(lakeFolder(dataDir), { recursive: true })
+  const database = await openDatabase(dataDir)
+  const isNew = !(await hasState(database, options))
+  const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
+  await recoverLake(context, database, lake, { isNew, nowMs })
+  if (isNew) {
+    await rebuild(context, database, lake, nowMs)
+    await database.syncFolder()
+  }
+  blockOlderVersions(context)
+  lake.publishTrouble({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
+  const saved = await database.maintenance.run(loadState)
+  const bars = await openBarStore(database, lake.reader, provenance, nowMs)
+  const tokens = new ProfileBuffer()
+  const spillDir = join(spillFolder(dataDir), 'outcomes')
+  const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })
+  const store = {
+    ...{ bars, database, lake, tokens },
+    lookup: new LakeLookup(database.lookups, lake.reader),
+    compactor: new Compactor(lake, { ...options, failpoint, log }),
+    flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
+  }
+  return { store, saved }
+}
+
+/** Whether the database has a state to continue from. A store of format 1 is imported first. */
+async function hasState(database: Database, options: LakeProcessOptions): Promise<boolean> {
+  const { dataDir } = options
+  return database.maintenance.run(async (connection) => {
+    if (await isStateBegun(connection)) return true
+    if (!isV1(dataDir)) return false
+    await importV1(connection, dataDir, options, flushFolder(dataDir))
+    return true
+  })
+}
+
+/** A lake without a manifest is listed again from its files. */
+async function recoverLake(
+  { log }: OpenContext,
+  database: Database,
+  lake: Lake,
+  { isNew, nowMs }: { isNew: boolean; nowMs: number },
+): Promise<void> {
+  const { lsn } = await database.maintenance.run(loadPosition)
+  try {
+    await lake.recover(lsn, isNew, nowMs)
+  } catch (error) {
+    if (isNew || !(isFullError(error) || isReadOnlyError(error))) throw error
+    // The lake can still be read; what waits in the log is flushed when the disk has room again.
+    log({
+      level: 'error',
+      message: 'the disk takes no writes: the lake stays as it is',
+      fields: { error: errorMessage(error) },
+    })
+  }
+}
+
+const STATE_REBUILT =
+  'the state database is gone: XP and coverage were computed from the lake; agents, keys and bans are only in a backup'
+
+/** Makes a new state. Where the lake has files, its sums come from them, and the loss of the old state is recorded. */
+async function rebuild(
+  { options, log }: OpenContext,
+  database: Database,
+  lake: Lake,
+  nowMs: number,
+): Promise<void> {
+  await database.maintenance.run(async (connection) => {
+    const state = await rebuildState(connection, lake, options)
+    const isLost = (await listAllLiveFiles(connection)).length > 0
+    await transaction(connection, async () => {
+      await saveState(connection, state, flushFolder(options.dataDir))
+      if (isLost) {
+        await reopenOutcomes(connection, lake)
+        await noteStateRebuilt(connection, nowMs)
+      }
+      await beginState(connection)
+    })
+    if (isLost) log({ level: 'error', message: STATE_REBUILT, fields: { lsn: state.lsn } })
+  })
+}
+
+/** Where the disk takes no writes the next start tries again: reading works all the same. */
+function blockOlderVersions({ options, log }: OpenContext): void {
+  try {
+    keepOlderVersionsOut(options.dataDir)
+  } catch (error) {
+    const fields = { error: errorMessage(error) }
+    log({
+      level: 'warn',
+      message: 'an older version could still be started on this folder; it must not be',
+      fields,
+    })
+  }
+}

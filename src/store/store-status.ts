@@ -1,0 +1,98 @@
+// The status of the store for `/health`: figures, and a sentence for each thing that is wrong.
+import { statSync } from 'node:fs'
+import type { DiskSpace } from './data-folder/disk-space.ts'
+import type { FaultLog } from './fault-log.ts'
+import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
+import type { CommitLog, LogDamage } from './log/types.ts'
+import { stateLogPath, statePath } from './paths.ts'
+import type { LakeClient } from './process/client.ts'
+import type { UnflushedRows } from './rows/recent-rows.ts'
+import type { LakeLosses, LakeTableStatus, StoreStatus } from './types.ts'
+
+/** Commits are refused while the lake is too far behind, or while the disk lacks the space to flush them. */
+export const mayCommit = (unflushedBytes: number, space: DiskSpace): boolean =>
+  unflushedBytes < UNFLUSHED_BYTES_MAX && space.mayWrite(unflushedBytes)
+
+export interface StatusSources {
+  dataDir: string
+  client: LakeClient
+  commits: CommitLog
+  space: DiskSpace
+  unflushed: UnflushedRows
+  faults: FaultLog
+  damage: readonly LogDamage[]
+}
+
+export class StatusReporter {
+  readonly #sources: StatusSources
+  /** As last reported by the lake process. */
+  #lake: LakeTableStatus[] = []
+
+  constructor(sources: StatusSources) {
+    this.#sources = sources
+  }
+
+  async report(isClosing: boolean): Promise<StoreStatus> {
+    const { client, commits, damage, dataDir, faults, space, unflushed } = this.#sources
+    await this.#refreshLake()
+    const { state, unflushedBytes, unflushedCommits } = commits.status()
+    const isWritable = !isClosing && state === 'ready' && mayCommit(unflushedBytes, space)
+    return {
+      healthy: isWritable && client.isRunning && faults.current.length === 0,
+      isWritable,
+      reasons: this.#reasons(),
+      lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + unflushed.count(each.table) })),
+      log: { state, unflushedCommits, unflushedBytes, damage: damage.length },
+      lakeProcess: { isRunning: client.isRunning, starts: client.starts },
+      freeBytes: space.freeBytes,
+      databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
+      setAside: this.lakeLosses(),
+    }
+  }
+
+  lakeLosses(): LakeLosses {
+    const { setAside } = this.#sources.client.trouble
+    const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
+    return { files: setAside.length, rowsLost, first: setAside.slice(0, SET_ASIDE_TOLD_MAX) }
+  }
+
+  async #refreshLake(): Promise<void> {
+    try {
+      this.#lake = (await this.#sources.client.ask('status', {}, STATUS_TIMEOUT_MS)).lake
+    } catch {
+      // The status matters most while the lake process fails: the last figures are kept, and `reasons` tells the rest.
+    }
+  }
+
+  #reasons(): string[] {
+    const { client, damage, faults } = this.#sources
+    const reasons = this.#reasonsNotWritable()
+    if (!client.isRunning) reasons.push(`the lake process does not run: ${client.lastFailure}`)
+    if (damage.length > 0) reasons.push('damage was found in the log; see mintlake lake verify')
+    const { retentionHeld, setAside, stateRebuiltAtMs } = client.trouble
+    reasons.push(...faults.current)
+    if (retentionHeld !== null) reasons.push(retentionHeld)
+    if (stateRebuiltAtMs !== null)
+      reasons.push(
+        `the state database was lost and rebuilt from the lake (${new Date(stateRebuiltAtMs).toISOString()}): earlier agents, keys and bans are gone unless state.duckdb is restored from a backup; mintlake lake repair acknowledges this`,
+      )
+    if (setAside.length > 0)
+      reasons.push(`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`)
+    return reasons
+  }
+
+  #reasonsNotWritable(): string[] {
+    const { commits, space } = this.#sources
+    const { state, unflushedBytes } = commits.status()
+    const reasons: string[] = []
+    if (state === 'hanging') reasons.push('the disk does not answer')
+    if (state === 'recovering') reasons.push('a write to the log failed; a new segment is being started')
+    if (unflushedBytes >= UNFLUSHED_BYTES_MAX)
+      reasons.push('the log is full: the lake could not be written for a long time')
+    if (!space.mayWrite(unflushedBytes))
+      reasons.push('the disk is nearly full: commits are refused until there is room')
+    return reasons
+  }
+}
+
+const fileBytes = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
