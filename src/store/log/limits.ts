@@ -19,8 +19,9 @@ export const SETTLE_RETRY_MS = 100
 export const SETTLE_RETRY_MAX_MS = 5_000
 /** Look-ups by position that wait; beyond it they are refused. */
 export const READS_WAITING_MAX = 1_024
-/** Read at once by a scan; a longer record makes its buffer grow. */
-export const SCAN_CHUNK_BYTES = 256 * 1024
+/** Read at once by a scan; a longer record makes its buffer grow. Each read is waited for, and a log may
+ *  have two gigabytes. */
+export const SCAN_CHUNK_BYTES = 1024 * 1024
 /** Read at once where only the first records of a segment are wanted. */
 export const BEGINNING_BYTES = 8 * 1024
 /** Copied at once when a segment is written anew. */
