@@ -31,18 +31,10 @@ interface Pending {
 
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url))
 
-/**
- * The memory of glibc comes from one arena, unless the operator says otherwise. It gives one to each thread that asks, and
- * each keeps what was freed: DuckDB's calls go round the threads of the pool, so that sixteen would hold what one of them
- * needs at a time (70 MB instead of 40 at rest). Other systems take no notice.
- */
-const environment = (): NodeJS.ProcessEnv => ({ MALLOC_ARENA_MAX: '1', ...process.env })
-
 function startChild(options: LakeProcessOptions): ChildProcess {
   try {
     return fork(PROGRAM, [JSON.stringify(options)], {
       execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
-      env: environment(),
       // Bars travel as arrays of numbers, which JSON would spell out.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
