@@ -1,7 +1,7 @@
 // Upkeep of the lake, done by the lake process: merges of small files, checks and repairs, expiry of old dates.
 import { type Clock, readClock } from '../lib/clock.ts'
 import type { FaultLog } from './fault-log.ts'
-import { DATE_QUIET_MS, HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
+import { HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
 import type { LakeClient } from './process/client.ts'
 import type { LakeRepair } from './types.ts'
@@ -13,7 +13,7 @@ export interface LakeMaintenanceOptions {
   /** How often small files are merged; 0: only on demand. */
   compactEveryMs: number
   /** A date without a new file for this long is merged into one file. */
-  quietMs?: number
+  quietMs: number
 }
 
 export class LakeMaintenance {
@@ -32,7 +32,7 @@ export class LakeMaintenance {
   }
 
   compact(): Promise<{ merged: number; removed: number }> {
-    const { client, clock, faults, quietMs = DATE_QUIET_MS } = this.#options
+    const { client, clock, faults, quietMs } = this.#options
     const ask = { now: readClock(clock), quietMs }
     return faults.watch('files of the lake could not be merged; trying again', () =>
       client.ask('compact', ask, HOUSEKEEPING_TIMEOUT_MS),

@@ -171,7 +171,14 @@ class DurableStore implements Store {
 
   constructor(parts: StoreParts) {
     const { client, commits, options, recovered, space, unflushed } = parts
-    const { clock, dataDir, lakeFlushMs, lakeQuietMs: quietMs, lakeTidyMs = 0, log } = options
+    const {
+      clock,
+      dataDir,
+      lakeFlushMs,
+      lakeQuietMs: quietMs = limits.DATE_QUIET_MS,
+      lakeTidyMs = 0,
+      log,
+    } = options
     const faults = new FaultLog(log, clock)
     this.#parts = parts
     this.#provenance = options.provenance ?? null

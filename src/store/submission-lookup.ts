@@ -4,7 +4,7 @@ import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { unavailable } from './errors.ts'
 import { LOOKUP_TIMEOUT_MS } from './limits.ts'
 import { LogError } from './log/errors.ts'
-import type { Appended, CommitLog, EncodedRow, Position } from './log/types.ts'
+import type { AppendResult, CommitLog, EncodedRow, Position } from './log/types.ts'
 import type { LakeClient } from './process/client.ts'
 import { identifyRow, isSubmissionTable, RecentRows, type UnflushedRows } from './rows/recent-rows.ts'
 import { completeRow } from './state/recovered.ts'
@@ -22,7 +22,7 @@ export class SubmissionLookup {
   }
 
   /** Adds the rows of a durable commit. `encoded` are the same rows as they were written to the log. */
-  add(writes: readonly Write[], encoded: readonly EncodedRow[], { knownAtMs, position }: Appended): void {
+  add(writes: readonly Write[], encoded: readonly EncodedRow[], { knownAtMs, position }: AppendResult): void {
     const rows = writes.map(({ table, row }) => identifyRow(table, row))
     this.#unflushed.add(rows, position)
     rows.forEach(({ table, analysisId }, index) => {

@@ -19,8 +19,8 @@ export const RECOVERY_RETRY_MS = 100
 export const RECOVERY_RETRY_MAX_MS = 5_000
 /** Reads by position that may wait. Beyond that they are refused. */
 export const READS_QUEUED_MAX = 1_024
-/** How much a scan reads at once. A longer record makes its buffer grow. */
-export const SCAN_CHUNK_BYTES = 256 * 1024
+/** How much a scan reads at once; a log may have two gigabytes. A longer record makes its buffer grow. */
+export const SCAN_CHUNK_BYTES = 1024 * 1024
 /** How much is read at once where only the first records of a segment are needed. */
 export const SEGMENT_START_BYTES = 8 * 1024
 /** How much is copied at once when a segment is rewritten. */

@@ -31,18 +31,10 @@ interface Pending {
 
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url))
 
-/**
- * Limits glibc to one malloc arena unless the operator sets another number. By default every thread gets its own and keeps
- * freed memory. DuckDB's calls move between the threads of the pool, so that sixteen arenas would each hold what one call
- * needs: 70 MB instead of 40 MB at rest. Other C libraries ignore the variable.
- */
-const withOneArena = (): NodeJS.ProcessEnv => ({ MALLOC_ARENA_MAX: '1', ...process.env })
-
 function startChild(options: LakeProcessOptions): ChildProcess {
   try {
     return fork(PROGRAM, [JSON.stringify(options)], {
       execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
-      env: withOneArena(),
       // Bars are sent as typed arrays. JSON would write them as text.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
