@@ -1,5 +1,4 @@
-// In: submissions in segments of a log. Out: proof that each is found where it lies until its segment goes, and that others are
-// hardly ever looked for in vain.
+// Every unflushed submission is found by its identity, and few others share its hash.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { UnflushedRows } from '../../../src/store/rows/recent-rows.ts'
