@@ -29,9 +29,36 @@ const WORDS: Readonly<Record<string, string>> = {
   supersede: 'record version',
   sound: 'valid',
   slowly: 'with schema',
+  halls: 'http',
+  cellars: 'store',
+  shelves: 'links',
+  desks: 'submission service',
+  furnished: 'composed',
+  judges: 'evaluates',
+  judging: 'evaluating',
+  happened: 'appended event',
+  outlives: 'detaches',
+  strangers: 'unknown files',
+  supersedes: 'records version',
+  superseded: 'recorded version',
+  board: 'leaderboard',
+  chore: 'periodic job',
+  chores: 'periodic jobs',
+  facts: 'market reader',
+  gather: 'group commit',
+  hub: 'broadcaster',
+  intake: 'ingest batch',
+  lane: 'queue',
+  looker: 'verifier',
+  noted: 'pending',
+  retract: 'roll back',
+  tally: 'counters',
+  thin: 'evict',
+  unsent: 'discarded',
 }
 /** Parts of identifiers. */
-const COMPOUNDS = /giveAgain|answerAnew|bornAt|takeBack|lieAbout/
+const COMPOUNDS =
+  /giveAgain|answerAnew|bornAt|takeBack|lieAbout|handOut|DeferredRanking|AgentBook|MintTable|recordEnd/
 /** Phrases of comments, texts and documents. */
 const PHRASES: readonly RegExp[] = [
   /^\s*\/\/ In: /m,
@@ -48,6 +75,21 @@ const PHRASES: readonly RegExp[] = [
   /\bof the looker\b/i,
   /\bby another way must\b/i,
   /\bthan any man\b/i,
+  /\bit must not look\b/i,
+  /\bgone, says\b/i,
+  /\bstands? for (itself|themselves)\b/i,
+  /\bas its end\b/i,
+  /\bby the word of\b/i,
+  /\bborrows a\b/i,
+  /\bof the two must go\b/i,
+  /\bopens? no door\b/i,
+  /\banswers? bears?\b/i,
+  /\btakes? it back\b/i,
+  /\b(is|are) told so\b/i,
+  /\bhangs on what\b/i,
+  /\b(end of the power|power's end)\b/i,
+  /\bschema knows nothing\b/i,
+  /(^|[.:;(] )who (asks|comes|follows|goes|reads|speaks|stalls|waits) (?!.*\?)/im,
 ]
 
 const ours = (name: string): boolean => /\.(ts|mjs|c|md)$/.test(name) && name !== SELF

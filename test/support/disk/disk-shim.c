@@ -8,7 +8,7 @@
 //               then the disturbed sync removes the file, so that only one sync of all processes is disturbed.
 //
 // A line is one write to a file opened for appending: the kernel orders the lines of all processes. So that
-// the order of two lines proves the order of the calls, each line is written on the side that claims less:
+// the order of two lines proves the order of the calls, each call is recorded either before or after it, whichever proves less:
 // - `sync?` before a sync and `sync` after one that succeeded: the sync covers the calls before its first line, and is
 //   complete for the calls after its second. `sync!`: it failed, and covers nothing.
 // - `open`, `write`, `empty` (cut to nothing), `rename`, `link` and `mkdir` after the call: only a sync that
