@@ -15,7 +15,7 @@ const FORMAT = '{bar} {percentage}% | {value}/{total} rows | {eta_formatted} lef
 function bar(total: number, { stderr }: Terminal): Progress {
   const options = {
     format: FORMAT,
-    stream: stderr as NodeJS.WritableStream,
+    stream: stderr,
     clearOnComplete: true,
     hideCursor: true,
   }

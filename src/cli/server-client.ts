@@ -1,5 +1,8 @@
 // HTTP client for a running server. It follows no redirect, since the operator's key is for that server only.
+import { z } from 'zod'
 import { SETTINGS } from '../config/settings.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import { safeParse } from '../lib/safe-parse.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
@@ -45,18 +48,21 @@ async function readBounded(response: Response, url: string): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-function objectOf(text: string): Record<string, unknown> | null {
+const objectSchema = z.record(z.string(), z.unknown())
+
+/** The JSON object that `text` holds; null where it holds none. */
+function parseObject(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
+    return safeParse(objectSchema, JSON.parse(text)).data ?? null
   } catch {
     return null
   }
 }
 
-const reasonOf = (error: unknown): string => {
-  const { message, cause } = error as Error
-  return (cause as Error | undefined)?.message || message
+/** Why a request failed. `fetch` says it in the cause of its error. */
+function failureReason(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? errorMessage(error.cause) : ''
+  return cause || errorMessage(error)
 }
 
 async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
@@ -75,27 +81,33 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
     return { status: response.status, text: await readBounded(response, url) }
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(`no server answers at ${url}: ${reasonOf(error)}`)
+    throw new Failure(`no server answers at ${url}: ${failureReason(error)}`)
   }
 }
 
 /** Sends one request to the server at `url`. Rejects with Failure when there is no response or an error response. */
 export async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
   const { status, text } = await exchange(url, question)
-  const answer = objectOf(text)
+  const answer = parseObject(text)
   if (answer === null) throw new Failure(`${url} is no Mintlake server: it answered ${status} without JSON`)
   if (status >= 200 && status < 300) return answer
   throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
 }
 
-/** Sends one request with the operator's key. */
-export function askAsOperator(
+/** Sends one request with the operator's key. Resolves with the `data` of the response. Rejects with Failure, also where `data` is
+ *  not of the schema. */
+export async function askAsOperator<Schema extends z.ZodType>(
   values: Values,
   terminal: Terminal,
+  schema: Schema,
   question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
-): Promise<Record<string, unknown>> {
+): Promise<z.output<Schema>> {
   const key = terminal.env[adminKey.env] ?? ''
   if (key === '')
     throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
-  return askServer(urlOf(values, terminal), { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
+  const url = urlOf(values, terminal)
+  const { data } = await askServer(url, { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
+  const parsed = safeParse(schema, data)
+  if (parsed.success) return parsed.data
+  throw new Failure(`${url} answered ${question.path} in an unknown form; is it of the same version?`)
 }

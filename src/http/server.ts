@@ -38,13 +38,17 @@ export interface HttpServer {
 const IDLE_POLL_MS = 10
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types lack. Without it two servers may share a port unnoticed. */
 const LISTEN_EXCLUSIVE_PORT = 1
-/** The signature of `app.listen` with options. */
-type Listen = (
-  host: string,
-  port: number,
-  options: number,
-  done: (socket: us_listen_socket | false) => void,
-) => void
+declare module 'uWebSockets.js' {
+  interface TemplatedApp {
+    /** The form with a host and options, which the package's types lack. */
+    listen(
+      host: string,
+      port: number,
+      options: number,
+      done: (socket: us_listen_socket | false) => void,
+    ): TemplatedApp
+  }
+}
 
 /** A feed's WebSocket passes the same checks as a push over HTTP. */
 function ingestSocketDeps(
@@ -121,8 +125,7 @@ export function startServer(host: string, port: number, deps: ServerDeps): Promi
   app.any('/*', pipeline.handle)
 
   return new Promise((resolve, reject) => {
-    const listen = app.listen.bind(app) as unknown as Listen
-    listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
+    app.listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
       if (!socket) {
         reject(
           new Error(

@@ -1,9 +1,10 @@
 // Commands for keys, agents, bans and XP. They use the admin endpoints of a running server, which alone writes to the store.
+import { z } from 'zod'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { AWARDED_KINDS } from '../../schema/xp.ts'
-import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
+import { type Command, EXIT, Failure, type Option, type Values, wordValue } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
-import { ROW_FORMATS, type RowFormat, writeObjects } from '../rows.ts'
+import { ROW_FORMATS, writeObjects } from '../rows.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -16,41 +17,47 @@ const FORMAT: Option = {
 }
 const NEEDS_KEY = 'The server’s MINTLAKE_ADMIN_KEY must be in the environment.'
 
-/** The part of GET /api/v1/admin/agents that is shown here. */
-interface AgentSeen {
-  agentId: string
-  name: string
-  type: string
-  createdAtMs: number
-  keys: { prefix: string; createdAtMs: number; expiresAtMs: number | null }[]
-  bannedUntilMs: number | null
-  banned: boolean
-}
+/** The parts of the server's answers that are shown here. */
+const agentSchema = z.object({
+  agentId: z.string(),
+  name: z.string(),
+  type: z.string(),
+  createdAtMs: z.number(),
+  keys: z.array(
+    z.object({ prefix: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() }),
+  ),
+  bannedUntilMs: z.number().nullable(),
+  banned: z.boolean(),
+})
+const madeKeySchema = z.object({ key: z.string(), agentId: z.string() })
+const revokedSchema = z.object({ revoked: z.number() })
+const awardSchema = z.object({ xpEarned: z.number(), xpTotal: z.number() })
+type ShownAgent = z.infer<typeof agentSchema>
 
-async function agentsOf(values: Values, terminal: Terminal): Promise<AgentSeen[]> {
-  const { data } = await askAsOperator(values, terminal, { method: 'GET', path: '/api/v1/admin/agents' })
-  return data as AgentSeen[]
-}
+const fetchAgents = (values: Values, terminal: Terminal): Promise<ShownAgent[]> =>
+  askAsOperator(values, terminal, z.array(agentSchema), { method: 'GET', path: '/api/v1/admin/agents' })
 
-async function tell<T = Record<string, unknown>>(
+/** Posts the members of `body` that are neither null nor ''. Resolves with the data of the response. */
+function post<Schema extends z.ZodType>(
   values: Values,
   terminal: Terminal,
+  schema: Schema,
   path: string,
-  body: Record<string, unknown>,
-): Promise<T> {
-  const said = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
-  return (await askAsOperator(values, terminal, { method: 'POST', path, body: said })).data as T
+  body: Record<string, string | number | null | undefined>,
+): Promise<z.output<Schema>> {
+  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
+  return askAsOperator(values, terminal, schema, { method: 'POST', path, body: given })
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()
 
-function makeBan({ banned, bannedUntilMs }: AgentSeen): string | null {
+function makeBan({ banned, bannedUntilMs }: ShownAgent): string | null {
   if (!banned) return null
   return bannedUntilMs === null ? 'for good' : `until ${time(bannedUntilMs)}`
 }
 
 /** A key without an expiry is valid. */
-const keyRow = (agent: AgentSeen, { prefix, createdAtMs, expiresAtMs }: AgentSeen['keys'][number]) => ({
+const keyRow = (agent: ShownAgent, { prefix, createdAtMs, expiresAtMs }: ShownAgent['keys'][number]) => ({
   agent: agent.agentId,
   name: agent.name,
   key: prefix,
@@ -58,7 +65,7 @@ const keyRow = (agent: AgentSeen, { prefix, createdAtMs, expiresAtMs }: AgentSee
   ends: expiresAtMs === null ? null : time(expiresAtMs),
 })
 
-const agentRow = (agent: AgentSeen) => ({
+const agentRow = (agent: ShownAgent) => ({
   agent: agent.agentId,
   name: agent.name,
   type: agent.type,
@@ -84,7 +91,7 @@ const keysMake: Command = {
   notes: [NEEDS_KEY, 'The key alone goes to the standard output: key=$(mintlake keys make scout)'],
   async run(values, terminal) {
     const { NAME: name, type, description } = values
-    const made = await tell<{ key: string; agentId: string }>(values, terminal, '/api/v1/admin/keys', {
+    const made = await post(values, terminal, madeKeySchema, '/api/v1/admin/keys', {
       name,
       type,
       description,
@@ -102,10 +109,10 @@ const keysList: Command = {
   options: { format: FORMAT, url: URL_OPTION },
   notes: [NEEDS_KEY],
   async run(values, terminal) {
-    const agents = await agentsOf(values, terminal)
+    const agents = await fetchAgents(values, terminal)
     const rows = agents.flatMap((agent) => agent.keys.map((key) => keyRow(agent, key)))
     const columns = ['agent', 'name', 'key', 'created', 'ends'] as const
-    await writeObjects(columns, rows, values.format as RowFormat, terminal.stdout)
+    await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
     return EXIT.done
   },
 }
@@ -121,7 +128,7 @@ const keysRevoke: Command = {
   notes: [NEEDS_KEY],
   async run(values, terminal) {
     const { AGENT: agentId, key: prefix } = values
-    const { revoked } = await tell<{ revoked: number }>(values, terminal, '/api/v1/admin/revoke', {
+    const { revoked } = await post(values, terminal, revokedSchema, '/api/v1/admin/revoke', {
       agentId,
       prefix,
     })
@@ -139,9 +146,9 @@ const agentsList: Command = {
   options: { format: FORMAT, url: URL_OPTION },
   notes: [NEEDS_KEY],
   async run(values, terminal) {
-    const rows = (await agentsOf(values, terminal)).map(agentRow)
+    const rows = (await fetchAgents(values, terminal)).map(agentRow)
     const columns = ['agent', 'name', 'type', 'keys', 'created', 'banned'] as const
-    await writeObjects(columns, rows, values.format as RowFormat, terminal.stdout)
+    await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
     return EXIT.done
   },
 }
@@ -162,7 +169,7 @@ const agentsBan: Command = {
   async run(values, terminal) {
     const { AGENT: agentId, reason } = values
     const untilMs = moment(values, 'until')
-    await tell(values, terminal, '/api/v1/admin/ban', { agentId, untilMs, reason })
+    await post(values, terminal, z.unknown(), '/api/v1/admin/ban', { agentId, untilMs, reason })
     const until = untilMs === null ? 'for good' : `until ${time(untilMs)}`
     await write(terminal.stdout, `${agentId} is banned ${until}\n`)
     return EXIT.done
@@ -176,7 +183,7 @@ const agentsUnban: Command = {
   options: { url: URL_OPTION },
   notes: [NEEDS_KEY],
   async run(values, terminal) {
-    await tell(values, terminal, '/api/v1/admin/unban', { agentId: values.AGENT })
+    await post(values, terminal, z.unknown(), '/api/v1/admin/unban', { agentId: values.AGENT })
     await write(terminal.stdout, `${values.AGENT} may submit\n`)
     return EXIT.done
   },
@@ -201,12 +208,8 @@ const xpAward: Command = {
   async run(values, terminal) {
     const { AGENT: agentId, kind, note } = values
     const times = wholeNumber(values, 'times', 1)
-    const { xpEarned, xpTotal } = await tell<{ xpEarned: number; xpTotal: number }>(
-      values,
-      terminal,
-      '/api/v1/admin/xp',
-      { agentId, kind, times, note },
-    )
+    const award = { agentId, kind, times, note }
+    const { xpEarned, xpTotal } = await post(values, terminal, awardSchema, '/api/v1/admin/xp', award)
     await write(terminal.stdout, `${agentId} earned ${xpEarned} XP and has ${xpTotal}\n`)
     return EXIT.done
   },

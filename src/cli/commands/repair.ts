@@ -1,5 +1,6 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
+import { z } from 'zod'
 import { errorMessage } from '../../lib/error-text.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
@@ -11,6 +12,24 @@ import { REPAIR_TIMEOUT_MS } from '../limits.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 import { FORMAT } from './lake.ts'
+
+/** A repair, as the server describes it. */
+const repairSchema = z.object({
+  filesChecked: z.number(),
+  restored: z.array(z.string()),
+  lost: z.array(
+    z.object({
+      table: z.string(),
+      date: z.string(),
+      path: z.string(),
+      reason: z.string(),
+      rowsLost: z.number(),
+      sinceMs: z.number(),
+    }),
+  ),
+}) satisfies z.ZodType<LakeRepair>
+
+const retiredSchema = z.object({ files: z.number() })
 
 /** Log of the store during the repair: to standard error, since it is not part of the result. */
 function logTo({ stderr }: Terminal): StoreLog {
@@ -38,13 +57,12 @@ async function repair(values: Values, terminal: Terminal, dataDir: string): Prom
     return await repairHere(dataDir, terminal)
   } catch (error) {
     if (!isInUse(error)) throw error
-    const answer = await askAsOperator(values, terminal, {
+    return askAsOperator(values, terminal, repairSchema, {
       method: 'POST',
       path: '/api/v1/admin/lake/repair',
       body: { dataDir },
       timeoutMs: REPAIR_TIMEOUT_MS,
     })
-    return answer.data as LakeRepair
   }
 }
 
@@ -99,8 +117,8 @@ export const lakeRetireCommand: Command = {
   ],
   async run(values, terminal) {
     const question = { method: 'POST', path: '/api/v1/admin/lake/retire', body: {} } as const
-    const { data } = await askAsOperator(values, terminal, question)
-    await write(terminal.stdout, `${counted((data as { files: number }).files, 'file')} left the lake\n`)
+    const { files } = await askAsOperator(values, terminal, retiredSchema, question)
+    await write(terminal.stdout, `${counted(files, 'file')} left the lake\n`)
     return EXIT.done
   },
 }

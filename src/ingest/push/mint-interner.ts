@@ -29,11 +29,13 @@ export class MintInterner {
   find(body: Buffer, view: DataView, from: number, length: number): string | null {
     if (length < CHARACTERS_MIN || length > CHARACTERS_MAX) return null
     const place = this.#copyToSought(view, from, length) & this.#mask
-    if (this.#isAt(place)) return this.#mints[place]!
-    if (this.#isAt(place ^ 1)) return this.#mints[place ^ 1]!
+    const first = this.#mints[place]
+    if (first !== undefined && this.#isAt(place)) return first
+    const second = this.#mints[place ^ 1]
+    if (second !== undefined && this.#isAt(place ^ 1)) return second
     const mint = body.toString('latin1', from, from + length)
     if (!isMint(mint)) return null
-    const free = this.#mints[place] === undefined ? place : place ^ 1
+    const free = first === undefined ? place : place ^ 1
     this.#words.set(this.#sought, free * ENTRY_WORDS)
     this.#mints[free] = mint
     return mint

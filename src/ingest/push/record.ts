@@ -1,7 +1,7 @@
 // Checks a parsed record of a feed. Trades, nearly all of the traffic, take a hand-written check; a property test holds it equal
 // to the schema. All other records are checked by the schema, which also explains every fault.
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { safeParse } from '../../lib/safe-parse.ts'
+import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { truncateText } from '../../lib/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
@@ -23,6 +23,7 @@ const isAbsentOrAmount = (value: unknown): boolean => value == null || isAmount(
 const isAbsentOrPositive = (value: unknown): boolean => value == null || (isAmount(value) && value > 0)
 const isAbsentOrPrice = (value: unknown): boolean => value == null || (isAmount(value) && value >= PRICE_MIN)
 const isAbsentOrText = (value: unknown): boolean => value == null || typeof value === 'string'
+// Number.isInteger is true for numbers only. Asking for the type as well would raise the check of a trade from 19 to 27 ns.
 const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
 
@@ -47,8 +48,10 @@ function storedText(text: OptionalText, ownsText: boolean): OptionalText {
   return ownsText && text.length <= WORD_CHARS_MAX ? text.toWellFormed() : truncateText(text, WORD_CHARS_MAX)
 }
 
+type TradeFields = Omit<TradeEvent, 'type' | 'mint'>
+
 /** Whether all fields of a trade but its mint are valid. */
-export function isValidTrade(trade: Partial<TradeEvent>): boolean {
+export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
   const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } = trade
   if (side !== 'buy' && side !== 'sell') return false
   if (!isTime(ts) || !isAmount(tokenAmount)) return false
@@ -64,10 +67,11 @@ export function isValidTrade(trade: Partial<TradeEvent>): boolean {
  * @param ownsText see `readRecord`.
  */
 export function readTrade(record: Record<string, unknown>, ownsText = false): TradeEvent | null {
+  const sentMint = record.mint
   if (!isValidTrade(record)) return null
-  const mint = internMint(record.mint)
+  const mint = internMint(sentMint)
   if (mint === null) return null
-  const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record as TradeEvent
+  const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {
     type: 'trade',
     mint,
@@ -86,8 +90,8 @@ export function readTrade(record: Record<string, unknown>, ownsText = false): Tr
 function explainWithSchema(record: unknown): IngestRecord | RecordFault {
   const parsed = safeParse(ingestRecordSchema, record)
   if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  const code = issue.code === 'custom' ? (issue.params?.code as string) : issue.code
+  const issue = firstIssue(parsed.error)
+  const code = issue.code === 'custom' ? `${issue.params?.code}` : issue.code
   const field = issue.path.join('.')
   return { code, message: field === '' ? issue.message : `${field}: ${issue.message}` }
 }
@@ -120,16 +124,15 @@ export function readRecord(
   receivedAtMs: number,
   ownsText = false,
 ): IngestRecord | RecordFault {
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-    return { code: 'invalid_type', message: 'a record must be an object' }
-  }
-  const type = (record as { type?: unknown }).type
-  const event =
-    (type === 'trade' ? readTrade(record as Record<string, unknown>, ownsText) : null) ??
-    parseWithSchema(record, type)
+  if (!isObject(record)) return { code: 'invalid_type', message: 'a record must be an object' }
+  const { type } = record
+  const event = (type === 'trade' ? readTrade(record, ownsText) : null) ?? parseWithSchema(record, type)
   if (isFault(event)) return event
   return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A token created in the future would stay first in the list of new tokens. */
 function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault | null {
