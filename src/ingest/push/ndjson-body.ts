@@ -31,20 +31,23 @@ export class NdjsonBody implements BodyReader {
 
   read(recordsMax: number): boolean {
     const body = this.#body
+    const batch = this.#batch
     const trades = this.#trades
-    for (let taken = 0; taken < recordsMax && this.#position < body.length; taken++) {
-      const trade = trades.read(this.#position)
-      if (trade !== null && trades.end - this.#position <= INGEST_RECORD_BYTES_MAX) {
-        this.#position = trades.end
-        this.#batch.addTrade(trade)
+    let position = this.#position
+    for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
+      const trade = trades.read(position)
+      if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
+        position = trades.end
+        batch.addTrade(trade)
         continue
       }
-      const newline = body.indexOf(NEWLINE, this.#position)
+      const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
-      this.#addLine(this.#position, end)
-      this.#position = end + 1
+      this.#addLine(position, end)
+      position = end + 1
     }
-    return this.#position < body.length
+    this.#position = position
+    return position < body.length
   }
 
   #addLine(from: number, end: number): void {
