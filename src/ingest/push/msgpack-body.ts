@@ -30,14 +30,15 @@ export class MsgpackBody implements BodyReader {
   }
 
   read(recordsMax: number): boolean {
+    const trades = this.#trades
     let taken = 0
     while (taken < recordsMax && this.#hasNext()) {
-      const trade = this.#trades.read(this.#position)
-      if (trade === null || this.#trades.end - this.#position > INGEST_RECORD_BYTES_MAX) {
+      const trade = trades.read(this.#position)
+      if (trade === null || trades.end - this.#position > INGEST_RECORD_BYTES_MAX) {
         taken += this.#readWithLibrary(recordsMax - taken)
         continue
       }
-      this.#position = this.#trades.end
+      this.#position = trades.end
       this.#recordsLeft--
       taken++
       this.#batch.addTrade(trade)

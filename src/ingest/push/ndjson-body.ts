@@ -25,13 +25,15 @@ export class NdjsonBody implements BodyReader {
 
   read(recordsMax: number): boolean {
     const body = this.#body
-    for (let taken = 0; taken < recordsMax && this.#position < body.length; taken++) {
-      const newline = body.indexOf(NEWLINE, this.#position)
+    let position = this.#position
+    for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
+      const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
-      this.#addLine(this.#position, end)
-      this.#position = end + 1
+      this.#addLine(position, end)
+      position = end + 1
     }
-    return this.#position < body.length
+    this.#position = position
+    return position < body.length
   }
 
   #addLine(from: number, end: number): void {
