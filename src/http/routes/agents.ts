@@ -46,6 +46,7 @@ export function jsonObject({ body }: Context): Record<string, unknown> {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** The answer to an accepted submission. */
 function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {
   const headers = submitHeaders(quota, isReplay)
   headers.Location = `${ANALYSIS_PATH}/${receipt.analysisId}`
@@ -53,11 +54,13 @@ function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {
 }
 
 /** The answer with a new key, which no cache may keep. */
-export const issuedKey = ({ key, type, rateLimit, ...more }: IssuedKey): HttpAnswer => ({
+export const issuedKey = (
+  data: IssuedKey & ({ agentId: string } | { oldKeyExpiresAt: number }),
+): HttpAnswer => ({
   status: 201,
   body: {
     ok: true,
-    data: { key, type, rateLimit, ...more },
+    data,
     important: 'Store this key now: it is shown once, and only its hash is kept.',
   },
   headers: { 'Cache-Control': 'no-store' },
