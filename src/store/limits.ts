@@ -24,6 +24,10 @@ export const DISK_RESERVE_MB_DEFAULT = 64
  * statement spins until it is done, and takes the core that the helper needs: a third of all that a submission cost.
  */
 export const DUCKDB_THREADS = 1
+/** What has been freed beyond so much goes back to the system, and the arenas of glibc it may lie in: one for each thread that
+ *  asks would be sixteen, each with what a flush has left there. */
+export const DUCKDB_FREED_MEMORY_KEPT = '1MB'
+export const LAKE_PROCESS_ARENAS = 2
 export const DUCKDB_MEMORY_LIMIT = '384MB'
 /** Room on the disk that writing the state database anew needs, as a multiple of its files. */
 export const RENEWAL_ROOM = 2

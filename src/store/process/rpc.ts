@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../../lib/messages.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { LAKE_PROCESS_HEAP_MB } from '../limits.ts'
+import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
 import type {
   FromLakeProcess,
@@ -35,6 +35,8 @@ function startChild(options: LakeProcessOptions): ChildProcess {
   try {
     return fork(PROGRAM, [JSON.stringify(options)], {
       execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
+      // Of glibc; other systems take no notice. What the operator says counts.
+      env: { MALLOC_ARENA_MAX: String(LAKE_PROCESS_ARENAS), ...process.env },
       // Bars travel as arrays of numbers, which JSON would spell out.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
