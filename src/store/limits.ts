@@ -25,6 +25,12 @@ export const DISK_RESERVE_MB_DEFAULT = 64
  * it waits for that thread's part, on the core that the thread needs: measured at a third of a submission's cost.
  */
 export const DUCKDB_THREADS = 1
+/**
+ * Freed memory that DuckDB keeps; what is beyond goes back to the system. And the malloc arenas of glibc in the lake process: by default
+ * each of its sixteen threads has one, and each arena keeps what a flush left in it.
+ */
+export const DUCKDB_FREED_MEMORY_KEPT = '1MB'
+export const LAKE_PROCESS_ARENAS = 2
 export const DUCKDB_MEMORY_LIMIT = '384MB'
 /** Free disk space needed to rewrite the state database, as a multiple of its size. */
 export const REWRITE_DISK_FACTOR = 2

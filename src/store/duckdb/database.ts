@@ -7,6 +7,7 @@ import { syncPath } from '../../lib/files.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
+  DUCKDB_FREED_MEMORY_KEPT,
   DUCKDB_MEMORY_LIMIT,
   DUCKDB_THREADS,
   LOOKUPS_WAITING_MAX,
@@ -187,6 +188,8 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
       access_mode: access,
       threads: String(DUCKDB_THREADS),
       memory_limit: DUCKDB_MEMORY_LIMIT,
+      allocator_flush_threshold: DUCKDB_FREED_MEMORY_KEPT,
+      allocator_bulk_deallocation_flush_threshold: DUCKDB_FREED_MEMORY_KEPT,
       temp_directory: spillFolder(dataDir),
       ...NO_EXTENSIONS,
     })

@@ -4,7 +4,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { LAKE_PROCESS_EXIT_MS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
+import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_EXIT_MS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
 import type {
   FromLakeProcess,
@@ -35,6 +35,8 @@ function startChild(options: LakeProcessOptions): ChildProcess {
   try {
     return fork(PROGRAM, [JSON.stringify(options)], {
       execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
+      // Other C libraries than glibc ignore the variable. A value set by the operator counts.
+      env: { MALLOC_ARENA_MAX: String(LAKE_PROCESS_ARENAS), ...process.env },
       // Bars are sent as typed arrays. JSON would write them as text.
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
