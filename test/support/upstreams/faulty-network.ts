@@ -70,7 +70,8 @@ export class FaultyNetwork {
     }
     client.on('data', (bytes) => void upstream.write(bytes))
     if (fault.dripMs === undefined) upstream.on('data', (bytes: Buffer) => pass(bytes))
-    else void drip(upstream, client, fault.dripMs)
+    // The upstream may be cut in the middle: then the client is cut too.
+    else drip(upstream, client, fault.dripMs).catch(() => client.destroy())
 
     let passed = 0
     const pass = (bytes: Buffer) => {
