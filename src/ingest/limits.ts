@@ -13,8 +13,7 @@ export const INGEST_LINE_CHARS_MIN = 30
 export const INGEST_SLICE_RECORDS = 4_096
 /** A record whose `ts` is further ahead of its receipt is rejected: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
-/** Mints remembered as valid, about twice as many as a market holds tokens: by their text (some 150 bytes each), and for msgpack
- *  by their bytes (60 bytes each). Others are checked again. */
+/** Mints remembered as valid, 60 bytes each: about twice as many as a market holds tokens. Others are checked again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
 export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const

@@ -1,5 +1,5 @@
-// Checks the reader of msgpack trades against msgpackr, with trades as feeds write them and with some of their bytes changed, and
-// that NDJSON and msgpack give the same events.
+// Checks the readers of trades against JSON.parse and msgpackr, with trades as feeds write them and with some of their bytes
+// changed, and that NDJSON and msgpack give the same events.
 import fc from 'fast-check'
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test } from 'vitest'
@@ -7,7 +7,9 @@ import { MintInterner } from '../../src/ingest/push/mint-interner.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
 import { readTrade } from '../../src/ingest/push/record.ts'
 import { skipRecord } from '../../src/ingest/push/skip-record.ts'
+import { TradeLineReader } from '../../src/ingest/push/trade-line.ts'
 import { TradeMapReader } from '../../src/ingest/push/trade-map.ts'
+import { AMOUNT_MAX } from '../../src/schema/bounds.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 
@@ -76,6 +78,11 @@ const ours = (record: unknown) =>
     ? told(readTrade(record as Record<string, unknown>))
     : null
 
+const lineOf = (members: readonly Entry[], [comma, colon]: readonly string[]) =>
+  `{${members.map(([name, value]) => JSON.stringify(name) + colon + numeral(value)).join(comma)}}`
+/** JSON.stringify loses the sign of zero. */
+const numeral = (value: unknown) => (Object.is(value, -0) ? '-0' : JSON.stringify(value))
+
 const mapOf = (members: readonly Entry[], isShort: boolean) =>
   Buffer.concat([
     Buffer.from(isShort ? [0x80 | members.length] : [0xde, 0, members.length]),
@@ -90,6 +97,29 @@ function changed(bytes: Buffer, list: readonly (readonly [number, number])[]): B
   return copy
 }
 
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+test('a trade read from the bytes of a line is the one that JSON.parse and the check make of it', () => {
+  const separators = fc.constantFrom([',', ':'], [', ', ': '])
+  fc.assert(
+    fc.property(entries, separators, changes, (members, separator, list) => {
+      const body = changed(Buffer.from(lineOf(members, separator)), list)
+      const reader = new TradeLineReader(body)
+      const read = reader.read(0)
+      if (read === null) return
+      const line = body.subarray(0, reader.end - 1)
+      expect(told(read)).toEqual(ours(parsed(line.toString())))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
 test('a trade read from the bytes of a map is the one that the library and the check make of it', () => {
   fc.assert(
     fc.property(entries, fc.boolean(), changes, (members, isShort, list) => {
@@ -103,7 +133,31 @@ test('a trade read from the bytes of a map is the one that the library and the c
   )
 })
 
-test('the trades that feeds send are read from the bytes, one after another', () => {
+test('numbers of any length are those of JSON.parse, to the last bit', () => {
+  const digits = (maxLength: number) =>
+    fc.array(fc.nat(9), { minLength: 1, maxLength }).map((list) => list.join(''))
+  const numerals = fc
+    .tuple(
+      digits(20),
+      fc.option(digits(25)),
+      fc.option(fc.tuple(fc.constantFrom('e', 'E-', 'e+'), digits(3))),
+    )
+    .map(([whole, part, power]) => whole + (part === null ? '' : `.${part}`) + (power?.join('') ?? ''))
+  fc.assert(
+    fc.property(numerals, (text) => {
+      const body = Buffer.from(
+        `{"type":"trade","mint":"${MINTS[0]}","ts":1772000000000,"side":"buy","tokenAmount":${text},"priceUsd":1}\n`,
+      )
+      const value = (parsed(body.toString()) as { tokenAmount: number } | undefined)?.tokenAmount
+      const read = new TradeLineReader(body).read(0)
+      if (value === undefined || value > AMOUNT_MAX) expect(read).toBeNull()
+      else expect(read?.tokenAmount).toBe(value)
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('the trades that feeds send are read from the bytes, in either form, one after another', () => {
   const trades = MINTS.flatMap((mint, index) => [
     { type: 'trade', mint, ts: 1_772_000_000_000 + index, side: 'buy', tokenAmount: index, priceUsd: 1 / 3 },
     {
@@ -130,8 +184,12 @@ test('the trades that feeds send are read from the bytes, one after another', ()
       fee: false,
     },
   ])
+  const line = new TradeLineReader(
+    Buffer.from(trades.map((trade) => `${JSON.stringify(trade)}\r\n`).join('')),
+  )
   const map = new TradeMapReader(Buffer.concat(trades.map((trade) => Buffer.from(packr.pack(trade)))))
   for (const trade of trades) {
+    expect(told(line.read(line.end))).toEqual(ours(trade))
     expect(told(map.read(map.end))).toEqual(ours(trade))
   }
 })

@@ -43,12 +43,9 @@ export class IngestBatch {
     return this.#errors.length >= INGEST_ERRORS_MAX
   }
 
-  /**
-   * Adds one parsed record of unknown shape.
-   * @param ownsText see `readRecord`.
-   */
-  addRecord(record: unknown, ownsText = false): void {
-    this.#deliver(readRecord(record, this.receivedAtMs, ownsText))
+  /** Adds one parsed record of unknown shape. */
+  addRecord(record: unknown): void {
+    this.#deliver(readRecord(record, this.receivedAtMs))
   }
 
   /** Adds a trade whose fields were checked already; only its time is checked here. */

@@ -1,16 +1,21 @@
 import { isUtf8 } from 'node:buffer'
 import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
+import { TradeLineReader } from './trade-line.ts'
 
 const NEWLINE = 0x0a
 const OPEN_BRACE = 0x7b
 const BYTE_ORDER_MARK = '\ufeff'
 const BYTE_ORDER_MARK_BYTES = 3
 
-/** Reads a body of NDJSON line by line. A line that is not UTF-8 is rejected alone. */
+/**
+ * Reads a body of NDJSON. Trades of the usual form are read from the bytes by `TradeLineReader`; every other line goes through
+ * `JSON.parse`. A line that is not UTF-8 is rejected alone.
+ */
 export class NdjsonBody implements BodyReader {
   readonly #body: Buffer
   readonly #batch: IngestBatch
+  readonly #trades: TradeLineReader
   /** Whether the body as a whole is UTF-8, so that no line needs a check of its own. */
   readonly #isUtf8: boolean
   #position: number
@@ -18,6 +23,7 @@ export class NdjsonBody implements BodyReader {
   constructor(body: Buffer, batch: IngestBatch) {
     this.#body = body
     this.#batch = batch
+    this.#trades = new TradeLineReader(body)
     this.#isUtf8 = isUtf8(body)
     const hasMark = body.toString('utf8', 0, BYTE_ORDER_MARK_BYTES) === BYTE_ORDER_MARK
     this.#position = hasMark ? BYTE_ORDER_MARK_BYTES : 0
@@ -25,8 +31,16 @@ export class NdjsonBody implements BodyReader {
 
   read(recordsMax: number): boolean {
     const body = this.#body
+    const batch = this.#batch
+    const trades = this.#trades
     let position = this.#position
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
+      const trade = trades.read(position)
+      if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
+        position = trades.end
+        batch.addTrade(trade)
+        continue
+      }
       const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
       this.#addLine(position, end)
@@ -53,7 +67,7 @@ export class NdjsonBody implements BodyReader {
     const isTooShort = batch.isErrorListFull && line.length < INGEST_LINE_CHARS_MIN
     const record = isTooShort ? undefined : parseJson(line)
     if (record === undefined) batch.reject('invalid_json', 'not valid JSON')
-    else batch.addRecord(record, true)
+    else batch.addRecord(record)
   }
 }
 

@@ -80,7 +80,7 @@ export function ingestFrame(
   const body = toBuffer(frame)
   const records = isBinary ? null : readJsonArray(body)
   if (records !== null) {
-    for (const record of records) batch.addRecord(record, true)
+    for (const record of records) batch.addRecord(record)
     return batch.result()
   }
   const reader = isBinary ? new MsgpackBody(body, batch) : new NdjsonBody(body, batch)

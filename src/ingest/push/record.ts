@@ -1,13 +1,12 @@
 // Checks a parsed record of a feed. Trades, nearly all of the traffic, take a hand-written check; a property test holds it equal
 // to the schema. All other records are checked by the schema, which also explains every fault.
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { truncateText } from '../../lib/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
-import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from '../limits.ts'
+import { TS_AHEAD_MS_MAX } from '../limits.ts'
 
 export interface RecordFault {
   code: string
@@ -27,26 +26,9 @@ const isAbsentOrText = (value: unknown): boolean => value == null || typeof valu
 const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
 
-/** Mints that were found valid, each as the one string that all its trades share. */
-const knownMints = new BoundedMap<string, string>({ entriesMax: MINT_CACHE_ENTRIES_MAX })
-
-function internMint(text: unknown): string | null {
-  if (typeof text !== 'string') return null
-  const known = knownMints.get(text)
-  if (known !== undefined) return known
-  if (!isMint(text)) return null
-  const mint = truncateText(text, WORD_CHARS_MAX)
-  knownMints.set(mint, mint)
-  return mint
-}
-
-type OptionalText = string | null | undefined
-
-/** A text as it is kept: cut to its maximum, well-formed, and in memory of its own. */
-function storedText(text: OptionalText, ownsText: boolean): OptionalText {
-  if (text == null) return text
-  return ownsText && text.length <= WORD_CHARS_MAX ? text.toWellFormed() : truncateText(text, WORD_CHARS_MAX)
-}
+/** A text as it is kept: cut to its maximum, and in memory of its own. */
+const storedText = (text: string | null | undefined): string | null | undefined =>
+  text == null ? text : truncateText(text, WORD_CHARS_MAX)
 
 type TradeFields = Omit<TradeEvent, 'type' | 'mint'>
 
@@ -64,17 +46,14 @@ export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
 /**
  * A trade, or null where the schema must say what is wrong. Every trade has the same keys in the same order, so that the
  * market's code sees one shape.
- * @param ownsText see `readRecord`.
  */
-export function readTrade(record: Record<string, unknown>, ownsText = false): TradeEvent | null {
-  const sentMint = record.mint
-  if (!isValidTrade(record)) return null
-  const mint = internMint(sentMint)
-  if (mint === null) return null
+export function readTrade(record: Record<string, unknown>): TradeEvent | null {
+  const { mint } = record
+  if (!isValidTrade(record) || typeof mint !== 'string' || !isMint(mint)) return null
   const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {
     type: 'trade',
-    mint,
+    mint: truncateText(mint, WORD_CHARS_MAX),
     ts,
     side,
     tokenAmount,
@@ -82,8 +61,8 @@ export function readTrade(record: Record<string, unknown>, ownsText = false): Tr
     solAmount,
     vSol,
     vTokens,
-    wallet: storedText(wallet, ownsText),
-    tx: storedText(tx, ownsText),
+    wallet: storedText(wallet),
+    tx: storedText(tx),
   }
 }
 
@@ -116,17 +95,11 @@ export const isFault = (outcome: IngestRecord | RecordFault): outcome is RecordF
 /**
  * One record as an event, or what is wrong with it.
  * @param receivedAtMs Unix ms; the record's time may lie at most `TS_AHEAD_MS_MAX` ahead of it.
- * @param ownsText whether the parser gives each text memory of its own, as JSON.parse does. msgpackr may cut a text out of a
- *   larger one, and would keep all of that alive; such texts are copied.
  */
-export function readRecord(
-  record: unknown,
-  receivedAtMs: number,
-  ownsText = false,
-): IngestRecord | RecordFault {
+export function readRecord(record: unknown, receivedAtMs: number): IngestRecord | RecordFault {
   if (!isObject(record)) return { code: 'invalid_type', message: 'a record must be an object' }
   const { type } = record
-  const event = (type === 'trade' ? readTrade(record, ownsText) : null) ?? parseWithSchema(record, type)
+  const event = (type === 'trade' ? readTrade(record) : null) ?? parseWithSchema(record, type)
   if (isFault(event)) return event
   return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
 }

@@ -119,7 +119,7 @@ export class TradeFields {
     return this.view.getUint32(from, true) === TRAD && this.#body[from + 4] === LAST_OF_TRADE
   }
 
-  /** Reads four bytes even for `buy`; at the very end of a body that is not possible, and msgpackr must read the record. */
+  /** Reads four bytes even for `buy`; at the very end of a body that is not possible, and a library must read the record. */
   #side(): 'buy' | 'sell' | null {
     const { view } = this
     const length = this.#length[SIDE]
