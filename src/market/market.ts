@@ -1,6 +1,6 @@
 // The engine's façade: events go to events/event-writer.ts, which is its only writer; reads go to the parts that hold the answers.
 
-import { TIMEFRAMES } from '../schema/bar.ts'
+import { type ClosedBar, TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
@@ -47,7 +47,6 @@ import type {
   BarsQuery,
   BarsText,
   Changes,
-  ClosedBar,
   FrozenList,
   MarketEngine,
   MarketStats,

@@ -101,8 +101,8 @@ export interface MarketStats {
   barsReclaimed: number
 }
 
-/** What rarely changes about a token. */
-export interface TokenProfile {
+/** What a token says of itself. */
+export interface TokenTexts {
   name: string
   symbol: string
   description: string | null
@@ -111,32 +111,13 @@ export interface TokenProfile {
   website: string | null
   twitter: string | null
   telegram: string | null
+}
+
+/** What rarely changes about a token. */
+export interface TokenProfile extends TokenTexts {
   totalSupply: number | null
   createdAtMs: number | null
   graduated: boolean
-}
-
-/** A closed bar of a minute or longer; no later trade changes it. */
-export interface ClosedBar {
-  mint: string
-  tf: Timeframe
-  /** Start, Unix ms. */
-  t: number
-  /** Prices and volume, USD. */
-  o: number
-  h: number
-  l: number
-  c: number
-  v: number
-  /** Trades. */
-  n: number
-  /** Volume of the buys, USD, and their count. */
-  buyV: number
-  buys: number
-  /** Market time at which it was found to be closed. */
-  closedAtMs: number
-  /** A bar that starts before this market time may lack trades. */
-  watchedSinceMs: number
 }
 
 /** The price of SOL in force, who reported it last, and when (market time, Unix ms). */

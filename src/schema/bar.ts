@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Timeframe } from './timeframe.ts'
 
 export { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from './timeframe.ts'
 
@@ -23,3 +24,26 @@ export const BAR_NAMES: Readonly<Record<BarShape, readonly string[]>> = {
   long: ['timestamp', 'open', 'high', 'low', 'close', 'volume', 'trades', 'closed'],
 }
 export type BarFill = (typeof BAR_FILLS)[number]
+
+/** A closed bar of a minute or longer; no later trade changes it. */
+export interface ClosedBar {
+  mint: string
+  tf: Timeframe
+  /** Start, Unix ms. */
+  t: number
+  /** Prices and volume, USD. */
+  o: number
+  h: number
+  l: number
+  c: number
+  v: number
+  /** Trades. */
+  n: number
+  /** Volume of the buys, USD, and their count. */
+  buyV: number
+  buys: number
+  /** Market time at which it was found to be closed. */
+  closedAtMs: number
+  /** A bar that starts before this market time may lack trades. */
+  watchedSinceMs: number
+}

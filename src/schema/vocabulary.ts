@@ -58,7 +58,6 @@ export type Outcome = (typeof OUTCOMES)[number]
 export type Tab = (typeof TABS)[number]
 export type Sort = (typeof SORTS)[number]
 export type Order = (typeof ORDERS)[number]
-export type StreamSource = (typeof STREAM_SOURCES)[number]
 
 /** Agents submit; researchers may export the training set too. Only the operator makes a researcher. */
 export const AGENT_TYPES = ['agent', 'researcher'] as const

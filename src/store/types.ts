@@ -1,7 +1,7 @@
 // The interfaces of the store, as the rest of the server uses them.
 
+import type { ClosedBar } from '../schema/bar.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
-import type { ClosedBar } from './market-data/bar-batch.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {

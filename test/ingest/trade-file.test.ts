@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openTradeFile,
-  readTrades,
   type TradeBatch,
   type TradeFileOptions,
   type TradeMapping,
@@ -39,6 +38,10 @@ function rowsOf(batch: TradeBatch): Trade[] {
     ...(batch.wallet === null ? {} : { wallet: batch.wallet[row] }),
     ...(batch.tx === null ? {} : { tx: batch.tx[row] }),
   }))
+}
+
+async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeBatch> {
+  yield* (await openTradeFile(options)).batches
 }
 
 async function readAll(options: TradeFileOptions): Promise<Trade[]> {

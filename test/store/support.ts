@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ulid } from 'ulid'
+import type { ClosedBar } from '../../src/schema/bar.ts'
 import {
   type Cell,
   LAKE_SCHEMA_VERSION,
@@ -12,7 +13,6 @@ import {
   type TableName,
   type Write,
 } from '../../src/schema/tables.ts'
-import type { ClosedBar } from '../../src/store/market-data/bar-batch.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'

@@ -186,11 +186,6 @@ async function openTable(
   return { rowsTotal, columns: available, tsUnit, batches, close }
 }
 
-/** Opens a file and iterates over its trades. See `openTradeFile`. */
-export async function* readTrades(options: TradeFileOptions): AsyncGenerator<TradeBatch> {
-  yield* (await openTradeFile(options)).batches
-}
-
 async function parquetRows(connection: DuckDBConnection, path: string): Promise<number> {
   const sql = `SELECT sum(num_rows)::DOUBLE AS rows FROM parquet_file_metadata(${literal(path)})`
   return (await query<{ rows: number }>(connection, sql))[0].rows

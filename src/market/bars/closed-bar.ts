@@ -1,9 +1,10 @@
 // How closed bars leave the engine: as values, each once.
+
+import type { ClosedBar } from '../../schema/bar.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
-import type { ClosedBar } from '../types.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { BV, buyCount, C, H, L, N, O, T, tradeCount, V } from './bar-ring.ts'
 import { watermarkMs } from './watermark.ts'

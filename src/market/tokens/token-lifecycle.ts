@@ -71,17 +71,7 @@ export class TokenLifecycle {
     const { rankings, mintOrder, evictedMints } = this.#parts
     const tokens = this.#tokens
     if (tokens.isFull) this.#evict(tokens.coldest())
-    const slot = tokens.add({
-      mint,
-      name: mint,
-      symbol: mint,
-      description: null,
-      imageUri: null,
-      creator: null,
-      website: null,
-      twitter: null,
-      telegram: null,
-    })
+    const slot = tokens.add(mint)
     mintOrder.set(slot, mint)
     const { columns } = tokens
     const row = rowIndex(slot)

@@ -2,25 +2,18 @@
 import { assert } from '../../lib/assert.ts'
 import { recordFrom } from '../../lib/record.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
+import type { TokenTexts } from '../types.ts'
 
-/** A token's texts. */
-export interface TokenMetadata {
+/** A token's texts, with its address. */
+export interface TokenMetadata extends TokenTexts {
   mint: string
-  name: string
-  symbol: string
-  description: string | null
-  imageUri: string | null
-  creator: string | null
-  website: string | null
-  twitter: string | null
-  telegram: string | null
 }
 
-/** What a free slot has instead of a token's texts. */
-const NO_METADATA: TokenMetadata = Object.freeze({
-  mint: '',
-  name: '',
-  symbol: '',
+/** What a token has that is known by its mint only. */
+const initialMetadata = (mint: string): TokenMetadata => ({
+  mint,
+  name: mint,
+  symbol: mint,
   description: null,
   imageUri: null,
   creator: null,
@@ -28,6 +21,9 @@ const NO_METADATA: TokenMetadata = Object.freeze({
   twitter: null,
   telegram: null,
 })
+
+/** What a free slot has instead of a token's texts. */
+const NO_METADATA: TokenMetadata = Object.freeze(initialMetadata(''))
 
 const SPARSE_DEFAULTS = {
   streamSource: 'none',
@@ -185,15 +181,15 @@ export class TokenTable {
     return this.isHeld(slot) && this.columns.firstSeenSeq[rowIndex(slot)] <= seq
   }
 
-  /** Gives a mint a slot, every number unknown or zero. The table must not be full. */
-  add(metadata: TokenMetadata): number {
+  /** Gives a mint a slot, with every number unknown or zero. The table must not be full. */
+  add(mint: string): number {
     const slot = this.#free.pop() ?? this.slotsUsed
-    this.#slots.set(metadata.mint, slot)
+    this.#slots.set(mint, slot)
     const row = rowIndex(slot)
     for (const name of UNKNOWN_AT_FIRST) this.columns[name][row] = Number.NaN
     for (const name of COUNTERS) this.columns[name][row] = 0
     this.flags[slot] = 0
-    this.metadata[slot] = metadata
+    this.metadata[slot] = initialMetadata(mint)
     this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
     this.touch(slot)
     return slot

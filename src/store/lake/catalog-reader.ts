@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import type { ListedFile, QuarantinedFile } from './manifest.ts'
+import { LISTED_COLUMNS, type ListedFile, type QuarantinedFile } from './manifest.ts'
 
 /** A file as a catalog lists it. */
 export interface CatalogEntry extends ListedFile {
@@ -38,18 +38,7 @@ export async function readCatalogFiles(
        row_seq_last::DOUBLE AS last, rows::DOUBLE AS rows, bytes::DOUBLE AS bytes, ${sha256},
        schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs"
      FROM ${catalog}.lake_files ORDER BY table_name, dt, row_seq_first, row_seq_last`,
-    {
-      table: 'string',
-      path: 'string',
-      date: 'string',
-      first: 'number',
-      last: 'number',
-      rows: 'number',
-      bytes: 'number',
-      sha256: 'string?',
-      schemaVersion: 'number',
-      writtenAtMs: 'number',
-    },
+    { ...LISTED_COLUMNS, path: 'string' },
   )
 }
 

@@ -28,7 +28,8 @@ export interface QuarantinedFile extends ListedFile {
   acknowledgedAtMs: number | null
 }
 
-const LISTED_COLUMNS = {
+/** The types of a `ListedFile`'s columns, as queries return them. */
+export const LISTED_COLUMNS = {
   table: 'string',
   date: 'string',
   first: 'number',

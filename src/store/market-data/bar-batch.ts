@@ -1,6 +1,7 @@
 // Collects closed bars into batches: mints beside one array of numbers. Holds at most BARS_WAITING_MAX bars; beyond that a bar
 // is dropped and counted.
-import { TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
+import type { ClosedBar } from '../../schema/bar.ts'
+import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../limits.ts'
 
 /** The numbers of one bar, in the order in which a batch has them. `tf` is an index in TIMEFRAMES. */
@@ -19,25 +20,6 @@ export const BAR_NUMBERS = [
   'watched_since',
 ] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
-
-/** A closed bar from the market; times are Unix ms. */
-export interface ClosedBar {
-  mint: string
-  tf: Timeframe
-  t: number
-  o: number
-  h: number
-  l: number
-  c: number
-  v: number
-  n: number
-  buyV: number
-  buys: number
-  /** Market time at which it was found to be closed. */
-  closedAtMs: number
-  /** Market time at which this run began to watch: a bar that starts before it may lack trades. */
-  watchedSinceMs: number
-}
 
 /** Bars in order of arrival, cheap to send to another process. */
 export interface BarBatch {

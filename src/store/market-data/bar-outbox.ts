@@ -1,9 +1,11 @@
 // Sends closed bars from the server to the lake process, in batches, one at a time. Adding a bar never waits: bars that the
 // lake process cannot take stay here up to BARS_WAITING_MAX; beyond that they are dropped, counted and logged.
+
+import type { ClosedBar } from '../../schema/bar.ts'
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
 import { PeriodicJob } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
-import { type BarBatch, BarBuffer, type ClosedBar } from './bar-batch.ts'
+import { type BarBatch, BarBuffer } from './bar-batch.ts'
 import type { BarDelivery, BarReceipt } from './bar-store.ts'
 
 /** Dropped bars are logged at most once in so many flushes. */

@@ -1,8 +1,8 @@
 // Closed bars that come twice, late, after restarts and in large numbers: the lake has each once.
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { ClosedBar } from '../../../src/schema/bar.ts'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
-import type { ClosedBar } from '../../../src/store/market-data/bar-batch.ts'
 import type { Store } from '../../../src/store/types.ts'
 import {
   closedBar as bar,
