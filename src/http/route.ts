@@ -1,4 +1,5 @@
 import type { AgentContext, Context, HttpAnswer, Method } from './context.ts'
+import type { OperationDocs } from './docs/operation-docs.ts'
 
 interface RouteBase {
   method: Method
@@ -6,6 +7,8 @@ interface RouteBase {
   path: string
   /** One line for the documents. */
   summary: string
+  /** What the API description tells beside the summary. */
+  docs?: OperationDocs
   /** Largest body in bytes; BODY_BYTES_MAX unless set. */
   bodyBytesMax?: number
   /** Time that a body may take to arrive; seven seconds unless set. */
