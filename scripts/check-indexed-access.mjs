@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const FOLDERS_OF_COLUMNS = ['src/http/encode/', 'src/ingest/', 'src/market/', 'src/store/']
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript-7/package.json')), 'bin/tsc')
 const args = [compiler, '--noUncheckedIndexedAccess', 'true', '--pretty', 'false']
 const { stdout, stderr, status, error } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
 if (error !== undefined) throw error
