@@ -8,6 +8,7 @@ import { documentRoutes } from '../http/routes/documents.ts'
 import { exportRoutes } from '../http/routes/export.ts'
 import { marketRoutes } from '../http/routes/market.ts'
 import { operationRoutes } from '../http/routes/operation.ts'
+import { consoleRoutes } from '../http/routes/static-files.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import { ingestInSlices } from '../ingest/push/push.ts'
 import type { TimedSink } from '../ingest/types.ts'
@@ -19,6 +20,7 @@ import { ServiceError } from '../schema/errors.ts'
 import type { Exporter, LakeRepair, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
+import { readConsoleFiles } from './console-files.ts'
 import type { Health } from './health.ts'
 
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
@@ -64,7 +66,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
       }),
     }),
   ]
-  return [...routes, ...documentRoutes(routes, config)]
+  return [...routes, ...documentRoutes(routes, config), ...consoleRoutes(readConsoleFiles())]
 }
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */

@@ -1,0 +1,69 @@
+// The console's files as browsers get them: sources of src/web with their types stripped, and modules of packages.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createRequire, stripTypeScriptTypes } from 'node:module'
+import { extname, join } from 'node:path'
+import type { StaticFile } from '../http/routes/static-files.ts'
+import { assert } from '../lib/assert.ts'
+
+export const CONSOLE_PATH = '/console/'
+const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
+const WEB_DIR = join(import.meta.dirname, '..', 'web')
+
+const JAVASCRIPT_TYPE = 'text/javascript; charset=utf-8'
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.ts': JAVASCRIPT_TYPE,
+  '.js': JAVASCRIPT_TYPE,
+}
+
+/** Modules of packages by the name under which the console imports them, and their files in the package. */
+const MODULES: Readonly<Record<string, string>> = {
+  'lit-html': 'lit-html/lit-html.js',
+  'lit-html/directives/ref.js': 'lit-html/directives/ref.js',
+  'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
+  'lit-html/directive.js': 'lit-html/directive.js',
+  'lightweight-charts': 'lightweight-charts/dist/lightweight-charts.standalone.production.mjs',
+}
+/** Files of packages that the modules above import. */
+const IMPORTED_BY_MODULES = [
+  'lit-html/async-directive.js',
+
+  'lit-html/directive-helpers.js',
+]
+
+/** Every file of the console. Reads the disk; called once at the start. */
+export function readConsoleFiles(): StaticFile[] {
+  const sources = readdirSync(WEB_DIR, { recursive: true, encoding: 'utf8' })
+  return [
+    ...sources.flatMap((name) => sourceFile(name.replaceAll('\\', '/')) ?? []),
+    ...[...Object.values(MODULES), ...IMPORTED_BY_MODULES].map(vendorFile),
+  ]
+}
+
+/** Null for what browsers do not get: folders, declarations, notes. */
+function sourceFile(name: string): StaticFile | null {
+  const contentType = CONTENT_TYPES[extname(name)]
+  if (contentType === undefined || name.endsWith('.d.ts')) return null
+  const text = readFileSync(join(WEB_DIR, name), 'utf8')
+  const body = contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text
+  const path = name === 'index.html' ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
+  return { path, body: Buffer.from(body), contentType }
+}
+
+/** Browsers know no packages and no types: names of packages become addresses here, and `.ts` becomes `.js`. */
+function browserModule(source: string, hasTypes: boolean): string {
+  const script = hasTypes ? stripTypeScriptTypes(source) : source
+  return script.replace(/(\bfrom\s+|\bimport\s+)'([^']+)'/g, (_, keyword: string, name: string) => {
+    const file = MODULES[name]
+    return `${keyword}'${file === undefined ? name.replace(/\.ts$/, '.js') : VENDOR_PATH + file}'`
+  })
+}
+
+function vendorFile(file: string): StaticFile {
+  // Not `require.resolve`: a package's exports give Node other files than browsers.
+  const folders = createRequire(import.meta.url).resolve.paths(file) ?? []
+  const folder = folders.find((each) => existsSync(join(each, file)))
+  assert(folder !== undefined, `${file} is installed`)
+  return { path: VENDOR_PATH + file, body: readFileSync(join(folder, file)), contentType: JAVASCRIPT_TYPE }
+}

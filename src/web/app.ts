@@ -1,0 +1,28 @@
+// What every view is given, and what it gives back.
+import type { TemplateResult } from 'lit-html'
+import type { Live } from './live.ts'
+import type { Route } from './router.ts'
+
+export interface App {
+  live: Live
+  route: Route
+  /** Draws the page at the next frame. */
+  invalidate(): void
+  /** The agent's key of this tab, or null. */
+  readonly key: string | null
+  setKey(key: string | null): void
+  /** The server's own time, Unix ms, as far as it is known. */
+  nowMs(): number
+}
+
+export interface View {
+  title: string
+  render(): TemplateResult
+  /** The address changed, but the view stays. @returns false to have the view made anew. */
+  update?(route: Route): boolean
+  /** Called after each frame in which the page was drawn. */
+  drawn?(): void
+  stop(): void
+}
+
+export type ViewFactory = (app: App) => View

@@ -1,0 +1,222 @@
+// The fields of the DataPoint as the token's page groups them, with the format of each.
+import type { TemplateResult } from 'lit-html'
+import { html, nothing } from 'lit-html'
+import { strangerLink } from './dom.ts'
+import {
+  changeClass,
+  formatAge,
+  formatAmount,
+  formatChange,
+  formatCount,
+  formatPercent,
+  formatPrice,
+  formatUsd,
+  shortAddress,
+} from './format.ts'
+
+export interface Holder {
+  address: string
+  amount: number | null
+  pct: number | null
+}
+
+export interface RecentTrade {
+  tx: string | null
+  type: 'buy' | 'sell'
+  sol: number | null
+  wallet: string | null
+  timestamp: number
+}
+
+/** The DataPoint as the server sends it. */
+export interface DataPoint {
+  mint: string
+  name: string
+  symbol: string
+  description: string | null
+  creator: string | null
+  website: string | null
+  twitter: string | null
+  telegram: string | null
+  priceUsd: number | null
+  priceChange1h: number | null
+  bondingComplete: boolean
+  isLive: boolean
+  viewerCount: number | null
+  snapshotAt: number
+  enriched_at: number | null
+  enriched_source: string | null
+  createdAt: number | null
+  topHolders: Holder[]
+  recentTrades: RecentTrade[]
+  [field: string]: unknown
+}
+
+type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol'
+
+interface Field {
+  name: string
+  label: string
+  kind: Kind
+}
+
+interface Group {
+  title: string
+  fields: readonly Field[]
+}
+
+const field = (name: string, label: string, kind: Kind): Field => ({ name, label, kind })
+
+const GROUPS: readonly Group[] = [
+  {
+    title: 'Value',
+    fields: [
+      field('priceUsd', 'Price', 'price'),
+      field('priceSol', 'Price in SOL', 'sol'),
+      field('marketCap', 'Market cap', 'usd'),
+      field('fdv', 'Fully diluted', 'usd'),
+      field('liquidity', 'Liquidity', 'usd'),
+      field('totalSupply', 'Total supply', 'amount'),
+      field('bondingProgress', 'Bonding curve', 'percent'),
+    ],
+  },
+  {
+    title: 'Trading',
+    fields: [
+      field('volume1m', 'Volume 1m', 'usd'),
+      field('volume1h', 'Volume 1h', 'usd'),
+      field('volume6h', 'Volume 6h', 'usd'),
+      field('volume24h', 'Volume 24h', 'usd'),
+      field('buys24h', 'Buys 24h', 'count'),
+      field('sells24h', 'Sells 24h', 'count'),
+      field('buySellImbalance1m', 'Imbalance 1m', 'ratio'),
+      field('priceChange6h', 'Change 6h', 'change'),
+      field('priceChange24h', 'Change 24h', 'change'),
+    ],
+  },
+  {
+    title: 'Holders',
+    fields: [
+      field('holderCount', 'Holders', 'count'),
+      field('top10HolderPct', 'Ten largest', 'percent'),
+      field('creatorHolding', 'Creator', 'percent'),
+      field('snipersHolding', 'Snipers', 'percent'),
+      field('insidersHolding', 'Insiders', 'percent'),
+      field('bundleHolding', 'Bundlers', 'percent'),
+      field('freshWalletsHolding', 'Fresh wallets', 'percent'),
+    ],
+  },
+  {
+    title: 'On chain',
+    fields: [
+      field('top10_holder_pct_onchain', 'Ten largest', 'percent'),
+      field('unique_wallet_24h', 'Wallets 24h', 'count'),
+      field('unique_wallet_1h', 'Wallets 1h', 'count'),
+      field('buy_volume_24h_usd', 'Buy volume 24h', 'usd'),
+      field('sell_volume_24h_usd', 'Sell volume 24h', 'usd'),
+    ],
+  },
+]
+
+/** Flags of security: `isBad` is the value that warns. */
+const FLAGS = [
+  { name: 'has_freeze_authority', yes: 'Can be frozen', no: 'Cannot be frozen', isBad: true },
+  { name: 'has_mint_authority', yes: 'Supply can grow', no: 'Supply is fixed', isBad: true },
+  { name: 'transfer_fee_enabled', yes: 'Transfer fee', no: 'No transfer fee', isBad: true },
+  { name: 'is_mutable_metadata', yes: 'Metadata can change', no: 'Metadata is fixed', isBad: true },
+] as const
+
+function formatField(kind: Kind, value: unknown): string {
+  if (typeof value !== 'number') return '–'
+  switch (kind) {
+    case 'price':
+      return formatPrice(value)
+    case 'usd':
+      return formatUsd(value)
+    case 'amount':
+      return formatAmount(value)
+    case 'count':
+      return formatCount(value)
+    case 'percent':
+      return formatPercent(value)
+    case 'change':
+      return formatChange(value)
+    case 'ratio':
+      return value.toFixed(2)
+    case 'sol':
+      return formatPrice(value).replace('$', '◎ ')
+  }
+}
+
+const fieldRow = (point: DataPoint, { name, label, kind }: Field): TemplateResult => {
+  const value = point[name]
+  const colour = kind === 'change' && typeof value === 'number' ? changeClass(value) : ''
+  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}</dd></div>`
+}
+
+/** All groups of fields, each as a list of terms. */
+export const fieldGroups = (point: DataPoint): TemplateResult => html`
+  <div class="groups">
+    ${GROUPS.map(
+      ({ title, fields }) => html`<section class="card">
+        <h2>${title}</h2>
+        <dl>${fields.map((each) => fieldRow(point, each))}</dl>
+      </section>`,
+    )}
+  </div>`
+
+/** What can be done to the token's holders, each with a shape and words beside its colour. */
+export const securityFlags = (point: DataPoint, nowMs: number): TemplateResult => html`
+  <section class="card">
+    <h2>Security</h2>
+    <ul class="flags">
+      ${FLAGS.map(({ name, yes, no, isBad }) => {
+        const value = point[name]
+        if (typeof value !== 'boolean') return html`<li class="dim">? ${yes}: unknown</li>`
+        return html`<li class=${value === isBad ? 'warn' : 'good'}>${value === isBad ? '⚠' : '✓'} ${value ? yes : no}</li>`
+      })}
+    </ul>
+    <p class="note">${point.enriched_at === null ? 'Not looked up yet.' : `From ${point.enriched_source ?? 'an unknown source'}, ${formatAge(point.enriched_at, nowMs)} ago.`}</p>
+  </section>`
+
+export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
+  <section class="card">
+    <h2>Largest holders</h2>
+    ${
+      topHolders.length === 0
+        ? html`<p class="note">None are known.</p>`
+        : html`<table class="plain"><thead><tr><th>Wallet</th><th class="num">Share</th></tr></thead>
+          <tbody>${topHolders
+            .slice(0, 10)
+            .map(
+              ({ address, pct }) =>
+                html`<tr><td title=${address}>${shortAddress(address)}</td><td class="num">${formatPercent(pct, 2)}</td></tr>`,
+            )}</tbody></table>`
+    }
+  </section>`
+
+export const tradesTable = ({ recentTrades }: DataPoint, nowMs: number): TemplateResult => html`
+  <section class="card">
+    <h2>Latest trades</h2>
+    ${
+      recentTrades.length === 0
+        ? html`<p class="note">None yet.</p>`
+        : html`<table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
+          <tbody>${recentTrades.map(
+            ({ type, sol, wallet, timestamp }) =>
+              html`<tr><td class=${type === 'buy' ? 'up' : 'down'}>${type === 'buy' ? '▲ buy' : '▼ sell'}</td><td class="num">${formatAmount(sol)}</td><td title=${wallet ?? nothing}>${shortAddress(wallet)}</td><td class="num">${formatAge(timestamp, nowMs)}</td></tr>`,
+          )}</tbody></table>`
+    }
+  </section>`
+
+/** What the token's creator says. It is shown as text, and links lead outside without a trace. */
+export const creatorTexts = (point: DataPoint): TemplateResult => html`
+  <section class="card">
+    <h2>About</h2>
+    <p class="note">Written by the token's creator; nobody checked it.</p>
+    <p class="stranger">${point.description ?? 'No description.'}</p>
+    <p class="links">
+      ${strangerLink('Website', point.website)} ${strangerLink('X', point.twitter)} ${strangerLink('Telegram', point.telegram)}
+    </p>
+    <p class="mono" title="Mint address">${point.mint}</p>
+  </section>`

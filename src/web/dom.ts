@@ -1,0 +1,89 @@
+// Small pieces that several views draw. Texts of tokens come from strangers: they are only ever written as text.
+import { html, nothing, svg, type TemplateResult } from 'lit-html'
+import { styles } from './styles.ts'
+
+const MARK_HUES = 360
+const MARK_CELLS = 5
+
+/** A number from a text, the same for the same text (FNV-1a). */
+function hashText(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash >>> 0
+}
+
+/** A picture made of a mint's address, in place of the token's image, which would be a request to a stranger's server. */
+export function tokenMark(mint: string): TemplateResult {
+  const hash = hashText(mint)
+  const bits = hashText(`${mint} `)
+  const cells = []
+  for (let at = 0; at < MARK_CELLS * 3; at++) {
+    if (((bits >>> at) & 1) === 0) continue
+    const [x, y] = [at % 3, Math.floor(at / 3)]
+    cells.push(svg`<rect x=${x} y=${y} width="1" height="1"></rect>`)
+    if (x < 2) cells.push(svg`<rect x=${MARK_CELLS - 1 - x} y=${y} width="1" height="1"></rect>`)
+  }
+  const hue = hash % MARK_HUES
+  return html`<svg class="mark" viewBox="-1 -1 7 7" aria-hidden="true" fill="hsl(${hue} 60% 50%)">${cells}</svg>`
+}
+
+/** The address of a link from a token, or null if it is not http(s). */
+export function safeUrl(text: string | null | undefined): string | null {
+  if (!text) return null
+  try {
+    const url = new URL(text)
+    return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null
+  } catch {
+    return null
+  }
+}
+
+/** A link that a stranger wrote: opens outside, gives nothing away, and shows where it leads. */
+export function strangerLink(
+  label: string,
+  text: string | null | undefined,
+): TemplateResult | typeof nothing {
+  const url = safeUrl(text)
+  return url === null
+    ? nothing
+    : html`<a href=${url} title=${url} target="_blank" rel="noopener noreferrer nofollow">${label} ↗</a>`
+}
+
+const SPARK_WIDTH = 96
+const SPARK_HEIGHT = 28
+const SPARK_PAD = 2
+
+/** A line of prices, oldest first. */
+export function sparkline(values: readonly number[]): TemplateResult | typeof nothing {
+  if (values.length < 2) return nothing
+  const [low, high] = [Math.min(...values), Math.max(...values)]
+  const span = high - low || 1
+  const step = (SPARK_WIDTH - 2 * SPARK_PAD) / (values.length - 1)
+  const points = values.map((value, at) => {
+    const y = SPARK_HEIGHT - SPARK_PAD - ((value - low) / span) * (SPARK_HEIGHT - 2 * SPARK_PAD)
+    return `${(SPARK_PAD + at * step).toFixed(1)},${y.toFixed(1)}`
+  })
+  const isUp = (values.at(-1) ?? 0) >= (values[0] ?? 0)
+  return html`<svg class="spark ${isUp ? 'up' : 'down'}" viewBox="0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}" aria-hidden="true"><polyline points=${points.join(' ')}></polyline></svg>`
+}
+
+/** A share from 0 to 100 as a bar with its number beside it. */
+export const meter = (percent: number | null | undefined, label: string): TemplateResult =>
+  percent == null
+    ? html`<span class="dim">–</span>`
+    : html`<span class="meter" role="img" aria-label="${label} ${percent.toFixed(0)} percent"><i style=${styles({ width: `${Math.min(100, Math.max(0, percent))}%` })}></i></span>`
+
+/** What a view shows where there is nothing yet: a sentence, and the next step with a command to copy. */
+export const emptyState = (title: string, text: string, command?: string): TemplateResult => html`
+  <div class="empty" role="status">
+    <h2>${title}</h2>
+    <p>${text}</p>
+    ${command === undefined ? nothing : copyable(command)}
+  </div>`
+
+/** A command with a button that copies it. */
+export const copyable = (command: string): TemplateResult => html`
+  <div class="command">
+    <code>${command}</code>
+    <button type="button" @click=${() => navigator.clipboard?.writeText(command)}>Copy</button>
+  </div>`

@@ -1,0 +1,94 @@
+// Numbers and times as people read them. Prices of new tokens lie between 1e-9 and 1: leading zeros are counted in a subscript.
+
+const DASH = '–'
+const SUBSCRIPT_DIGITS = '₀₁₂₃₄₅₆₇₈₉'
+const PRICE_DIGITS = 4
+/** From so many zeros behind the point on they are written as a count. */
+const COUNTED_ZEROS_MIN = 4
+const SUFFIXES = ['', 'K', 'M', 'B', 'T'] as const
+
+const subscript = (count: number): string =>
+  [...`${count}`].map((digit) => SUBSCRIPT_DIGITS[Number(digit)]).join('')
+
+/** A price in USD: 0.0000000123 is $0.0₇123. */
+export function formatPrice(usd: number | null | undefined): string {
+  if (usd == null) return DASH
+  if (usd === 0) return '$0'
+  if (usd >= 1_000) return `$${usd.toLocaleString('en-US', { maximumFractionDigits: 0 })}`
+  if (usd >= 1) return `$${usd.toFixed(2)}`
+  const [digits = '0', exponent = '0'] = usd.toExponential(PRICE_DIGITS - 1).split('e')
+  const zeros = -Number(exponent) - 1
+  const significant = digits.replace('.', '').replace(/0+$/, '')
+  return zeros < COUNTED_ZEROS_MIN
+    ? `$0.${'0'.repeat(zeros)}${significant}`
+    : `$0.0${subscript(zeros)}${significant}`
+}
+
+/** A large amount: 1 234 567 is 1.23M. */
+export function formatAmount(amount: number | null | undefined): string {
+  if (amount == null) return DASH
+  let [value, suffix] = [Math.abs(amount), 0]
+  while (value >= 999.5 && suffix < SUFFIXES.length - 1) {
+    value /= 1_000
+    suffix++
+  }
+  const digits = suffix === 0 && Number.isInteger(value) ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0
+  return `${amount < 0 ? '−' : ''}${value.toFixed(digits)}${SUFFIXES[suffix]}`
+}
+
+export const formatUsd = (usd: number | null | undefined): string =>
+  usd == null ? DASH : `$${formatAmount(usd)}`
+
+/** A whole number with separators. */
+export const formatCount = (count: number | null | undefined): string =>
+  count == null ? DASH : Math.round(count).toLocaleString('en-US')
+
+export const formatPercent = (percent: number | null | undefined, digits = 1): string =>
+  percent == null ? DASH : `${percent.toFixed(digits)}%`
+
+/** A change with its direction as a shape, so that colour is not needed to see it. */
+export function formatChange(percent: number | null | undefined): string {
+  if (percent == null) return DASH
+  const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
+  return `${shape} ${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 2 : 1)}%`
+}
+
+/** The class of a change's colour. */
+export const changeClass = (change: number | null | undefined): string =>
+  change == null || change === 0 ? '' : change > 0 ? 'up' : 'down'
+
+/** How long ago, in the largest unit that fits: 42s, 7m, 3h, 5d. */
+export function formatAge(atMs: number | null | undefined, nowMs: number): string {
+  if (atMs == null) return DASH
+  const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000))
+  if (seconds < 60) return `${seconds}s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)}h`
+  return `${Math.floor(seconds / 86_400)}d`
+}
+
+/** A time of today as hours, minutes and seconds; another day with its date. */
+export function formatTime(atMs: number | null | undefined, nowMs: number): string {
+  if (atMs == null) return DASH
+  const at = new Date(atMs)
+  const time = at.toLocaleTimeString('en-GB')
+  return at.toDateString() === new Date(nowMs).toDateString()
+    ? time
+    : `${at.toISOString().slice(0, 10)} ${time}`
+}
+
+/** The start and the end of an address, enough to recognise it. */
+export const shortAddress = (address: string | null | undefined): string =>
+  address == null ? DASH : address.length <= 12 ? address : `${address.slice(0, 4)}…${address.slice(-4)}`
+
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes == null) return DASH
+  let [value, unit] = [bytes, 0]
+  while (value >= 1_024 && unit < BYTE_UNITS.length - 1) {
+    value /= 1_024
+    unit++
+  }
+  return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${BYTE_UNITS[unit]}`
+}

@@ -1,0 +1,194 @@
+// The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
+// missed meanwhile is told as a gap, never hidden.
+
+/** A subscription as the server takes it (README of src/http/stream). */
+export type Topic =
+  | { topic: 'market'; tab: string; sort?: string; limit?: number }
+  | { topic: 'token'; mint: string }
+  | { topic: 'ohlc'; mint: string; tf: string; limit?: number }
+  | { topic: 'submissions' }
+
+/** What a channel gives. `snapshot`: all rows, perhaps in several parts; `last` tells the end. */
+export interface ChannelListener {
+  onRows(rows: readonly unknown[], kind: 'snapshot' | 'changes', isLast: boolean): void
+  onLeft?(mint: string): void
+  /** Changes were lost: a snapshot follows. */
+  onGap?(): void
+  onError?(message: string, code: string): void
+}
+
+export type LiveState = 'connecting' | 'live' | 'waiting' | 'limited'
+
+interface Subscription {
+  topic: Topic
+  listener: ChannelListener
+  /** The last position seen, to resume from; null before the first snapshot is complete. */
+  seq: number | null
+}
+
+interface Message {
+  event: string
+  channel?: string
+  seq?: number
+  last?: boolean
+  rows?: unknown[]
+  mint?: string
+  id?: string
+  error?: string
+  code?: string
+  reason?: string
+  retryAfterMs?: number
+}
+
+const RETRY_MS_MIN = 500
+const RETRY_MS_MAX = 15_000
+/** After a refusal for too many reads. */
+const LIMITED_RETRY_MS = 20_000
+/** The server sends a heartbeat every 15 seconds; without a message for longer the connection counts as lost. */
+const SILENCE_MS_MAX = 40_000
+const SILENCE_CHECK_MS = 5_000
+const PROTOCOL = 'mintlake.json'
+
+const channelOf = (topic: Topic): string => {
+  switch (topic.topic) {
+    case 'market':
+      return `market:${topic.tab}`
+    case 'token':
+      return `token:${topic.mint}`
+    case 'ohlc':
+      return `ohlc:${topic.mint}:${topic.tf}`
+    case 'submissions':
+      return 'submissions'
+  }
+}
+
+export class Live {
+  state: LiveState = 'connecting'
+  /** When the next attempt to connect begins, Unix ms; null while connected. */
+  retryAtMs: number | null = null
+  readonly #onState: () => void
+  readonly #subscriptions = new Map<string, Subscription>()
+  #socket: WebSocket | null = null
+  #attempts = 0
+  #lastMessageMs = 0
+  #retry: ReturnType<typeof setTimeout> | undefined
+
+  /** @param onState called when `state` has changed. */
+  constructor(onState: () => void) {
+    this.#onState = onState
+    setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
+    addEventListener('online', () => this.#connectNow())
+  }
+
+  start(): void {
+    if (this.#socket === null) this.#connect()
+  }
+
+  /** Subscribes a channel. @returns a function that ends the subscription. */
+  subscribe(topic: Topic, listener: ChannelListener): () => void {
+    const channel = channelOf(topic)
+    const subscription: Subscription = { topic, listener, seq: null }
+    this.#subscriptions.set(channel, subscription)
+    this.#sendSubscribe(subscription)
+    return () => {
+      if (this.#subscriptions.get(channel) !== subscription) return
+      this.#subscriptions.delete(channel)
+      this.#send({ op: 'unsubscribe', ...topic })
+    }
+  }
+
+  #connect(): void {
+    this.retryAtMs = null
+    this.#setState(this.#attempts === 0 ? 'connecting' : this.state)
+    const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
+    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, PROTOCOL)
+    this.#socket = socket
+    this.#lastMessageMs = Date.now()
+    socket.onopen = () => {
+      this.#attempts = 0
+      this.#setState('live')
+      for (const subscription of this.#subscriptions.values()) this.#sendSubscribe(subscription)
+    }
+    socket.onmessage = ({ data }) => this.#receive(JSON.parse(data))
+    socket.onclose = () => {
+      if (this.#socket !== socket) return
+      this.#socket = null
+      this.#retryLater()
+    }
+  }
+
+  #connectNow(): void {
+    if (this.#socket !== null) return
+    clearTimeout(this.#retry)
+    this.#connect()
+  }
+
+  /** Waits longer after each failure, with jitter so that many consoles do not return at once. */
+  #retryLater(msMin = RETRY_MS_MIN): void {
+    const ceilingMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#attempts++)
+    const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
+    this.retryAtMs = Date.now() + waitMs
+    this.#setState(this.state === 'limited' ? 'limited' : 'waiting')
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => this.#connect(), waitMs)
+  }
+
+  #checkSilence(): void {
+    if (this.#socket === null || Date.now() - this.#lastMessageMs < SILENCE_MS_MAX) return
+    this.#socket.close()
+  }
+
+  #sendSubscribe({ topic, seq }: Subscription): void {
+    this.#send({ op: 'subscribe', id: channelOf(topic), ...topic, ...(seq !== null && { since: seq }) })
+  }
+
+  #send(message: object): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message))
+  }
+
+  #receive(message: Message): void {
+    this.#lastMessageMs = Date.now()
+    const subscription = this.#subscriptions.get(message.channel ?? message.id ?? '')
+    switch (message.event) {
+      case 'snapshot':
+      case 'changes':
+        if (subscription === undefined) return
+        subscription.listener.onRows(message.rows ?? [], message.event, message.last ?? true)
+        break
+      case 'left':
+        subscription?.listener.onLeft?.(message.mint ?? '')
+        break
+      case 'resync':
+        for (const each of subscription === undefined ? this.#subscriptions.values() : [subscription]) {
+          each.seq = null
+          each.listener.onGap?.()
+        }
+        break
+      case 'error':
+        this.#fail(message, subscription)
+        return
+    }
+    if (subscription !== undefined && message.seq !== undefined) subscription.seq = message.seq
+  }
+
+  #fail({ error = 'the server refused', code = '' }: Message, subscription: Subscription | undefined): void {
+    if (code === 'read_rate_limited') {
+      this.#setState('limited')
+      setTimeout(() => {
+        if (this.state === 'limited') this.#setState('live')
+        if (subscription !== undefined && this.#isCurrent(subscription)) this.#sendSubscribe(subscription)
+      }, LIMITED_RETRY_MS)
+    }
+    subscription?.listener.onError?.(error, code)
+  }
+
+  #isCurrent(subscription: Subscription): boolean {
+    return this.#subscriptions.get(channelOf(subscription.topic)) === subscription
+  }
+
+  #setState(state: LiveState): void {
+    if (this.state === state) return
+    this.state = state
+    this.#onState()
+  }
+}

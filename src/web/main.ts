@@ -1,0 +1,192 @@
+// Starts the console: the frame around the views, the live connection, theme and keyboard.
+import { html, nothing, render, type TemplateResult } from 'lit-html'
+import { request } from './api.ts'
+import type { App, View, ViewFactory } from './app.ts'
+import { Live } from './live.ts'
+import { parseRoute, type Route, routeHref } from './router.ts'
+import { agentsView } from './views/agents.ts'
+import { calibrationView } from './views/calibration.ts'
+import { marketView } from './views/market.ts'
+import { queryView } from './views/query.ts'
+import { submissionsView } from './views/submissions.ts'
+import { systemView } from './views/system.ts'
+import { tokenView } from './views/token.ts'
+import { tryView } from './views/try-it.ts'
+
+const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInMenu: boolean }>> = {
+  market: { label: 'Market', create: marketView, isInMenu: true },
+  token: { label: 'Token', create: tokenView, isInMenu: false },
+  submissions: { label: 'Submissions', create: submissionsView, isInMenu: true },
+  agents: { label: 'Agents', create: agentsView, isInMenu: true },
+  calibration: { label: 'Calibration', create: calibrationView, isInMenu: true },
+  system: { label: 'System', create: systemView, isInMenu: true },
+  try: { label: 'Try it', create: tryView, isInMenu: true },
+  query: { label: 'Query', create: queryView, isInMenu: true },
+}
+
+/** The agent's key lives as long as the tab. */
+const KEY_ITEM = 'mintlake-key'
+const THEME_ITEM = 'mintlake-theme'
+/** Ages and countdowns are drawn anew so often. */
+const CLOCK_MS = 1_000
+
+interface Health {
+  simulated: boolean
+  market: { timeMs: number }
+}
+
+class Console implements App {
+  readonly live = new Live(() => this.invalidate())
+  route: Route = parseRoute(location.hash)
+  #view: View
+  #isScheduled = false
+  #isSimulated = false
+  /** How far the server's market time is ahead of the browser's clock. */
+  #aheadMs = 0
+  readonly #root: HTMLElement
+
+  constructor(root: HTMLElement) {
+    this.#root = root
+    this.#view = this.#createView()
+  }
+
+  start(): void {
+    this.live.start()
+    addEventListener('hashchange', () => this.#navigate())
+    document.addEventListener('keydown', (event) => this.#keyDown(event))
+    document.addEventListener('visibilitychange', () => this.invalidate())
+    setInterval(() => this.invalidate(), CLOCK_MS)
+    void this.#readHealth()
+    this.invalidate()
+  }
+
+  get key(): string | null {
+    return sessionStorage.getItem(KEY_ITEM)
+  }
+
+  setKey(key: string | null): void {
+    if (key === null) sessionStorage.removeItem(KEY_ITEM)
+    else sessionStorage.setItem(KEY_ITEM, key)
+    this.invalidate()
+  }
+
+  nowMs(): number {
+    return Date.now() + this.#aheadMs
+  }
+
+  invalidate(): void {
+    if (this.#isScheduled || document.hidden) return
+    this.#isScheduled = true
+    requestAnimationFrame(() => {
+      this.#isScheduled = false
+      render(this.#page(), this.#root)
+      this.#view.drawn?.()
+      document.title = `${this.#view.title} · Mintlake`
+    })
+  }
+
+  #createView(): View {
+    return (VIEWS[this.route.view] ?? notFound).create(this)
+  }
+
+  #navigate(): void {
+    const route = parseRoute(location.hash)
+    this.route = route
+    if (this.#view.update?.(route) !== true) {
+      this.#view.stop()
+      this.#view = this.#createView()
+      scrollTo(0, 0)
+    }
+    this.invalidate()
+  }
+
+  /** `/` goes to the search of the market, as on most sites of the kind. */
+  #keyDown(event: KeyboardEvent): void {
+    const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
+    if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
+    const search = document.getElementById('search')
+    if (search === null) location.hash = routeHref('market')
+    event.preventDefault()
+    requestAnimationFrame(() => document.getElementById('search')?.focus())
+  }
+
+  async #readHealth(): Promise<void> {
+    try {
+      const health = await request<Health>('/health')
+      this.#isSimulated = health.simulated
+      // In a replay the market's time is that of the recorded data.
+      this.#aheadMs = health.market.timeMs - Date.now()
+      this.invalidate()
+    } catch {
+      // The connection's state already says that the server is away.
+    }
+  }
+
+  #page(): TemplateResult {
+    return html`
+      <a class="skip" href="#main" @click=${(event: Event) => this.#skip(event)}>To the content</a>
+      <header class="top">
+        <a class="brand" href=${routeHref('market')}>Mintlake</a>
+        ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
+        <nav class="menu" aria-label="Views">
+          ${Object.entries(VIEWS).map(([view, { label, isInMenu }]) =>
+            isInMenu
+              ? html`<a href=${routeHref(view)} aria-current=${view === this.route.view ? 'page' : nothing}>${label}</a>`
+              : nothing,
+          )}
+          <a href="/docs">API</a>
+        </nav>
+        ${this.#connection()}
+        <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
+      </header>
+      <main id="main" tabindex="-1">${this.#view.render()}</main>`
+  }
+
+  #skip(event: Event): void {
+    event.preventDefault()
+    document.getElementById('main')?.focus()
+  }
+
+  #connection(): TemplateResult {
+    const { state, retryAtMs } = this.live
+    const seconds = retryAtMs === null ? 0 : Math.max(0, Math.ceil((retryAtMs - Date.now()) / 1_000))
+    const texts = {
+      connecting: 'connecting',
+      live: 'live',
+      waiting: `disconnected, again in ${seconds}s`,
+      limited: 'too many reads; waiting',
+    }
+    return html`<span class="connection ${state}" role="status"><i aria-hidden="true"></i>${texts[state]}</span>`
+  }
+}
+
+const notFound = {
+  create: (): View => ({
+    title: 'Not found',
+    render: () =>
+      html`<section><h1 id="view-title">There is no such page</h1><p><a href=${routeHref('market')}>To the market</a></p></section>`,
+    stop: () => {},
+  }),
+}
+
+/** The theme is the system's until it is switched. */
+function switchTheme(): void {
+  const isDark =
+    document.documentElement.dataset.theme === 'dark' ||
+    (document.documentElement.dataset.theme === undefined &&
+      matchMedia('(prefers-color-scheme: dark)').matches)
+  setTheme(isDark ? 'light' : 'dark')
+}
+
+function setTheme(theme: string): void {
+  document.documentElement.dataset.theme = theme
+  localStorage.setItem(THEME_ITEM, theme)
+}
+
+const theme = localStorage.getItem(THEME_ITEM)
+if (theme === 'light' || theme === 'dark') setTheme(theme)
+const root = document.getElementById('console')
+if (root !== null) {
+  root.replaceChildren()
+  new Console(root).start()
+}

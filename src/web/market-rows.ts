@@ -1,0 +1,148 @@
+// The rows of one tab as the stream keeps them, and their order as it is shown. Values change in place at once; the order is
+// renewed only when `reorder` is called, so that nothing jumps under the pointer.
+
+export interface MarketRow {
+  mint: string
+  name: string
+  symbol: string
+  priceUsd: number | null
+  usd_market_cap: number | null
+  volume_24h_usd: number | null
+  liquidity_usd: number | null
+  holder_count: number | null
+  bonding_progress: number | null
+  analysis_count: number
+  hot_score: number
+  created_timestamp: number | null
+  last_trade_timestamp: number | null
+  is_currently_live: boolean
+  complete: boolean
+  seq?: number
+}
+
+/** A column that the list can be sorted by. */
+export const SORT_KEYS = {
+  hot: (row: MarketRow) => row.hot_score,
+  price: (row: MarketRow) => row.priceUsd,
+  marketCap: (row: MarketRow) => row.usd_market_cap,
+  volume: (row: MarketRow) => row.volume_24h_usd,
+  liquidity: (row: MarketRow) => row.liquidity_usd,
+  holders: (row: MarketRow) => row.holder_count,
+  bonding: (row: MarketRow) => row.bonding_progress,
+  created: (row: MarketRow) => row.created_timestamp,
+  analyses: (row: MarketRow) => row.analysis_count,
+} as const
+export type SortKey = keyof typeof SORT_KEYS
+export const isSortKey = (text: string): text is SortKey => text in SORT_KEYS
+
+export interface ListFilter {
+  search: string
+  /** Tokens with fewer analyses than five, which earn the bonus. */
+  isLowCoverage: boolean
+  isLive: boolean
+}
+
+const LOW_COVERAGE_COUNT = 5
+
+/** Which way the last change of a price went, and when. */
+export interface Move {
+  direction: 1 | -1
+  atMs: number
+}
+
+export class MarketRows {
+  /** The rows in the order shown. */
+  shown: MarketRow[] = []
+  readonly moves = new Map<string, Move>()
+  readonly #rowByMint = new Map<string, MarketRow>()
+  #isInTab: (row: MarketRow) => boolean
+  /** Rows of a snapshot that is not complete yet; null outside of one. */
+  #incoming: Set<string> | null = null
+  #changed = new Set<string>()
+
+  /** @param isInTab a row that leaves its tab is sent once more; it is then dropped here. */
+  constructor(isInTab: (row: MarketRow) => boolean) {
+    this.#isInTab = isInTab
+  }
+
+  get size(): number {
+    return this.#rowByMint.size
+  }
+
+  /** Rows that changed since the last `reorder`. */
+  get changedCount(): number {
+    return this.#changed.size
+  }
+
+  get(mint: string): MarketRow | undefined {
+    return this.#rowByMint.get(mint)
+  }
+
+  applySnapshot(rows: readonly MarketRow[], isLast: boolean): void {
+    this.#incoming ??= new Set()
+    for (const row of rows) {
+      this.#incoming.add(row.mint)
+      this.#set(row)
+    }
+    if (!isLast) return
+    for (const mint of this.#rowByMint.keys()) if (!this.#incoming.has(mint)) this.remove(mint)
+    this.#incoming = null
+  }
+
+  applyChanges(rows: readonly MarketRow[], nowMs: number): void {
+    for (const row of rows) {
+      const before = this.#rowByMint.get(row.mint)
+      if (before?.priceUsd != null && row.priceUsd != null && before.priceUsd !== row.priceUsd)
+        this.moves.set(row.mint, { direction: row.priceUsd > before.priceUsd ? 1 : -1, atMs: nowMs })
+      this.#set(row)
+    }
+  }
+
+  remove(mint: string): void {
+    this.#rowByMint.delete(mint)
+    this.moves.delete(mint)
+    this.#changed.add(mint)
+  }
+
+  /** Renews the order shown. */
+  reorder(sort: SortKey, isDescending: boolean, filter: ListFilter): void {
+    const key = SORT_KEYS[sort]
+    const sign = isDescending ? -1 : 1
+    const rows: { row: MarketRow; key: number }[] = []
+    for (const row of this.#rowByMint.values()) {
+      if (!matches(row, filter)) continue
+      // Unknown values come last in both directions.
+      rows.push({ row, key: key(row) ?? sign * Number.POSITIVE_INFINITY })
+    }
+    rows.sort((a, b) => sign * (a.key - b.key) || (a.row.mint < b.row.mint ? -1 : 1))
+    this.shown = rows.map(({ row }) => row)
+    this.#changed.clear()
+  }
+
+  /** Shows the newest values of the rows in the order that is shown. */
+  renew(): void {
+    for (const [at, row] of this.shown.entries()) this.shown[at] = this.#rowByMint.get(row.mint) ?? row
+  }
+
+  #set(row: MarketRow): void {
+    this.#changed.add(row.mint)
+    if (this.#isInTab(row)) this.#rowByMint.set(row.mint, row)
+    else this.remove(row.mint)
+  }
+}
+
+function matches(row: MarketRow, { search, isLowCoverage, isLive }: ListFilter): boolean {
+  if (isLowCoverage && row.analysis_count >= LOW_COVERAGE_COUNT) return false
+  if (isLive && !row.is_currently_live) return false
+  if (search === '') return true
+  const wanted = search.toLowerCase()
+  return (
+    row.mint.toLowerCase().startsWith(wanted) ||
+    startsAtWord(row.name.toLowerCase(), wanted) ||
+    startsAtWord(row.symbol.toLowerCase(), wanted)
+  )
+}
+
+/** Whether one of the words of `text` begins so, as the server's own search has it. */
+const startsAtWord = (text: string, wanted: string): boolean =>
+  text.startsWith(wanted) || text.includes(` ${wanted}`)

@@ -1,0 +1,141 @@
+// The leaderboard, and the record of one agent.
+import { html, nothing, type TemplateResult } from 'lit-html'
+import { Fetched, request } from '../api.ts'
+import type { App, View } from '../app.ts'
+import { emptyState } from '../dom.ts'
+import { formatAmount, formatCount, shortAddress } from '../format.ts'
+import { type Route, routeHref } from '../router.ts'
+import { type Analysis, analysesTable } from './analyses-table.ts'
+
+const EVERY_MS = 15_000
+const LEADERS = 100
+
+interface Leader {
+  rank: number
+  agentId: string
+  name: string
+  xp: number
+  analyses: number
+}
+
+interface AnalysesPage {
+  data: Analysis[]
+  meta?: { nextCursor?: string | null }
+}
+
+class AgentsView implements View {
+  readonly #app: App
+  readonly #agentId: string
+  readonly #leaders: Fetched<{ leaderboard: Leader[] }>
+  readonly #record: Fetched<AnalysesPage> | null
+  #older: Analysis[] = []
+  #cursor: string | null | undefined
+  #isLoadingOlder = false
+
+  constructor(app: App) {
+    this.#app = app
+    this.#agentId = app.route.id
+    const onChange = () => app.invalidate()
+    this.#leaders = new Fetched(
+      () => request('/api/v1/agents/leaderboard', { query: { limit: LEADERS }, key: app.key }),
+      onChange,
+    )
+    this.#leaders.start(EVERY_MS)
+    this.#record = this.#agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
+    void this.#record?.refresh()
+  }
+
+  get title(): string {
+    return this.#leader?.name ?? 'Agents'
+  }
+
+  update(route: Route): boolean {
+    return route.view === 'agents' && route.id === this.#agentId
+  }
+
+  stop(): void {
+    this.#leaders.stop()
+    this.#record?.stop()
+  }
+
+  render(): TemplateResult {
+    return this.#agentId === '' ? this.#leaderboard() : this.#agent()
+  }
+
+  get #leader(): Leader | undefined {
+    return this.#leaders.value?.leaderboard.find(({ agentId }) => agentId === this.#agentId)
+  }
+
+  #readPage(cursor?: string): Promise<AnalysesPage> {
+    const query = { agentId: this.#agentId, limit: 50, cursor }
+    return request<AnalysesPage>('/api/v1/analysis', { query, key: this.#app.key })
+  }
+
+  #leaderboard(): TemplateResult {
+    const { value, error } = this.#leaders
+    return html`<section aria-labelledby="view-title">
+      <header class="toolbar"><h1 id="view-title">Agents by XP</h1></header>
+      ${
+        value === null
+          ? html`<p class="note" role="status">${error ?? 'Loading'}</p>`
+          : value.leaderboard.length === 0
+            ? emptyState(
+                'No agent has XP yet',
+                'The first accepted analysis makes a leader. Start the example agent:',
+                'npm run agent',
+              )
+            : html`<div class="card scroll-x"><table class="plain">
+                <thead><tr><th class="num">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>
+                <tbody>${value.leaderboard.map(leaderRow)}</tbody>
+              </table></div>`
+      }
+    </section>`
+  }
+
+  #agent(): TemplateResult {
+    const leader = this.#leader
+    const record = this.#record
+    const rows = [...(record?.value?.data ?? []), ...this.#older]
+    const cursor = this.#cursor === undefined ? record?.value?.meta?.nextCursor : this.#cursor
+    return html`<section aria-labelledby="view-title">
+      <p><a href=${routeHref('agents')}>← All agents</a></p>
+      <header class="toolbar">
+        <h1 id="view-title" class="stranger">${leader?.name ?? shortAddress(this.#agentId)}</h1>
+        ${leader === undefined ? nothing : html`<p class="status">rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses</p>`}
+      </header>
+      ${
+        record?.value === null || record === null
+          ? html`<p class="note" role="status">${record?.error ?? 'Loading'}</p>`
+          : rows.length === 0
+            ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
+            : html`<div class="card">${analysesTable(rows, this.#app.nowMs(), true)}</div>`
+      }
+      ${cursor ? html`<p><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
+    </section>`
+  }
+
+  async #loadOlder(cursor: string): Promise<void> {
+    this.#isLoadingOlder = true
+    this.#app.invalidate()
+    try {
+      const { data, meta } = await this.#readPage(cursor)
+      this.#older.push(...data)
+      this.#cursor = meta?.nextCursor ?? null
+    } catch {
+      // The button stays, so that it can be tried again.
+    } finally {
+      this.#isLoadingOlder = false
+      this.#app.invalidate()
+    }
+  }
+}
+
+const leaderRow = ({ rank, agentId, name, xp, analyses }: Leader): TemplateResult => html`<tr>
+  <td class="num">${rank}</td>
+  <td><a class="stranger" href=${routeHref('agents', agentId)}>${name}</a></td>
+  <td class="num">${formatCount(xp)}</td>
+  <td class="num">${formatCount(analyses)}</td>
+  <td class="num">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>
+</tr>`
+
+export const agentsView = (app: App): View => new AgentsView(app)

@@ -1,0 +1,123 @@
+// Whether labels came true: scores and sentiments against what the price did afterwards, with 95 % intervals.
+import { html, svg, type TemplateResult } from 'lit-html'
+import { Fetched, request } from '../api.ts'
+import type { App, View } from '../app.ts'
+import { emptyState } from '../dom.ts'
+import { changeClass, formatChange, formatCount, formatTime } from '../format.ts'
+import { type Route, routeHref } from '../router.ts'
+
+const HORIZONS = ['5m', '15m', '1h', '6h', '24h'] as const
+const EVERY_MS = 60_000
+
+/** One group of analyses: how many, and the mean return after the horizon with its interval, percent. */
+interface Group {
+  label: string
+  horizon: string
+  count: number
+  meanPct: number | null
+  lowPct: number | null
+  highPct: number | null
+}
+
+interface Calibration {
+  asOfMs: number
+  sentiments: Group[]
+  scores: Group[]
+}
+
+class CalibrationView implements View {
+  readonly title = 'Calibration'
+  readonly #app: App
+  readonly #horizon: string
+  readonly #calibration: Fetched<{ data: Calibration }>
+
+  constructor(app: App) {
+    this.#app = app
+    const horizon = app.route.query.get('horizon') ?? '1h'
+    this.#horizon = HORIZONS.find((each) => each === horizon) ?? '1h'
+    this.#calibration = new Fetched(
+      () => request('/api/v1/calibration'),
+      () => app.invalidate(),
+    )
+    this.#calibration.start(EVERY_MS)
+  }
+
+  update(route: Route): boolean {
+    return route.view === 'calibration' && (route.query.get('horizon') ?? '1h') === this.#horizon
+  }
+
+  stop(): void {
+    this.#calibration.stop()
+  }
+
+  render(): TemplateResult {
+    const { value, error } = this.#calibration
+    return html`<section aria-labelledby="view-title">
+      <header class="toolbar">
+        <h1 id="view-title">Calibration</h1>
+        <nav class="tabs" aria-label="Time after the analysis">
+          ${HORIZONS.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === '1h' ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : 'false'}>${horizon}</a>`)}
+        </nav>
+        ${value === null ? '' : html`<p class="status">as of ${formatTime(value.data.asOfMs, this.#app.nowMs())}</p>`}
+      </header>
+      ${value === null ? html`<p class="note" role="status">${error ?? 'Loading'}</p>` : this.#groups(value.data)}
+    </section>`
+  }
+
+  #groups({ sentiments, scores }: Calibration): TemplateResult {
+    const isOfHorizon = ({ horizon, count }: Group) => horizon === this.#horizon && count > 0
+    const [bySentiment, byScore] = [sentiments.filter(isOfHorizon), scores.filter(isOfHorizon)]
+    if (bySentiment.length + byScore.length === 0)
+      return emptyState(
+        `No analysis is ${this.#horizon} old yet`,
+        'Outcomes are known once the time has passed. Choose a shorter time, or come back.',
+      )
+    return html`<div class="columns">
+      ${groupCard('By sentiment', 'A bullish analysis should be followed by a higher price than a bearish one.', bySentiment)}
+      ${groupCard('By score', 'A higher score should be followed by a higher return.', byScore)}
+    </div>`
+  }
+}
+
+const groupCard = (title: string, text: string, groups: readonly Group[]): TemplateResult => html`
+  <section class="card">
+    <h2>${title}</h2>
+    <p class="note">${text} Mean return and its 95 % interval.</p>
+    ${intervals(groups)}
+    <table class="plain">
+      <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
+      <tbody>${groups.map(
+        ({ label, count, meanPct, lowPct, highPct }) => html`<tr>
+          <td>${label}</td><td class="num">${formatCount(count)}</td>
+          <td class="num ${changeClass(meanPct)}">${formatChange(meanPct)}</td>
+          <td class="num">${lowPct === null || highPct === null ? '–' : `${lowPct.toFixed(1)} to ${highPct.toFixed(1)}%`}</td>
+        </tr>`,
+      )}</tbody>
+    </table>
+  </section>`
+
+const PLOT_WIDTH = 320
+const LINE_HEIGHT = 26
+const LABEL_WIDTH = 84
+
+/** Each group's mean as a point on its interval, all on one axis with zero marked. */
+function intervals(groups: readonly Group[]): TemplateResult {
+  const ends = groups
+    .flatMap(({ lowPct, highPct, meanPct }) => [lowPct, highPct, meanPct])
+    .filter((end) => end !== null)
+  const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)]
+  const span = high - low || 1
+  const x = (percent: number) => LABEL_WIDTH + ((percent - low) / span) * (PLOT_WIDTH - LABEL_WIDTH - 10)
+  const height = groups.length * LINE_HEIGHT
+  return html`<svg class="intervals" viewBox="0 0 ${PLOT_WIDTH} ${height}" role="img" aria-label="Mean returns with intervals; the table below has the numbers">
+    ${svg`<line class="zero" x1=${x(0)} x2=${x(0)} y1="0" y2=${height}></line>`}
+    ${groups.map(({ label, meanPct, lowPct, highPct }, at) => {
+      const y = at * LINE_HEIGHT + LINE_HEIGHT / 2
+      return svg`<text x="0" y=${y + 4}>${label}</text>
+        ${lowPct === null || highPct === null ? '' : svg`<line class="interval" x1=${x(lowPct)} x2=${x(highPct)} y1=${y} y2=${y}></line>`}
+        ${meanPct === null ? '' : svg`<circle cx=${x(meanPct)} cy=${y} r="4"></circle>`}`
+    })}
+  </svg>`
+}
+
+export const calibrationView = (app: App): View => new CalibrationView(app)

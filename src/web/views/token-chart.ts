@@ -1,0 +1,117 @@
+// The chart of a token: candles with volume, moved by the stream. Drawn by TradingView's Lightweight Charts. Its own logo needs
+// an inline style, which the page's Content-Security-Policy refuses: the token's view shows the attribution instead.
+import {
+  type CandlestickData,
+  CandlestickSeries,
+  createChart,
+  type HistogramData,
+  HistogramSeries,
+  type IChartApi,
+  type ISeriesApi,
+  type Time,
+  type WhitespaceData,
+} from 'lightweight-charts'
+import { formatAmount, formatPrice } from '../format.ts'
+
+export interface Bar {
+  t: number
+  o: number
+  h: number
+  l: number
+  c: number
+  v: number
+  closed: boolean
+}
+
+/** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
+const HOLES_MAX = 200
+
+const toTime = (ms: number): Time => (ms / 1_000) as Time
+
+export class TokenChart {
+  readonly #chart: IChartApi
+  readonly #candles: ISeriesApi<'Candlestick'>
+  readonly #volumes: ISeriesApi<'Histogram'>
+  readonly #barMs: number
+  #lastMs = 0
+
+  /** @param barMs length of a bar, for the holes between bars. */
+  constructor(container: HTMLElement, barMs: number) {
+    this.#barMs = barMs
+    const style = getComputedStyle(container)
+    const colour = (name: string) => style.getPropertyValue(name).trim()
+    const [up, down] = [colour('--up'), colour('--down')]
+    this.#chart = createChart(container, {
+      autoSize: true,
+      layout: { background: { color: 'transparent' }, textColor: colour('--dim'), attributionLogo: false },
+      grid: { vertLines: { color: colour('--line') }, horzLines: { color: colour('--line') } },
+      rightPriceScale: { borderColor: colour('--line') },
+      timeScale: { borderColor: colour('--line'), timeVisible: true, secondsVisible: barMs < 60_000 },
+      localization: { priceFormatter: (price: number) => formatPrice(price) },
+    })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, {
+      upColor: 'transparent',
+      borderUpColor: up,
+      wickUpColor: up,
+      downColor: down,
+      borderDownColor: down,
+      wickDownColor: down,
+      priceFormat: { type: 'custom', minMove: 1e-12, formatter: (price: number) => formatPrice(price) },
+    })
+    this.#volumes = this.#chart.addSeries(HistogramSeries, {
+      priceScaleId: 'volume',
+      color: colour('--line-strong'),
+      priceFormat: { type: 'custom', minMove: 0.01, formatter: (volume: number) => formatAmount(volume) },
+      lastValueVisible: false,
+      priceLineVisible: false,
+    })
+    this.#chart.priceScale('volume').applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } })
+    this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.08, bottom: 0.24 } })
+  }
+
+  /** Draws these bars and no others. */
+  replace(bars: readonly Bar[]): void {
+    const candles: (CandlestickData | WhitespaceData)[] = []
+    const volumes: HistogramData[] = []
+    let previousMs = 0
+    for (const bar of bars) {
+      if (previousMs > 0) candles.push(...this.#holes(previousMs, bar.t))
+      candles.push(toCandle(bar))
+      volumes.push({ time: toTime(bar.t), value: bar.v })
+      previousMs = bar.t
+    }
+    this.#candles.setData(candles)
+    this.#volumes.setData(volumes)
+    this.#lastMs = previousMs
+    this.#chart.timeScale().scrollToRealTime()
+  }
+
+  /** Draws a new bar, or the newest one anew. @returns false for an older bar, which only `replace` can draw. */
+  update(bar: Bar): boolean {
+    if (bar.t < this.#lastMs) return false
+    if (this.#lastMs > 0) for (const hole of this.#holes(this.#lastMs, bar.t)) this.#candles.update(hole)
+    this.#candles.update(toCandle(bar))
+    this.#volumes.update({ time: toTime(bar.t), value: bar.v })
+    this.#lastMs = bar.t
+    return true
+  }
+
+  remove(): void {
+    this.#chart.remove()
+  }
+
+  #holes(fromMs: number, toMs: number): WhitespaceData[] {
+    const count = Math.min(HOLES_MAX, Math.floor((toMs - fromMs) / this.#barMs) - 1)
+    return Array.from({ length: Math.max(0, count) }, (_, at) => ({
+      time: toTime(toMs - (count - at) * this.#barMs),
+    }))
+  }
+}
+
+const toCandle = ({ t, o, h, l, c }: Bar): CandlestickData => ({
+  time: toTime(t),
+  open: o,
+  high: h,
+  low: l,
+  close: c,
+})

@@ -1,0 +1,200 @@
+// One token: its bars, its DataPoint, and what agents said of it.
+import { html, nothing, type TemplateResult } from 'lit-html'
+import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
+import { Fetched, request } from '../api.ts'
+import type { App, View } from '../app.ts'
+import {
+  creatorTexts,
+  type DataPoint,
+  fieldGroups,
+  holdersTable,
+  securityFlags,
+  tradesTable,
+} from '../datapoint-fields.ts'
+import { emptyState, tokenMark } from '../dom.ts'
+import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
+import { type Route, routeHref } from '../router.ts'
+import { type Analysis, analysesTable } from './analyses-table.ts'
+import { type Bar, TokenChart } from './token-chart.ts'
+
+const TIMEFRAME_MS = {
+  '1s': 1_000,
+  '5s': 5_000,
+  '15s': 15_000,
+  '1m': 60_000,
+  '5m': 300_000,
+  '15m': 900_000,
+  '1h': 3_600_000,
+  '4h': 14_400_000,
+  '1d': 86_400_000,
+} as const
+type Timeframe = keyof typeof TIMEFRAME_MS
+const TIMEFRAMES = Object.keys(TIMEFRAME_MS)
+const isTimeframe = (text: string): text is Timeframe => text in TIMEFRAME_MS
+const BARS = 500
+const ANALYSES_EVERY_MS = 60_000
+
+class TokenView implements View {
+  readonly #app: App
+  readonly #mint: string
+  readonly #tf: Timeframe
+  readonly #chartElement: Ref<HTMLElement> = createRef()
+  readonly #analyses: Fetched<{ data: Analysis[] }>
+  readonly #unsubscribes: (() => void)[]
+  #point: DataPoint | null = null
+  #bars: Bar[] = []
+  #chart: TokenChart | null = null
+  #needsReplace = false
+  #isGone = false
+  #error: string | null = null
+
+  constructor(app: App) {
+    this.#app = app
+    this.#mint = app.route.id
+    const tf = app.route.query.get('tf') ?? '1m'
+    this.#tf = isTimeframe(tf) ? tf : '1m'
+    const query = { mint: this.#mint, limit: 20 }
+    this.#analyses = new Fetched(
+      () => request<{ data: Analysis[] }>('/api/v1/analysis', { query, key: app.key }),
+      () => app.invalidate(),
+    )
+    this.#analyses.start(ANALYSES_EVERY_MS)
+    this.#unsubscribes = [this.#followToken(), this.#followBars()]
+  }
+
+  get title(): string {
+    return this.#point === null ? 'Token' : `${this.#point.symbol} ${formatPrice(this.#point.priceUsd)}`
+  }
+
+  update(route: Route): boolean {
+    return route.view === 'token' && route.id === this.#mint && (route.query.get('tf') ?? '1m') === this.#tf
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe()
+    this.#analyses.stop()
+    this.#chart?.remove()
+  }
+
+  render(): TemplateResult {
+    const point = this.#point
+    if (point === null)
+      return this.#error === null
+        ? html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="note">Loading ${this.#mint}</p></section>`
+        : html`<section class="token"><h1 id="view-title">Token</h1>${emptyState('This token is not here', this.#error)}</section>`
+    const nowMs = this.#app.nowMs()
+    return html`<section class="token" aria-labelledby="view-title">
+      ${this.#header(point, nowMs)}
+      ${this.#isGone ? html`<p class="banner" role="status">The market holds this token no longer: it made room for more active ones. What you see is the last that was known.</p>` : nothing}
+      <div class="card chart-card">
+        <nav class="tabs" aria-label="Timeframe">
+          ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, { tf: tf === '1m' ? '' : tf })} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
+        </nav>
+        <div class="chart" role="img" aria-label=${this.#chartLabel()} ${ref(this.#chartElement)}></div>
+        <p class="note">
+          ${this.#bars.length === 0 ? 'No trade yet in this timeframe. ' : nothing}Charts by
+          <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">TradingView Lightweight Charts™</a>
+        </p>
+      </div>
+      ${fieldGroups(point)}
+      <div class="groups">${securityFlags(point, nowMs)} ${holdersTable(point)} ${tradesTable(point, nowMs)} ${creatorTexts(point)}</div>
+      ${this.#analysesCard(nowMs)}
+    </section>`
+  }
+
+  drawn(): void {
+    const container = this.#chartElement.value
+    if (container === undefined) return
+    if (this.#chart === null) {
+      this.#chart = new TokenChart(container, TIMEFRAME_MS[this.#tf])
+      this.#needsReplace = true
+    }
+    if (!this.#needsReplace) return
+    this.#needsReplace = false
+    this.#chart.replace(this.#bars)
+  }
+
+  #header(point: DataPoint, nowMs: number): TemplateResult {
+    const { symbol, name, priceUsd, priceChange1h, snapshotAt, isLive, viewerCount } = point
+    return html`<header class="token-head">
+      ${tokenMark(this.#mint)}
+      <div><h1 id="view-title">${symbol}</h1><p class="stranger">${name}</p></div>
+      <div class="price-now"><b>${formatPrice(priceUsd)}</b><span class=${changeClass(priceChange1h)}>${formatChange(priceChange1h)} 1h</span></div>
+      ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}
+      <p class="note">as of ${formatAge(snapshotAt, nowMs)} ago · <a href=${routeHref('try', this.#mint)}>submit an analysis</a></p>
+    </header>`
+  }
+
+  #chartLabel(): string {
+    const last = this.#bars.at(-1)
+    return last === undefined
+      ? 'Price chart without bars'
+      : `Price chart of ${this.#bars.length} bars of ${this.#tf}; the last closed at ${formatPrice(last.c)}`
+  }
+
+  #analysesCard(nowMs: number): TemplateResult {
+    const { value, error } = this.#analyses
+    return html`<section class="card">
+      <h2>Analyses of this token</h2>
+      ${
+        value === null
+          ? html`<p class="note">${error ?? 'Loading'}</p>`
+          : value.data.length === 0
+            ? html`<p class="note">None yet: the first one earns a bonus. <a href=${routeHref('try', this.#mint)}>Submit it.</a></p>`
+            : analysesTable(value.data, nowMs)
+      }
+    </section>`
+  }
+
+  #followToken(): () => void {
+    return this.#app.live.subscribe(
+      { topic: 'token', mint: this.#mint },
+      {
+        onRows: (rows) => {
+          const newest = rows.at(-1)
+          if (newest === undefined) return
+          this.#point = newest as DataPoint
+          this.#isGone = false
+          this.#app.invalidate()
+        },
+        onLeft: () => {
+          this.#isGone = true
+          this.#app.invalidate()
+        },
+        onError: (message) => this.#fail(message),
+      },
+    )
+  }
+
+  #followBars(): () => void {
+    return this.#app.live.subscribe(
+      { topic: 'ohlc', mint: this.#mint, tf: this.#tf, limit: BARS },
+      {
+        onRows: (rows, kind) => this.#takeBars(rows as Bar[], kind),
+        onError: (message) => this.#fail(message),
+      },
+    )
+  }
+
+  #takeBars(bars: Bar[], kind: 'snapshot' | 'changes'): void {
+    if (kind === 'snapshot') {
+      this.#bars = bars
+      this.#needsReplace = true
+    } else for (const bar of bars) this.#takeBar(bar)
+    this.#app.invalidate()
+  }
+
+  #takeBar(bar: Bar): void {
+    const at = this.#bars.findLastIndex(({ t }) => t <= bar.t)
+    if (this.#bars[at]?.t === bar.t) this.#bars[at] = bar
+    else this.#bars.splice(at + 1, 0, bar)
+    if (this.#chart?.update(bar) === false) this.#needsReplace = true
+  }
+
+  #fail(message: string): void {
+    this.#error = message
+    this.#app.invalidate()
+  }
+}
+
+export const tokenView = (app: App): View => new TokenView(app)
