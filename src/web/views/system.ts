@@ -40,14 +40,12 @@ interface Reading {
 
 class SystemView implements View {
   readonly title = 'System'
-  readonly #app: App
   readonly #health: Fetched<Health>
   readonly #metrics: Fetched<Reading>
   #before: Reading | null = null
   #after: Reading | null = null
 
   constructor(app: App) {
-    this.#app = app
     const onChange = () => app.invalidate()
     this.#health = new Fetched(() => request<Health>('/health'), onChange)
     this.#metrics = new Fetched(() => this.#readMetrics(), onChange)

@@ -1,0 +1,40 @@
+// Opens the console in Chromium and watches for what must not happen: errors, and requests to other servers.
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
+export const hasBrowser = existsSync(CHROMIUM)
+/** For the titles of tests. */
+export const skipped = hasBrowser ? '' : ` (skipped: there is no ${CHROMIUM}; CHROMIUM_PATH may name another)`
+
+export const openBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+
+export interface WatchedPage {
+  page: Page
+  /** Errors of the console and of scripts, and addresses of other servers that were asked for. */
+  faults: string[]
+}
+
+/** A page of its own session. `origin`: the only server that it may speak to. */
+export async function openPage(
+  browser: Browser,
+  origin: string,
+  hash = '',
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', (error) => void faults.push(error.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text())
+  })
+  page.on('request', (request) => {
+    const url = new URL(request.url())
+    const isOwn = url.host === new URL(origin).host || url.protocol === 'blob:' || url.protocol === 'data:'
+    if (!isOwn) faults.push(`asked ${url.host}`)
+  })
+  await page.goto(`${origin}/${hash}`)
+  return { page, faults }
+}

@@ -1,0 +1,214 @@
+// The console in a real browser, on the real server.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { submission } from '../support/submission.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+
+const MINT = mintOfSymbol('console')
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const VIEWS = ['market', `token/${MINT}`, 'submissions', 'agents', 'calibration', 'system', 'try', 'query']
+
+const token = (mint: string, name: string, more: object = {}) => ({
+  type: 'token',
+  mint,
+  ts: Date.now(),
+  name,
+  symbol: name.slice(0, 8).toUpperCase(),
+  ...more,
+})
+const trade = (priceUsd: number, mint = MINT) => ({
+  type: 'trade',
+  mint,
+  ts: Date.now(),
+  side: 'buy',
+  tokenAmount: 1_000,
+  priceUsd,
+})
+
+const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
+
+describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
+  let browser: Browser
+  let server: TestServer
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => browser.close())
+  beforeEach(async () => {
+    server = await openTestServer()
+    await server.client.push(token(MINT, 'Console'), trade(0.5), token(mintOfSymbol('other'), 'Other'))
+  })
+  afterEach(() => server.remove())
+
+  test('every view opens by its address without an error or a request elsewhere', async () => {
+    for (const view of VIEWS) {
+      const { page, faults } = await openPage(browser, server.url, `#/${view}`)
+      await page.locator('#view-title').waitFor()
+      await page.waitForLoadState('networkidle')
+      expect({ view, faults }).toEqual({ view, faults: [] })
+      await page.context().close()
+    }
+  })
+
+  test('a trade moves the row that it belongs to, and the token’s page', async () => {
+    const list = await openPage(browser, server.url)
+    const detail = await openPage(browser, server.url, `#/token/${MINT}`)
+    await rowOf(list.page, 'Console').getByText('$0.5').waitFor()
+    await detail.page.locator('.price-now').getByText('$0.5').waitFor()
+    await server.client.push(trade(0.75))
+    await rowOf(list.page, 'Console').getByText('$0.75').waitFor()
+    await detail.page.locator('.price-now').getByText('$0.75').waitFor()
+    await detail.page.getByText('▲ buy').first().waitFor()
+  })
+
+  test('back, forward and a shared address lead to the same view', async () => {
+    const { page } = await openPage(browser, server.url)
+    await rowOf(page, 'Console').getByRole('link').click()
+    await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
+    expect(page.url()).toContain(`#/token/${MINT}`)
+    await page.goBack()
+    await rowOf(page, 'Other').waitFor()
+    await page.goForward()
+    await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
+    const shared = await openPage(browser, server.url, new URL(page.url()).hash)
+    await shared.page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
+  })
+
+  test('search and filters narrow the list, and stand in the address', async () => {
+    const { page } = await openPage(browser, server.url)
+    await rowOf(page, 'Other').waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('cons')
+    await rowOf(page, 'Other').waitFor({ state: 'detached' })
+    await rowOf(page, 'Console').waitFor()
+    expect(page.url()).toContain('search=cons')
+  })
+
+  test('rows keep their order under the pointer, and say how many changed', async () => {
+    const { page } = await openPage(browser, server.url)
+    const first = page.getByRole('row').nth(1)
+    await first.getByText('Console').waitFor()
+    await page.locator('.rows').hover({ position: { x: 300, y: 20 } })
+    await server.client.push(trade(9, mintOfSymbol('other')), trade(9, mintOfSymbol('other')))
+    await page.getByText(/order held, \d+ changed/).waitFor()
+    expect(await first.textContent()).toContain('Console')
+    await page.mouse.move(2, 2)
+    await first.getByText('Other').waitFor()
+  })
+
+  test('it survives a restart of the server, and shows that it was away', async () => {
+    const { page } = await openPage(browser, server.url)
+    await rowOf(page, 'Console').waitFor()
+    const { port } = new URL(server.url)
+    await server.stop()
+    await page.getByText(/disconnected, again in/).waitFor()
+    server = await server.restart({ port })
+    await server.client.push(token(MINT, 'Reborn'), trade(0.9))
+    await rowOf(page, 'Reborn').waitFor({ timeout: 30_000 })
+    await page.locator('.connection.live').waitFor()
+  }, 60_000)
+
+  test('texts of strangers stay texts, and their links lead to http(s) alone', async () => {
+    const mint = mintOfSymbol('hostile')
+    const name = '<img src=x onerror="document.title=\'owned\'">'
+    await server.client.push(
+      token(mint, name, {
+        description: '</p><script>document.title="owned"</script>',
+        website: 'javascript:alert(1)',
+        twitter: 'https://example.com/x?"><b>',
+      }),
+      trade(1, mint),
+    )
+    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}`)
+    await page.getByText(name, { exact: true }).first().waitFor()
+    expect(await page.title()).not.toBe('owned')
+    expect(await page.getByRole('link', { name: 'Website' }).count()).toBe(0)
+    const link = page.getByRole('link', { name: 'X ↗' })
+    expect(await link.getAttribute('rel')).toBe('noopener noreferrer nofollow')
+    expect(faults).toEqual([])
+  })
+
+  test('an agent tries it: a key, a verdict by dry run, XP', async () => {
+    const { page, faults } = await openPage(browser, server.url, `#/try/${MINT}`)
+    await page.getByLabel("Your agent's name").fill('console-tester')
+    await page.getByRole('button', { name: 'Get a key' }).click()
+    await page.getByLabel('bonding_curve_risk').check()
+    await page.getByLabel(/Summary/).fill(submission(MINT).summary)
+    await page.getByText('if you submit this now').waitFor()
+    await page.getByRole('button', { name: 'Submit' }).click()
+    await page.getByText('✓ validated').waitFor()
+    await page.getByText('Your XP').waitFor()
+    await page.goto(`${server.url}/#/submissions`)
+    await page.getByRole('row').filter({ hasText: 'validated' }).waitFor()
+    expect(faults).toEqual([])
+  })
+
+  test('too many reads are told, and the page goes on by itself', async () => {
+    const limited = await openTestServer({ 'read-limit-anonymous': '1' })
+    const { page } = await openPage(browser, limited.url, '#/agents')
+    await page.getByText(/limit of 1/).waitFor()
+    await limited.remove()
+  })
+
+  test('no view has an accessibility fault, light or dark, wide or narrow', async () => {
+    for (const view of VIEWS) {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const { page } = await openPage(browser, server.url, `#/${view}`, { colorScheme, bypassCSP: true })
+        await page.locator('#view-title').waitFor()
+        await page.waitForLoadState('networkidle')
+        await page.evaluate(AXE)
+        const found = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+          'axe.run()',
+        )
+        const violations = found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)}`)
+        expect({ view, colorScheme, violations }).toEqual({ view, colorScheme, violations: [] })
+        await page.context().close()
+      }
+    }
+  }, 120_000)
+
+  test('a phone has no sideways scroll', async () => {
+    for (const view of VIEWS) {
+      const { page } = await openPage(browser, server.url, `#/${view}`, {
+        viewport: { width: 360, height: 740 },
+      })
+      await page.locator('#view-title').waitFor()
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      expect({ view, overflow }).toEqual({ view, overflow: 0 })
+      await page.context().close()
+    }
+  })
+
+  test('the keyboard alone leads from the market to a submission', async () => {
+    const { page } = await openPage(browser, server.url)
+    await rowOf(page, 'Console').waitFor()
+    await focusByTab(page, /CONSOLE/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
+    await focusByTab(page, /submit an analysis/)
+    await page.keyboard.press('Enter')
+    await page.getByLabel("Your agent's name").waitFor()
+    await focusByTab(page, /^$/, 'name')
+    await page.keyboard.type('keys-only')
+    await page.keyboard.press('Enter')
+    await page.getByText('Your key').waitFor()
+  })
+})
+
+/** Presses Tab until an element with that text, or that name, has the focus. */
+async function focusByTab(page: Page, text: RegExp, name = ''): Promise<void> {
+  for (let presses = 0; presses < 80; presses++) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate<{ text: string; name: string }>(
+      '({ text: document.activeElement?.textContent ?? "", name: document.activeElement?.getAttribute("name") ?? "" })',
+    )
+    if (name === '' ? text.test(focused.text.trim()) && focused.text.length < 200 : focused.name === name)
+      return
+  }
+  throw new Error(`Tab does not reach ${text} ${name}`)
+}
