@@ -1,6 +1,7 @@
 // Every limit of the HTTP layer that is no setting, and what happens when it is reached.
 import { HOUR_MS } from '../lib/time.ts'
 
+export { BATCH_MINTS_MAX } from '../schema/api/market.ts'
 export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
 /** Largest body of a submission or any other JSON request; a larger one is 413. */
@@ -76,7 +77,6 @@ export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
 export const EXPORT_LIMIT_DEFAULT = 100_000
 export const EXPORT_LIMIT_MAX = 500_000
-export const BATCH_MINTS_MAX = 10
 export const LEADERBOARD_LIMIT_DEFAULT = 50
 export const LEADERBOARD_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128

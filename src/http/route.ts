@@ -8,7 +8,7 @@ interface RouteBase {
   /** One line for the documents. */
   summary: string
   /** What the API description tells beside the summary. */
-  docs?: OperationDocs
+  docs: OperationDocs
   /** Largest body in bytes; BODY_BYTES_MAX unless set. */
   bodyBytesMax?: number
   /** Time that a body may take to arrive; seven seconds unless set. */

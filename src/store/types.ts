@@ -1,5 +1,7 @@
 // The interfaces of the store, as the rest of the server uses them.
 
+import type { z } from 'zod'
+import type { setAsideFileSchema } from '../schema/api/admin.ts'
 import type { ClosedBar } from '../schema/bar.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
 
@@ -40,17 +42,7 @@ export interface LakeTableStatus {
 }
 
 /** A missing or damaged file of the lake that was quarantined. */
-export interface SetAsideFile {
-  table: string
-  /** YYYY-MM-DD, UTC. */
-  date: string
-  /** Below the lake's folder. */
-  path: string
-  reason: string
-  /** Its rows that no other file has. */
-  rowsLost: number
-  sinceMs: number
-}
+export type SetAsideFile = z.infer<typeof setAsideFileSchema>
 
 /** What is wrong with the lake. */
 export interface LakeTrouble {

@@ -2,6 +2,8 @@
 import { assert } from '../lib/assert.ts'
 import { DAY_MS } from '../lib/time.ts'
 
+export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
+
 export const SUBMIT_RATE_MAX = 10
 export const SUBMIT_RATE_WINDOW_MS = 60_000
 export const MINT_COOLDOWN_MS = 60_000
@@ -38,8 +40,6 @@ export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
 export const COVERED_MINTS_MAX = 1_000_000
 /** Accepted analyses that the public leaderboard shows as its goal. */
 export const ANALYSIS_GOAL = 10_000
-/** Units of an activity in one award of the operator. */
-export const AWARD_TIMES_MAX = 1_000_000
 
 /** Registered agents. Beyond it registration answers `registration_closed`. */
 export const AGENTS_MAX = 1_000_000

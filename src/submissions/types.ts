@@ -1,5 +1,9 @@
 // What submissions need of the market and of the store, and what the HTTP layer needs of submissions. Times are Unix ms
 // unless a name says otherwise.
+import type { z } from 'zod'
+import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
+import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
+import type { agentRankSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
 import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome } from '../schema/vocabulary.ts'
@@ -73,12 +77,7 @@ export interface Quota {
 }
 
 /** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
-export interface XpBreakdown {
-  base: number
-  firstBonus: number
-  lowCoverageBonus: number
-  multiplier: number
-}
+export type XpBreakdown = z.infer<typeof xpBreakdownSchema>
 
 /** The result of an accepted submission. Names are those of the JSON that clients read. */
 export interface Receipt {
@@ -135,21 +134,9 @@ export interface TokenLeaderboard {
   } & Coverage)[]
 }
 
-export interface AgentRank {
-  /** From 1. */
-  rank: number
-  agentId: string
-  name: string
-  xp: number
-  analyses: number
-}
+export type AgentRank = z.infer<typeof agentRankSchema>
 
-export interface AwardReceipt {
-  agentId: string
-  kind: string
-  xpEarned: number
-  xpTotal: number
-}
+export type AwardReceipt = z.infer<typeof awardReceiptSchema>
 
 export interface Submissions {
   /** Resolves when the submission is durable. Throws SubmissionError, or the store's error. */
@@ -162,31 +149,13 @@ export interface Submissions {
   award(agentId: string, kind: string, times: number, note: string | null): Promise<AwardReceipt>
 }
 
-export interface Profile {
-  name: string
-  description: string | null
-  avatarUrl: string | null
-  twitterHandle: string | null
-  website: string | null
-  createdAt: number
-  updatedAt: number
-}
+export type Profile = z.infer<typeof profileSchema>
 
 /** A key that was just made. Only its hash is kept, so this is the one time that it can be shown. */
-export interface IssuedKey {
-  key: string
-  type: AgentType
-  /** Submissions a minute; null: no limit. */
-  rateLimit: number | null
-}
+export type IssuedKey = z.infer<typeof issuedKeySchema>
 
 /** What operators see of an agent. */
-export interface AgentStatus extends Agent {
-  keys: { prefix: string; createdAtMs: number; expiresAtMs: number | null }[]
-  /** Until when it may not submit; null when it may, and when it never may again. */
-  bannedUntilMs: number | null
-  banned: boolean
-}
+export type AgentStatus = z.infer<typeof agentStatusSchema>
 
 /** Agents, their keys and profiles. Every change is durable before its promise resolves. */
 export interface Agents {

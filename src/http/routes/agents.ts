@@ -3,6 +3,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Agents, IssuedKey, Submissions, SubmitResult } from '../../submissions/types.ts'
 import type { Context, HttpAnswer } from '../context.ts'
+import { ACCOUNT_DOCS, SUBMISSION_DOCS } from '../docs/agent-docs.ts'
 import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
@@ -82,6 +83,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/submit`,
       access: 'agent',
       summary: 'Submit an analysis and earn XP',
+      docs: SUBMISSION_DOCS.submit,
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
       handle: async ({ caller, body, headers }) =>
         accepted(await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null })),
@@ -91,6 +93,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: ANALYSIS_PATH,
       access: 'read',
       summary: 'Coverage: the most analysed tokens',
+      docs: SUBMISSION_DOCS.coverage,
       handle: (context) => leaderboard(context, (limit) => submissions.leaderboard(limit)),
     },
     {
@@ -98,6 +101,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/{id}`,
       access: 'read',
       summary: 'One analysis',
+      docs: SUBMISSION_DOCS.analysis,
       handle: ({ id }) => findAnalysis(submissions, id),
     },
     {
@@ -105,6 +109,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
+      docs: SUBMISSION_DOCS.leaderboard,
       handle: (context) =>
         leaderboard(context, (limit) => {
           const rows = submissions.agentLeaderboard(limit)
@@ -116,6 +121,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: '/api/v1/xp',
       access: 'read',
       summary: 'The XP table',
+      docs: SUBMISSION_DOCS.xp,
       handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
     },
   ]
@@ -128,6 +134,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
+      docs: ACCOUNT_DOCS.register,
       countLimit: (context) => countRegistration(context.ip()),
       handle: async (context) => issuedKey(await agents.register(jsonObject(context))),
     },
@@ -136,6 +143,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/rotate',
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
+      docs: ACCOUNT_DOCS.rotate,
       bodyTypes: ['', 'application/json'],
       handle: async ({ caller }) => issuedKey(await agents.rotate(caller)),
     },
@@ -144,6 +152,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
+      docs: ACCOUNT_DOCS.revoke,
       handle: async ({ caller }) => {
         await agents.revoke(caller)
         return ok({ data: { revoked: true } })
@@ -154,6 +163,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile',
+      docs: ACCOUNT_DOCS.profile,
       handle: ({ caller }) => ok({ profile: agents.profile(caller) }),
     },
     {
@@ -161,6 +171,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
+      docs: ACCOUNT_DOCS.setProfile,
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
         ok({ profile: await agents.setProfile(context.caller, jsonObject(context)) }),

@@ -2,6 +2,7 @@
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
@@ -20,6 +21,7 @@ export const barRoute = (market: MarketEngine): PlainRoute => ({
   path: '/api/v1/ohlc',
   access: 'read',
   summary: 'OHLC bars of a token',
+  docs: MARKET_DOCS.bars,
   handle: (context) => bars(market, context),
 })
 

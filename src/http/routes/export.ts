@@ -2,6 +2,7 @@
 // reads, and tells in headers where the next request goes on.
 import type { Exporter, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
 import type { BodyWriter, Context } from '../context.ts'
+import { EXPORT_DOCS } from '../docs/system-docs.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
 import { negotiate } from '../request/negotiate.ts'
@@ -12,10 +13,10 @@ export interface ExportDeps {
   exports: Exporter
 }
 
-export const EXPORT_PATH = '/api/v1/training/export'
+const EXPORT_PATH = '/api/v1/training/export'
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
 export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
-export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,
 }
@@ -71,6 +72,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
       path: EXPORT_PATH,
       access: 'researcher',
       summary: 'The training set as Parquet or Arrow, from where the last answer ended',
+      docs: EXPORT_DOCS,
       handle: async (context) => {
         const request = parseRequest(context)
         const job = exports.begin(request)

@@ -1,6 +1,7 @@
 import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
@@ -32,6 +33,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
+      docs: MARKET_DOCS.list,
       handle: (context) => answerList(listDeps, context),
     },
     {
@@ -39,6 +41,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: '/api/v1/datapoint',
       access: 'read',
       summary: 'A token’s snapshot, the DataPoint',
+      docs: MARKET_DOCS.datapoint,
       handle: (context) => answerDatapoint(market, context),
     },
     {
@@ -46,6 +49,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: '/api/v1/datapoint/batch',
       access: 'read',
       summary: 'Up to ten DataPoints',
+      docs: MARKET_DOCS.batch,
       handle: (context) => answerBatch(market, context),
     },
     streamRoute,
