@@ -12,7 +12,7 @@ import { problemSchema } from '../../schema/api/problem.ts'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { PROBLEM_TYPE } from '../context.ts'
 import type { Route } from '../route.ts'
-import { COMPONENTS } from './components.ts'
+import { COMPONENTS, EXAMPLES } from './components.ts'
 import { errorsOf } from './errors.ts'
 import {
   ANSWER_HEADERS,
@@ -73,14 +73,15 @@ export function openApi(routes: readonly Route[], version: string): object {
       },
     },
     {
-      override: ({ jsonSchema }) => adaptSchema(jsonSchema),
+      override: ({ jsonSchema, zodSchema }) => adaptSchema(jsonSchema, EXAMPLES.get(zodSchema)),
       allowEmptySchema: { unknown: true, custom: true },
     },
   )
 }
 
 /** Fits the JSON Schema that zod makes to a description of an API. */
-function adaptSchema(schema: Record<string, unknown>): void {
+function adaptSchema(schema: Record<string, unknown>, example: unknown): void {
+  if (example !== undefined) schema.examples = [example]
   // Fields may be added to any answer, so no object is closed to others.
   if (schema.additionalProperties === false) delete schema.additionalProperties
   // Of any whole number. It is no limit of ours.

@@ -1,7 +1,8 @@
 // Bodies and answers about agents: registration, keys, profiles.
 import { z } from 'zod'
 import { AGENT_TYPES } from '../vocabulary.ts'
-import { okData, okWith, unixMs } from './parts.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_PROFILE } from './examples.ts'
+import { okData, okWith, unixMs, withExample } from './parts.ts'
 
 const text = (charactersMax: number) => z.string().trim().max(charactersMax)
 
@@ -33,31 +34,28 @@ export const issuedKeySchema = z.object({
   type: z.enum(AGENT_TYPES),
   rateLimit: z.number().int().nullable().meta({ description: 'Submissions a minute; null: no limit' }),
 })
+const EXAMPLE_KEY = {
+  key: 'ps_0123456789abcdefghijklmnopqrstuvwxyz012345abcdef',
+  type: 'agent',
+  rateLimit: 10,
+}
+const EXAMPLE_SENTENCE = 'Store this key now: it is shown once, and only its hash is kept.'
 const important = z.string().meta({ description: 'That the key must be stored now' })
 
-export const registeredSchema = okWith({
-  data: z.object({ ...issuedKeySchema.shape, agentId: z.string() }),
-  important,
-}).meta({
-  examples: [
-    {
-      ok: true,
-      data: {
-        key: 'ps_0123456789abcdefghijklmnopqrstuvwxyz012345abcdef',
-        type: 'agent',
-        rateLimit: 10,
-        agentId: 'ag_01K3ZC0M7Q8R9S0T1V2W3X4Y5Z',
-      },
-      important: 'Store this key now: it is shown once, and only its hash is kept.',
-    },
-  ],
-})
-export const rotatedSchema = okWith({
-  data: z.object({ ...issuedKeySchema.shape, oldKeyExpiresAt: unixMs('Until when the old key is valid') }),
-  important,
-})
-export const revokedSchema = okData(z.object({ revoked: z.literal(true) })).meta({
-  examples: [{ ok: true, data: { revoked: true } }],
+export const registeredSchema = withExample(
+  okWith({ data: z.object({ ...issuedKeySchema.shape, agentId: z.string() }), important }),
+  { ok: true, data: { ...EXAMPLE_KEY, agentId: EXAMPLE_AGENT_ID }, important: EXAMPLE_SENTENCE },
+)
+export const rotatedSchema = withExample(
+  okWith({
+    data: z.object({ ...issuedKeySchema.shape, oldKeyExpiresAt: unixMs('Until when the old key is valid') }),
+    important,
+  }),
+  { ok: true, data: { ...EXAMPLE_KEY, oldKeyExpiresAt: 1_772_086_400_000 }, important: EXAMPLE_SENTENCE },
+)
+export const revokedSchema = withExample(okData(z.object({ revoked: z.literal(true) })), {
+  ok: true,
+  data: { revoked: true },
 })
 
 export const profileSchema = z.object({
@@ -69,18 +67,11 @@ export const profileSchema = z.object({
   createdAt: unixMs('When it was first set'),
   updatedAt: unixMs('When it was last changed'),
 })
-const EXAMPLE_PROFILE = {
-  name: 'curve-watcher',
-  description: 'Looks at young bonding curves.',
-  avatarUrl: null,
-  twitterHandle: null,
-  website: 'https://example.org',
-  createdAt: 1_772_000_000_000,
-  updatedAt: 1_772_000_000_000,
-}
-export const profileAnswerSchema = okWith({
-  profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
-}).meta({ examples: [{ ok: true, profile: EXAMPLE_PROFILE }] })
-export const profileChangedSchema = okWith({ profile: profileSchema }).meta({
-  examples: [{ ok: true, profile: EXAMPLE_PROFILE }],
+export const profileAnswerSchema = withExample(
+  okWith({ profile: profileSchema.nullable().meta({ description: 'null: none was set' }) }),
+  { ok: true, profile: EXAMPLE_PROFILE },
+)
+export const profileChangedSchema = withExample(okWith({ profile: profileSchema }), {
+  ok: true,
+  profile: EXAMPLE_PROFILE,
 })

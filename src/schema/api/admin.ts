@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { TIME_MS_MAX } from '../bounds.ts'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { AWARDED_KINDS } from '../xp.ts'
-import { okData, unixMs, wholeCount } from './parts.ts'
+import { EXAMPLE_AGENT_ID } from './examples.ts'
+import { okData, unixMs, wholeCount, withExample } from './parts.ts'
 
 /** Characters that are kept of a reason or a note. */
 export const NOTE_CHARACTERS_MAX = 500
 /** Units of an activity in one award of the operator. */
 export const AWARD_TIMES_MAX = 1_000_000
 
-const EXAMPLE_AGENT = 'ag_01K3ZC0M7Q8R9S0T1V2W3X4Y5Z'
 const agentId = z.string().min(1)
 const note = (description: string) =>
   z.string().meta({ description: `${description}. Cut after ${NOTE_CHARACTERS_MAX} characters` })
@@ -24,7 +24,7 @@ export const revokeKeysSchema = z
       .nullish()
       .meta({ description: 'Only the key that begins so; without it all keys' }),
   })
-  .meta({ examples: [{ agentId: EXAMPLE_AGENT }] })
+  .meta({ examples: [{ agentId: EXAMPLE_AGENT_ID }] })
 export const banSchema = z
   .object({
     agentId,
@@ -37,8 +37,10 @@ export const banSchema = z
       .meta({ description: 'When it ends; without it never', unit: 'Unix ms' }),
     reason: note('Why; kept in the record').optional(),
   })
-  .meta({ examples: [{ agentId: EXAMPLE_AGENT, untilMs: 1_772_000_000_000, reason: 'copied submissions' }] })
-export const unbanSchema = z.object({ agentId }).meta({ examples: [{ agentId: EXAMPLE_AGENT }] })
+  .meta({
+    examples: [{ agentId: EXAMPLE_AGENT_ID, untilMs: 1_772_000_000_000, reason: 'copied submissions' }],
+  })
+export const unbanSchema = z.object({ agentId }).meta({ examples: [{ agentId: EXAMPLE_AGENT_ID }] })
 export const repairLakeSchema = z
   .object({
     dataDir: z
@@ -55,7 +57,7 @@ export const awardXpSchema = z
     times: z.number().int().min(1).max(AWARD_TIMES_MAX).optional().meta({ description: '1 unless told' }),
     note: note('Kept in the ledger').optional(),
   })
-  .meta({ examples: [{ agentId: EXAMPLE_AGENT, kind: 'trade', times: 3, note: 'March' }] })
+  .meta({ examples: [{ agentId: EXAMPLE_AGENT_ID, kind: 'trade', times: 3, note: 'March' }] })
 
 /** What operators see of an agent. */
 export const agentStatusSchema = z.object({
@@ -76,7 +78,21 @@ export const agentStatusSchema = z.object({
   ).nullable(),
   banned: z.boolean(),
 })
-export const agentListSchema = okData(z.array(agentStatusSchema))
+export const agentListSchema = withExample(okData(z.array(agentStatusSchema)), {
+  ok: true,
+  data: [
+    {
+      agentId: EXAMPLE_AGENT_ID,
+      name: 'curve-watcher',
+      description: null,
+      type: 'agent',
+      createdAtMs: 1_772_000_000_000,
+      keys: [{ prefix: 'ps_01234567', createdAtMs: 1_772_000_000_000, expiresAtMs: null }],
+      bannedUntilMs: null,
+      banned: false,
+    },
+  ],
+})
 export const keysRevokedSchema = okData(z.object({ revoked: wholeCount('Keys that were valid') })).meta({
   examples: [{ ok: true, data: { revoked: 1 } }],
 })
@@ -89,7 +105,10 @@ export const awardReceiptSchema = z.object({
   xpEarned: z.number(),
   xpTotal: z.number(),
 })
-export const awardAnswerSchema = okData(awardReceiptSchema)
+export const awardAnswerSchema = withExample(okData(awardReceiptSchema), {
+  ok: true,
+  data: { agentId: EXAMPLE_AGENT_ID, kind: 'trade', xpEarned: 30, xpTotal: 370 },
+})
 
 /** A missing or damaged file of the lake that was quarantined. */
 export const setAsideFileSchema = z.object({
@@ -100,11 +119,19 @@ export const setAsideFileSchema = z.object({
   rowsLost: wholeCount('Its rows that no other file has'),
   sinceMs: unixMs('When it was found'),
 })
-export const lakeRepairSchema = okData(
-  z.object({
-    filesChecked: wholeCount('Files read'),
-    restored: z.array(z.string()).meta({ description: 'Quarantined files that are valid again' }),
-    lost: z.array(setAsideFileSchema).meta({ description: 'Files whose loss this repair has acknowledged' }),
-  }),
+export const lakeRepairSchema = withExample(
+  okData(
+    z.object({
+      filesChecked: wholeCount('Files read'),
+      restored: z.array(z.string()).meta({ description: 'Quarantined files that are valid again' }),
+      lost: z
+        .array(setAsideFileSchema)
+        .meta({ description: 'Files whose loss this repair has acknowledged' }),
+    }),
+  ),
+  { ok: true, data: { filesChecked: 120, restored: [], lost: [] } },
 )
-export const lakeRetiredSchema = okData(z.object({ files: wholeCount('Files that left the lake') }))
+export const lakeRetiredSchema = withExample(
+  okData(z.object({ files: wholeCount('Files that left the lake') })),
+  { ok: true, data: { files: 3 } },
+)

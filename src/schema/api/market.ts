@@ -4,15 +4,16 @@ import { BAR_FILLS, barSchema, TIMEFRAMES } from '../bar.ts'
 import { dataPointSchema } from '../datapoint.ts'
 import { marketItemSchema } from '../market-item.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { EXAMPLE_BAR, EXAMPLE_DATAPOINT, EXAMPLE_ITEM, EXAMPLE_MINT } from './examples.ts'
 import {
   clampedSchema,
-  EXAMPLE_MINT,
   metaWith,
   mintSchema,
   okData,
   okWith,
   unixMs,
   wholeCount,
+  withExample,
 } from './parts.ts'
 
 export const BATCH_MINTS_MAX = 10
@@ -31,17 +32,42 @@ export const marketMetaSchema = metaWith({
   clamped: clampedSchema,
 })
 
-export const marketPageSchema = okWith({ data: z.array(marketItemSchema), meta: marketMetaSchema })
+export const marketPageSchema = withExample(
+  okWith({ data: z.array(marketItemSchema), meta: marketMetaSchema }),
+  {
+    ok: true,
+    data: [EXAMPLE_ITEM],
+    meta: {
+      tab: 'all',
+      sort: 'hot',
+      order: 'desc',
+      limit: 1,
+      offset: 0,
+      count: 1,
+      total: 500,
+      version: 7_127_000_123,
+      nextCursor: 'eyJ2IjoxfQ',
+    },
+  },
+)
 
-export const dataPointAnswerSchema = okData(dataPointSchema)
+export const dataPointAnswerSchema = withExample(okData(dataPointSchema), {
+  ok: true,
+  data: EXAMPLE_DATAPOINT,
+})
 
 export const batchSchema = z
   .object({ mints: z.array(mintSchema).min(1).max(BATCH_MINTS_MAX) })
   .meta({ examples: [{ mints: [EXAMPLE_MINT] }] })
-export const batchAnswerSchema = okWith({
-  data: z.array(dataPointSchema),
-  meta: metaWith({ notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }) }),
-})
+export const batchAnswerSchema = withExample(
+  okWith({
+    data: z.array(dataPointSchema),
+    meta: metaWith({
+      notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }),
+    }),
+  }),
+  { ok: true, data: [EXAMPLE_DATAPOINT], meta: { notFound: [] } },
+)
 
 /** A bar under `shape=long`: the same values by longer names. */
 export const longBarSchema = z.object({
@@ -65,7 +91,10 @@ export const barsMetaSchema = metaWith({
   clamped: clampedSchema,
 })
 
-export const barsSchema = okWith({
-  data: z.union([z.array(barSchema), z.array(longBarSchema)]),
-  meta: barsMetaSchema,
-})
+export const barsSchema = withExample(
+  okWith({
+    data: z.union([z.array(barSchema), z.array(longBarSchema)]),
+    meta: barsMetaSchema,
+  }),
+  { ok: true, data: [EXAMPLE_BAR], meta: { mint: EXAMPLE_MINT, tf: '1m', limit: 1, fill: 'none', gaps: 0 } },
+)

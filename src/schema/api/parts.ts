@@ -2,9 +2,6 @@
 import { z } from 'zod'
 import { MINT_SHAPE } from '../mint.ts'
 
-/** A token that the examples are about: the mint of wrapped SOL. */
-export const EXAMPLE_MINT = 'So11111111111111111111111111111111111111112'
-
 export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
 
 /** A time in Unix ms. */
@@ -29,3 +26,7 @@ export const clampedSchema = z
   .object({ limit: z.number().int() })
   .meta({ description: 'The maximum, where the `limit` that was sent is above it' })
   .optional()
+
+/** The same schema with an example. */
+export const withExample = <Schema extends z.ZodType>(schema: Schema, example: unknown): Schema =>
+  schema.meta({ examples: [example] })

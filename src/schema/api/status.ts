@@ -1,6 +1,7 @@
 // State of the server: /health and /readyz.
 import { z } from 'zod'
-import { okWith, unixMs, wholeCount } from './parts.ts'
+import { EXAMPLE_FEED } from './examples.ts'
+import { okWith, unixMs, wholeCount, withExample } from './parts.ts'
 
 const failureSchema = z
   .object({ message: z.string(), atMs: unixMs('When it happened') })
@@ -48,15 +49,39 @@ const storeStateSchema = z.looseObject({
   reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
 })
 
-export const healthSchema = okWith({
-  status: z.enum(['warming_up', 'ready', 'degraded', 'draining']),
-  reasons: z.array(z.string()).meta({ description: 'Why the status is degraded' }),
-  simulated: z.boolean().meta({ description: 'A feed makes its data up' }),
-  feeds: z.array(feedStatusSchema),
-  pushIngest: z.boolean().meta({ description: 'Whether feeds may push' }),
-  solPrice: solPriceSchema.nullable(),
-  market: marketStateSchema,
-  store: storeStateSchema,
-})
+export const healthSchema = withExample(
+  okWith({
+    status: z.enum(['warming_up', 'ready', 'degraded', 'draining']),
+    reasons: z.array(z.string()).meta({ description: 'Why the status is degraded' }),
+    simulated: z.boolean().meta({ description: 'A feed makes its data up' }),
+    feeds: z.array(feedStatusSchema),
+    pushIngest: z.boolean().meta({ description: 'Whether feeds may push' }),
+    solPrice: solPriceSchema.nullable(),
+    market: marketStateSchema,
+    store: storeStateSchema,
+  }),
+  {
+    ok: true,
+    status: 'ready',
+    reasons: [],
+    simulated: true,
+    feeds: [{ ...EXAMPLE_FEED, simulated: true, accepted: 120_000, rejected: {} }],
+    pushIngest: false,
+    solPrice: { usd: 140, source: 'simulator', atMs: 1_772_000_000_000, ageMs: 800 },
+    market: {
+      timeMs: 1_772_000_000_800,
+      seq: 7_127_000_123,
+      tokens: 500,
+      tokensMax: 100_000,
+      events: 120_500,
+      trades: 118_000,
+    },
+    store: { healthy: true, reasons: [] },
+  },
+)
 
-export const readySchema = okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) })
+export const readySchema = withExample(okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) }), {
+  ok: true,
+  ready: true,
+  feeds: [EXAMPLE_FEED],
+})

@@ -4,7 +4,8 @@ import { barSchema, TIMEFRAMES } from '../bar.ts'
 import { dataPointSchema } from '../datapoint.ts'
 import { marketItemSchema } from '../market-item.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
-import { EXAMPLE_MINT, mintSchema, unixMs } from './parts.ts'
+import { EXAMPLE_MINT } from './examples.ts'
+import { mintSchema, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const

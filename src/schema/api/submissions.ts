@@ -6,16 +6,8 @@ import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
 import { quantSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
-import {
-  clampedSchema,
-  EXAMPLE_MINT,
-  metaWith,
-  okData,
-  okWith,
-  percent,
-  unixMs,
-  wholeCount,
-} from './parts.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
+import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
 
 /** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
 export const xpBreakdownSchema = z.object({
@@ -55,37 +47,7 @@ export const receiptSchema = z.object({
   nextAllowedAt: unixMs('When the agent may submit on this mint again'),
 })
 
-export const submitAnswerSchema = okWith(receiptSchema.shape).meta({
-  examples: [
-    {
-      ok: true,
-      analysisId: 'an_01K3ZC0M7Q8R9S0T1V2W3X4Y5Z',
-      mint: EXAMPLE_MINT,
-      outcome: 'validated',
-      validated: true,
-      xpEarned: 50,
-      xpTotal: 340,
-      xpBreakdown: { base: 10, firstBonus: 25, lowCoverageBonus: 15, multiplier: 1 },
-      deviationPct: 3.2,
-      worstField: 'volume24h',
-      deviations: { priceUsd: 0.4, volume24h: 3.2 },
-      snapshotSource: 'client',
-      enriched: {
-        has_freeze_authority: false,
-        has_mint_authority: false,
-        transfer_fee_enabled: null,
-        is_mutable_metadata: null,
-        top10_holder_pct_onchain: 21.5,
-        unique_wallet_24h: 310,
-        unique_wallet_1h: null,
-        buy_volume_24h_usd: 51_000,
-        sell_volume_24h_usd: 48_000,
-      },
-      createdAt: 1_772_000_000_000,
-      nextAllowedAt: 1_772_000_060_000,
-    },
-  ],
-})
+export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
 
 const numberOrNull = z.number().nullable()
 
@@ -115,7 +77,7 @@ export const analysisSchema = z.object({
   enriched: enrichedSchema,
   createdAt: unixMs('When it was submitted'),
 })
-export const analysisAnswerSchema = okData(analysisSchema)
+export const analysisAnswerSchema = withExample(okData(analysisSchema), { ok: true, data: EXAMPLE_ANALYSIS })
 
 /** A token by its accepted analyses. */
 export const coverageRowSchema = z.object({
@@ -137,7 +99,24 @@ export const coverageSchema = z.object({
   leaderboard: z.array(coverageRowSchema),
 })
 const limitMeta = metaWith({ clamped: clampedSchema }).optional()
-export const coverageAnswerSchema = okWith({ ...coverageSchema.shape, meta: limitMeta })
+export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape, meta: limitMeta }), {
+  ok: true,
+  totalAnalyses: 2,
+  uniqueTokens: 1,
+  goal: 10_000,
+  progress: 0.02,
+  leaderboard: [
+    {
+      mint: EXAMPLE_MINT,
+      name: 'Soggy Narwhal',
+      symbol: 'NARWHAL',
+      image: null,
+      count: 2,
+      lastSentiment: 'bullish',
+      lastScore: 70,
+    },
+  ],
+})
 
 export const agentRankSchema = z.object({
   rank: z.number().int().min(1),
@@ -146,11 +125,15 @@ export const agentRankSchema = z.object({
   xp: z.number(),
   analyses: wholeCount('Accepted analyses'),
 })
-export const agentLeaderboardSchema = okWith({
-  data: z.array(agentRankSchema),
-  leaderboard: z.array(agentRankSchema).meta({ description: 'The same as data' }),
-  meta: limitMeta,
-})
+const EXAMPLE_RANK = { rank: 1, agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher', xp: 340, analyses: 9 }
+export const agentLeaderboardSchema = withExample(
+  okWith({
+    data: z.array(agentRankSchema),
+    leaderboard: z.array(agentRankSchema).meta({ description: 'The same as data' }),
+    meta: limitMeta,
+  }),
+  { ok: true, data: [EXAMPLE_RANK], leaderboard: [EXAMPLE_RANK] },
+)
 
 /** An object schema with the members of a table of numbers. */
 const figures = <Name extends string>(table: Readonly<Record<Name, number>>) =>
@@ -159,19 +142,25 @@ const multiplier = z.object({
   deviationPctMax: z.number().nullable().meta({ description: 'Inclusive', unit: 'percent' }),
   multiplier: z.number(),
 })
-export const xpTableSchema = okData(
-  z.object({
-    analysis: figures(XP_TABLE.analysis),
-    trade: figures(XP_TABLE.trade),
-    chat: figures(XP_TABLE.chat),
-    social: figures(XP_TABLE.social),
-    streaming: figures(XP_TABLE.streaming),
-    multipliers: z.object(recordFrom(OUTCOMES, () => multiplier)),
-  }),
-).meta({ examples: [{ ok: true, data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }] })
+export const xpTableSchema = withExample(
+  okData(
+    z.object({
+      analysis: figures(XP_TABLE.analysis),
+      trade: figures(XP_TABLE.trade),
+      chat: figures(XP_TABLE.chat),
+      social: figures(XP_TABLE.social),
+      streaming: figures(XP_TABLE.streaming),
+      multipliers: z.object(recordFrom(OUTCOMES, () => multiplier)),
+    }),
+  ),
+  { ok: true, data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } },
+)
 
-export const submissionSchemaAnswerSchema = okData(
-  z
-    .record(z.string(), z.unknown())
-    .meta({ description: 'JSON Schema (2020-12) of the body of a submission' }),
+export const submissionSchemaAnswerSchema = withExample(
+  okData(
+    z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'JSON Schema (2020-12) of the body of a submission' }),
+  ),
+  { ok: true, data: { type: 'object', required: ['mint', 'sentiment', 'score', 'summary', 'quant'] } },
 )
