@@ -86,6 +86,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     const context: Context = {
       ...rest,
       ip,
+      origin: () => '',
       body,
       onGone: () => {},
       admitRows: () => {},

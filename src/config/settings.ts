@@ -19,6 +19,7 @@ import {
   flag,
   host,
   networkList,
+  publicUrl,
   replaySpeed,
   secret,
   setting,
@@ -165,6 +166,12 @@ export const SETTINGS = {
     '',
     networkList,
     'Addresses, or networks as address/bits, whose X-Forwarded-For is believed, comma-separated',
+  ),
+  publicUrl: setting(
+    'public-url',
+    '',
+    publicUrl,
+    'Address at which clients reach this server, for links in documents; without it the address of each request',
   ),
   simulatorSeed: setting(
     'simulator-seed',

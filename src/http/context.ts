@@ -35,6 +35,9 @@ export interface Context {
   /** The address of the client. A proxy's header counts only if the proxy is trusted. A GET handler that awaits must ask
    *  for it before: the address can no longer be read once the client has disconnected. */
   ip(): string
+  /** Under which address the client reaches the server, without a slash at the end; empty where that is not certain. Only a
+   *  handler that has not awaited may ask for it. */
+  origin(): string
   /** Throws 429 if the client has used up its rows. For answers that take long to make: the rows themselves are counted
    *  once the answer is there. */
   admitRows(): void

@@ -10,6 +10,7 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
+import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
@@ -90,12 +91,14 @@ export class UncachedRequest {
   }
 
   #createContext(route: Route, id: string): Context {
+    const { deps, head } = this.#parts
     const ip = () => this.#ip()
     // The body may end after the client has disconnected; then the engine no longer knows the address.
     if (route.method !== 'GET' && isPublic(route)) this.#ip()
-    return createContext(this.#parts.head, this.#query, route, id, this.#path, this.#reply.requestId, {
+    return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
-      admitRows: () => this.#limitRows(() => this.#parts.deps.admitRows(this.#caller, ip)),
+      origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
+      admitRows: () => this.#limitRows(() => deps.admitRows(this.#caller, ip)),
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },

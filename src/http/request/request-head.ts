@@ -22,6 +22,8 @@ export class RequestHead {
   contentLength = ''
   contentType = ''
   forwardedFor = ''
+  forwardedProto = ''
+  host = ''
   idempotencyKey = ''
   ifNoneMatch = ''
   requestId = ''
@@ -41,6 +43,8 @@ export class RequestHead {
     this.contentLength = ''
     this.contentType = ''
     this.forwardedFor = ''
+    this.forwardedProto = ''
+    this.host = ''
     this.idempotencyKey = ''
     this.ifNoneMatch = ''
     this.requestId = ''
@@ -114,6 +118,7 @@ export class RequestHead {
         break
       case 'host':
         if (this.#hosts++ > 0) this.ambiguous = 'Host'
+        this.host ||= value
         break
       case 'idempotency-key':
         this.idempotencyKey ||= value
@@ -134,6 +139,9 @@ export class RequestHead {
         // A proxy may add a header of its own after that of the client.
         this.forwardedFor = this.forwardedFor === '' ? value : `${this.forwardedFor},${value}`
         break
+      case 'x-forwarded-proto':
+        this.forwardedProto ||= value
+        break
       case 'x-request-id':
         this.requestId ||= value
         break
@@ -153,7 +161,7 @@ export function createContext(
   id: string,
   path: string,
   requestId: string,
-  calls: Pick<Context, 'ip' | 'onGone' | 'admitRows'>,
+  calls: Pick<Context, 'ip' | 'origin' | 'onGone' | 'admitRows'>,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -178,6 +186,7 @@ export function createContext(
     requestId,
     body: NO_BODY,
     ip: calls.ip,
+    origin: calls.origin,
     onGone: calls.onGone,
     admitRows: calls.admitRows,
   }
