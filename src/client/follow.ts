@@ -57,7 +57,10 @@ class Progress {
   /** Everything up to this position was received; null: not all of the first rows were. */
   since: number | null
   hasReceived = false
-  isConnected = false
+  /** Whether any connection was opened. */
+  wasConnected = false
+  /** When the last connection was opened, by `performance.now`; null: it failed before. */
+  openedAtMs: number | null = null
   /** What the server said at the end of the last connection. */
   byeReason: string | null = null
 
@@ -75,7 +78,6 @@ export async function* follow(
   const { backoff } = transport.options
   const progress = new Progress(query.since ?? null)
   for (let failures = 0; ; ) {
-    const startedAtMs = performance.now()
     let error: MintlakeError | null = null
     try {
       yield* connection(transport, query, options, progress)
@@ -84,7 +86,8 @@ export async function* follow(
       error = thrown
     }
     // A connection that lived as long as the longest back-off was a good one.
-    failures = performance.now() - startedAtMs < backoff.maxMs ? failures + 1 : 1
+    const livedMs = progress.openedAtMs === null ? 0 : performance.now() - progress.openedAtMs
+    failures = livedMs < backoff.maxMs ? failures + 1 : 1
     if (error !== null && !mayResume(error, progress, failures, transport)) throw error
     const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
     const retryInMs = Math.max(retryAfterMs, backoffMs(failures, backoff))
@@ -99,12 +102,12 @@ export async function* follow(
  */
 function mayResume(
   error: MintlakeError,
-  { isConnected }: Progress,
+  { wasConnected }: Progress,
   failures: number,
   { options: { retriesMax = RETRIES_MAX, waitForLimits } }: Transport,
 ): boolean {
   const isLimit = error.status === 429
-  if (!isConnected) return failures <= retriesMax && (mayPass(error, 'any') || (isLimit && waitForLimits))
+  if (!wasConnected) return failures <= retriesMax && (mayPass(error, 'any') || (isLimit && waitForLimits))
   return error.status === null || isLimit || error.status >= 500 || mayPass(error, 'any')
 }
 
@@ -116,6 +119,7 @@ async function* connection(
   progress: Progress,
 ): AsyncGenerator<FollowItem, void, undefined> {
   progress.byeReason = null
+  progress.openedAtMs = null
   const deadline = new Deadline(transport.options.timeoutMs, signal)
   const bounds = {
     ...(silenceMsMax !== undefined && { silenceMsMax }),
@@ -132,7 +136,8 @@ async function* connection(
       },
       deadline,
     )
-    progress.isConnected = true
+    progress.wasConnected = true
+    progress.openedAtMs = performance.now()
     if (since === undefined && progress.hasReceived) yield { type: 'gap', reason: 'restart' }
     for await (const text of readLines(body, deadline, bounds)) {
       const line: Line = parseObject(text)
