@@ -82,9 +82,11 @@ export interface Receipt extends Verdict {
   analysisId: string
 }
 
-/** What an accepted submission would have got. */
+/** What a submission would have got. */
 export interface DryRun extends Verdict {
   dryRun: true
+  /** There is no analysis. */
+  analysisId: null
 }
 
 export interface IssuedKey {
@@ -131,51 +133,66 @@ export interface Standing {
   validated: number
   unvalidated: number
   rejected: number
-  /** Rejected submissions of the last 24 hours. */
+  /** Rejected submissions that still count towards a suspension. */
   strikes: number
-  /** Until when it may not submit, Unix ms; null: it may. */
+  banned: boolean
+  /** When the ban ends, Unix ms; null: there is none, or it never ends. */
   bannedUntil: number | null
   limits: {
     /** null: not limited. */
     submit: LimitState | null
     reads: LimitState | null
-    /** The mints that it may not submit on yet. */
+    /** The mints that it may not submit on yet, those that end first; 100 at most. */
     cooldowns: { mint: string; nextAllowedAt: number }[]
   }
 }
 
-/** Labels of a submission. Those of others are withheld for a while: null until `labelsAvailableAt`. */
-export interface Labels {
-  sentiment: Sentiment | null
-  score: number | null
-  summary: string | null
-  quant: Quant | null
-  labelsAvailableAt?: number
-}
-
-/** A stored submission. */
-export interface Analysis extends Labels {
+/** What every form of a stored submission tells. Labels of other agents are null until `labelsAvailableAt`. */
+interface StoredSubmission {
   analysisId: string
   agentId: string
   mint: string
   outcome: Outcome
   validated: boolean
   deviationPct: number
-  /** The server's values that it was compared with. */
-  snapshot: SnapshotValues & { snapshotAt: number }
-  enriched: Enriched
+  sentiment: Sentiment | null
+  score: number | null
+  summary: string | null
+  quant: Quant | null
+  /** When others may see the labels, Unix ms; null: they are shown. */
+  labelsAvailableAt: number | null
   createdAt: number
 }
 
-/** What the price did after a submission; null: not known yet. Returns are fractions. */
+/** One analysis, with the server's values that it was compared with. */
+export interface Analysis extends StoredSubmission {
+  snapshot: SnapshotValues & { snapshotAt: number | null }
+  enriched: Enriched
+}
+
+/** One analysis of a list, with what it earned. */
+export interface ListedAnalysis extends StoredSubmission {
+  /** null: not known any more. */
+  xpEarned: number | null
+  outcomes: PriceOutcomes
+}
+
+/** What the price did after a submission; null: not known yet, or it was rejected. Returns are fractions: 0.1 is 10 %. */
 export type PriceOutcomes = { [H in Horizon as `fwd_ret_${H}`]: number | null } & {
   fwd_max_drawdown_24h: number | null
   dead_24h: boolean | null
 }
 
 export interface AnalysisPage {
-  data: Analysis[]
-  meta: CommonMeta & { nextCursor: string | null }
+  /** Newest first. */
+  data: ListedAnalysis[]
+  meta: CommonMeta & {
+    limit: number
+    /** The next page, also where this one is short or empty; null: this is the last. */
+    nextCursor: string | null
+    /** This page searched all submissions since this time, Unix ms; null: all there are. */
+    searchedTo: number | null
+  }
 }
 
 export interface AgentRank {

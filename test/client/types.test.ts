@@ -15,7 +15,7 @@ const FLAGS =
 const PROGRAM = `
 import { createClient, MintlakeError, type Submission } from '${ENTRY}'
 
-const same = <T>(value: T): T => value
+function same<T>(value: T): T { return value }
 const client = createClient({ baseUrl: location.origin, key: 'ps_…', fetch: globalThis.fetch })
 const { data, meta } = await client.market({ tab: 'live', maxAnalyses: 4 })
 same<string | undefined>(data[0]?.symbol)
@@ -71,7 +71,7 @@ await client.bars({ mint: 'm', tf: '2m' })
 same((await client.datapoint('m')).priceEur)
 await client.submit({ mint: 'm' })
 if (new MintlakeError('timeout', '').code === 'time_out') same(0)
-(await client.submit({} as never, { dryRun: true })).analysisId
+same((await client.submit({} as never, { dryRun: true })).analysisId?.length)
 function same(value: unknown): void { value }
 `
 
