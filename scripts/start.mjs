@@ -2,6 +2,7 @@
 // on a Node that cannot run the rest.
 import './check-runtime.mjs'
 import { fileURLToPath } from 'node:url'
+import { programUrl } from './program.mjs'
 
 // package.json gives Node one helper thread instead of four: garbage collection and compilation would otherwise take four
 // fifths of a core that they share with the main thread (p99 of followers 13 ms instead of 60 on one core). The young
@@ -33,4 +34,4 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache
 const { enableCompileCache } = await import('node:module')
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
 
-await import('../src/main.ts')
+await import(programUrl('main'))
