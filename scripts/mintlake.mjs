@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import './end-with-npm.mjs'
 import { programUrl } from './program.mjs'
 
 const NEEDED_MAJOR = '22'
