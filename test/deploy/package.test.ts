@@ -59,7 +59,8 @@ async function serve(): Promise<Client> {
     child.once('exit', (code) => reject(new Error(`the server ended with ${code} before it listened`)))
   })
   const client = new Client(url)
-  while ((await client.get('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 100))
+  while ((await client.get('/readyz')).status !== 200)
+    await new Promise((resolve) => setTimeout(resolve, 100))
   return client
 }
 
@@ -118,7 +119,13 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     server!.kill('SIGTERM')
     await exited
     await untilGone(client)
-    const told = await run('npx', ['mintlake', 'sql', '--data-dir', dataDir, 'SELECT count(*) AS n FROM training'])
+    const told = await run('npx', [
+      'mintlake',
+      'sql',
+      '--data-dir',
+      dataDir,
+      'SELECT count(*) AS n FROM training',
+    ])
     expect(told).toMatch(/│\s+1 │/)
   }, 120_000)
 
@@ -133,7 +140,17 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     `
     writeFileSync(join(project, 'user.ts'), program)
     const compiler = join(ROOT, 'node_modules/typescript-7/bin/tsc')
-    const flags = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', '']
+    const flags = [
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--lib',
+      'es2024,dom',
+      '--types',
+      '',
+    ]
     await run(process.execPath, [compiler, ...flags, 'user.ts'])
     const printed = await run(join(project, 'node_modules/node/bin/node'), ['user.js'])
     expect(printed.trim().split('\n')).toEqual(['false', ...(hasClient ? ['function'] : [])])
