@@ -1,18 +1,20 @@
 // Debian's nginx with the configuration that this project ships, on free ports and with a certificate of its own.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const CONFIG = new URL('../../scripts/nginx.conf', import.meta.url)
+/** Debian has it in a folder that is on the PATH of root alone. */
+const PROGRAM = existsSync('/usr/sbin/nginx') ? '/usr/sbin/nginx' : 'nginx'
 export const PROXY_NAME = 'mintlake.example'
 const START_MS_MAX = 10_000
 
 /** Whether nginx and openssl can be run here. */
 export const hasNginx = (): boolean =>
-  spawnSync('nginx', ['-v']).error === undefined && spawnSync('openssl', ['version']).error === undefined
+  spawnSync(PROGRAM, ['-v']).error === undefined && spawnSync('openssl', ['version']).error === undefined
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -104,7 +106,7 @@ export async function startNginx(folder: string, upstream: string): Promise<Ngin
   ])
   writeFileSync(join(folder, 'mintlake.conf'), site)
   writeFileSync(join(folder, 'nginx.conf'), mainConfig(folder))
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+  const child = spawn(PROGRAM, ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const exited = once(child, 'exit')
