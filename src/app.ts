@@ -34,6 +34,7 @@ import {
 import { createRoutes } from './server/routes.ts'
 import { shutDown } from './server/shutdown.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
+import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
 import type { RetainedDays } from './store/lake/retention.ts'
 import { openStore } from './store/store.ts'
@@ -52,6 +53,7 @@ export interface App {
   market: Market
   store: Store
   exports: ExportService
+  downloads: LakeFileServer
   http: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
@@ -68,6 +70,7 @@ export interface AppOptions {
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
   bodyMsMax?: number
+  downloadMsMax?: number
 }
 
 /** What every part of the server is built on. */
@@ -142,8 +145,20 @@ async function startParts(base: Base): Promise<App> {
   addLakeMetrics(metrics, store)
   addStreamMetrics(metrics, broadcaster)
   addExportMetrics(metrics, exporter)
-  const routeDeps = { config, store, exporter, market, marketClock, agents, submissions, broadcaster }
-  const routes = createRoutes({ ...routeDeps, health, metrics, limits, pushed })
+  const downloads = new LakeFileServer(store)
+  const routeDeps = {
+    config,
+    store,
+    exporter,
+    downloads,
+    market,
+    marketClock,
+    agents,
+    submissions,
+    broadcaster,
+  }
+  const { downloadMsMax } = options
+  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, pushed })
   const http = { routes, market, marketClock, broadcaster, agents, health, limits, metrics, pushed }
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
@@ -161,6 +176,7 @@ async function startParts(base: Base): Promise<App> {
     market,
     store,
     exports: exporter,
+    downloads,
     http: server,
     ready: becomeReady(sources, health, log),
     recorded: () => recorder.recorded(),

@@ -33,6 +33,7 @@ import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLookup } from './submission-lookup.ts'
 import type {
   BarSink,
+  LakeFile,
   LakeLosses,
   LakeRepair,
   ProfileSink,
@@ -233,6 +234,10 @@ class DurableStore implements Store {
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
     })
+  }
+
+  async lakeFiles(): Promise<readonly LakeFile[]> {
+    return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
   }
 
   lakeLosses(): LakeLosses {

@@ -78,6 +78,42 @@ export interface LakeRepair {
   lost: readonly SetAsideFile[]
 }
 
+/** A file of the lake, for readers that fetch it from the server. */
+export interface LakeFile {
+  /** Unique and without a slash: table, date and row numbers. A name is never used for other content. */
+  name: string
+  table: string
+  /** YYYY-MM-DD, UTC. */
+  date: string
+  rows: number
+  bytes: number
+  /** SHA-256 of its content, in hexadecimal; null: it was written before hashes were recorded. */
+  sha256: string | null
+  schemaVersion: number
+  writtenAtMs: number
+  /** Absolute. */
+  path: string
+  /** False: it was replaced by a merge or has expired, and is kept for readers who started before. */
+  isLive: boolean
+}
+
+/** A range of a file's bytes on its way to a client. The caller must read it to the end or stop it. */
+export interface Download {
+  /** The next bytes, valid until the next call; null at the end. Rejects where the file cannot be read. */
+  next(): Promise<Buffer | null>
+  /** Ends the download. May be called at any time, and again. */
+  stop(): void
+}
+
+export interface LakeDownloads {
+  /** The live files of the lake. */
+  list(): Promise<readonly LakeFile[]>
+  /** A live file, or one that is kept for readers who started before. Rejects with `not_found` or `gone`. */
+  find(name: string): Promise<LakeFile>
+  /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
+  begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>
+}
+
 /** A consistent copy of a store. */
 export interface Snapshot {
   /** The last commit that it has. */
@@ -146,6 +182,8 @@ export interface Store {
    * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
+  /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
+  lakeFiles(): Promise<readonly LakeFile[]>
   /** Missing and damaged files of the lake, as far as known. */
   lakeLosses(): LakeLosses
   status(): Promise<StoreStatus>
