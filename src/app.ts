@@ -25,11 +25,14 @@ import { ClientLimits } from './server/client-limits.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import {
+  addDownloadMetrics,
   addExportMetrics,
-  addLakeMetrics,
   addMarketMetrics,
   addServerMetrics,
+  addStateMetrics,
+  addStoreMetrics,
   addStreamMetrics,
+  countSubmissions,
 } from './server/metrics.ts'
 import { createRoutes } from './server/routes.ts'
 import { shutDown } from './server/shutdown.ts'
@@ -133,19 +136,21 @@ function retainedDays(config: Config): RetainedDays {
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, store, exporter, positions } = base
   const { market, marketClock, recorder } = createMarket(base)
-  const { agents, submissions } = createSubmissions(base, market)
+  const metrics = new Metrics()
+  const { agents, submissions } = createSubmissions(base, market, countSubmissions(metrics))
   const sources = await startFeeds(config, market, marketClock, log)
   const { feeds, pushed } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const limits = new ClientLimits(config, base.clock)
-  const metrics = new Metrics()
+  const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
   readRecorderMetrics(metrics, recorder)
-  addLakeMetrics(metrics, store)
+  addStoreMetrics(metrics, store)
+  addDownloadMetrics(metrics, downloads)
+  addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addExportMetrics(metrics, exporter)
-  const downloads = new LakeFileServer(store)
   const routeDeps = {
     config,
     store,
@@ -218,7 +223,11 @@ function setAnalysisCount(market: Market, mint: string, count: number): void {
   market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
 }
 
-function createSubmissions({ config, clock, store }: Base, market: Market) {
+function createSubmissions(
+  { config, clock, store }: Base,
+  market: Market,
+  onOutcome: (outcome: string) => void,
+) {
   const { recovered } = store
   const random = machineRandom()
   const agents = new AgentRegistry({
@@ -243,6 +252,7 @@ function createSubmissions({ config, clock, store }: Base, market: Market) {
     cooldownMs: config.submitCooldownMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
+    onOutcome,
   })
   return { agents, submissions }
 }
@@ -281,6 +291,7 @@ function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpS
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
+    observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 }

@@ -47,7 +47,10 @@ export interface RouteDeps {
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
   const { config, market, broadcaster, agents, submissions, health, metrics, limits } = deps
-  const metricsText = new SingleFlight(() => metrics.text(), METRICS_TTL_MS)
+  const metricsText = new SingleFlight(async () => {
+    await health.refreshStore()
+    return metrics.text()
+  }, METRICS_TTL_MS)
   const routes: Route[] = [
     ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
     barRoute(market),

@@ -156,6 +156,32 @@ export interface StoreStatus {
   setAside: LakeLosses
 }
 
+/** What is measured of the store, without asking the lake process or the disk. */
+export interface StoreFigures {
+  isWritable: boolean
+  /** As last reported by the lake process. */
+  lake: readonly LakeTableStatus[]
+  /** How long the lake may have been behind the log, ms; 0: it has every commit. */
+  lakeLagMs: number
+  lakeProcess: { isRunning: boolean; starts: number }
+  log: {
+    unflushedCommits: number
+    unflushedBytes: number
+    /** Damaged parts that were found. */
+    damage: number
+    /** The slowest of the latest writes with their sync, ms. */
+    slowestGroupMs: number
+    /** Since the start. */
+    commits: number
+    refused: number
+    failures: number
+  }
+  /** Free disk space as last read; null: not known. */
+  freeBytes: number | null
+  databaseBytes: number
+  setAside: LakeLosses
+}
+
 /** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
 export interface Store {
   readonly recovered: Recovered
@@ -184,9 +210,8 @@ export interface Store {
   snapshot(folder: string): Promise<Snapshot>
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
   lakeFiles(): Promise<readonly LakeFile[]>
-  /** Missing and damaged files of the lake, as far as known. */
-  lakeLosses(): LakeLosses
   status(): Promise<StoreStatus>
+  figures(): StoreFigures
   /** Flushes and closes. */
   close(): Promise<void>
 }
