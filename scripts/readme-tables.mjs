@@ -8,6 +8,7 @@ import { agentRoutes } from '../src/http/routes/agents.ts'
 import { barRoute } from '../src/http/routes/bars.ts'
 import { documentRoutes } from '../src/http/routes/documents.ts'
 import { exportRoutes } from '../src/http/routes/export.ts'
+import { lakeRoutes } from '../src/http/routes/lake.ts'
 import { marketRoutes } from '../src/http/routes/market.ts'
 import { operationRoutes } from '../src/http/routes/operation.ts'
 import * as ingest from '../src/ingest/limits.ts'
@@ -80,6 +81,7 @@ export function readmeTables() {
     barRoute({}),
     ...agentRoutes({}),
     ...exportRoutes({}),
+    ...lakeRoutes({}),
     ...operationRoutes({}),
   ]
   const limits = { http, submissions, market, ingest, store }

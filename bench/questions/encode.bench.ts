@@ -77,6 +77,8 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     idempotencyKey: '',
     authorization: '',
     acceptEncoding: '',
+    range: '',
+    ifRange: '',
   }
   const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', headers, requestId: '1' } as const
   const ip = () => '::1'

@@ -13,6 +13,8 @@ export interface RequestHeaders {
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   authorization: string
   acceptEncoding: string
+  range: string
+  ifRange: string
 }
 
 /** Named parameters as text: of a query string, or of a message on a WebSocket. Shared between requests: read only. */
@@ -70,6 +72,8 @@ export interface HttpAnswer {
   reusable?: true
   /** Called once status, headers and `body` are written: it writes the rest. */
   stream?: (writer: BodyWriter) => void
+  /** Length of a streamed body, where it is known: it is sent as Content-Length. */
+  bytes?: number
   /** Called instead of `stream` if no body is sent: after a disconnect, or for HEAD. */
   onDiscard?: () => void
 }

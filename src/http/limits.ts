@@ -56,6 +56,8 @@ export const COMPRESSED_LARGE_TTL_MS = 5_000
 export const READERS_MAX = 100_000
 /** Addresses for which it is cached whether they are trusted proxies; beyond it the oldest is dropped. */
 export const PROXY_CHECKS_CACHED_MAX = 4_096
+/** How long the download of a file of the lake may take, a slow client's time included; the connection is cut then. */
+export const LAKE_DOWNLOAD_MS_MAX = 600_000
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = HOUR_MS
 export const MARKET_LIMIT_DEFAULT = 50

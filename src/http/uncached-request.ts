@@ -222,7 +222,10 @@ export class UncachedRequest {
 
   #fail(error: unknown): void {
     const { requestId } = this.#reply
-    if (toServiceError(error) === null) this.#parts.deps.onFault(error, requestId)
+    const { deps } = this.#parts
+    const known = toServiceError(error)
+    if (known === null) deps.onFault(error, requestId)
+    deps.observeError(known?.code ?? 'internal')
     this.#answer(problemAnswer(error, this.#path, requestId))
   }
 

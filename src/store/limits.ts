@@ -114,6 +114,16 @@ export const EXPORT_DRAIN_MS = 5_000
 /** Retry-After while all exports are in use, in seconds. */
 export const EXPORT_RETRY_AFTER_S = 10
 
+/** Files of the lake that are read over HTTP at once; one more gets `store_unavailable`. A DuckDB opens some for each query. */
+export const DOWNLOADS_AT_ONCE = 64
+/** Disk operations of all downloads at once: each may hold one of the threads that commits need as well. */
+export const DOWNLOAD_READS_AT_ONCE = 4
+/** Bytes that a download reads and holds at a time. */
+export const DOWNLOAD_CHUNK_BYTES = 256 * 1024
+export const DOWNLOAD_RETRY_AFTER_MS = 1_000
+/** How long one list of the lake's files serves all who ask for it or for a file. */
+export const LAKE_LISTING_TTL_MS = 1_000
+
 /** Closed bars on their way to the lake process: those of one message, and those that may wait; further ones are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288

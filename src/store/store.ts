@@ -33,13 +33,14 @@ import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLookup } from './submission-lookup.ts'
 import type {
   BarSink,
-  LakeLosses,
+  LakeFile,
   LakeRepair,
   ProfileSink,
   Provenance,
   Recovered,
   Snapshot,
   Store,
+  StoreFigures,
   StoreLog,
   StoreStatus,
 } from './types.ts'
@@ -186,7 +187,8 @@ class DurableStore implements Store {
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
-    this.#status = new StatusReporter({ dataDir, client, commits, space, unflushed, faults, damage })
+    const lagMs = () => this.#flushes.lagMs
+    this.#status = new StatusReporter({ dataDir, client, commits, space, unflushed, faults, damage, lagMs })
     this.recovered = recovered
     this.bars = bars
     this.profiles = profiles
@@ -235,12 +237,16 @@ class DurableStore implements Store {
     })
   }
 
-  lakeLosses(): LakeLosses {
-    return this.#status.lakeLosses()
+  async lakeFiles(): Promise<readonly LakeFile[]> {
+    return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
   }
 
   status(): Promise<StoreStatus> {
     return this.#status.report(this.#closed !== null)
+  }
+
+  figures(): StoreFigures {
+    return this.#status.figures(this.#closed !== null)
   }
 
   close(): Promise<void> {

@@ -70,6 +70,42 @@ export interface LakeRepair {
   lost: readonly SetAsideFile[]
 }
 
+/** A file of the lake, for readers that fetch it from the server. */
+export interface LakeFile {
+  /** Unique and without a slash: table, date and row numbers. A name is never used for other content. */
+  name: string
+  table: string
+  /** YYYY-MM-DD, UTC. */
+  date: string
+  rows: number
+  bytes: number
+  /** SHA-256 of its content, in hexadecimal; null: it was written before hashes were recorded. */
+  sha256: string | null
+  schemaVersion: number
+  writtenAtMs: number
+  /** Absolute. */
+  path: string
+  /** False: it was replaced by a merge or has expired, and is kept for readers who started before. */
+  isLive: boolean
+}
+
+/** A range of a file's bytes on its way to a client. The caller must read it to the end or stop it. */
+export interface Download {
+  /** The next bytes, valid until the next call; null at the end. Rejects where the file cannot be read. */
+  next(): Promise<Buffer | null>
+  /** Ends the download. May be called at any time, and again. */
+  stop(): void
+}
+
+export interface LakeDownloads {
+  /** The live files of the lake. */
+  list(): Promise<readonly LakeFile[]>
+  /** A live file, or one that is kept for readers who started before. Rejects with `not_found` or `gone`. */
+  find(name: string): Promise<LakeFile>
+  /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
+  begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>
+}
+
 /** A consistent copy of a store. */
 export interface Snapshot {
   /** The last commit that it has. */
@@ -112,6 +148,32 @@ export interface StoreStatus {
   setAside: LakeLosses
 }
 
+/** What is measured of the store, without asking the lake process or the disk. */
+export interface StoreFigures {
+  isWritable: boolean
+  /** As last reported by the lake process. */
+  lake: readonly LakeTableStatus[]
+  /** How long the lake may have been behind the log, ms; 0: it has every commit. */
+  lakeLagMs: number
+  lakeProcess: { isRunning: boolean; starts: number }
+  log: {
+    unflushedCommits: number
+    unflushedBytes: number
+    /** Damaged parts that were found. */
+    damage: number
+    /** The slowest of the latest writes with their sync, ms. */
+    slowestGroupMs: number
+    /** Since the start. */
+    commits: number
+    refused: number
+    failures: number
+  }
+  /** Free disk space as last read; null: not known. */
+  freeBytes: number | null
+  databaseBytes: number
+  setAside: LakeLosses
+}
+
 /** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
 export interface Store {
   readonly recovered: Recovered
@@ -138,9 +200,10 @@ export interface Store {
    * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
-  /** Missing and damaged files of the lake, as far as known. */
-  lakeLosses(): LakeLosses
+  /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
+  lakeFiles(): Promise<readonly LakeFile[]>
   status(): Promise<StoreStatus>
+  figures(): StoreFigures
   /** Flushes and closes. */
   close(): Promise<void>
 }

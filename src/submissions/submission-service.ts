@@ -59,6 +59,8 @@ export interface SubmissionServiceOptions {
   recovered: RecoveredXp & RecoveredLimits
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
+  /** Called when an evaluated submission is durable. */
+  onOutcome?(outcome: Evaluation['outcome']): void
   submitRateMax?: number
   cooldownMs?: number
   strikeRules?: StrikeRules
@@ -198,6 +200,7 @@ export class SubmissionService implements Submissions {
       throw error
     }
     await this.#record(attempt, evaluation, decision)
+    this.#options.onOutcome?.(evaluation.outcome)
     const { result } = decision
     if (result instanceof SubmissionError) throw result
     this.#options.onAccepted(result.mint, this.#scoreboard.count(result.mint))

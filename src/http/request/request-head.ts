@@ -26,6 +26,8 @@ export class RequestHead {
   host = ''
   idempotencyKey = ''
   ifNoneMatch = ''
+  ifRange = ''
+  range = ''
   requestId = ''
   transferEncoding = ''
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
@@ -47,6 +49,8 @@ export class RequestHead {
     this.host = ''
     this.idempotencyKey = ''
     this.ifNoneMatch = ''
+    this.ifRange = ''
+    this.range = ''
     this.requestId = ''
     this.transferEncoding = ''
     this.ambiguous = ''
@@ -126,6 +130,12 @@ export class RequestHead {
       case 'if-none-match':
         this.ifNoneMatch ||= value
         break
+      case 'if-range':
+        this.ifRange ||= value
+        break
+      case 'range':
+        this.range ||= value
+        break
       case 'transfer-encoding':
         // The engine reads every body with this header as chunked.
         if (this.transferEncoding !== '' || value.toLowerCase() !== 'chunked')
@@ -176,6 +186,8 @@ export function createContext(
     idempotencyKey: head.idempotencyKey,
     authorization: head.credentials,
     acceptEncoding: head.acceptEncoding,
+    range: head.range,
+    ifRange: head.ifRange,
   }
   return {
     method: route.method,

@@ -88,6 +88,7 @@ export class LakeService {
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),
+    files: async () => ({ files: await this.#opened().lake.listFilesForReaders() }),
     snapshot: async ({ to }) => {
       const { database, lake } = this.#opened()
       return copyLake(database, lake, to)

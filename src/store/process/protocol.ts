@@ -9,7 +9,7 @@ import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StateOptions } from '../state/state.ts'
 import type { SavedState } from '../state/state-database.ts'
-import type { LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
+import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
 
 /** Points in the work of the lake process at which a test may kill it. */
 export const CRASH_POINTS = [
@@ -83,6 +83,8 @@ export interface Requests {
   repair: { ask: { nowMs: number; settles: boolean }; answer: LakeRepair }
   /** Expires dates, since the operator has confirmed the clock. */
   retire: { ask: { now: Instant }; answer: { files: number } }
+  /** The files that readers may fetch. */
+  files: { ask: Record<string, never>; answer: { files: LakeFile[] } }
   /** Copies the lake and its state to a data folder. */
   snapshot: { ask: { to: string }; answer: LakeSnapshot }
   close: { ask: Record<string, never>; answer: null }
