@@ -108,6 +108,7 @@ function openConfiguredStore(config: Config, clock: Clock, log: Log): Promise<St
     diskReserveMb,
     retainDays: retainedDays(config),
     cooldownMs: config.submitCooldownMs,
+    labelsDelayMs: config.labelsDelayMs,
     provenance: provenanceOf(config),
     isMixed: config.mixed,
     clock,
@@ -225,6 +226,7 @@ function createSubmissions({ config, clock, store }: Base, market: Market) {
     recovered,
     submitRateMax: config.submitRate,
     cooldownMs: config.submitCooldownMs,
+    labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
   })

@@ -77,6 +77,9 @@ export const ARROW_TEMPLATES_MAX = 2_048
 export const EXPORT_LIMIT_DEFAULT = 100_000
 export const EXPORT_LIMIT_MAX = 500_000
 export const BATCH_MINTS_MAX = 10
+/** Rows of one page of a list of submissions. */
+export const ANALYSES_LIMIT_DEFAULT = 50
+export const ANALYSES_LIMIT_MAX = 200
 export const LEADERBOARD_LIMIT_DEFAULT = 50
 export const LEADERBOARD_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128

@@ -270,7 +270,9 @@ function describeOperation({ method, path, summary, access }: Route): object {
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(method === 'POST' && body && { requestBody: { required: true, content: body } }),
-    ...(access !== 'open' && access !== 'read' && { security: [{ bearer: [] }, { apiKey: [] }] }),
+    ...(access !== 'open' &&
+      access !== 'read' &&
+      access !== 'personal' && { security: [{ bearer: [] }, { apiKey: [] }] }),
     responses: {
       [success]: {
         description: summary,
