@@ -53,6 +53,12 @@ export interface AgentContext extends Context {
   caller: Caller
 }
 
+/** What a route with the access `personal` sees. */
+export interface ReaderContext extends Context {
+  /** The agent whose key was sent; null without a key. */
+  caller: Caller | null
+}
+
 /** Writes an answer whose body is streamed. */
 export interface BodyWriter extends StreamWriter {
   end(last: Buffer): void

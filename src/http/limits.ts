@@ -79,6 +79,9 @@ export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
 export const EXPORT_LIMIT_DEFAULT = 100_000
 export const EXPORT_LIMIT_MAX = 500_000
+/** Rows of one page of a list of submissions. */
+export const ANALYSES_LIMIT_DEFAULT = 50
+export const ANALYSES_LIMIT_MAX = 200
 export const LEADERBOARD_LIMIT_DEFAULT = 50
 export const LEADERBOARD_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128

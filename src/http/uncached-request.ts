@@ -18,7 +18,7 @@ import { conditional } from './response/etag.ts'
 import { encodeHeads, problemAnswer, Reply, send } from './response/reply.ts'
 import { isReusable } from './response/response-cache.ts'
 import { toServiceError } from './response/to-service-error.ts'
-import { isPublic, isWrite, type Route } from './route.ts'
+import { isPublic, isRead, isWrite, type Route } from './route.ts'
 
 export class UncachedRequest {
   readonly #parts: PipelineParts
@@ -124,7 +124,7 @@ export class UncachedRequest {
   #admit(route: Route, context: Context): void {
     const { deps, head } = this.#parts
     this.#caller = authorize(deps, route, head.key)
-    if (route.access === 'read') this.#limits = deps.countRead(this.#caller, context.ip)
+    if (isRead(route)) this.#limits = deps.countRead(this.#caller, context.ip)
     else if (route.countLimit !== undefined) this.#limits = route.countLimit(context)
   }
 
@@ -176,8 +176,9 @@ export class UncachedRequest {
   }
 
   #handle(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
-    if (route.access !== 'agent') return route.handle(context)
     const caller = this.#caller
+    if (route.access === 'personal') return route.handle(Object.assign(context, { caller }))
+    if (route.access !== 'agent') return route.handle(context)
     assert(caller !== null, 'a route for agents runs only with the key of one')
     return route.handle(Object.assign(context, { caller }))
   }
@@ -205,7 +206,7 @@ export class UncachedRequest {
     const { deps, responseCache, ids, isDraining } = this.#parts
     const route = this.#route
     if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
-    if (route !== null && this.#cacheKey !== null && isReusable(made)) {
+    if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
       const cached = { route, ...encodeHeads(made, ids), body: made.body, rows: made.rows ?? 0 }
       responseCache.add(this.#path, this.#cacheKey, cached, this.#startedAtMs, this.#writesBefore)
     }
@@ -226,7 +227,10 @@ export class UncachedRequest {
     const known = toServiceError(error)
     if (known === null) deps.onFault(error, requestId)
     deps.observeError(known?.code ?? 'internal')
-    this.#answer(problemAnswer(error, this.#path, requestId))
+    const answer = problemAnswer(error, this.#path, requestId)
+    // An error that no code expected may have come after the data was stored.
+    if (answer.status === 500 && this.#route !== null && isWrite(this.#route)) answer.body.mayBeStored = true
+    this.#answer(answer)
   }
 
   /** Answers a request whose body has not been read: at once if the engine allows it, otherwise behind the body. */

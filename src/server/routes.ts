@@ -54,7 +54,12 @@ export function createRoutes(deps: RouteDeps): Route[] {
   const routes: Route[] = [
     ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
     barRoute(market),
-    ...agentRoutes({ agents, submissions, countRegistration: (ip) => limits.countRegistration(ip) }),
+    ...agentRoutes({
+      agents,
+      submissions,
+      countRegistration: (ip) => limits.countRegistration(ip),
+      readQuota: (caller) => limits.readQuota(caller),
+    }),
     ...exportRoutes({ exports: deps.exporter }),
     ...lakeRoutes({ downloads: deps.downloads, downloadMsMax: deps.downloadMsMax }),
     ...operationRoutes({

@@ -6,6 +6,10 @@ import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 export const COMMIT_ROWS_MAX = 8_192
 /** Look-ups that may wait for their connection; further ones are refused with `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
+/** Lists of submissions that wait for each other: as many as are answered within LOOKUP_TIMEOUT_MS. */
+export const LISTS_WAITING_MAX = 256
+/** Rows of the lake that one page of a list searches; the next page goes on. At least one date is searched. */
+export const LIST_SEARCHED_ROWS_MAX = 4_000_000
 /** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */
 export const TASKS_WAITING_MAX = 64
 
@@ -185,6 +189,8 @@ export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 /** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
+/** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
+export const RECENT_LABELS_MAX = 100_000
 /** Submissions kept in memory as text for look-ups, and their total length. */
 export const RECENT_ROWS_MAX = 16_384
 export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024

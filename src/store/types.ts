@@ -3,7 +3,9 @@
 import type { z } from 'zod'
 import type { setAsideFileSchema } from '../schema/api/admin.ts'
 import type { ClosedBar } from '../schema/bar.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
+import type { OutcomeCounts } from './state/state.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {
@@ -24,8 +26,12 @@ export interface Recovered {
   idempotency: TableRow<'idempotency'>[]
   /** Sums of the ledger by agent. */
   xpTotals: { agentId: string; xp: number; analyses: number }[]
-  /** Accepted analyses by mint, with the latest one's labels. */
-  coverage: { mint: string; count: number; lastSentiment: string; lastScore: number }[]
+  /** Submissions by agent and outcome. */
+  outcomeCounts: ({ agentId: string } & OutcomeCounts)[]
+  /** Accepted analyses by mint, with the labels of the latest that is not among `recentLabels`; null: there is none. */
+  coverage: { mint: string; count: number; lastSentiment: string | null; lastScore: number | null }[]
+  /** Labels that may still be withheld from others. Times are of the server's clock. */
+  recentLabels: { analysisId: string; mint: string; sentiment: string; score: number; atMs: number }[]
   /** Latest submission by agent and mint, while its cooldown may run. Times are of the server's clock. */
   cooldowns: { agentId: string; mint: string; atMs: number }[]
   /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
@@ -185,6 +191,11 @@ export interface Store {
   commit(writes: readonly Write[]): Promise<void>
   /** The stored row of an accepted or rejected submission; null where there is none. */
   analysis(analysisId: string): Promise<SubmissionRow | null>
+  /**
+   * A page of submissions, newest first, whether they are in the lake yet or not. Rejects with `unavailable` where the lake
+   * cannot be read in time.
+   */
+  submissions(query: SubmissionQuery): Promise<SubmissionPage>
   /** Resolves when everything committed and delivered before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */

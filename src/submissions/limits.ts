@@ -36,6 +36,12 @@ export const IDEMPOTENCY_RESPONSES_MAX = 50_000
 
 /** Submissions being processed. Beyond it the answer is 503 `store_unavailable`. */
 export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
+/** How long others do not see the labels of a submission. */
+export const LABELS_DELAY_MS = 600_000
+/** Submissions whose labels are withheld. Beyond it the coverage never shows those of the oldest. */
+export const LABELS_WITHHELD_MAX = 100_000
+/** Cooldowns listed in an agent's standing: those that end first. */
+export const COOLDOWNS_LISTED_MAX = 100
 /** Mints whose analyses are counted. Beyond it further mints earn no bonus, so that no bonus is paid twice. */
 export const COVERED_MINTS_MAX = 1_000_000
 /** Accepted analyses that the public leaderboard shows as its goal. */

@@ -9,17 +9,22 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
+import { analysesQuery, analysisListSchema, submitQuery } from '../../schema/api/analyses.ts'
 import { leaderboardQuery } from '../../schema/api/queries.ts'
 import {
   agentLeaderboardSchema,
   analysisAnswerSchema,
   coverageAnswerSchema,
+  dryRunAnswerSchema,
   submitAnswerSchema,
   xpTableSchema,
 } from '../../schema/api/submissions.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { SUBMIT_HEADERS } from './headers.ts'
 import type { OperationDocs } from './operation-docs.ts'
+
+const WITHHELD_LABELS =
+  'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
 
 export const SUBMISSION_DOCS = {
   submit: {
@@ -34,8 +39,14 @@ export const SUBMISSION_DOCS = {
         description: 'A repeated request with the same key and body gets the first answer, for 24 hours',
       }),
     }),
+    query: submitQuery,
     body: { 'application/json': submissionSchema },
     answers: {
+      200: {
+        description: 'A dry run: what the submission would get, without an id',
+        content: { 'application/json': dryRunAnswerSchema },
+        headers: SUBMIT_HEADERS,
+      },
       201: {
         description: 'Accepted: validated or unvalidated',
         content: { 'application/json': submitAnswerSchema },
@@ -58,17 +69,23 @@ export const SUBMISSION_DOCS = {
     ],
     rateLimited: true,
   },
-  coverage: {
-    operationId: 'getCoverage',
+  analyses: {
+    operationId: 'listAnalyses',
     tag: 'analysis',
-    query: leaderboardQuery,
+    description: `With agentId, mint or both: submissions, newest first. ${WITHHELD_LABELS} Without: the most analysed tokens.`,
+    query: analysesQuery,
     answers: {
-      200: { description: 'The most analysed tokens', content: { 'application/json': coverageAnswerSchema } },
+      200: {
+        description: 'Submissions, or the most analysed tokens',
+        content: { 'application/json': z.union([analysisListSchema, coverageAnswerSchema]) },
+      },
     },
+    errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
   },
   analysis: {
     operationId: 'getAnalysis',
     tag: 'analysis',
+    description: WITHHELD_LABELS,
     params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
     answers: {
       200: { description: 'The submission', content: { 'application/json': analysisAnswerSchema } },
@@ -113,7 +130,12 @@ export const ACCOUNT_DOCS = {
   profile: {
     operationId: 'getProfile',
     tag: 'agents',
-    answers: { 200: { description: 'The profile', content: { 'application/json': profileAnswerSchema } } },
+    answers: {
+      200: {
+        description: 'The profile, and where the agent stands',
+        content: { 'application/json': profileAnswerSchema },
+      },
+    },
   },
   setProfile: {
     operationId: 'setProfile',

@@ -7,6 +7,7 @@ const KEYS: readonly ErrorCode[] = ['missing_key', 'invalid_key', 'revoked_key']
 const OF_ACCESS: Readonly<Record<Route['access'], readonly ErrorCode[]>> = {
   open: ['invalid_key', 'revoked_key'],
   read: ['invalid_key', 'revoked_key', 'read_rate_limited'],
+  personal: ['invalid_key', 'revoked_key', 'read_rate_limited'],
   agent: KEYS,
   researcher: [...KEYS, 'key_not_allowed'],
   // Without such a key the server has no such endpoint.

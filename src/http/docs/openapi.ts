@@ -122,12 +122,13 @@ function describeOperation(route: Route): ZodOpenApiOperationObject {
 /** An empty alternative means that a key may be left out. */
 function securityOf({ access }: Route): Record<string, string[]>[] {
   if (access === 'open') return []
-  return [...(access === 'read' ? [{}] : []), { bearer: [] }, { apiKey: [] }]
+  return [...(access === 'read' || access === 'personal' ? [{}] : []), { bearer: [] }, { apiKey: [] }]
 }
 
 function describeResponses(route: Route): ZodOpenApiResponsesObject {
   const { docs, access, countLimit } = route
-  const isLimited = access === 'read' || countLimit !== undefined || docs.rateLimited !== undefined
+  const isLimited =
+    access === 'read' || access === 'personal' || countLimit !== undefined || docs.rateLimited !== undefined
   const shared = { ...ANSWER_HEADERS.shape, ...(isLimited && LIMIT_HEADERS.shape) }
   const versioned = isVersioned(route) ? VERSION_HEADERS : CACHE_HEADERS
   const responses: ZodOpenApiResponsesObject = {}

@@ -1,13 +1,15 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
-import type { Agents, IssuedKey, Submissions, SubmitResult } from '../../submissions/types.ts'
-import type { Context, HttpAnswer } from '../context.ts'
+import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
+import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { ACCOUNT_DOCS, SUBMISSION_DOCS } from '../docs/agent-docs.ts'
 import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
-import { wholeNumber } from '../request/parameters.ts'
+import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
+import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
+import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
 import { MARKET_PATH } from './market.ts'
 
 export interface AgentDeps {
@@ -15,6 +17,8 @@ export interface AgentDeps {
   submissions: Submissions
   /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
   countRegistration(ip: string): Record<string, string>
+  /** What is left of an agent's reads; null: they are not limited. */
+  readQuota(caller: Caller): Quota | null
 }
 
 const ANALYSIS_PATH = '/api/v1/analysis'
@@ -54,6 +58,37 @@ function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {
   return { status: 201, body: { ok: true, ...receipt }, headers }
 }
 
+/** The answer to a dry run. It names no analysis, since there is none. */
+async function dryRun(submissions: Submissions, { caller, body }: AgentContext): Promise<HttpAnswer> {
+  try {
+    const { receipt, quota } = await submissions.dryRun(caller, body)
+    const headers = submitHeaders(quota, false)
+    return { status: 200, body: { ok: true, dryRun: true, ...receipt }, headers }
+  } catch (error) {
+    const known = toServiceError(error)
+    if (known === null) throw error
+    // What may be stored is the attempt, never a submission.
+    const { mayBeStored: _, ...extra } = known.extra
+    throw new ServiceError(known.code, known.message, { ...extra, dryRun: true }, { ...known.headers })
+  }
+}
+
+const shownQuota = (quota: Quota | null) =>
+  quota && {
+    limit: quota.limit,
+    remaining: quota.remaining,
+    windowMs: quota.windowMs,
+    resetAt: quota.resetAtMs,
+  }
+
+/** The agent's profile, and where it stands. */
+function profile({ agents, submissions, readQuota }: AgentDeps, { caller }: AgentContext): HttpAnswer {
+  const { limits, ...standing } = submissions.standing(caller)
+  const { submit, cooldowns } = limits
+  const shown = { submit: shownQuota(submit), reads: shownQuota(readQuota(caller)), cooldowns }
+  return ok({ profile: agents.profile(caller), standing: { ...standing, limits: shown } })
+}
+
 /** The answer with a new key, which no cache may keep. */
 export const issuedKey = (
   data: IssuedKey & ({ agentId: string } | { oldKeyExpiresAt: number }),
@@ -67,13 +102,6 @@ export const issuedKey = (
   headers: { 'Cache-Control': 'no-store' },
 })
 
-/** One analysis, or 404. */
-async function findAnalysis(submissions: Submissions, id: string): Promise<HttpAnswer> {
-  const data = await submissions.analysis(id)
-  if (data === null) throw new ServiceError('not_found', `There is no analysis ${id.slice(0, 64)}.`)
-  return ok({ data })
-}
-
 export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
 function submissionRoutes({ submissions }: AgentDeps): Route[] {
@@ -85,24 +113,32 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       summary: 'Submit an analysis and earn XP',
       docs: SUBMISSION_DOCS.submit,
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
-      handle: async ({ caller, body, headers }) =>
-        accepted(await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null })),
+      handle: async (context) => {
+        if (flag(context.query, 'dryRun')) return dryRun(submissions, context)
+        const { caller, body, headers } = context
+        return accepted(
+          await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
+        )
+      },
     },
     {
       method: 'GET',
       path: ANALYSIS_PATH,
-      access: 'read',
-      summary: 'Coverage: the most analysed tokens',
-      docs: SUBMISSION_DOCS.coverage,
-      handle: (context) => leaderboard(context, (limit) => submissions.leaderboard(limit)),
+      access: 'personal',
+      summary: 'Coverage: the most analysed tokens; with agentId or mint: submissions, newest first',
+      docs: SUBMISSION_DOCS.analyses,
+      handle: (context) =>
+        asksForAnalyses(context.query)
+          ? listAnalyses(submissions, context)
+          : leaderboard(context, (limit) => submissions.leaderboard(limit)),
     },
     {
       method: 'GET',
       path: `${ANALYSIS_PATH}/{id}`,
-      access: 'read',
+      access: 'personal',
       summary: 'One analysis',
       docs: SUBMISSION_DOCS.analysis,
-      handle: ({ id }) => findAnalysis(submissions, id),
+      handle: (context) => findAnalysis(submissions, context),
     },
     {
       method: 'GET',
@@ -127,7 +163,8 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
   ]
 }
 
-function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
+function accountRoutes(deps: AgentDeps): Route[] {
+  const { agents, countRegistration } = deps
   return [
     {
       method: 'POST',
@@ -162,9 +199,9 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       method: 'GET',
       path: '/api/v1/agent/profile',
       access: 'agent',
-      summary: 'The agent’s profile',
+      summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
       docs: ACCOUNT_DOCS.profile,
-      handle: ({ caller }) => ok({ profile: agents.profile(caller) }),
+      handle: (context) => profile(deps, context),
     },
     {
       method: 'POST',

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_PROFILE } from './examples.ts'
 import { okData, okWith, unixMs, withExample } from './parts.ts'
+import { EXAMPLE_STANDING, standingSchema } from './standing.ts'
 
 const text = (charactersMax: number) => z.string().trim().max(charactersMax)
 
@@ -68,8 +69,11 @@ export const profileSchema = z.object({
   updatedAt: unixMs('When it was last changed'),
 })
 export const profileAnswerSchema = withExample(
-  okWith({ profile: profileSchema.nullable().meta({ description: 'null: none was set' }) }),
-  { ok: true, profile: EXAMPLE_PROFILE },
+  okWith({
+    profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
+    standing: standingSchema,
+  }),
+  { ok: true, profile: EXAMPLE_PROFILE, standing: EXAMPLE_STANDING },
 )
 export const profileChangedSchema = withExample(okWith({ profile: profileSchema }), {
   ok: true,

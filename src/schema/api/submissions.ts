@@ -49,6 +49,12 @@ export const receiptSchema = z.object({
 
 export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
 
+/** What a submission would get; there is no analysis to name. */
+export const dryRunAnswerSchema = withExample(
+  okWith({ ...receiptSchema.shape, analysisId: z.null(), dryRun: z.literal(true) }),
+  { ok: true, ...EXAMPLE_RECEIPT, analysisId: null, dryRun: true },
+)
+
 const numberOrNull = z.number().nullable()
 
 /** The public form of one submission, accepted or rejected. */

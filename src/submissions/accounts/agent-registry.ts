@@ -33,7 +33,7 @@ const DAY_MS = 86_400_000
 
 export interface AgentRegistryOptions {
   recovered: RecoveredAgents
-  store: SubmissionStore
+  store: Pick<SubmissionStore, 'commit'>
   clock: Clock
   /** For keys: unpredictable bytes. */
   randomBytes: RandomBytes
