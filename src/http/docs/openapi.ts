@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document. Fields, bounds and vocabularies come from the schemas, paths and summaries from the routes.
 import { z } from 'zod'
+import { EXPORT_FORMATS } from '../../schema/api/queries.ts'
 import { BAR_FILLS, BAR_SHAPES, barSchema, TIMEFRAMES } from '../../schema/bar.ts'
 import { dataPointSchema } from '../../schema/datapoint.ts'
 import { ERRORS } from '../../schema/errors.ts'
@@ -23,7 +24,7 @@ import {
 } from '../limits.ts'
 import { FORMATS } from '../request/negotiate.ts'
 import type { Route } from '../route.ts'
-import { CONTENT_TYPES, EXPORT_FORMATS, EXPORT_PATH } from '../routes/export.ts'
+import { CONTENT_TYPES, EXPORT_PATH } from '../routes/export.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
 import { STREAM_PATH } from '../stream/stream-socket.ts'
 

@@ -1,4 +1,5 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
+import { leaderboardQuery } from '../../schema/api/queries.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Agents, IssuedKey, Submissions, SubmitResult } from '../../submissions/types.ts'
@@ -91,6 +92,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: ANALYSIS_PATH,
       access: 'read',
       summary: 'Coverage: the most analysed tokens',
+      docs: { operationId: 'listCoverage', tag: 'analysis', query: leaderboardQuery, answers: {} },
       handle: (context) => leaderboard(context, (limit) => submissions.leaderboard(limit)),
     },
     {
@@ -105,6 +107,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
+      docs: { operationId: 'listAgents', tag: 'agents', query: leaderboardQuery, answers: {} },
       handle: (context) =>
         leaderboard(context, (limit) => {
           const rows = submissions.agentLeaderboard(limit)

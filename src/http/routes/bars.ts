@@ -1,5 +1,6 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
+import { barsQuery } from '../../schema/api/queries.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
@@ -20,6 +21,7 @@ export const barRoute = (market: MarketEngine): PlainRoute => ({
   path: '/api/v1/ohlc',
   access: 'read',
   summary: 'OHLC bars of a token',
+  docs: { operationId: 'readBars', tag: 'market', query: barsQuery, answers: {} },
   handle: (context) => bars(market, context),
 })
 

@@ -1,5 +1,6 @@
 // Exports rows of the training set as Parquet or Arrow. A thread of the store makes the file; this sends it as fast as the client
 // reads, and tells in headers where the next request goes on.
+import { EXPORT_FORMATS, exportQuery } from '../../schema/api/queries.ts'
 import type { Exporter, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
 import type { BodyWriter, Context } from '../context.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
@@ -14,7 +15,6 @@ export interface ExportDeps {
 
 export const EXPORT_PATH = '/api/v1/training/export'
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
-export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
 export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,
@@ -71,6 +71,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
       path: EXPORT_PATH,
       access: 'researcher',
       summary: 'The training set as Parquet or Arrow, from where the last answer ended',
+      docs: { operationId: 'exportTraining', tag: 'lake', query: exportQuery, answers: {} },
       handle: async (context) => {
         const request = parseRequest(context)
         const job = exports.begin(request)

@@ -1,4 +1,5 @@
 import type { MarketEngine } from '../../market/types.ts'
+import { datapointQuery, marketQuery } from '../../schema/api/queries.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
@@ -32,6 +33,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
+      docs: { operationId: 'listMarket', tag: 'market', query: marketQuery, answers: {} },
       handle: (context) => answerList(listDeps, context),
     },
     {
@@ -39,6 +41,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: '/api/v1/datapoint',
       access: 'read',
       summary: 'A token’s snapshot, the DataPoint',
+      docs: { operationId: 'readDatapoint', tag: 'market', query: datapointQuery, answers: {} },
       handle: (context) => answerDatapoint(market, context),
     },
     {
