@@ -6,6 +6,8 @@ export {
   BARS_LIMIT_MAX,
   EXPORT_LIMIT_DEFAULT,
   EXPORT_LIMIT_MAX,
+  IGNORED_NAME_CHARACTERS_MAX,
+  IGNORED_NAMES_MAX,
   LEADERBOARD_LIMIT_DEFAULT,
   LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_DEFAULT,
@@ -75,6 +77,13 @@ export const CURSOR_TTL_MS = 31_000
 export const FROZEN_LISTS_UNSHARED_MAX = 400
 /** Frozen lists from which on it shares the latest list of any age. */
 export const FROZEN_LISTS_MAX = 800
+/** Rows of all filtered lists that are kept for cursors, four bytes each, from which on a first page shares the latest list of the
+ *  same filter if that is younger than FROZEN_LIST_SHARED_MS. */
+export const FILTERED_ROWS_UNSHARED_MAX = 8_000_000
+/** Rows from which on it shares one of any age; without one, its answer is 503 unless it has all rows of the list. */
+export const FILTERED_ROWS_MAX = 16_000_000
+/** Rows that a filtered list counts as at least. */
+export const FILTERED_LIST_ROWS_MIN = 1_000
 /** The age that `Cache-Control` allows a page. */
 export const FROZEN_LIST_SHARED_MS = 1_000
 /** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is

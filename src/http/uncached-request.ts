@@ -10,6 +10,7 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
+import { tellIgnored } from './request/ignored-parameters.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
@@ -36,6 +37,7 @@ export class UncachedRequest {
   #address: string | null = null
   #route: Route | null = null
   #caller: Caller | null = null
+  #ignored: readonly string[] = []
   /** The headers that describe the limit which this request counts against. */
   #limits: Record<string, string> = NO_LIMITS
 
@@ -73,6 +75,7 @@ export class UncachedRequest {
       const { route, id } = match
       this.#route = route
       const context = this.#createContext(route, id)
+      this.#ignored = context.ignored
       if (route.method === 'POST') {
         this.#readBody(route, context)
         return
@@ -184,8 +187,9 @@ export class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
-    if (made.stream !== undefined) return made
-    const answer = conditional(made, context, !isPublic(route))
+    const told = tellIgnored(made, context.ignored)
+    if (told.stream !== undefined) return told
+    const answer = conditional(told, context, !isPublic(route))
     const coding = preferredCoding(context.headers.acceptEncoding)
     const formKey = coding === null ? null : this.#compressionKey(route, answer)
     return compressionCache.encode(answer, coding, formKey)
@@ -220,7 +224,7 @@ export class UncachedRequest {
   #fail(error: unknown): void {
     const { requestId } = this.#reply
     if (toServiceError(error) === null) this.#parts.deps.onFault(error, requestId)
-    this.#answer(problemAnswer(error, this.#path, requestId))
+    this.#answer(tellIgnored(problemAnswer(error, this.#path, requestId), this.#ignored))
   }
 
   /** Answers a request whose body has not been read: at once if the engine allows it, otherwise behind the body. */
