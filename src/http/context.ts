@@ -30,6 +30,8 @@ export interface Context {
   /** The last path segment of a route whose path ends with `{id}`; otherwise empty. */
   id: string
   query: Query
+  /** Names of the query that the route does not read, for `meta.ignored` (request/ignored-parameters.ts). */
+  ignored: readonly string[]
   headers: RequestHeaders
   requestId: string
   /** Empty for routes that read no body. */
@@ -74,6 +76,8 @@ export interface HttpAnswer {
   headers?: Record<string, string>
   /** Rows of the market list in the answer, counted against the reader's limit. */
   rows?: number
+  /** Parameters that the route knows and that had no effect on this answer. */
+  ignored?: readonly string[]
   /** The response cache may send this answer again for the same request (response-cache.ts). */
   reusable?: true
   /** Called once status, headers and `body` are written: it writes the rest. */

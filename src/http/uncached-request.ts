@@ -10,6 +10,7 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
+import { tellIgnored } from './request/ignored-parameters.ts'
 import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
@@ -37,6 +38,7 @@ export class UncachedRequest {
   #address: string | null = null
   #route: Route | null = null
   #caller: Caller | null = null
+  #ignored: readonly string[] = []
   /** The headers that describe the limit which this request counts against. */
   #limits: Record<string, string> = NO_LIMITS
 
@@ -74,6 +76,7 @@ export class UncachedRequest {
       const { route, id } = match
       this.#route = route
       const context = this.#createContext(route, id)
+      this.#ignored = context.ignored
       if (route.method === 'POST') {
         this.#readBody(route, context)
         return
@@ -188,8 +191,9 @@ export class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
-    if (made.stream !== undefined) return made
-    const answer = conditional(made, context, !isPublic(route))
+    const told = tellIgnored(made, context.ignored)
+    if (told.stream !== undefined) return told
+    const answer = conditional(told, context, !isPublic(route))
     const coding = preferredCoding(context.headers.acceptEncoding)
     const formKey = coding === null ? null : this.#compressionKey(route, answer)
     return compressionCache.encode(answer, coding, formKey)
@@ -230,7 +234,7 @@ export class UncachedRequest {
     const answer = problemAnswer(error, this.#path, requestId)
     // An error that no code expected may have come after the data was stored.
     if (answer.status === 500 && this.#route !== null && isWrite(this.#route)) answer.body.mayBeStored = true
-    this.#answer(answer)
+    this.#answer(tellIgnored(answer, this.#ignored))
   }
 
   /** Answers a request whose body has not been read: at once if the engine allows it, otherwise behind the body. */

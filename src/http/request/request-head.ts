@@ -5,6 +5,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
+import { unknownParameters } from './ignored-parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -189,11 +190,13 @@ export function createContext(
     range: head.range,
     ifRange: head.ifRange,
   }
+  const parsed = parseQuery(query)
   return {
     method: route.method,
     path,
     id,
-    query: parseQuery(query),
+    query: parsed,
+    ignored: unknownParameters(route, parsed.names),
     headers,
     requestId,
     body: NO_BODY,
@@ -204,13 +207,20 @@ export function createContext(
   }
 }
 
-/** Recently parsed queries: clients repeat the same few. */
-const parsedQueries = new BoundedMap<string, Query>({ entriesMax: PARSED_QUERIES_MAX })
+interface ParsedQuery extends Query {
+  /** The names in it, each once. */
+  names: readonly string[]
+}
 
-function parseQuery(text: string): Query {
+/** Recently parsed queries: clients repeat the same few. */
+const parsedQueries = new BoundedMap<string, ParsedQuery>({ entriesMax: PARSED_QUERIES_MAX })
+
+function parseQuery(text: string): ParsedQuery {
   const known = parsedQueries.get(text)
   if (known !== undefined) return known
-  const query = new URLSearchParams(text)
+  const parameters = new URLSearchParams(text)
+  const names = [...new Set(parameters.keys())].filter((name) => name !== '')
+  const query = { get: (name: string) => parameters.get(name), names }
   parsedQueries.set(text, query)
   return query
 }

@@ -31,6 +31,8 @@ interface BarsRequest {
   shape: BarShape
   format: Format
   clamped: boolean
+  /** Names of the query that are not known. */
+  ignored: readonly string[]
 }
 
 function parseRequest(context: Context): BarsRequest {
@@ -48,6 +50,7 @@ function parseRequest(context: Context): BarsRequest {
     shape,
     format,
     clamped: limit.clamped,
+    ignored: context.ignored,
   }
 }
 
@@ -103,7 +106,7 @@ function createHeaders(
   }
 }
 
-const createMeta = ({ query, clamped }: BarsRequest, gaps: number, wholeFromMs: number) => ({
+const createMeta = ({ query, clamped, ignored }: BarsRequest, gaps: number, wholeFromMs: number) => ({
   mint: query.mint,
   tf: query.tf,
   limit: query.limit,
@@ -111,6 +114,7 @@ const createMeta = ({ query, clamped }: BarsRequest, gaps: number, wholeFromMs: 
   gaps,
   ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
+  ...(ignored.length > 0 && { ignored }),
 })
 
 /** `{ok,data,meta}` around the rows, without the comma after the last one. */
@@ -118,13 +122,14 @@ function barsJson(text: BarsText, meta: object): Buffer {
   return wrapRows('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
 }
 
-/** Joins texts and rows, without the last `cut` bytes of the rows. All of it is ASCII. */
+/** Joins texts and rows, without the last `cut` bytes of the rows. All but `after` is ASCII. */
 function wrapRows(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {
   const rowsEnd = before.length + closed.length + open.length - cut
-  const body = Buffer.allocUnsafe(rowsEnd + after.length + cut)
+  const end = rowsEnd + Buffer.byteLength(after)
+  const body = Buffer.allocUnsafe(end + cut)
   body.write(before, 'latin1')
   closed.copy(body, before.length)
   body.write(open, before.length + closed.length, 'latin1')
-  body.write(after, rowsEnd, 'latin1')
-  return body.subarray(0, rowsEnd + after.length)
+  body.write(after, rowsEnd)
+  return body.subarray(0, end)
 }

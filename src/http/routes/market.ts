@@ -16,6 +16,8 @@ import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
 export const MARKET_PATH = '/api/v1/market'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
+const dataEnd = (ignored: readonly string[]): Buffer =>
+  ignored.length === 0 ? DATA_END : Buffer.from(`,"meta":${JSON.stringify({ ignored })}}`)
 
 export interface MarketDeps {
   market: MarketEngine
@@ -69,7 +71,7 @@ function answerDatapoint(market: MarketEngine, context: Context): HttpAnswer {
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([DATA_START, found.json, DATA_END]),
+    body: Buffer.concat([DATA_START, found.json, dataEnd(context.ignored)]),
     contentType: JSON_TYPE,
     headers,
     reusable: true,
