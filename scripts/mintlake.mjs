@@ -7,8 +7,12 @@ import { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import './end-with-npm.mjs'
+import { programUrl } from './program.mjs'
 
 const NEEDED_MAJOR = '22'
+/** What `npm start` gives Node: start.mjs says why. */
+const SERVE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
 const require = createRequire(import.meta.url)
 
 /** Path of the Node that is a dependency. Returns null when it is not installed. */
@@ -23,9 +27,10 @@ function bundledNode() {
   }
 }
 
-/** Runs this file on that Node. A terminal sends Ctrl-C to both processes; other signals have to be passed on. */
+/** Runs this file on a Node. A terminal sends Ctrl-C to both processes; other signals have to be passed on. */
 function runOn(node) {
-  const child = spawn(node, ['--no-warnings', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+  const flags = isServe ? SERVE_FLAGS : ['--no-warnings']
+  const child = spawn(node, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
@@ -37,16 +42,18 @@ function runOn(node) {
 }
 
 async function run() {
-  if (process.argv[2] === 'serve') {
+  if (isServe) {
     process.argv.splice(2, 1)
     await import('./start.mjs')
     return
   }
   await import('./check-runtime.mjs')
-  await import('../src/cli/program.ts')
+  await import(programUrl('cli/program'))
 }
 
+const isServe = process.argv[2] === 'serve'
 const isRight = process.versions.node.split('.')[0] === NEEDED_MAJOR
-const node = isRight ? null : bundledNode()
-if (node === null) await run()
+const hasFlags = !isServe || SERVE_FLAGS.every((flag) => process.execArgv.includes(flag))
+const node = isRight ? process.execPath : bundledNode()
+if (node === null || (isRight && hasFlags)) await run()
 else runOn(node)

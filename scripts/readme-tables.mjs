@@ -2,11 +2,13 @@
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { SETTINGS } from '../src/config/settings.ts'
+import { streamsText } from '../src/http/docs/texts/streams.ts'
 import * as http from '../src/http/limits.ts'
 import { agentRoutes } from '../src/http/routes/agents.ts'
 import { barRoute } from '../src/http/routes/bars.ts'
 import { documentRoutes } from '../src/http/routes/documents.ts'
 import { exportRoutes } from '../src/http/routes/export.ts'
+import { lakeRoutes } from '../src/http/routes/lake.ts'
 import { marketRoutes } from '../src/http/routes/market.ts'
 import { operationRoutes } from '../src/http/routes/operation.ts'
 import * as ingest from '../src/ingest/limits.ts'
@@ -65,6 +67,7 @@ export const FILES_WITH_TABLES = [
   'src/cli/README.md',
   'src/ingest/README.md',
   'src/http/README.md',
+  'src/http/stream/README.md',
   'src/market/README.md',
   'src/store/README.md',
   'src/submissions/README.md',
@@ -78,15 +81,19 @@ export function readmeTables() {
     barRoute({}),
     ...agentRoutes({}),
     ...exportRoutes({}),
+    ...lakeRoutes({}),
     ...operationRoutes({}),
   ]
   const limits = { http, submissions, market, ingest, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],
-      [...routes, ...documentRoutes(routes, { submitRate: 0, submitCooldownMs: 0 })].map(
-        ({ method, path, access, summary }) => [method, code(path), ACCESS[access], summary],
-      ),
+      [...routes, ...documentRoutes(routes, {})].map(({ method, path, access, summary }) => [
+        method,
+        code(path),
+        ACCESS[access],
+        summary,
+      ]),
     ),
     errors: table(
       ['Status', 'Code', 'Meaning'],
@@ -104,6 +111,9 @@ export function readmeTables() {
     ...Object.fromEntries(
       Object.entries(limits).map(([folder, constants]) => [`limits ${folder}`, limitsTable(constants)]),
     ),
+    streams: streamsText('')
+      .replace(/^# Streams\n+/, '')
+      .trimEnd(),
     lake: lakeTables(),
   }
 }

@@ -1,24 +1,13 @@
 // `npm start`: runs the server in this process, or prints what is wrong with the runtime. Plain JavaScript, since it has to run
 // on a Node that cannot run the rest.
 import './check-runtime.mjs'
+import './end-with-npm.mjs'
 import { fileURLToPath } from 'node:url'
+import { programUrl } from './program.mjs'
 
 // package.json gives Node one helper thread instead of four: garbage collection and compilation would otherwise take four
 // fifths of a core that they share with the main thread (p99 of followers 13 ms instead of 60 on one core). The young
 // generation gets 8 MB instead of 16, so that it stays in the processor's cache (submissions +7 %, pages +6 %).
-
-const PARENT_POLL_MS = 500
-
-// npm sends signals to the shell that it started, and the shell ends without passing them on. So watch for the shell's end.
-if (process.env.npm_lifecycle_event === 'start') {
-  const parent = process.ppid
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(timer)
-    process.kill(process.pid, 'SIGTERM')
-  }, PARENT_POLL_MS)
-  timer.unref()
-}
 
 // The HTTP engine's bound on request line and headers. Its default of 4 KiB is too little for cookies and proxies' headers.
 process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
@@ -33,4 +22,4 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache
 const { enableCompileCache } = await import('node:module')
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
 
-await import('../src/main.ts')
+await import(programUrl('main'))

@@ -25,15 +25,19 @@ import { ClientLimits } from './server/client-limits.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import {
+  addDownloadMetrics,
   addExportMetrics,
-  addLakeMetrics,
   addMarketMetrics,
   addServerMetrics,
+  addStateMetrics,
+  addStoreMetrics,
   addStreamMetrics,
+  countSubmissions,
 } from './server/metrics.ts'
 import { createRoutes } from './server/routes.ts'
 import { shutDown } from './server/shutdown.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
+import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
 import type { RetainedDays } from './store/lake/retention.ts'
 import { openStore } from './store/store.ts'
@@ -52,6 +56,7 @@ export interface App {
   market: Market
   store: Store
   exports: ExportService
+  downloads: LakeFileServer
   http: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
@@ -68,6 +73,7 @@ export interface AppOptions {
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
   bodyMsMax?: number
+  downloadMsMax?: number
 }
 
 /** What every part of the server is built on. */
@@ -108,6 +114,7 @@ function openConfiguredStore(config: Config, clock: Clock, log: Log): Promise<St
     diskReserveMb,
     retainDays: retainedDays(config),
     cooldownMs: config.submitCooldownMs,
+    labelsDelayMs: config.labelsDelayMs,
     provenance: provenanceOf(config),
     isMixed: config.mixed,
     clock,
@@ -130,20 +137,34 @@ function retainedDays(config: Config): RetainedDays {
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, store, exporter, positions } = base
   const { market, marketClock, recorder } = createMarket(base)
-  const { agents, submissions } = createSubmissions(base, market)
+  const metrics = new Metrics()
+  const { agents, submissions } = createSubmissions(base, market, countSubmissions(metrics))
   const sources = await startFeeds(config, market, marketClock, log)
   const { feeds, pushed } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const limits = new ClientLimits(config, base.clock)
-  const metrics = new Metrics()
+  const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
   readRecorderMetrics(metrics, recorder)
-  addLakeMetrics(metrics, store)
+  addStoreMetrics(metrics, store)
+  addDownloadMetrics(metrics, downloads)
+  addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addExportMetrics(metrics, exporter)
-  const routeDeps = { config, store, exporter, market, marketClock, agents, submissions, broadcaster }
-  const routes = createRoutes({ ...routeDeps, health, metrics, limits, pushed })
+  const routeDeps = {
+    config,
+    store,
+    exporter,
+    downloads,
+    market,
+    marketClock,
+    agents,
+    submissions,
+    broadcaster,
+  }
+  const { downloadMsMax } = options
+  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, pushed })
   const http = { routes, market, marketClock, broadcaster, agents, health, limits, metrics, pushed }
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
@@ -161,6 +182,7 @@ async function startParts(base: Base): Promise<App> {
     market,
     store,
     exports: exporter,
+    downloads,
     http: server,
     ready: becomeReady(sources, health, log),
     recorded: () => recorder.recorded(),
@@ -202,7 +224,11 @@ function setAnalysisCount(market: Market, mint: string, count: number): void {
   market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
 }
 
-function createSubmissions({ config, clock, store }: Base, market: Market) {
+function createSubmissions(
+  { config, clock, store }: Base,
+  market: Market,
+  onOutcome: (outcome: string) => void,
+) {
   const { recovered } = store
   const random = machineRandom()
   const agents = new AgentRegistry({
@@ -225,8 +251,10 @@ function createSubmissions({ config, clock, store }: Base, market: Market) {
     recovered,
     submitRateMax: config.submitRate,
     cooldownMs: config.submitCooldownMs,
+    labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
+    onOutcome,
   })
   return { agents, submissions }
 }
@@ -265,6 +293,7 @@ function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpS
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
+    observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 }

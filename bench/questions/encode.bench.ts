@@ -77,8 +77,10 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     idempotencyKey: '',
     authorization: '',
     acceptEncoding: '',
+    range: '',
+    ifRange: '',
   }
-  const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', headers, requestId: '1' } as const
+  const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', ignored: [], headers, requestId: '1' } as const
   const ip = () => '::1'
   const body = Buffer.alloc(0)
   return (token, format) => {
@@ -86,6 +88,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     const context: Context = {
       ...rest,
       ip,
+      origin: () => '',
       body,
       onGone: () => {},
       admitRows: () => {},

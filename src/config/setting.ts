@@ -92,3 +92,14 @@ export function address(...schemes: readonly string[]) {
     error: `must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   })
 }
+
+/** The origin of a URL with one of these schemes, without a slash at the end; '' for none. */
+export const publicUrl = z.union([
+  z.literal(''),
+  address('http', 'https').transform((text, context) => {
+    const { origin, href } = new URL(text)
+    if (href === `${origin}/`) return origin
+    context.addIssue({ code: 'custom', message: 'must be scheme, host and port alone' })
+    return z.NEVER
+  }),
+])

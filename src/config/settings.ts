@@ -10,7 +10,13 @@ import {
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
-import { MINT_COOLDOWN_MS, STRIKES_MAX, SUBMIT_RATE_MAX, SUSPENSIONS_MAX } from '../submissions/limits.ts'
+import {
+  LABELS_DELAY_MS,
+  MINT_COOLDOWN_MS,
+  STRIKES_MAX,
+  SUBMIT_RATE_MAX,
+  SUSPENSIONS_MAX,
+} from '../submissions/limits.ts'
 import {
   address,
   columnMapping,
@@ -19,6 +25,7 @@ import {
   flag,
   host,
   networkList,
+  publicUrl,
   replaySpeed,
   secret,
   setting,
@@ -95,6 +102,12 @@ export const SETTINGS = {
     wholeNumber(0, 1_000),
     'Number of suspensions within 30 days that bans an agent for good; 0: never',
   ),
+  labelsDelayMs: setting(
+    'labels-delay-ms',
+    LABELS_DELAY_MS,
+    wholeNumber(0, DAY_MS),
+    'How long other agents do not see the labels of a submission (sentiment, score, summary, quant), ms; 0: they see them at once',
+  ),
   pageAgeMs: setting(
     'page-age-ms',
     50,
@@ -165,6 +178,12 @@ export const SETTINGS = {
     '',
     networkList,
     'Addresses, or networks as address/bits, whose X-Forwarded-For is believed, comma-separated',
+  ),
+  publicUrl: setting(
+    'public-url',
+    '',
+    publicUrl,
+    'Address at which clients reach this server, for links in documents; without it the address of each request',
   ),
   simulatorSeed: setting(
     'simulator-seed',

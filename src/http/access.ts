@@ -24,6 +24,7 @@ export function authorize(checks: AccessChecks, route: Route, key: string): Call
   checks.admit(route)
   switch (route.access) {
     case 'read':
+    case 'personal':
       return key === '' ? null : checks.authenticate(key)
     case 'agent':
       return checks.authenticate(key)

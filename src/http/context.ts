@@ -13,6 +13,8 @@ export interface RequestHeaders {
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   authorization: string
   acceptEncoding: string
+  range: string
+  ifRange: string
 }
 
 /** Named parameters as text: of a query string, or of a message on a WebSocket. Shared between requests: read only. */
@@ -28,6 +30,8 @@ export interface Context {
   /** The last path segment of a route whose path ends with `{id}`; otherwise empty. */
   id: string
   query: Query
+  /** Names of the query that the route does not read, for `meta.ignored` (request/ignored-parameters.ts). */
+  ignored: readonly string[]
   headers: RequestHeaders
   requestId: string
   /** Empty for routes that read no body. */
@@ -35,6 +39,9 @@ export interface Context {
   /** The address of the client. A proxy's header counts only if the proxy is trusted. A GET handler that awaits must ask
    *  for it before: the address can no longer be read once the client has disconnected. */
   ip(): string
+  /** Under which address the client reaches the server, without a slash at the end; empty where that is not certain. Only a
+   *  handler that has not awaited may ask for it. */
+  origin(): string
   /** Throws 429 if the client has used up its rows. For answers that take long to make: the rows themselves are counted
    *  once the answer is there. */
   admitRows(): void
@@ -46,6 +53,12 @@ export interface Context {
 export interface AgentContext extends Context {
   /** The agent whose key was sent. */
   caller: Caller
+}
+
+/** What a route with the access `personal` sees. */
+export interface ReaderContext extends Context {
+  /** The agent whose key was sent; null without a key. */
+  caller: Caller | null
 }
 
 /** Writes an answer whose body is streamed. */
@@ -63,10 +76,14 @@ export interface HttpAnswer {
   headers?: Record<string, string>
   /** Rows of the market list in the answer, counted against the reader's limit. */
   rows?: number
+  /** Parameters that the route knows and that had no effect on this answer. */
+  ignored?: readonly string[]
   /** The response cache may send this answer again for the same request (response-cache.ts). */
   reusable?: true
   /** Called once status, headers and `body` are written: it writes the rest. */
   stream?: (writer: BodyWriter) => void
+  /** Length of a streamed body, where it is known: it is sent as Content-Length. */
+  bytes?: number
   /** Called instead of `stream` if no body is sent: after a disconnect, or for HEAD. */
   onDiscard?: () => void
 }

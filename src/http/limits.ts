@@ -1,6 +1,20 @@
 // Every limit of the HTTP layer that is no setting, and what happens when it is reached.
 import { HOUR_MS } from '../lib/time.ts'
 
+export { BATCH_MINTS_MAX } from '../schema/api/market.ts'
+export {
+  BARS_LIMIT_DEFAULT,
+  BARS_LIMIT_MAX,
+  EXPORT_LIMIT_DEFAULT,
+  EXPORT_LIMIT_MAX,
+  IGNORED_NAME_CHARACTERS_MAX,
+  IGNORED_NAMES_MAX,
+  LEADERBOARD_LIMIT_DEFAULT,
+  LEADERBOARD_LIMIT_MAX,
+  MARKET_LIMIT_DEFAULT,
+  MARKET_LIMIT_MAX_JSON,
+  SEARCH_CHARACTERS_MAX,
+} from '../schema/api/queries.ts'
 export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
 /** Largest body of a submission or any other JSON request; a larger one is 413. */
@@ -55,10 +69,10 @@ export const COMPRESSED_LARGE_TTL_MS = 5_000
 export const READERS_MAX = 100_000
 /** Addresses for which it is cached whether they are trusted proxies; beyond it the oldest is dropped. */
 export const PROXY_CHECKS_CACHED_MAX = 4_096
+/** How long the download of a file of the lake may take, a slow client's time included; the connection is cut then. */
+export const LAKE_DOWNLOAD_MS_MAX = 600_000
 export const READ_WINDOW_MS = 60_000
 export const REGISTER_WINDOW_MS = HOUR_MS
-export const MARKET_LIMIT_DEFAULT = 50
-export const MARKET_LIMIT_MAX_JSON = 500
 /** How long a cursor is valid: the promised 30 s, and a second for its way to the client and back. */
 export const CURSOR_TTL_MS = 31_000
 /** Frozen lists from which on a first page shares the latest list of its tab and sort if that is younger than
@@ -66,19 +80,21 @@ export const CURSOR_TTL_MS = 31_000
 export const FROZEN_LISTS_UNSHARED_MAX = 400
 /** Frozen lists from which on it shares the latest list of any age. */
 export const FROZEN_LISTS_MAX = 800
+/** Rows of all filtered lists that are kept for cursors, four bytes each, from which on a first page shares the latest list of the
+ *  same filter if that is younger than FROZEN_LIST_SHARED_MS. */
+export const FILTERED_ROWS_UNSHARED_MAX = 8_000_000
+/** Rows from which on it shares one of any age; without one, its answer is 503 unless it has all rows of the list. */
+export const FILTERED_ROWS_MAX = 16_000_000
+/** Rows that a filtered list counts as at least. */
+export const FILTERED_LIST_ROWS_MIN = 1_000
 /** The age that `Cache-Control` allows a page. */
 export const FROZEN_LIST_SHARED_MS = 1_000
-export const BARS_LIMIT_DEFAULT = 100
-export const BARS_LIMIT_MAX = 1_000
 /** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is
  *  forgotten, and made again when it is needed. */
 export const ARROW_TEMPLATES_MAX = 2_048
-/** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
-export const EXPORT_LIMIT_DEFAULT = 100_000
-export const EXPORT_LIMIT_MAX = 500_000
-export const BATCH_MINTS_MAX = 10
-export const LEADERBOARD_LIMIT_DEFAULT = 50
-export const LEADERBOARD_LIMIT_MAX = 200
+/** Rows of one page of a list of submissions. */
+export const ANALYSES_LIMIT_DEFAULT = 50
+export const ANALYSES_LIMIT_MAX = 200
 export const REQUEST_ID_CHARACTERS_MAX = 128
 /** Bytes that a WebSocket client has not read yet; beyond it the connection is closed. */
 export const SOCKET_BACKPRESSURE_BYTES_MAX = 1024 * 1024

@@ -1,6 +1,7 @@
 // Answers each request once: from the response cache if it can, otherwise through its route (uncached-request.ts).
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
+import type { ErrorCode } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { type AccessChecks, authorize } from './access.ts'
 import { clientAddress, type TrustedProxies } from './request/addresses.ts'
@@ -31,6 +32,7 @@ export interface PipelineDeps extends AccessChecks {
   /** How long a body may take to arrive, for routes that set no time of their own. */
   bodyMsMax: number
   observe(route: string, status: number, seconds: number): void
+  observeError(code: ErrorCode): void
   /** Logs an error that no code expected. */
   onFault(error: unknown, requestId: string): void
 }
@@ -152,6 +154,7 @@ export class Pipeline {
     const exchange = new Exchange(reply, exchanges)
     const error = invalidParameter(head.ambiguous, 'may be read in two ways')
     reply.closes = true
+    deps.observeError(error.code)
     exchange.wait()
     exchange.defer(() => {
       send(reply, problemAnswer(error, path, reply.requestId))

@@ -85,7 +85,7 @@ const preflight = (allowed: readonly string[]): HttpAnswer => ({
     Allow: allowed.join(', '),
     'Access-Control-Allow-Methods': allowed.join(', '),
     'Access-Control-Allow-Headers':
-      'Authorization, X-API-Key, Content-Type, Accept, If-None-Match, Cache-Control, Idempotency-Key, X-Request-Id',
+      'Authorization, X-API-Key, Content-Type, Accept, If-None-Match, If-Range, Range, Cache-Control, Idempotency-Key, X-Request-Id',
     'Access-Control-Max-Age': '86400',
   },
 })

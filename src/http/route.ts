@@ -1,4 +1,4 @@
-import type { AgentContext, Context, HttpAnswer, Method } from './context.ts'
+import type { AgentContext, Context, HttpAnswer, Method, ReaderContext } from './context.ts'
 import type { OperationDocs } from './docs/operation-docs.ts'
 
 interface RouteBase {
@@ -8,7 +8,7 @@ interface RouteBase {
   /** One line for the documents. */
   summary: string
   /** What the API description tells beside the summary. */
-  docs?: OperationDocs
+  docs: OperationDocs
   /** Largest body in bytes; BODY_BYTES_MAX unless set. */
   bodyBytesMax?: number
   /** Time that a body may take to arrive; seven seconds unless set. */
@@ -34,6 +34,15 @@ export interface AgentRoute extends RouteBase {
 }
 
 /**
+ * A read whose answer depends on who asks. No key is needed, reads are counted as those of `read`, and its handler is told who
+ * calls. So its answers are never shared: neither the response cache nor a compressed form serves two readers.
+ */
+export interface PersonalRoute extends RouteBase {
+  access: 'personal'
+  handle(context: ReaderContext): HttpAnswer | Promise<HttpAnswer>
+}
+
+/**
  * Any other route: its handler is not told who calls. `open`: no key is needed. `read`: no key is needed, but reads are
  * counted, and a key raises the limit. `researcher`: the key of a researcher or the operator. `feed`, `admin`: the feed key or
  * the operator's key.
@@ -43,10 +52,13 @@ export interface PlainRoute extends RouteBase {
   handle(context: Context): HttpAnswer | Promise<HttpAnswer>
 }
 
-export type Route = AgentRoute | PlainRoute
+export type Route = AgentRoute | PersonalRoute | PlainRoute
+
+/** Whether a request counts against the limit of reads. */
+export const isRead = ({ access }: Route): boolean => access === 'read' || access === 'personal'
 
 /** Whether a successful answer means that data has changed. */
-export const isWrite = ({ method, access }: Route): boolean => method !== 'GET' && access !== 'read'
+export const isWrite = (route: Route): boolean => route.method !== 'GET' && !isRead(route)
 
 /** Whether the answer is the same for everybody, with or without a key. */
 export const isPublic = ({ access }: Route): boolean => access === 'open' || access === 'read'

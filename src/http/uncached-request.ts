@@ -10,6 +10,8 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
+import { tellIgnored } from './request/ignored-parameters.ts'
+import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
@@ -17,7 +19,7 @@ import { conditional } from './response/etag.ts'
 import { encodeHeads, problemAnswer, Reply, send } from './response/reply.ts'
 import { isReusable } from './response/response-cache.ts'
 import { toServiceError } from './response/to-service-error.ts'
-import { isPublic, isWrite, type Route } from './route.ts'
+import { isPublic, isRead, isWrite, type Route } from './route.ts'
 
 export class UncachedRequest {
   readonly #parts: PipelineParts
@@ -36,6 +38,7 @@ export class UncachedRequest {
   #address: string | null = null
   #route: Route | null = null
   #caller: Caller | null = null
+  #ignored: readonly string[] = []
   /** The headers that describe the limit which this request counts against. */
   #limits: Record<string, string> = NO_LIMITS
 
@@ -73,6 +76,7 @@ export class UncachedRequest {
       const { route, id } = match
       this.#route = route
       const context = this.#createContext(route, id)
+      this.#ignored = context.ignored
       if (route.method === 'POST') {
         this.#readBody(route, context)
         return
@@ -90,12 +94,14 @@ export class UncachedRequest {
   }
 
   #createContext(route: Route, id: string): Context {
+    const { deps, head } = this.#parts
     const ip = () => this.#ip()
     // The body may end after the client has disconnected; then the engine no longer knows the address.
     if (route.method !== 'GET' && isPublic(route)) this.#ip()
-    return createContext(this.#parts.head, this.#query, route, id, this.#path, this.#reply.requestId, {
+    return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
-      admitRows: () => this.#limitRows(() => this.#parts.deps.admitRows(this.#caller, ip)),
+      origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
+      admitRows: () => this.#limitRows(() => deps.admitRows(this.#caller, ip)),
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
@@ -121,7 +127,7 @@ export class UncachedRequest {
   #admit(route: Route, context: Context): void {
     const { deps, head } = this.#parts
     this.#caller = authorize(deps, route, head.key)
-    if (route.access === 'read') this.#limits = deps.countRead(this.#caller, context.ip)
+    if (isRead(route)) this.#limits = deps.countRead(this.#caller, context.ip)
     else if (route.countLimit !== undefined) this.#limits = route.countLimit(context)
   }
 
@@ -173,8 +179,9 @@ export class UncachedRequest {
   }
 
   #handle(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
-    if (route.access !== 'agent') return route.handle(context)
     const caller = this.#caller
+    if (route.access === 'personal') return route.handle(Object.assign(context, { caller }))
+    if (route.access !== 'agent') return route.handle(context)
     assert(caller !== null, 'a route for agents runs only with the key of one')
     return route.handle(Object.assign(context, { caller }))
   }
@@ -184,8 +191,9 @@ export class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
-    if (made.stream !== undefined) return made
-    const answer = conditional(made, context, !isPublic(route))
+    const told = tellIgnored(made, context.ignored)
+    if (told.stream !== undefined) return told
+    const answer = conditional(told, context, !isPublic(route))
     const coding = preferredCoding(context.headers.acceptEncoding)
     const formKey = coding === null ? null : this.#compressionKey(route, answer)
     return compressionCache.encode(answer, coding, formKey)
@@ -202,7 +210,7 @@ export class UncachedRequest {
     const { deps, responseCache, ids, isDraining } = this.#parts
     const route = this.#route
     if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
-    if (route !== null && this.#cacheKey !== null && isReusable(made)) {
+    if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
       const cached = { route, ...encodeHeads(made, ids), body: made.body, rows: made.rows ?? 0 }
       responseCache.add(this.#path, this.#cacheKey, cached, this.#startedAtMs, this.#writesBefore)
     }
@@ -219,8 +227,14 @@ export class UncachedRequest {
 
   #fail(error: unknown): void {
     const { requestId } = this.#reply
-    if (toServiceError(error) === null) this.#parts.deps.onFault(error, requestId)
-    this.#answer(problemAnswer(error, this.#path, requestId))
+    const { deps } = this.#parts
+    const known = toServiceError(error)
+    if (known === null) deps.onFault(error, requestId)
+    deps.observeError(known?.code ?? 'internal')
+    const answer = problemAnswer(error, this.#path, requestId)
+    // An error that no code expected may have come after the data was stored.
+    if (answer.status === 500 && this.#route !== null && isWrite(this.#route)) answer.body.mayBeStored = true
+    this.#answer(tellIgnored(answer, this.#ignored))
   }
 
   /** Answers a request whose body has not been read: at once if the engine allows it, otherwise behind the body. */

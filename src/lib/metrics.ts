@@ -7,6 +7,13 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #durations = new RequestDurations('mintlake_http_request_duration_seconds')
 
+  readonly #errors = new Counter({
+    name: 'mintlake_http_errors_total',
+    help: 'Requests answered with an error, by its code',
+    labelNames: ['code'],
+    registers: [this.#registry],
+  })
+
   constructor() {
     const durations = this.#durations
     this.contentType = this.#registry.contentType
@@ -29,6 +36,11 @@ export class Metrics {
     this.#durations.observe(route, status, seconds)
   }
 
+  /** Counts an error answer by its code. */
+  observeError(code: string): void {
+    this.#errors.inc({ code })
+  }
+
   /** Adds a metric whose value is read each time the text is made: a counter when `name` ends in `_total`, else a gauge. */
   read(name: string, help: string, value: () => number): void {
     const Kind = name.endsWith('_total') ? Counter : Gauge
@@ -39,6 +51,26 @@ export class Metrics {
       collect(this: Counter | Gauge) {
         this.reset()
         this.inc(value())
+      },
+    })
+  }
+
+  /** The same with a value for each value of a label. */
+  readEach(
+    name: string,
+    help: string,
+    label: string,
+    values: () => Iterable<readonly [labelValue: string, value: number]>,
+  ): void {
+    const Kind = name.endsWith('_total') ? Counter : Gauge
+    new Kind({
+      name,
+      help,
+      labelNames: [label],
+      registers: [this.#registry],
+      collect(this: Counter | Gauge) {
+        this.reset()
+        for (const [labelValue, value] of values()) this.inc({ [label]: labelValue }, value)
       },
     })
   }

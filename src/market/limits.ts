@@ -71,6 +71,13 @@ export const CHUNK_BARS: Readonly<Record<Timeframe, number>> = {
   '1d': 2,
 }
 
+/** UTF-16 units that a search reads of a token's mint, symbol and name; words beyond are not found. Texts may be longer only if
+ *  they have characters that stand for several others. */
+export const SEARCHED_CHARACTERS_MAX = 512
+
+/** Tokens with new texts that the search has not taken in yet; at the maximum it takes in all, a few milliseconds. */
+export const SEARCH_PENDING_MAX = 512
+
 export const RECENT_TRADES_MAX = 20
 export const SPARKLINE_BARS = 24
 

@@ -28,6 +28,7 @@ import { MarketTime } from './market-time.ts'
 import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
+import { filterRanking } from './output/list-filter.ts'
 import { PageCache } from './output/page-cache.ts'
 import { Projections, toSnapshot } from './output/projections.ts'
 import { RowChanges } from './output/row-changes.ts'
@@ -36,6 +37,7 @@ import { Rankings } from './rankings/rankings.ts'
 import { AnalysisCounts } from './tokens/analysis-counts.ts'
 import { EvictedMints } from './tokens/evicted-mints.ts'
 import { RecentTrades } from './tokens/recent-trades.ts'
+import { SearchIndex } from './tokens/search-index.ts'
 import { SolPrice } from './tokens/sol-price.ts'
 import { TokenFigures } from './tokens/token-figures.ts'
 import { TokenLifecycle } from './tokens/token-lifecycle.ts'
@@ -48,6 +50,7 @@ import type {
   BarsText,
   Changes,
   FrozenList,
+  ListFilter,
   MarketEngine,
   MarketStats,
   Page,
@@ -85,6 +88,7 @@ export class Market implements MarketEngine {
   readonly #windows: Windows
   readonly #versions: VersionHistory
   readonly #rankings: Rankings
+  readonly #searchIndex: SearchIndex
   readonly #solPrice = new SolPrice()
   readonly #projections: Projections
   readonly #pages: PageCache
@@ -115,9 +119,10 @@ export class Market implements MarketEngine {
     })
     const mintOrder = new MintOrder(tokens)
     const rankings = new Rankings(tokensMax, mintOrder)
+    const searchIndex = new SearchIndex(tokens)
     const recentTrades = new RecentTrades()
     const analysisCounts = new AnalysisCounts(mintsKnownMax)
-    const sources = { tokens, bars, windows, rankings, recentTrades, analysisCounts, solPrice }
+    const sources = { tokens, bars, windows, rankings, recentTrades, solPrice }
     const projections = new Projections(sources)
     const pages = new PageCache(tokens, rankings, projections, time)
     const log = new ChangeLog({
@@ -128,7 +133,8 @@ export class Market implements MarketEngine {
     const changes = new RowChanges(tokens, rankings, pages, log)
     const datapoints = new DataPointCache(projections)
     const newWindowMs = options.newWindowMs ?? NEW_WINDOW_MS_DEFAULT
-    const parts = { ...sources, time, versions, mintOrder, projections, pages, changes, datapoints }
+    const indexes = { mintOrder, searchIndex, analysisCounts }
+    const parts = { ...sources, ...indexes, time, versions, projections, pages, changes, datapoints }
     const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
     const lifecycle = new TokenLifecycle({ ...parts, evictedMints: new EvictedMints(mintsKnownMax) })
     const trades = new TradeWriter({ ...parts, figures, lifecycle })
@@ -139,6 +145,7 @@ export class Market implements MarketEngine {
     this.#windows = windows
     this.#versions = versions
     this.#rankings = rankings
+    this.#searchIndex = searchIndex
     this.#projections = projections
     this.#pages = pages
     this.#datapoints = datapoints
@@ -208,12 +215,16 @@ export class Market implements MarketEngine {
     return this.#pages.prepare(slots, rowsMax)
   }
 
-  freeze(tab: Tab, sort: Sort): FrozenList {
-    const ranking = this.#rankings.of(tab, sort).snapshot()
+  freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
+    const ranking = this.#rankings.of(tab, sort)
     return new FrozenRanking({
       tab,
       sort,
-      ranking,
+      filter,
+      ranking:
+        filter === null
+          ? ranking.snapshot()
+          : filterRanking(ranking, filter, this.#tokens, this.#searchIndex),
       tokens: this.#tokens,
       pages: this.#pages,
       changes: this.#changes,

@@ -15,6 +15,14 @@ export interface PageQuery {
   offset: number
 }
 
+/** Which tokens of a list a reader wants. */
+export interface ListFilter {
+  /** A word of the token's name or symbol, or its mint, begins with this, whatever the case; null: any token. */
+  search: string | null
+  /** Accepted analyses at most; null: any number. */
+  analysesMax: number | null
+}
+
 /** Rows as of one moment; later changes do not show. Readers share it and must not write to its buffers. */
 export interface Page {
   /** One JSON object and a newline for each row, in order. */
@@ -151,8 +159,9 @@ export interface MarketEngine {
   /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
    *  @returns whether all its rows are rendered now; then `page` is cheap. */
   preparePage(query: PageQuery, rowsMax: number): boolean
-  /** Freezes the present order of a list. This copies no rows. */
-  freeze(tab: Tab, sort: Sort): FrozenList
+  /** Freezes the present order of a list. This copies no rows. With a filter it looks at every token of the tab once, and only
+   *  those that pass now are on the list. */
+  freeze(tab: Tab, sort: Sort, filter?: ListFilter | null): FrozenList
   /** The lowest position from which `changesSince` still finds every change. */
   readonly oldestSince: number
   /** At most `rowsMax` rows of a tab that changed after `since`, each once and as it is now; rows that left the tab included. */
@@ -203,6 +212,7 @@ export interface Changes {
 export interface FrozenList {
   tab: Tab
   sort: Sort
+  filter: ListFilter | null
   /** Position at which it was frozen. */
   version: number
   size: number

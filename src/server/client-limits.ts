@@ -2,7 +2,7 @@ import type { Config } from '../config/settings.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from '../http/limits.ts'
 import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
 import { type Clock, readClock } from '../lib/clock.ts'
-import type { Caller } from '../submissions/types.ts'
+import type { Caller, Quota } from '../submissions/types.ts'
 
 type ClientLimitSettings = Pick<
   Config,
@@ -40,6 +40,15 @@ export class ClientLimits {
     if (limit === 0) return NO_LIMITS
     const counted = { count: rows, max: this.#rowsMax(caller) }
     return this.#reads.count(readerOf(caller, ip), limit, readClock(this.#clock), counted)
+  }
+
+  /** What is left of an agent's reads; null: they are not limited. */
+  readQuota(caller: Caller): Quota | null {
+    return this.#reads.quota(
+      readerOf(caller, () => ''),
+      this.#readsMax(caller),
+      readClock(this.#clock),
+    )
   }
 
   /** Counts the rows of a read that was counted before its rows were known. */

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { extname, join } from 'node:path'
-import type { StaticFile } from '../http/routes/static-files.ts'
+import type { StaticFile } from '../http/routes/console.ts'
 import { assert } from '../lib/assert.ts'
 
 export const CONSOLE_PATH = '/console/'

@@ -74,6 +74,11 @@ export class Health {
     return sentence === null ? null : { code: 'warming_up', sentence }
   }
 
+  /** Refreshes the store's figures, for at most a second. */
+  async refreshStore(): Promise<void> {
+    await this.#storeHealth.get()
+  }
+
   feedStates(): Record<string, unknown>[] {
     return feedStates(this.#deps.feeds)
   }

@@ -1,9 +1,12 @@
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import type { Feed, FeedStatus } from '../ingest/types.ts'
 import type { Metrics } from '../lib/metrics.ts'
 import type { Market } from '../market/market.ts'
+import type { LakeFileServer } from '../store/download/downloads.ts'
 import type { ExportService } from '../store/export/exporter.ts'
-import type { Store } from '../store/types.ts'
+import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
+import type { Health } from './health.ts'
 
 export function addMarketMetrics(metrics: Metrics, market: Market): void {
   metrics.read('mintlake_market_tokens', 'Tokens held', () => market.stats().tokens)
@@ -28,16 +31,118 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
   metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
 }
 
-export function addLakeMetrics(metrics: Metrics, store: Pick<Store, 'lakeLosses'>): void {
-  metrics.read(
+const MS_PER_SECOND = 1_000
+
+/** Of the log, the lake and the disk. */
+export function addStoreMetrics(metrics: Metrics, store: Pick<Store, 'figures'>): void {
+  const read = (name: string, help: string, value: (figures: StoreFigures) => number): void =>
+    metrics.read(name, help, () => value(store.figures()))
+  read('mintlake_store_writable', '1 while the store takes commits', ({ isWritable }) => Number(isWritable))
+  read('mintlake_log_commits_total', 'Commits made durable', ({ log }) => log.commits)
+  read('mintlake_log_refused_total', 'Commits refused before they were written', ({ log }) => log.refused)
+  read(
+    'mintlake_log_failures_total',
+    'Disk operations that failed or took too long',
+    ({ log }) => log.failures,
+  )
+  read(
+    'mintlake_log_write_max_seconds',
+    'The slowest of the latest writes of the log with their sync',
+    ({ log }) => log.slowestGroupMs / MS_PER_SECOND,
+  )
+  read('mintlake_log_damage', 'Damaged parts of the log that were found', ({ log }) => log.damage)
+  read('mintlake_log_unflushed_commits', 'Commits that wait for the lake', ({ log }) => log.unflushedCommits)
+  read(
+    'mintlake_log_unflushed_bytes',
+    'Bytes of the log that wait for the lake',
+    ({ log }) => log.unflushedBytes,
+  )
+  read(
+    'mintlake_lake_lag_seconds',
+    'How long the lake may have been behind the log; 0: it has every commit',
+    ({ lakeLagMs }) => lakeLagMs / MS_PER_SECOND,
+  )
+  read('mintlake_lake_process_up', '1 while the lake process runs', ({ lakeProcess }) =>
+    Number(lakeProcess.isRunning),
+  )
+  read(
+    'mintlake_lake_process_starts_total',
+    'Starts of the lake process',
+    ({ lakeProcess }) => lakeProcess.starts,
+  )
+  read('mintlake_state_database_bytes', 'Size of the state database', ({ databaseBytes }) => databaseBytes)
+  read(
+    'mintlake_disk_free_bytes',
+    'Free space on the disk of the data folder',
+    ({ freeBytes }) => freeBytes ?? Number.NaN,
+  )
+  read(
     'mintlake_lake_files_set_aside',
     'Files of the lake that are lost or damaged',
-    () => store.lakeLosses().files,
+    ({ setAside }) => setAside.files,
   )
-  metrics.read(
+  read(
     'mintlake_lake_rows_lost',
     'Rows of the lake that were in those files and are nowhere else',
-    () => store.lakeLosses().rowsLost,
+    ({ setAside }) => setAside.rowsLost,
+  )
+  addLakeTableMetrics(metrics, store)
+}
+
+function addLakeTableMetrics(metrics: Metrics, store: Pick<Store, 'figures'>): void {
+  const readEach = (name: string, help: string, value: (table: LakeTableStatus) => number): void =>
+    metrics.readEach(name, help, 'table', () =>
+      store.figures().lake.map((table) => [table.table, value(table)]),
+    )
+  readEach('mintlake_lake_rows', 'Rows in the lake', ({ rows }) => rows)
+  readEach('mintlake_lake_files', 'Files of the lake', ({ files }) => files)
+  readEach('mintlake_lake_bytes', 'Bytes of the lake', ({ bytes }) => bytes)
+  readEach('mintlake_lake_waiting_rows', 'Rows that wait for the lake', ({ backlog }) => backlog)
+}
+
+/** Of the server's phase and its feeds. */
+export function addStateMetrics(
+  metrics: Metrics,
+  health: Pick<Health, 'notReady'>,
+  feeds: readonly Feed[],
+): void {
+  metrics.read('mintlake_ready', '1 while the server takes requests', () =>
+    Number(health.notReady() === null),
+  )
+  const readEach = (name: string, help: string, value: (feed: FeedStatus) => number): void =>
+    metrics.readEach(name, help, 'feed', () =>
+      feeds.map((feed) => feed.describe()).map((status) => [status.feed, value(status)]),
+    )
+  readEach('mintlake_feed_up', '1 while a feed delivers, or has delivered all it has', ({ state }) =>
+    Number(state === 'running' || state === 'finished'),
+  )
+  readEach(
+    'mintlake_feed_accepted_total',
+    'Events of a feed that the market accepted',
+    ({ accepted }) => accepted,
+  )
+  readEach('mintlake_feed_rejected_total', 'Events of a feed that the market rejected', ({ rejected }) =>
+    Object.values(rejected).reduce((sum, count) => sum + count, 0),
+  )
+}
+
+/** Counts evaluated submissions by outcome. @returns what is to be called for each */
+export function countSubmissions(metrics: Metrics): (outcome: string) => void {
+  const counts = new Map(['validated', 'unvalidated', 'rejected'].map((outcome) => [outcome, 0]))
+  metrics.readEach('mintlake_submissions_total', 'Evaluated submissions', 'outcome', () => counts)
+  return (outcome) => void counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+}
+
+export function addDownloadMetrics(metrics: Metrics, downloads: LakeFileServer): void {
+  metrics.read(
+    'mintlake_lake_downloads',
+    'Files of the lake that are being read over HTTP',
+    () => downloads.running,
+  )
+  metrics.read(
+    'mintlake_lake_downloaded_bytes_total',
+    'Bytes of the lake that were read over HTTP',
+    () => downloads.sentBytes,
   )
 }
 

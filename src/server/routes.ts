@@ -6,9 +6,10 @@ import { agentRoutes } from '../http/routes/agents.ts'
 import { barRoute } from '../http/routes/bars.ts'
 import { documentRoutes } from '../http/routes/documents.ts'
 import { exportRoutes } from '../http/routes/export.ts'
+import { lakeRoutes } from '../http/routes/lake.ts'
 import { marketRoutes } from '../http/routes/market.ts'
 import { operationRoutes } from '../http/routes/operation.ts'
-import { consoleRoutes } from '../http/routes/static-files.ts'
+import { consoleRoutes } from '../http/routes/console.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import { ingestInSlices } from '../ingest/push/push.ts'
 import type { TimedSink } from '../ingest/types.ts'
@@ -17,7 +18,7 @@ import type { Metrics } from '../lib/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Exporter, LakeRepair, Store } from '../store/types.ts'
+import type { Exporter, LakeDownloads, LakeRepair, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
 import { readConsoleFiles } from './console-files.ts'
@@ -35,6 +36,8 @@ export interface RouteDeps {
   agents: Agents
   submissions: Submissions
   exporter: Exporter
+  downloads: LakeDownloads
+  downloadMsMax?: number | undefined
   store: Pick<Store, 'repairLake' | 'retireLake'>
   health: Health
   metrics: Metrics
@@ -46,12 +49,21 @@ export interface RouteDeps {
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
   const { config, market, broadcaster, agents, submissions, health, metrics, limits } = deps
-  const metricsText = new SingleFlight(() => metrics.text(), METRICS_TTL_MS)
+  const metricsText = new SingleFlight(async () => {
+    await health.refreshStore()
+    return metrics.text()
+  }, METRICS_TTL_MS)
   const routes: Route[] = [
     ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
     barRoute(market),
-    ...agentRoutes({ agents, submissions, countRegistration: (ip) => limits.countRegistration(ip) }),
+    ...agentRoutes({
+      agents,
+      submissions,
+      countRegistration: (ip) => limits.countRegistration(ip),
+      readQuota: (caller) => limits.readQuota(caller),
+    }),
     ...exportRoutes({ exports: deps.exporter }),
+    ...lakeRoutes({ downloads: deps.downloads, downloadMsMax: deps.downloadMsMax }),
     ...operationRoutes({
       agents,
       submissions,

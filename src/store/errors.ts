@@ -9,6 +9,8 @@ export type StoreErrorCode =
   /** The request cannot be fulfilled as it is. */
   | 'invalid'
   | 'not_found'
+  /** It existed, and was deleted. */
+  | 'gone'
 
 export interface StoreErrorOptions {
   /** The commit failed, yet its rows may be on the disk and come back at the next start. */

@@ -40,11 +40,14 @@ export class FlushScheduler {
   /** One flush or snapshot at a time. Each begins with what was committed before it was requested. */
   readonly #turns = pLimit(1)
   readonly #job: PeriodicJob
+  /** Monotonic time of which the lake has everything that was committed before, ms. */
+  #flushedToMs: number
 
   /** `everyMs` 0: flushes only on demand and at close. */
   constructor(deps: FlushSchedulerDeps, everyMs: number) {
-    const { client, commits, log } = deps
+    const { client, clock, commits, log } = deps
     this.#deps = deps
+    this.#flushedToMs = clock.monotonicMs()
     this.damage = [...commits.recovered.damage]
     this.profiles = new ProfileOutbox(client)
     this.bars = new BarOutbox({
@@ -58,6 +61,13 @@ export class FlushScheduler {
       () => {},
     )
     this.caughtUp = commits.status().unflushedCommits === 0 ? Promise.resolve() : this.#flushQuietly()
+  }
+
+  /** How long the lake may have been behind the log, ms; 0: it has every commit. */
+  get lagMs(): number {
+    const { clock, commits } = this.#deps
+    if (commits.status().unflushedCommits === 0) return 0
+    return Math.floor(clock.monotonicMs() - this.#flushedToMs)
   }
 
   /** Resolves when everything committed and delivered before this call is in the lake. */
@@ -102,6 +112,7 @@ export class FlushScheduler {
   }
 
   async #flushNow(): Promise<void> {
+    const beganMs = this.#deps.clock.monotonicMs()
     await this.bars.flush()
     await this.profiles.deliver()
     await this.#deps.commits.seal()
@@ -109,6 +120,7 @@ export class FlushScheduler {
     do {
       await this.#flushSegments(takeRound(segments))
     } while (segments.length > 0)
+    this.#flushedToMs = beganMs
   }
 
   /** Writes these segments and the delivered market data to the lake, then removes the segments. */

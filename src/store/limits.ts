@@ -6,6 +6,10 @@ import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 export const COMMIT_ROWS_MAX = 8_192
 /** Look-ups that may wait for their connection; further ones are refused with `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
+/** Lists of submissions that wait for each other: as many as are answered within LOOKUP_TIMEOUT_MS. */
+export const LISTS_WAITING_MAX = 256
+/** Rows of the lake that one page of a list searches; the next page goes on. At least one date is searched. */
+export const LIST_SEARCHED_ROWS_MAX = 4_000_000
 /** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */
 export const TASKS_WAITING_MAX = 64
 
@@ -114,6 +118,16 @@ export const EXPORT_DRAIN_MS = 5_000
 /** Retry-After while all exports are in use, in seconds. */
 export const EXPORT_RETRY_AFTER_S = 10
 
+/** Files of the lake that are read over HTTP at once; one more gets `store_unavailable`. A DuckDB opens some for each query. */
+export const DOWNLOADS_AT_ONCE = 64
+/** Disk operations of all downloads at once: each may hold one of the threads that commits need as well. */
+export const DOWNLOAD_READS_AT_ONCE = 4
+/** Bytes that a download reads and holds at a time. */
+export const DOWNLOAD_CHUNK_BYTES = 256 * 1024
+export const DOWNLOAD_RETRY_AFTER_MS = 1_000
+/** How long one list of the lake's files serves all who ask for it or for a file. */
+export const LAKE_LISTING_TTL_MS = 1_000
+
 /** Closed bars on their way to the lake process: those of one message, and those that may wait; further ones are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288
@@ -175,6 +189,8 @@ export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 /** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
+/** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
+export const RECENT_LABELS_MAX = 100_000
 /** Submissions kept in memory as text for look-ups, and their total length. */
 export const RECENT_ROWS_MAX = 16_384
 export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024

@@ -7,7 +7,7 @@ import type { CommitLog, LogDamage } from './log/types.ts'
 import { stateLogPath, statePath } from './paths.ts'
 import type { LakeClient } from './process/client.ts'
 import type { UnflushedRows } from './rows/recent-rows.ts'
-import type { LakeLosses, LakeTableStatus, StoreStatus } from './types.ts'
+import type { LakeLosses, LakeTableStatus, StoreFigures, StoreStatus } from './types.ts'
 
 /** Commits are refused while the lake is too far behind, or while the disk lacks the space to flush them. */
 export const mayCommit = (unflushedBytes: number, space: DiskSpace): boolean =>
@@ -21,6 +21,7 @@ export interface StatusSources {
   unflushed: UnflushedRows
   faults: FaultLog
   damage: readonly LogDamage[]
+  lagMs(): number
 }
 
 export class StatusReporter {
@@ -33,24 +34,42 @@ export class StatusReporter {
   }
 
   async report(isClosing: boolean): Promise<StoreStatus> {
-    const { client, commits, damage, dataDir, faults, space, unflushed } = this.#sources
+    const { commits, faults } = this.#sources
     await this.#refreshLake()
-    const { state, unflushedBytes, unflushedCommits } = commits.status()
-    const isWritable = !isClosing && state === 'ready' && mayCommit(unflushedBytes, space)
+    const { isWritable, lake, log, lakeProcess, freeBytes, databaseBytes, setAside } = this.figures(isClosing)
+    const { unflushedCommits, unflushedBytes, damage } = log
     return {
-      healthy: isWritable && client.isRunning && faults.current.length === 0,
+      healthy: isWritable && lakeProcess.isRunning && faults.current.length === 0,
       isWritable,
       reasons: this.#reasons(),
-      lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + unflushed.count(each.table) })),
-      log: { state, unflushedCommits, unflushedBytes, damage: damage.length },
-      lakeProcess: { isRunning: client.isRunning, starts: client.starts },
-      freeBytes: space.freeBytes,
-      databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
-      setAside: this.lakeLosses(),
+      lake: [...lake],
+      log: { state: commits.status().state, unflushedCommits, unflushedBytes, damage },
+      ...{ lakeProcess, freeBytes, databaseBytes, setAside },
     }
   }
 
-  lakeLosses(): LakeLosses {
+  figures(isClosing: boolean): StoreFigures {
+    const { client, commits, damage, dataDir, lagMs, space, unflushed } = this.#sources
+    const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
+    return {
+      isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
+      lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + unflushed.count(each.table) })),
+      lakeLagMs: lagMs(),
+      lakeProcess: { isRunning: client.isRunning, starts: client.starts },
+      log: {
+        ...{ unflushedCommits, unflushedBytes, damage: damage.length },
+        slowestGroupMs: Math.max(0, ...recentGroupMs),
+        commits: totals.commits,
+        refused: totals.refused,
+        failures: totals.failures + totals.overdue,
+      },
+      freeBytes: space.freeBytes,
+      databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
+      setAside: this.#lakeLosses(),
+    }
+  }
+
+  #lakeLosses(): LakeLosses {
     const { setAside } = this.#sources.client.trouble
     const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
     return { files: setAside.length, rowsLost, first: setAside.slice(0, SET_ASIDE_TOLD_MAX) }

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
 import { claimFolder } from './data-folder/folder-info.ts'
@@ -30,16 +31,18 @@ import { applyCommit, type StoreState } from './state/state.ts'
 import { restoreState } from './state/state-database.ts'
 import { StateRowParser } from './state/state-rows.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
+import { SubmissionLists } from './submission-lists.ts'
 import { SubmissionLookup } from './submission-lookup.ts'
 import type {
   BarSink,
-  LakeLosses,
+  LakeFile,
   LakeRepair,
   ProfileSink,
   Provenance,
   Recovered,
   Snapshot,
   Store,
+  StoreFigures,
   StoreLog,
   StoreStatus,
 } from './types.ts'
@@ -60,6 +63,8 @@ export interface StoreOptions {
   diskReserveMb?: number
   /** The longest cooldown in use: how long the start of one is remembered. */
   cooldownMs?: number
+  /** How long labels are withheld from others: labels younger than this are recovered apart. Default 0. */
+  labelsDelayMs?: number
   /** Where the market data of this run comes from. Written into rows, and checked against what the folder holds. */
   provenance?: Provenance | null
   /** The folder may hold both simulated and real data. */
@@ -102,17 +107,18 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const provenance = options.provenance ?? null
   const diskReserveMb = options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT
   const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
+  const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
-    ...{ dataDir, logId, provenance, cooldownKeptMs, diskReserveMb, now, log },
+    ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
     crash: options.crash ?? null,
   })
   const space = new DiskSpace(dataDir, diskReserveMb)
   try {
-    const state = restoreState(await client.open(), { cooldownKeptMs, isSaved: false })
+    const state = restoreState(await client.open(), { cooldownKeptMs, labelsDelayMs, isSaved: false })
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.refresh()
@@ -164,6 +170,7 @@ class DurableStore implements Store {
   readonly #parts: StoreParts
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
+  readonly #lists: SubmissionLists
   readonly #flushes: FlushScheduler
   readonly #maintenance: LakeMaintenance
   readonly #status: StatusReporter
@@ -183,10 +190,12 @@ class DurableStore implements Store {
     this.#parts = parts
     this.#provenance = options.provenance ?? null
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
+    this.#lists = new SubmissionLists(client, commits, unflushed)
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
-    this.#status = new StatusReporter({ dataDir, client, commits, space, unflushed, faults, damage })
+    const lagMs = () => this.#flushes.lagMs
+    this.#status = new StatusReporter({ dataDir, client, commits, space, unflushed, faults, damage, lagMs })
     this.recovered = recovered
     this.bars = bars
     this.profiles = profiles
@@ -204,6 +213,10 @@ class DurableStore implements Store {
 
   analysis(analysisId: string): Promise<SubmissionRow | null> {
     return this.#lookup.find(analysisId, Math.floor(this.#parts.options.clock.now()))
+  }
+
+  submissions(query: SubmissionQuery): Promise<SubmissionPage> {
+    return this.#lists.page(query, Math.floor(this.#parts.options.clock.now()))
   }
 
   flushLake(): Promise<void> {
@@ -235,12 +248,16 @@ class DurableStore implements Store {
     })
   }
 
-  lakeLosses(): LakeLosses {
-    return this.#status.lakeLosses()
+  async lakeFiles(): Promise<readonly LakeFile[]> {
+    return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
   }
 
   status(): Promise<StoreStatus> {
     return this.#status.report(this.#closed !== null)
+  }
+
+  figures(): StoreFigures {
+    return this.#status.figures(this.#closed !== null)
   }
 
   close(): Promise<void> {

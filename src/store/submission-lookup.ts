@@ -25,9 +25,9 @@ export class SubmissionLookup {
   add(writes: readonly Write[], encoded: readonly EncodedRow[], { knownAtMs, position }: AppendResult): void {
     const rows = writes.map(({ table, row }) => identifyRow(table, row))
     this.#unflushed.add(rows, position)
-    rows.forEach(({ table, analysisId }, index) => {
-      if (analysisId !== null && isSubmissionTable(table))
-        this.#recent.add(analysisId, { table, knownAtMs, json: encoded[index].json })
+    rows.forEach(({ table, submission }, index) => {
+      if (submission !== null && isSubmissionTable(table))
+        this.#recent.add(submission.analysisId, { table, knownAtMs, json: encoded[index].json })
     })
   }
 

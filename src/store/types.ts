@@ -1,7 +1,11 @@
 // The interfaces of the store, as the rest of the server uses them.
 
+import type { z } from 'zod'
+import type { setAsideFileSchema } from '../schema/api/admin.ts'
 import type { ClosedBar } from '../schema/bar.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
+import type { OutcomeCounts } from './state/state.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {
@@ -22,8 +26,12 @@ export interface Recovered {
   idempotency: TableRow<'idempotency'>[]
   /** Sums of the ledger by agent. */
   xpTotals: { agentId: string; xp: number; analyses: number }[]
-  /** Accepted analyses by mint, with the latest one's labels. */
-  coverage: { mint: string; count: number; lastSentiment: string; lastScore: number }[]
+  /** Submissions by agent and outcome. */
+  outcomeCounts: ({ agentId: string } & OutcomeCounts)[]
+  /** Accepted analyses by mint, with the labels of the latest that is not among `recentLabels`; null: there is none. */
+  coverage: { mint: string; count: number; lastSentiment: string | null; lastScore: number | null }[]
+  /** Labels that may still be withheld from others. Times are of the server's clock. */
+  recentLabels: { analysisId: string; mint: string; sentiment: string; score: number; atMs: number }[]
   /** Latest submission by agent and mint, while its cooldown may run. Times are of the server's clock. */
   cooldowns: { agentId: string; mint: string; atMs: number }[]
   /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
@@ -40,17 +48,7 @@ export interface LakeTableStatus {
 }
 
 /** A missing or damaged file of the lake that was quarantined. */
-export interface SetAsideFile {
-  table: string
-  /** YYYY-MM-DD, UTC. */
-  date: string
-  /** Below the lake's folder. */
-  path: string
-  reason: string
-  /** Its rows that no other file has. */
-  rowsLost: number
-  sinceMs: number
-}
+export type SetAsideFile = z.infer<typeof setAsideFileSchema>
 
 /** What is wrong with the lake. */
 export interface LakeTrouble {
@@ -76,6 +74,42 @@ export interface LakeRepair {
   restored: readonly string[]
   /** Files whose loss this repair has acknowledged. */
   lost: readonly SetAsideFile[]
+}
+
+/** A file of the lake, for readers that fetch it from the server. */
+export interface LakeFile {
+  /** Unique and without a slash: table, date and row numbers. A name is never used for other content. */
+  name: string
+  table: string
+  /** YYYY-MM-DD, UTC. */
+  date: string
+  rows: number
+  bytes: number
+  /** SHA-256 of its content, in hexadecimal; null: it was written before hashes were recorded. */
+  sha256: string | null
+  schemaVersion: number
+  writtenAtMs: number
+  /** Absolute. */
+  path: string
+  /** False: it was replaced by a merge or has expired, and is kept for readers who started before. */
+  isLive: boolean
+}
+
+/** A range of a file's bytes on its way to a client. The caller must read it to the end or stop it. */
+export interface Download {
+  /** The next bytes, valid until the next call; null at the end. Rejects where the file cannot be read. */
+  next(): Promise<Buffer | null>
+  /** Ends the download. May be called at any time, and again. */
+  stop(): void
+}
+
+export interface LakeDownloads {
+  /** The live files of the lake. */
+  list(): Promise<readonly LakeFile[]>
+  /** A live file, or one that is kept for readers who started before. Rejects with `not_found` or `gone`. */
+  find(name: string): Promise<LakeFile>
+  /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
+  begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>
 }
 
 /** A consistent copy of a store. */
@@ -120,6 +154,32 @@ export interface StoreStatus {
   setAside: LakeLosses
 }
 
+/** What is measured of the store, without asking the lake process or the disk. */
+export interface StoreFigures {
+  isWritable: boolean
+  /** As last reported by the lake process. */
+  lake: readonly LakeTableStatus[]
+  /** How long the lake may have been behind the log, ms; 0: it has every commit. */
+  lakeLagMs: number
+  lakeProcess: { isRunning: boolean; starts: number }
+  log: {
+    unflushedCommits: number
+    unflushedBytes: number
+    /** Damaged parts that were found. */
+    damage: number
+    /** The slowest of the latest writes with their sync, ms. */
+    slowestGroupMs: number
+    /** Since the start. */
+    commits: number
+    refused: number
+    failures: number
+  }
+  /** Free disk space as last read; null: not known. */
+  freeBytes: number | null
+  databaseBytes: number
+  setAside: LakeLosses
+}
+
 /** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
 export interface Store {
   readonly recovered: Recovered
@@ -131,6 +191,11 @@ export interface Store {
   commit(writes: readonly Write[]): Promise<void>
   /** The stored row of an accepted or rejected submission; null where there is none. */
   analysis(analysisId: string): Promise<SubmissionRow | null>
+  /**
+   * A page of submissions, newest first, whether they are in the lake yet or not. Rejects with `unavailable` where the lake
+   * cannot be read in time.
+   */
+  submissions(query: SubmissionQuery): Promise<SubmissionPage>
   /** Resolves when everything committed and delivered before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */
@@ -146,9 +211,10 @@ export interface Store {
    * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
-  /** Missing and damaged files of the lake, as far as known. */
-  lakeLosses(): LakeLosses
+  /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
+  lakeFiles(): Promise<readonly LakeFile[]>
   status(): Promise<StoreStatus>
+  figures(): StoreFigures
   /** Flushes and closes. */
   close(): Promise<void>
 }

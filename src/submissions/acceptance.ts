@@ -16,6 +16,37 @@ export interface AcceptanceDeps {
   cooldownMs: number
 }
 
+/** What an accepted submission gets. Reserves nothing. */
+export function acceptedReceipt(
+  evaluation: Evaluation,
+  scoreboard: Scoreboard,
+  nextAllowedAt: number,
+): Receipt {
+  const { analysisId, agentId, submission, outcome, submittedAtMs } = evaluation
+  const { mint } = submission
+  const breakdown = xpBreakdown(outcome, scoreboard.countWithPending(mint))
+  const xp = xpEarned(breakdown)
+  const { deviationPct, worstField, deviations } = evaluation.deviation
+  return {
+    analysisId,
+    mint,
+    outcome,
+    validated: outcome === 'validated',
+    xpEarned: xp,
+    xpTotal: scoreboard.xpWithPending(agentId) + xp,
+    xpBreakdown: breakdown,
+    deviationPct,
+    worstField,
+    deviations,
+    snapshotSource: submission.snapshot ? 'client' : 'server',
+    enriched: evaluation.enriched,
+    ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
+    ...(evaluation.ignored.length > 0 && { ignored: evaluation.ignored }),
+    createdAt: submittedAtMs,
+    nextAllowedAt,
+  }
+}
+
 /** An accepted submission: it earns XP, and counts at once for the bonuses of those that follow. */
 export class Acceptance implements Decision {
   readonly writes: readonly Write[]
@@ -24,32 +55,12 @@ export class Acceptance implements Decision {
   readonly #analysis: ScoredAnalysis
 
   constructor(evaluation: Evaluation, now: Instant, { scoreboard, ledger, cooldownMs }: AcceptanceDeps) {
-    const { analysisId, agentId, submission, outcome, submittedAtMs } = evaluation
-    const { mint, sentiment, score } = submission
-    const breakdown = xpBreakdown(outcome, scoreboard.countWithPending(mint))
-    const xp = xpEarned(breakdown)
+    const { analysisId, agentId, submission, submittedAtMs } = evaluation
+    this.result = acceptedReceipt(evaluation, scoreboard, now.wallMs + cooldownMs)
+    const xp = this.result.xpEarned
     this.#scoreboard = scoreboard
-    this.#analysis = { agentId, mint, xp, sentiment, score }
-    const xpTotal = scoreboard.begin(this.#analysis)
-    const { deviationPct, worstField, deviations } = evaluation.deviation
-    this.result = {
-      analysisId,
-      mint,
-      outcome,
-      validated: outcome === 'validated',
-      xpEarned: xp,
-      xpTotal,
-      xpBreakdown: breakdown,
-      deviationPct,
-      worstField,
-      deviations,
-      snapshotSource: submission.snapshot ? 'client' : 'server',
-      enriched: evaluation.enriched,
-      ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
-      ...(evaluation.ignored.length > 0 && { ignored: evaluation.ignored }),
-      createdAt: submittedAtMs,
-      nextAllowedAt: now.wallMs + cooldownMs,
-    }
+    this.#analysis = { agentId, mint: submission.mint, xp }
+    scoreboard.begin(this.#analysis)
     const training: TableWrite<'training'> = { table: 'training', row: trainingRow(evaluation) }
     const entry = {
       agentId,

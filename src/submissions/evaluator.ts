@@ -36,8 +36,8 @@ export class Evaluator {
   }
 
   /**
-   * Checks in this order: JSON, schema, mint, cooldown, age of the snapshot, whether there is anything to compare with. Then
-   * starts the cooldown. Throws SubmissionError where a check fails; the deviation decides the outcome and throws nothing.
+   * Checks in this order: JSON, schema, mint, cooldown, age of the snapshot, whether there is anything to compare with. Throws
+   * SubmissionError where a check fails; the deviation decides the outcome and throws nothing. Reserves nothing.
    */
   evaluate(agentId: string, body: Buffer, now: Instant): Evaluation {
     const { market, cooldowns } = this.#options
@@ -67,7 +67,6 @@ export class Evaluator {
       receivedAtMs: now.wallMs,
       snapshotAtMs: Math.min(submittedAtMs, comparedAtMs),
       priceAtSubmissionUsd: current.priceUsd,
-      cooldown: cooldowns.start(agentId, mint, now.monotonicMs),
     }
   }
 

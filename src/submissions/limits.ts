@@ -2,6 +2,8 @@
 import { assert } from '../lib/assert.ts'
 import { DAY_MS } from '../lib/time.ts'
 
+export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
+
 export const SUBMIT_RATE_MAX = 10
 export const SUBMIT_RATE_WINDOW_MS = 60_000
 export const MINT_COOLDOWN_MS = 60_000
@@ -34,12 +36,16 @@ export const IDEMPOTENCY_RESPONSES_MAX = 50_000
 
 /** Submissions being processed. Beyond it the answer is 503 `store_unavailable`. */
 export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
+/** How long others do not see the labels of a submission. */
+export const LABELS_DELAY_MS = 600_000
+/** Submissions whose labels are withheld. Beyond it the coverage never shows those of the oldest. */
+export const LABELS_WITHHELD_MAX = 100_000
+/** Cooldowns listed in an agent's standing: those that end first. */
+export const COOLDOWNS_LISTED_MAX = 100
 /** Mints whose analyses are counted. Beyond it further mints earn no bonus, so that no bonus is paid twice. */
 export const COVERED_MINTS_MAX = 1_000_000
 /** Accepted analyses that the public leaderboard shows as its goal. */
 export const ANALYSIS_GOAL = 10_000
-/** Units of an activity in one award of the operator. */
-export const AWARD_TIMES_MAX = 1_000_000
 
 /** Registered agents. Beyond it registration answers `registration_closed`. */
 export const AGENTS_MAX = 1_000_000

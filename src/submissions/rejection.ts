@@ -31,11 +31,15 @@ export class Strikes {
     return this.#pending.has(agentId) ? this.#decided.wait(agentId) : null
   }
 
-  /** Adds a strike. Returns the agent's strikes within the window, this one included. `confirm` or `cancel` must follow. */
-  begin(agentId: string, nowMs: number): number {
+  /** The agent's strikes within the window, pending ones included. */
+  count(agentId: string, nowMs: number): number {
+    return this.window.times(agentId, nowMs).length
+  }
+
+  /** Adds a strike. `confirm` or `cancel` must follow. */
+  begin(agentId: string, nowMs: number): void {
     this.window.add(agentId, nowMs)
     this.#pending.add(agentId)
-    return this.window.times(agentId, nowMs).length
   }
 
   confirm(agentId: string): void {
@@ -47,6 +51,24 @@ export class Strikes {
     this.window.remove(agentId, atMs)
     this.confirm(agentId)
   }
+}
+
+/** What a rejected submission leads to. */
+interface Verdict {
+  /** The agent's strikes within the window, this one included. */
+  strikes: number
+  sanction: Sanction
+  error: SubmissionError
+}
+
+/** What a rejected submission leads to. Reserves nothing. */
+export function judgeRejection(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans): Verdict {
+  const { monotonicMs, wallMs } = now
+  const { rules } = strikes
+  // No more strikes are counted than that.
+  const count = Math.min(STRIKES_COUNTED_MAX, strikes.count(evaluation.agentId, monotonicMs) + 1)
+  const sanction = sanctionFor(count, bans.suspendedAtMs, monotonicMs, rules)
+  return { strikes: count, sanction, error: rejectionError(evaluation, count, sanction, wallMs, rules) }
 }
 
 /**
@@ -69,10 +91,10 @@ export class Rejection implements Decision {
     this.#atMs = monotonicMs
     this.#strikes = strikes
     this.#bans = bans
-    const count = strikes.begin(agentId, monotonicMs)
-    const sanction = sanctionFor(count, bans.suspendedAtMs, monotonicMs, strikes.rules)
+    const { strikes: count, sanction, error } = judgeRejection(evaluation, now, strikes, bans)
+    strikes.begin(agentId, monotonicMs)
     const row: TableWrite<'rejections'> = { table: 'rejections', row: rejectionRow(evaluation, count) }
-    this.result = rejectionError(evaluation, count, sanction, wallMs, strikes.rules)
+    this.result = error
     if (sanction.kind === 'warning') {
       this.#suspension = null
       this.writes = [row]

@@ -1,10 +1,9 @@
-// Rows of training and rejections, and the public form of a stored one.
+// Rows of training and rejections.
 import { ENRICHED_FIELDS, type Enriched, SNAPSHOT_FIELDS, type SnapshotValues } from '../schema/datapoint.ts'
 import type { Submission } from '../schema/submission.ts'
-import { LAKE_SCHEMA_VERSION, type NewRow, SNAPSHOT_COLUMNS, type SubmissionRow } from '../schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, type NewRow, SNAPSHOT_COLUMNS } from '../schema/tables.ts'
 import type { Outcome } from '../schema/vocabulary.ts'
 import type { Deviation } from './deviation.ts'
-import type { CooldownStart } from './rate-limits/cooldowns.ts'
 
 /** A valid submission, compared with the market. */
 export interface Evaluation {
@@ -26,8 +25,6 @@ export interface Evaluation {
   snapshotAtMs: number
   /** The market's price at `submittedAtMs`, whichever version was compared. */
   priceAtSubmissionUsd: number | null
-  /** The cooldown that this submission started. */
-  cooldown: CooldownStart
 }
 
 /** The columns that training and rejections share. */
@@ -38,7 +35,7 @@ const prefixColumns = <Prefix extends ValuePrefix>(prefix: Prefix) =>
   SNAPSHOT_FIELDS.map((field) => [field, `${prefix}${SNAPSHOT_COLUMNS[field].name}`] as const)
 
 /** Each field of a snapshot with its columns: the compared value, the client's value, the deviation. */
-const COMPARED_COLUMNS = prefixColumns('')
+export const COMPARED_COLUMNS = prefixColumns('')
 const SUBMITTED_COLUMNS = prefixColumns('submitted_')
 const DEVIATION_COLUMNS = prefixColumns('dev_')
 
@@ -114,34 +111,3 @@ export const rejectionRow = (evaluation: Evaluation, strikes: number): NewRow<'r
   ...commonRow(evaluation),
   strikes,
 })
-
-/** The public form of a stored submission. Its features have the DataPoint's names. */
-export function publicAnalysis(row: SubmissionRow): Record<string, unknown> {
-  return {
-    analysisId: row.analysis_id,
-    agentId: row.agent_id,
-    mint: row.mint,
-    outcome: row.outcome,
-    validated: row.validated,
-    deviationPct: row.deviation_pct,
-    sentiment: row.sentiment,
-    score: row.score,
-    summary: row.summary,
-    snapshot: {
-      ...Object.fromEntries(COMPARED_COLUMNS.map(([field, column]) => [field, row[column]])),
-      snapshotAt: row.snapshot_at,
-    },
-    quant: {
-      riskLevel: row.risk_level,
-      riskFactors: row.risk_factors,
-      buyPressure: row.buy_pressure,
-      volatilityScore: row.volatility_score,
-      liquidityDepth: row.liquidity_depth,
-      holderConcentration: row.holder_concentration,
-      trendDirection: row.trend_direction,
-      volumeProfile: row.volume_profile,
-    },
-    enriched: Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, row[field]])),
-    createdAt: row.submitted_at,
-  }
-}

@@ -2,35 +2,41 @@
 // wait; when the store refuses, exactly that is released. What depends on submissions that the store has not acknowledged (a
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
 import { hash } from 'node:crypto'
-import { type Clock, type Instant, readClock } from '../lib/clock.ts'
-import { isAnalysisId } from '../schema/submission.ts'
+import { type Clock, type Instant, readClock, toMonotonicMs } from '../lib/clock.ts'
+import type { SubmissionQuery } from '../schema/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
-import { Acceptance } from './acceptance.ts'
+import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
 import { STRIKE_RULES, type StrikeRules } from './accounts/sanctions.ts'
+import { AnalysisReader } from './analysis-reader.ts'
 import type { Decision } from './decision.ts'
 import { SubmissionError } from './errors.ts'
 import { Evaluator } from './evaluator.ts'
 import {
+  COOLDOWNS_LISTED_MAX,
+  LABELS_DELAY_MS,
   MINT_COOLDOWN_MS,
   SUBMISSIONS_IN_FLIGHT_MAX,
   SUBMIT_RATE_MAX,
   SUBMIT_RATE_WINDOW_MS,
 } from './limits.ts'
-import { Cooldowns } from './rate-limits/cooldowns.ts'
+import { type CooldownStart, Cooldowns } from './rate-limits/cooldowns.ts'
 import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempotency.ts'
 import { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { restoreLimits } from './rate-limits/restore.ts'
 import { decodeResponse, encodeResponse, writeResponse } from './rate-limits/stored-response.ts'
-import { Rejection, Strikes } from './rejection.ts'
-import { type Evaluation, publicAnalysis } from './rows.ts'
+import { judgeRejection, Rejection, Strikes } from './rejection.ts'
+import type { Evaluation } from './rows.ts'
 import type {
   AgentRank,
+  AnalysisPage,
   AwardReceipt,
   Caller,
   MarketReader,
+  Receipt,
   RecoveredLimits,
   RecoveredXp,
+  Standing,
   SubmissionStore,
   Submissions,
   SubmitRequest,
@@ -40,7 +46,9 @@ import type {
 import { checkAwardTimes, parseAwardedKind } from './xp/awards.ts'
 import { rankAgents, rankTokens } from './xp/leaderboards.ts'
 import { XpLedger } from './xp/ledger.ts'
+import { OutcomeTable } from './xp/outcome-counts.ts'
 import { Scoreboard } from './xp/scoreboard.ts'
+import { WithheldLabels } from './xp/withheld-labels.ts'
 import { xpPerUnit } from './xp/xp.ts'
 
 const BUSY_RETRY_MS = 1_000
@@ -59,9 +67,13 @@ export interface SubmissionServiceOptions {
   recovered: RecoveredXp & RecoveredLimits
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
+  /** Called when an evaluated submission is durable. */
+  onOutcome?(outcome: Evaluation['outcome']): void
   submitRateMax?: number
   cooldownMs?: number
   strikeRules?: StrikeRules
+  /** How long others do not see the labels of a submission; 0: they see them at once. */
+  labelsDelayMs?: number
 }
 
 /** A submission that counts against the rate. */
@@ -73,6 +85,12 @@ interface Attempt {
   idempotent: IdempotentRequest | null
 }
 
+/** An evaluated submission and the cooldown that it started. */
+interface Started {
+  evaluation: Evaluation
+  cooldown: CooldownStart
+}
+
 const sha256 = (bytes: Uint8Array): string => hash('sha256', bytes, 'hex')
 
 export class SubmissionService implements Submissions {
@@ -81,6 +99,9 @@ export class SubmissionService implements Submissions {
   readonly #cooldowns: Cooldowns
   readonly #strikes: Strikes
   readonly #scoreboard: Scoreboard
+  readonly #outcomes: OutcomeTable
+  readonly #labels: WithheldLabels
+  readonly #reader: AnalysisReader
   readonly #ledger: XpLedger
   readonly #evaluator: Evaluator
   readonly #idempotency = new IdempotencyCache()
@@ -93,6 +114,11 @@ export class SubmissionService implements Submissions {
     this.#cooldowns = new Cooldowns(options.cooldownMs ?? MINT_COOLDOWN_MS)
     this.#strikes = new Strikes(options.strikeRules ?? STRIKE_RULES)
     this.#scoreboard = new Scoreboard(recovered)
+    this.#outcomes = new OutcomeTable(recovered.outcomeCounts)
+    this.#labels = new WithheldLabels(options.labelsDelayMs ?? LABELS_DELAY_MS, (labels) =>
+      this.#scoreboard.showLabels(labels),
+    )
+    this.#reader = new AnalysisReader(options.store, this.#labels, options.clock)
     this.#ledger = new XpLedger(random)
     this.#evaluator = new Evaluator({
       market,
@@ -107,7 +133,10 @@ export class SubmissionService implements Submissions {
       idempotency: this.#idempotency,
       strikes: this.#strikes.window,
     }
-    restoreLimits(recovered, limits, readClock(options.clock))
+    const now = readClock(options.clock)
+    restoreLimits(recovered, limits, now)
+    for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
+      this.#labels.add(analysisId, labels, toMonotonicMs(atMs, now))
   }
 
   /** Checks bans, Idempotency-Key, load and rate, in this order; the evaluation checks the rest. */
@@ -118,29 +147,63 @@ export class SubmissionService implements Submissions {
     const idempotent = idempotencyKey === null ? null : { key: idempotencyKey, bodyHash: sha256(body) }
     const replay = idempotent === null ? null : this.#replay(agentId, idempotent, now)
     if (replay !== null) return replay
-    if (this.#inFlight >= SUBMISSIONS_IN_FLIGHT_MAX) throw tooManyInFlight()
-    this.#takeRate(agentId, now)
-    this.#inFlight++
-    if (idempotent !== null) this.#idempotency.begin(agentId, idempotent)
-    try {
-      return await this.#process({ caller, body, now, idempotent })
-    } catch (error) {
-      if (error instanceof SubmissionError) error.quota = this.#rate.quota(agentId, now)
-      throw error
-    } finally {
-      this.#inFlight--
-      if (idempotent !== null) this.#idempotency.end(agentId, idempotent)
+    return this.#counted(agentId, now, async () => {
+      if (idempotent !== null) this.#idempotency.begin(agentId, idempotent)
+      try {
+        return await this.#process({ caller, body, now, idempotent })
+      } finally {
+        if (idempotent !== null) this.#idempotency.end(agentId, idempotent)
+      }
+    })
+  }
+
+  async dryRun(caller: Caller, body: Buffer): Promise<SubmitResult> {
+    const { agentId } = caller.agent
+    this.#options.agents.checkBan(agentId)
+    const now = readClock(this.#options.clock)
+    return this.#counted(agentId, now, async () => {
+      let receipt: Receipt
+      try {
+        receipt = await this.#foresee(agentId, body, now)
+      } finally {
+        await this.#recordAttempt(agentId, now)
+      }
+      return { receipt, quota: this.#rate.quota(agentId, now), isReplay: false }
+    })
+  }
+
+  standing({ agent: { agentId } }: Caller): Standing {
+    const now = readClock(this.#options.clock)
+    const { xp, analyses } = this.#scoreboard.total(agentId)
+    const bannedUntil = this.#options.agents.bans(agentId).untilMs(now)
+    return {
+      agentId,
+      xp,
+      rank: this.#scoreboard.rank(agentId),
+      analyses,
+      ...this.#outcomes.counts(agentId),
+      strikes: this.#strikes.count(agentId, now.monotonicMs),
+      banned: bannedUntil !== null,
+      bannedUntil: bannedUntil === Number.POSITIVE_INFINITY ? null : bannedUntil,
+      limits: {
+        submit: this.#rate.quota(agentId, now),
+        cooldowns: this.#cooldowns
+          .running(agentId, now.monotonicMs, COOLDOWNS_LISTED_MAX)
+          .map(({ mint, waitMs }) => ({ mint, nextAllowedAt: now.wallMs + waitMs })),
+      },
     }
   }
 
-  async analysis(analysisId: string): Promise<Record<string, unknown> | null> {
-    // Other texts are no identities of submissions: the store need not look for them.
-    if (!isAnalysisId(analysisId)) return null
-    const row = await this.#options.store.analysis(analysisId)
-    return row === null ? null : publicAnalysis(row)
+  analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null> {
+    return this.#reader.analysis(analysisId, reader)
+  }
+
+  analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage> {
+    return this.#reader.analyses(query, reader)
   }
 
   leaderboard(limit: number): TokenLeaderboard {
+    this.#labels.release(this.#options.clock.monotonicMs())
     return rankTokens(this.#scoreboard, this.#options.market, limit)
   }
 
@@ -157,7 +220,7 @@ export class SubmissionService implements Submissions {
     const entry = { agentId, awardedAtMs: clock.now(), kind, xp, analysisId: null, note }
     await store.commit([this.#ledger.write(entry)])
     this.#scoreboard.award(agentId, xp, 0)
-    return { agentId, kind, xpEarned: xp, xpTotal: this.#scoreboard.xp(agentId) }
+    return { agentId, kind, xpEarned: xp, xpTotal: this.#scoreboard.total(agentId).xp }
   }
 
   /** The first response to the same request, returned or thrown again; null: there is none. */
@@ -168,6 +231,21 @@ export class SubmissionService implements Submissions {
     const result = decodeResponse(response.json, quota)
     if (result instanceof SubmissionError) throw result
     return { receipt: result, quota, isReplay: true }
+  }
+
+  /** Runs `work` as a submission that counts against the rate, unless too many are in flight or none is left of the rate. */
+  async #counted<Result>(agentId: string, now: Instant, work: () => Promise<Result>): Promise<Result> {
+    if (this.#inFlight >= SUBMISSIONS_IN_FLIGHT_MAX) throw tooManyInFlight()
+    this.#takeRate(agentId, now)
+    this.#inFlight++
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof SubmissionError) error.quota = this.#rate.quota(agentId, now)
+      throw error
+    } finally {
+      this.#inFlight--
+    }
   }
 
   #takeRate(agentId: string, now: Instant): void {
@@ -188,43 +266,63 @@ export class SubmissionService implements Submissions {
   async #process(attempt: Attempt): Promise<SubmitResult> {
     const { caller, body, now } = attempt
     const { agentId } = caller.agent
-    let evaluation: Evaluation
+    let started: Started
     let decision: Decision
     try {
-      evaluation = this.#evaluator.evaluate(agentId, body, now)
-      decision = await this.#decide(evaluation, now)
+      started = this.#start(this.#evaluator.evaluate(agentId, body, now), now)
+      decision = await this.#decide(started, now)
     } catch (error) {
-      if (this.#rate.isEnabled) await this.#recordAttempt(agentId, now)
+      await this.#recordAttempt(agentId, now)
       throw error
     }
-    await this.#record(attempt, evaluation, decision)
+    await this.#record(attempt, started, decision)
+    this.#options.onOutcome?.(started.evaluation.outcome)
     const { result } = decision
     if (result instanceof SubmissionError) throw result
     this.#options.onAccepted(result.mint, this.#scoreboard.count(result.mint))
     return { receipt: result, quota: this.#rate.quota(agentId, now), isReplay: false }
   }
 
+  /** Starts the cooldown, in the same turn in which it was checked. */
+  #start(evaluation: Evaluation, now: Instant): Started {
+    const { agentId, submission } = evaluation
+    return { evaluation, cooldown: this.#cooldowns.start(agentId, submission.mint, now.monotonicMs) }
+  }
+
+  /** The receipt that a submission would get now. Throws the error that it would get. Reserves nothing. */
+  async #foresee(agentId: string, body: Buffer, now: Instant): Promise<Receipt> {
+    const evaluation = this.#evaluator.evaluate(agentId, body, now)
+    await this.#waitUntilCertain(evaluation)
+    if (evaluation.outcome === 'rejected')
+      throw judgeRejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId)).error
+    return { ...acceptedReceipt(evaluation, this.#scoreboard, now.wallMs), analysisId: null }
+  }
+
   /** Waits until bonus or strike are certain, then accepts or rejects. Cancels the cooldown when the agent is banned meanwhile. */
-  async #decide(evaluation: Evaluation, now: Instant): Promise<Decision> {
+  async #decide({ evaluation, cooldown }: Started, now: Instant): Promise<Decision> {
     const { agentId, outcome } = evaluation
-    const { agents } = this.#options
     try {
-      for (let wait = this.#waitFor(evaluation); wait !== null; wait = this.#waitFor(evaluation)) {
-        await wait
-        // The submission that was waited for may have suspended the agent.
-        agents.checkBan(agentId)
-      }
+      await this.#waitUntilCertain(evaluation)
     } catch (error) {
-      this.#cooldowns.cancel(evaluation.cooldown)
+      this.#cooldowns.cancel(cooldown)
       throw error
     }
-    if (outcome === 'rejected') return new Rejection(evaluation, now, this.#strikes, agents.bans(agentId))
+    if (outcome === 'rejected')
+      return new Rejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId))
     const { cooldownMs } = this.#cooldowns
     return new Acceptance(evaluation, now, {
       scoreboard: this.#scoreboard,
       ledger: this.#ledger,
       cooldownMs,
     })
+  }
+
+  /** Waits for the submissions that bonus or strike depend on. Throws where one of them has suspended the agent. */
+  async #waitUntilCertain(evaluation: Evaluation): Promise<void> {
+    for (let wait = this.#waitFor(evaluation); wait !== null; wait = this.#waitFor(evaluation)) {
+      await wait
+      this.#options.agents.checkBan(evaluation.agentId)
+    }
   }
 
   #waitFor({ agentId, outcome, submission }: Evaluation): Promise<void> | null {
@@ -236,7 +334,7 @@ export class SubmissionService implements Submissions {
   /** Makes a decision durable, and its response repeatable. Releases what was reserved when the store refuses. */
   async #record(
     { caller, now, idempotent }: Attempt,
-    evaluation: Evaluation,
+    { evaluation, cooldown }: Started,
     decision: Decision,
   ): Promise<void> {
     const { agentId } = caller.agent
@@ -248,19 +346,29 @@ export class SubmissionService implements Submissions {
     try {
       await this.#options.store.commit(writes)
     } catch (error) {
-      this.#cooldowns.cancel(evaluation.cooldown)
+      this.#cooldowns.cancel(cooldown)
       decision.cancel()
       this.#rate.release(agentId, now.monotonicMs)
       throw error
     }
-    decision.confirm()
+    this.#confirm(evaluation, decision, now)
     if (idempotent === null) return
     const { key, bodyHash } = idempotent
     this.#idempotency.remember(agentId, key, { bodyHash, json, atMs: now.monotonicMs })
   }
 
-  /** Records that a refused submission counted against the rate. */
+  /** A decision is durable. */
+  #confirm({ analysisId, agentId, outcome, submission }: Evaluation, decision: Decision, now: Instant): void {
+    const { mint, sentiment, score } = submission
+    decision.confirm()
+    this.#outcomes.add(agentId, outcome)
+    const isCovered = outcome !== 'rejected'
+    this.#labels.add(analysisId, isCovered ? { mint, sentiment, score } : null, now.monotonicMs)
+  }
+
+  /** Records that a refused submission or a dry run counted against the rate. */
   async #recordAttempt(agentId: string, now: Instant): Promise<void> {
+    if (!this.#rate.isEnabled) return
     try {
       await this.#options.store.commit([writeAttempt(agentId, now)])
     } catch (error) {

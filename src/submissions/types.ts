@@ -1,6 +1,11 @@
 // What submissions need of the market and of the store, and what the HTTP layer needs of submissions. Times are Unix ms
 // unless a name says otherwise.
+import type { z } from 'zod'
+import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
+import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
+import type { agentRankSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
 import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
+import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome } from '../schema/vocabulary.ts'
 
@@ -21,6 +26,8 @@ export interface SubmissionStore {
   /** Resolves when all rows are durable, together. */
   commit(writes: readonly Write[]): Promise<void>
   analysis(analysisId: string): Promise<SubmissionRow | null>
+  /** A page of submissions, newest first, those that became durable just now included. */
+  submissions(query: SubmissionQuery): Promise<SubmissionPage>
 }
 
 /** Rows and sums that the store hands over at the start, in the order of their commits. */
@@ -37,8 +44,22 @@ export interface RecoveredLimits {
 }
 export interface RecoveredXp {
   xpTotals: readonly { agentId: string; xp: number; analyses: number }[]
+  /** The labels are the latest that are not among `recentLabels`. */
   coverage: readonly ({ mint: string } & Coverage)[]
+  /** Labels that may still be withheld from others, in the order of their commits. Times are of the server's clock. */
+  recentLabels: readonly ({ analysisId: string; atMs: number } & TokenLabels)[]
+  outcomeCounts: readonly ({ agentId: string } & OutcomeCounts)[]
 }
+
+/** Labels of an analysis that the coverage of its token shows. */
+export interface TokenLabels {
+  mint: string
+  sentiment: string
+  score: number
+}
+
+/** Submissions of one agent, by outcome. */
+export type OutcomeCounts = Readonly<Record<Outcome, number>>
 
 export interface Agent {
   agentId: string
@@ -73,16 +94,12 @@ export interface Quota {
 }
 
 /** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
-export interface XpBreakdown {
-  base: number
-  firstBonus: number
-  lowCoverageBonus: number
-  multiplier: number
-}
+export type XpBreakdown = z.infer<typeof xpBreakdownSchema>
 
 /** The result of an accepted submission. Names are those of the JSON that clients read. */
 export interface Receipt {
-  analysisId: string
+  /** Null: of a dry run, which stores no analysis. */
+  analysisId: string | null
   mint: string
   outcome: Outcome
   validated: boolean
@@ -113,11 +130,11 @@ export interface SubmitResult {
   isReplay: boolean
 }
 
-/** Accepted analyses of one token, and the labels of the latest. */
+/** Accepted analyses of one token, and the labels of the latest whose labels others may see; null: there is none. */
 export interface Coverage {
   count: number
-  lastSentiment: string
-  lastScore: number
+  lastSentiment: string | null
+  lastScore: number | null
 }
 
 /** The most analysed tokens. Names are those of the JSON that clients read. */
@@ -135,58 +152,67 @@ export interface TokenLeaderboard {
   } & Coverage)[]
 }
 
-export interface AgentRank {
-  /** From 1. */
-  rank: number
-  agentId: string
-  name: string
-  xp: number
-  analyses: number
+export type AgentRank = z.infer<typeof agentRankSchema>
+
+export type AwardReceipt = z.infer<typeof awardReceiptSchema>
+
+/** What is left of an agent's limits. Names are those of the JSON that clients read. */
+export interface StandingLimits {
+  /** The submit rate; null: it is not limited. */
+  submit: Quota | null
+  /** Mints that the agent may not submit on yet, those that end first; COOLDOWNS_LISTED_MAX at most. */
+  cooldowns: { mint: string; nextAllowedAt: number }[]
 }
 
-export interface AwardReceipt {
+/** Where an agent stands. Names are those of the JSON that clients read. */
+export interface Standing extends OutcomeCounts {
   agentId: string
-  kind: string
-  xpEarned: number
-  xpTotal: number
+  xp: number
+  /** From 1; null without XP. */
+  rank: number | null
+  /** Accepted analyses. */
+  analyses: number
+  /** Rejected submissions that still count towards a suspension. */
+  strikes: number
+  banned: boolean
+  /** When the ban ends, Unix ms; null: there is none, or it never ends. */
+  bannedUntil: number | null
+  limits: StandingLimits
+}
+
+/** One page of analyses, newest first. */
+export interface AnalysisPage {
+  analyses: Record<string, unknown>[]
+  next: SubmissionKey | null
+  searchedToMs: number | null
 }
 
 export interface Submissions {
   /** Resolves when the submission is durable. Throws SubmissionError, or the store's error. */
   submit(caller: Caller, request: SubmitRequest): Promise<SubmitResult>
-  /** The public form of one analysis, accepted or rejected; null: there is none of that id. */
-  analysis(analysisId: string): Promise<Record<string, unknown> | null>
+  /**
+   * Makes every check of a submission and returns what it would get, without carrying it out: nothing but the attempt is
+   * stored, and it counts against the rate alone. Throws what `submit` would throw.
+   */
+  dryRun(caller: Caller, body: Buffer): Promise<SubmitResult>
+  standing(caller: Caller): Standing
+  /** The public form of one analysis, accepted or rejected, as `reader` may see it; null: there is none of that id. */
+  analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null>
+  /** Rejects with the store's error where the lake cannot be read. */
+  analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage>
   leaderboard(limit: number): TokenLeaderboard
   agentLeaderboard(limit: number): AgentRank[]
   /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
   award(agentId: string, kind: string, times: number, note: string | null): Promise<AwardReceipt>
 }
 
-export interface Profile {
-  name: string
-  description: string | null
-  avatarUrl: string | null
-  twitterHandle: string | null
-  website: string | null
-  createdAt: number
-  updatedAt: number
-}
+export type Profile = z.infer<typeof profileSchema>
 
 /** A key that was just made. Only its hash is kept, so this is the one time that it can be shown. */
-export interface IssuedKey {
-  key: string
-  type: AgentType
-  /** Submissions a minute; null: no limit. */
-  rateLimit: number | null
-}
+export type IssuedKey = z.infer<typeof issuedKeySchema>
 
 /** What operators see of an agent. */
-export interface AgentStatus extends Agent {
-  keys: { prefix: string; createdAtMs: number; expiresAtMs: number | null }[]
-  /** Until when it may not submit; null when it may, and when it never may again. */
-  bannedUntilMs: number | null
-  banned: boolean
-}
+export type AgentStatus = z.infer<typeof agentStatusSchema>
 
 /** Agents, their keys and profiles. Every change is durable before its promise resolves. */
 export interface Agents {

@@ -126,7 +126,7 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
   const agents = new AgentRegistry({
     recovered: empty,
-    store: { commit: async () => {}, analysis: async () => null },
+    store: { commit: async () => {} },
     clock: { now: () => NOW, monotonicMs: () => NOW },
     random: () => 0.5,
     randomBytes: (size: number) => Buffer.alloc(size, 7),

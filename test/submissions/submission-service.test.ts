@@ -36,7 +36,11 @@ beforeEach(async () => {
   commit = async (writes) => {
     committed.push(...writes)
   }
-  const store = { commit: (writes: readonly Write[]) => commit(writes), analysis: async () => null }
+  const store = {
+    commit: (writes: readonly Write[]) => commit(writes),
+    analysis: async () => null,
+    submissions: async () => ({ submissions: [], next: null, searchedToMs: null }),
+  }
   const clock = clockOf(() => nowMs)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
   const agents = new AgentRegistry({
@@ -68,6 +72,8 @@ beforeEach(async () => {
       strikes: [],
       xpTotals: [],
       coverage: [],
+      recentLabels: [],
+      outcomeCounts: [],
     },
     onAccepted: (mint, count) => accepted.push([mint, count]),
   })

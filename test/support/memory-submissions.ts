@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { machineRandom } from '../../src/lib/random.ts'
 import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
+import type { SubmissionPage } from '../../src/schema/submission-list.ts'
 import type { SubmissionRow, TableName, TableRow, Write } from '../../src/schema/tables.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { SubmissionError } from '../../src/submissions/errors.ts'
@@ -49,6 +50,10 @@ export class MemorySubmissionStore {
   async analysis(): Promise<SubmissionRow | null> {
     return null
   }
+
+  async submissions(): Promise<SubmissionPage> {
+    return { submissions: [], next: null, searchedToMs: null }
+  }
 }
 
 /** What the store recovers after a restart. */
@@ -78,6 +83,21 @@ export function recoveredFrom(writes: readonly Write[]) {
       const own = rowsOf('xp_ledger').filter((row) => row.agent_id === agentId)
       return { agentId, xp: own.reduce((sum, row) => sum + row.xp, 0), analyses: own.length }
     }),
+    recentLabels: [],
+    outcomeCounts: [...new Set(rowsOf('training', 'rejections').map((row) => row.agent_id))].map(
+      (agentId) => {
+        const outcomes = rowsOf('training', 'rejections')
+          .filter((row) => row.agent_id === agentId)
+          .map(({ outcome }) => outcome)
+        const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
+        return {
+          agentId,
+          validated: count('validated'),
+          unvalidated: count('unvalidated'),
+          rejected: count('rejected'),
+        }
+      },
+    ),
     coverage: mints.map((mint) => {
       const own = rowsOf('training').filter((row) => row.mint === mint)
       const last = own.at(-1)!
@@ -102,7 +122,10 @@ export interface MemorySubmissions {
 }
 
 type Settings = Partial<
-  Pick<SubmissionServiceOptions, 'submitRateMax' | 'cooldownMs' | 'strikeRules' | 'onAccepted'>
+  Pick<
+    SubmissionServiceOptions,
+    'submitRateMax' | 'cooldownMs' | 'strikeRules' | 'onAccepted' | 'labelsDelayMs'
+  >
 >
 
 /** `values`: what is known of each mint; by default every mint has `VALUES`. */
@@ -140,6 +163,7 @@ export function openMemorySubmissions(
     },
     recovered,
     onAccepted: () => {},
+    labelsDelayMs: 0,
     ...rest,
   })
   return {

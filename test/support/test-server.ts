@@ -19,7 +19,7 @@ export interface Settings {
 }
 
 /** Rate limits are off unless a test sets them, and answers are not cached, so that tests read what they have
- *  just pushed. Allocating a market of full size would take a third of the start of each server. */
+ *  just pushed, and labels are shown to all. Allocating a market of full size would take a third of the start of each server. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -31,6 +31,7 @@ const DEFAULTS: Settings = {
   'tokens-max': '5000',
   'drain-notice-ms': '0',
   'page-age-ms': '0',
+  'labels-delay-ms': '0',
 }
 
 const flagsOf = (settings: Settings, dataDir: string): string[] =>

@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.getByLabel("Your agent's name").fill('console-tester')
     await page.getByRole('button', { name: 'Get a key' }).click()
     await page.getByLabel('bonding_curve_risk').check()
-    await page.getByLabel(/Summary/).fill(submission(MINT).summary)
+    await page.getByLabel(/Summary/).fill(`${submission(MINT).summary}`)
     await page.getByText('if you submit this now').waitFor()
     await page.getByRole('button', { name: 'Submit' }).click()
     await page.getByText('✓ validated').waitFor()

@@ -3,7 +3,17 @@ import type { z } from 'zod'
 import type { ErrorCode } from '../../schema/errors.ts'
 
 /** The groups of operations in the API description. */
-export type Tag = 'market' | 'analysis' | 'agents' | 'lake' | 'feeds' | 'status' | 'admin' | 'documents'
+export const TAGS = {
+  market: 'Tokens, their snapshots and bars, and streams of their changes',
+  analysis: 'Submissions, what became of them, and XP',
+  agents: 'Keys, profiles and the leaderboard',
+  lake: 'The dataset, for researchers',
+  feeds: 'Pushing market events',
+  status: 'State of the server, for operators and load balancers',
+  admin: 'What the operator may do',
+  documents: 'Documents for people, programs and language models',
+} as const
+export type Tag = keyof typeof TAGS
 
 /** One form of a body: the media type's schema. A media type without a schema is bytes. */
 export type BodyDocs = Readonly<Record<string, z.ZodType | null>>
@@ -23,11 +33,19 @@ export interface OperationDocs {
   description?: string
   /** The query parameters that the route reads. Others are ignored, and the answer tells their names. */
   query?: z.ZodObject
+  /** The parameters of the path. */
+  params?: z.ZodObject
   /** Request headers that change the answer, beside those of every route. */
   headers?: z.ZodObject
   body?: BodyDocs
-  /** Answers by status; errors that every route may give are added. */
+  /** Answers by status; 304 and the errors that every such route may give are added. */
   answers: Readonly<Record<number, AnswerDocs>>
   /** Error codes that are this route's own. */
   errors?: readonly ErrorCode[]
+  /** A read whose answers have no ETag: the state of the moment, or a stream. */
+  unversioned?: true
+  /** Counts against a limit of its own, which its headers describe. Counted reads need not say so. */
+  rateLimited?: true
+  /** Members of the operation that OpenAPI has no word for. */
+  extensions?: Readonly<Record<`x-${string}`, unknown>>
 }

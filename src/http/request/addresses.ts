@@ -59,7 +59,7 @@ export function clientAddress(res: HttpResponse, forwardedFor: string, proxies: 
 }
 
 /** The engine gives four bytes for IPv4, and the text of IPv6 in full. */
-function peerAddress(res: HttpResponse): string {
+export function peerAddress(res: HttpResponse): string {
   const bytes = new Uint8Array(res.getRemoteAddress())
   if (bytes.length === IPV4_BYTES) return bytes.join('.')
   return normalAddress(Buffer.from(res.getRemoteAddressAsText()).toString())

@@ -1,9 +1,10 @@
 // Chooses the format of an answer: the `format` parameter wins over the Accept header.
+import { FORMATS } from '../../schema/api/queries.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context } from '../context.ts'
 import { oneOf } from './parameters.ts'
 
-export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+export { FORMATS }
 export type Format = (typeof FORMATS)[number]
 
 const MEDIA_TYPES: Readonly<Record<string, Format>> = {

@@ -49,6 +49,10 @@ export function oneOf<Word extends string>(
   )
 }
 
+/** True for 1 or true, false for 0, false, or nothing. */
+export const flag = (query: Query, name: string): boolean =>
+  ['1', 'true'].includes(oneOf(query, name, ['0', '1', 'false', 'true'], '0'))
+
 /** A whole number of at least `min`. One above `max` is clamped to it. */
 export function wholeNumber(
   query: Query,

@@ -4,7 +4,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Instant } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Caller } from '../../submissions/types.ts'
+import type { Caller, Quota } from '../../submissions/types.ts'
 import { rateLimitHeaders, retryAfter } from '../response/rate-limit-headers.ts'
 
 /** What one reader has used of its window. */
@@ -54,6 +54,16 @@ export class ReadLimits {
     if (rows !== undefined) this.#countRows(usage, rows, now)
     usage.reads++
     return this.#headers(policy, limit, limit - usage.reads, usage, now)
+  }
+
+  /** What is left of a reader's reads. Counts nothing; null: there is no limit. */
+  quota(reader: string, limit: number, now: Instant): Quota | null {
+    if (limit === 0) return null
+    const { windowMs } = this.#options
+    const usage = this.#usage.get(reader)
+    const resetMs = usage === undefined ? 0 : Math.max(0, this.#resetMs(usage, now))
+    const remaining = usage === undefined || resetMs === 0 ? limit : Math.max(0, limit - usage.reads)
+    return { limit, remaining, windowMs, resetMs, resetAtMs: now.wallMs + resetMs }
   }
 
   /** Counts the rows of a read that is counted already. @throws ServiceError with status 429 if none are left. */

@@ -5,6 +5,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
+import { unknownParameters } from './ignored-parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -22,8 +23,12 @@ export class RequestHead {
   contentLength = ''
   contentType = ''
   forwardedFor = ''
+  forwardedProto = ''
+  host = ''
   idempotencyKey = ''
   ifNoneMatch = ''
+  ifRange = ''
+  range = ''
   requestId = ''
   transferEncoding = ''
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
@@ -41,8 +46,12 @@ export class RequestHead {
     this.contentLength = ''
     this.contentType = ''
     this.forwardedFor = ''
+    this.forwardedProto = ''
+    this.host = ''
     this.idempotencyKey = ''
     this.ifNoneMatch = ''
+    this.ifRange = ''
+    this.range = ''
     this.requestId = ''
     this.transferEncoding = ''
     this.ambiguous = ''
@@ -114,12 +123,19 @@ export class RequestHead {
         break
       case 'host':
         if (this.#hosts++ > 0) this.ambiguous = 'Host'
+        this.host ||= value
         break
       case 'idempotency-key':
         this.idempotencyKey ||= value
         break
       case 'if-none-match':
         this.ifNoneMatch ||= value
+        break
+      case 'if-range':
+        this.ifRange ||= value
+        break
+      case 'range':
+        this.range ||= value
         break
       case 'transfer-encoding':
         // The engine reads every body with this header as chunked.
@@ -133,6 +149,9 @@ export class RequestHead {
       case 'x-forwarded-for':
         // A proxy may add a header of its own after that of the client.
         this.forwardedFor = this.forwardedFor === '' ? value : `${this.forwardedFor},${value}`
+        break
+      case 'x-forwarded-proto':
+        this.forwardedProto ||= value
         break
       case 'x-request-id':
         this.requestId ||= value
@@ -153,7 +172,7 @@ export function createContext(
   id: string,
   path: string,
   requestId: string,
-  calls: Pick<Context, 'ip' | 'onGone' | 'admitRows'>,
+  calls: Pick<Context, 'ip' | 'origin' | 'onGone' | 'admitRows'>,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -168,28 +187,40 @@ export function createContext(
     idempotencyKey: head.idempotencyKey,
     authorization: head.credentials,
     acceptEncoding: head.acceptEncoding,
+    range: head.range,
+    ifRange: head.ifRange,
   }
+  const parsed = parseQuery(query)
   return {
     method: route.method,
     path,
     id,
-    query: parseQuery(query),
+    query: parsed,
+    ignored: unknownParameters(route, parsed.names),
     headers,
     requestId,
     body: NO_BODY,
     ip: calls.ip,
+    origin: calls.origin,
     onGone: calls.onGone,
     admitRows: calls.admitRows,
   }
 }
 
-/** Recently parsed queries: clients repeat the same few. */
-const parsedQueries = new BoundedMap<string, Query>({ entriesMax: PARSED_QUERIES_MAX })
+interface ParsedQuery extends Query {
+  /** The names in it, each once. */
+  names: readonly string[]
+}
 
-function parseQuery(text: string): Query {
+/** Recently parsed queries: clients repeat the same few. */
+const parsedQueries = new BoundedMap<string, ParsedQuery>({ entriesMax: PARSED_QUERIES_MAX })
+
+function parseQuery(text: string): ParsedQuery {
   const known = parsedQueries.get(text)
   if (known !== undefined) return known
-  const query = new URLSearchParams(text)
+  const parameters = new URLSearchParams(text)
+  const names = [...new Set(parameters.keys())].filter((name) => name !== '')
+  const query = { get: (name: string) => parameters.get(name), names }
   parsedQueries.set(text, query)
   return query
 }

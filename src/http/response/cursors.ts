@@ -1,12 +1,15 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
-// is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab
-// and sort instead of freezing another.
+// is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab,
+// sort and filter instead of freezing another.
 import { assert } from '../../lib/assert.ts'
-import type { FrozenList, MarketEngine } from '../../market/types.ts'
+import type { FrozenList, ListFilter, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
 import {
   CURSOR_TTL_MS,
+  FILTERED_LIST_ROWS_MIN,
+  FILTERED_ROWS_MAX,
+  FILTERED_ROWS_UNSHARED_MAX,
   FROZEN_LIST_SHARED_MS,
   FROZEN_LISTS_MAX,
   FROZEN_LISTS_UNSHARED_MAX,
@@ -15,18 +18,20 @@ import { invalidParameter } from '../request/parameters.ts'
 
 interface KeptList {
   id: number
-  /** Tab and sort. */
+  /** Tab, sort and filter. */
   key: string
   list: FrozenList
   frozenAtMs: number
   /** When its last cursor was issued. */
   issuedAtMs: number
+  /** What counts against FILTERED_ROWS_MAX; 0 without a filter, as such a list copies no rows. */
+  filteredRows: number
 }
 
 /** A frozen list to read pages from. */
 export interface ListPages {
   list: FrozenList
-  /** A cursor for the rows from `offset` on, or null if there are none. */
+  /** A cursor for the rows from `offset` on, or null if there are none. @throws ServiceError `overloaded`. */
   cursorAt(order: Order, offset: number): string | null
 }
 
@@ -40,7 +45,9 @@ export class Cursors {
   readonly #now: () => number
   /** By id, the list whose last cursor is oldest first. */
   readonly #lists = new Map<number, KeptList>()
-  /** The latest of each tab and sort. */
+  #filteredLists = 0
+  #filteredRows = 0
+  /** The latest of each tab, sort and filter. */
   readonly #latest = new Map<string, KeptList>()
   #nextId = 1
   /** A cursor of an earlier run has expired. No two runs begin at the same position of the market. */
@@ -57,18 +64,17 @@ export class Cursors {
     return this.#lists.size
   }
 
-  /** The list for a first page that is followed by cursors: frozen now, or shared with others. */
-  begin(tab: Tab, sort: Sort): ListPages {
+  /** The list for a first page that may be followed by cursors: frozen now, or shared with others. It is kept once it has a
+   *  cursor. */
+  begin(tab: Tab, sort: Sort, filter: ListFilter | null = null): ListPages {
     this.#expire()
-    const key = `${tab} ${sort}`
+    const key = JSON.stringify([tab, sort, filter?.analysesMax, filter?.search])
     const latest = this.#latest.get(key)
     if (latest !== undefined && this.#isShared(latest)) return this.#pages(latest)
     const nowMs = this.#now()
-    const list = this.#market.freeze(tab, sort)
-    const kept = { id: this.#nextId++, key, list, frozenAtMs: nowMs, issuedAtMs: nowMs }
-    this.#lists.set(kept.id, kept)
-    this.#latest.set(key, kept)
-    return this.#pages(kept)
+    const list = this.#market.freeze(tab, sort, filter)
+    const filteredRows = filter === null ? 0 : Math.max(FILTERED_LIST_ROWS_MIN, list.size)
+    return this.#pages({ id: this.#nextId++, key, list, frozenAtMs: nowMs, issuedAtMs: nowMs, filteredRows })
   }
 
   /** The list and the offset that a cursor names. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
@@ -89,8 +95,12 @@ export class Cursors {
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {
-    if (list.version === this.#market.seq || this.size >= FROZEN_LISTS_MAX) return true
-    return this.size >= FROZEN_LISTS_UNSHARED_MAX && this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
+    const [used, unsharedMax, max] =
+      list.filter === null
+        ? [this.size - this.#filteredLists, FROZEN_LISTS_UNSHARED_MAX, FROZEN_LISTS_MAX]
+        : [this.#filteredRows, FILTERED_ROWS_UNSHARED_MAX, FILTERED_ROWS_MAX]
+    if (list.version === this.#market.seq || used >= max) return true
+    return used >= unsharedMax && this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
   }
 
   #pages(kept: KeptList): ListPages {
@@ -99,10 +109,21 @@ export class Cursors {
 
   #cursor(kept: KeptList, order: Order, offset: number): string | null {
     if (offset >= kept.list.size) return null
+    if (!this.#lists.delete(kept.id)) this.#keep(kept)
     kept.issuedAtMs = this.#now()
-    this.#lists.delete(kept.id)
+    // Behind all others: its last cursor is the youngest.
     this.#lists.set(kept.id, kept)
     return Buffer.from(`${this.#run}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+  }
+
+  /** Counts a list that gets its first cursor. */
+  #keep(kept: KeptList): void {
+    if (kept.filteredRows > 0) {
+      if (this.#filteredRows >= FILTERED_ROWS_MAX) throw tooManyLists()
+      this.#filteredRows += kept.filteredRows
+      this.#filteredLists++
+    }
+    this.#latest.set(kept.key, kept)
   }
 
   #expire(): void {
@@ -110,7 +131,17 @@ export class Cursors {
     for (const [id, kept] of this.#lists) {
       if (nowMs - kept.issuedAtMs <= CURSOR_TTL_MS) return
       this.#lists.delete(id)
+      this.#filteredRows -= kept.filteredRows
+      if (kept.filteredRows > 0) this.#filteredLists--
       if (this.#latest.get(kept.key) === kept) this.#latest.delete(kept.key)
     }
   }
 }
+
+const tooManyLists = (): ServiceError =>
+  new ServiceError(
+    'overloaded',
+    'Too many searches are being read page by page; ask for all rows in one page, or try again.',
+    { retryAfterMs: 1_000 },
+    { 'Retry-After': '1' },
+  )

@@ -25,9 +25,13 @@ export const notModified = (headers: Record<string, string>): HttpAnswer => ({
 })
 
 /** A handler for a document that never changes while the server runs. Its ETag is computed once. */
-export function serveDocument(body: Buffer, contentType: string): (context: Context) => HttpAnswer {
+export function serveDocument(
+  body: Buffer,
+  contentType: string,
+  more: Readonly<Record<string, string>> = {},
+): (context: Context) => HttpAnswer {
   const etag = contentEtag(body)
-  const headers = { 'Cache-Control': 'no-cache', ETag: etag }
+  const headers = { 'Cache-Control': 'no-cache', ...more, ETag: etag }
   return (context) =>
     hasCurrent(context, etag) ? notModified(headers) : { status: 200, body, contentType, headers }
 }

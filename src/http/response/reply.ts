@@ -13,6 +13,8 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: '200 OK',
   201: '201 Created',
   204: '204 No Content',
+  206: '206 Partial Content',
+  302: '302 Found',
   304: '304 Not Modified',
   400: '400 Bad Request',
   401: '401 Unauthorized',
@@ -25,6 +27,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   410: '410 Gone',
   413: '413 Content Too Large',
   415: '415 Unsupported Media Type',
+  416: '416 Range Not Satisfiable',
   422: '422 Unprocessable Content',
   426: '426 Upgrade Required',
   429: '429 Too Many Requests',
@@ -35,7 +38,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
 const EXPOSED_HEADERS =
   'X-Request-Id, ETag, Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, ' +
   'X-RateLimit-Reset, X-Result-Count, X-Complete-From, X-List-Version, X-Next-Cursor, X-Next-Since, X-More, ' +
-  'Idempotency-Replayed'
+  'Idempotency-Replayed, X-Ignored-Parameters, Accept-Ranges, Content-Range'
 
 /** Pages of any origin may read the answers: no cookies are used. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
@@ -204,10 +207,15 @@ export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, st
     )
     if (body !== null && reply.headOnly) {
       // Not endWithoutBody(bytes): the engine would wait for the bytes and close the connection at the next request.
-      res.writeHeader('Content-Length', `${body instanceof ChunkedBody ? body.bytes : body.length}`)
+      res.writeHeader(
+        'Content-Length',
+        `${body instanceof ChunkedBody ? body.bytes : (answer.bytes ?? body.length)}`,
+      )
     }
     if (body === null || reply.headOnly) res.endWithoutBody()
     else if (body instanceof ChunkedBody) return sendLarge(reply, body.bytes, (at) => body.chunkAt(at))
+    else if (answer.stream !== undefined && answer.bytes !== undefined)
+      return openMeasuredStream(reply, answer.bytes, answer.stream)
     else if (answer.stream !== undefined) openStream(reply, body, answer.stream)
     else if (body.length < STREAMED_BYTES_MIN) res.end(body, reply.closes)
     else return sendLarge(reply, body.length, (at) => body.subarray(at))
@@ -285,3 +293,58 @@ function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) =>
     },
   })
 }
+
+/** As `openStream`, for a body of a known length. The engine copies nothing of it: a chunk must stay as it is until there is
+ *  room for the next. */
+function openMeasuredStream(reply: Reply, bytes: number, stream: (writer: BodyWriter) => void): void {
+  const { res } = reply
+  reply.detach()
+  let resume: () => void = () => {}
+  let onClosed: () => void = () => {}
+  let chunk: Buffer = NO_BYTES
+  let chunkAt = 0
+  /** Sends what is left of the chunk at `offset` of the body. @returns whether all of it was taken */
+  const push = (offset: number): boolean => {
+    const [hasRoom, isFinished] = res.tryEnd(chunk.subarray(offset - chunkAt), bytes)
+    if (isFinished) {
+      reply.isClosed = true
+      reply.onSent()
+    }
+    return hasRoom
+  }
+  res.onWritable((offset) => {
+    const hasRoom = push(offset)
+    if (hasRoom) resume()
+    return hasRoom
+  })
+  reply.onClosed = () => {
+    reply.onSent()
+    onClosed()
+  }
+  stream({
+    write(next) {
+      if (reply.isClosed) return false
+      let hasRoom = false
+      res.cork(() => {
+        chunk = next
+        chunkAt = res.getWriteOffset()
+        hasRoom = push(chunkAt)
+      })
+      return hasRoom
+    },
+    end() {
+      if (!reply.isClosed) res.close()
+    },
+    fail() {
+      if (!reply.isClosed) res.close()
+    },
+    onWritable(onWritable) {
+      resume = onWritable
+    },
+    onClosed(closed) {
+      onClosed = closed
+    },
+  })
+}
+
+const NO_BYTES = Buffer.alloc(0)

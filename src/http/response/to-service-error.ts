@@ -9,6 +9,7 @@ const STORE_CODES: Readonly<Record<StoreErrorCode, ErrorCode>> = {
   closing: 'draining',
   invalid: 'invalid_parameter',
   not_found: 'not_found',
+  gone: 'file_gone',
 }
 /** Used where the store does not say when to try again. */
 const RETRY_AFTER_MS = 1_000

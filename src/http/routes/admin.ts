@@ -1,7 +1,11 @@
+import { NOTE_CHARACTERS_MAX } from '../../schema/api/admin.ts'
+import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeRepair } from '../../store/types.ts'
 import type { Agents, Submissions } from '../../submissions/types.ts'
 import type { Context, HttpAnswer, Method } from '../context.ts'
+import type { OperationDocs } from '../docs/operation-docs.ts'
+import { ADMIN_DOCS } from '../docs/system-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
 
@@ -14,56 +18,71 @@ export interface AdminDeps {
   retireLake(): Promise<{ files: number }>
 }
 
-/** Characters that are kept of a reason or a note. */
-const NOTE_CHARACTERS_MAX = 500
-/** The last moment that a Date can hold. */
-const TIME_MS_MAX = 8.64e15
-
 /** What the operator may do, with the operator's key. */
 export function adminRoutes({ agents, submissions, repairLake, retireLake }: AdminDeps): Route[] {
   return [
-    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', () => ok(agents.list())),
+    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', ADMIN_DOCS.agents, () =>
+      ok(agents.list()),
+    ),
     admin(
       'POST',
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
+      ADMIN_DOCS.keys,
       async (context) => issuedKey(await agents.register(jsonObject(context), true)),
     ),
     admin(
       'POST',
       '/api/v1/admin/revoke',
       'Revoke an agent’s keys, or the one of that prefix: {agentId, prefix?}',
+      ADMIN_DOCS.revoke,
       (context) => revokeKeys(agents, context),
     ),
-    admin('POST', '/api/v1/admin/ban', 'Ban an agent: {agentId, untilMs?, reason}', (context) =>
-      ban(agents, context),
+    admin(
+      'POST',
+      '/api/v1/admin/ban',
+      'Ban an agent: {agentId, untilMs?, reason}',
+      ADMIN_DOCS.ban,
+      (context) => ban(agents, context),
     ),
-    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', async (context) => {
-      await agents.unban(requiredText(jsonObject(context).agentId, 'agentId'))
-      return ok({ banned: false })
-    }),
+    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', ADMIN_DOCS.unban, (context) =>
+      unban(agents, context),
+    ),
     admin(
       'POST',
       '/api/v1/admin/lake/repair',
       'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
+      ADMIN_DOCS.repairLake,
       async (context) => ok(await repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
     ),
     admin(
       'POST',
       '/api/v1/admin/lake/retire',
       'The clock is right: dates that are over their time leave the lake',
+      ADMIN_DOCS.retireLake,
       async () => ok(await retireLake()),
     ),
-    admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', (context) =>
-      awardXp(submissions, context),
+    admin(
+      'POST',
+      '/api/v1/admin/xp',
+      'Award XP: {agentId, kind, times?, note?}',
+      ADMIN_DOCS.awardXp,
+      (context) => awardXp(submissions, context),
     ),
   ]
 }
 
-const admin = (method: Method, path: string, summary: string, handle: PlainRoute['handle']): Route => ({
+const admin = (
+  method: Method,
+  path: string,
+  summary: string,
+  docs: OperationDocs,
+  handle: PlainRoute['handle'],
+): Route => ({
   method,
   path,
   summary,
+  docs,
   handle,
   access: 'admin',
 })
@@ -84,6 +103,11 @@ async function ban(agents: Agents, context: Context): Promise<HttpAnswer> {
     typeof reason === 'string' ? reason.slice(0, NOTE_CHARACTERS_MAX) : 'by the operator',
   )
   return ok({ banned: true })
+}
+
+async function unban(agents: Agents, context: Context): Promise<HttpAnswer> {
+  await agents.unban(requiredText(jsonObject(context).agentId, 'agentId'))
+  return ok({ banned: false })
 }
 
 async function awardXp(submissions: Submissions, context: Context): Promise<HttpAnswer> {

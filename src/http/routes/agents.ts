@@ -1,12 +1,15 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
-import type { Agents, IssuedKey, Submissions, SubmitResult } from '../../submissions/types.ts'
-import type { Context, HttpAnswer } from '../context.ts'
+import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
+import type { AgentContext, Context, HttpAnswer } from '../context.ts'
+import { ACCOUNT_DOCS, SUBMISSION_DOCS } from '../docs/agent-docs.ts'
 import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
-import { wholeNumber } from '../request/parameters.ts'
+import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
+import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
+import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
 import { MARKET_PATH } from './market.ts'
 
 export interface AgentDeps {
@@ -14,6 +17,8 @@ export interface AgentDeps {
   submissions: Submissions
   /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
   countRegistration(ip: string): Record<string, string>
+  /** What is left of an agent's reads; null: they are not limited. */
+  readQuota(caller: Caller): Quota | null
 }
 
 const ANALYSIS_PATH = '/api/v1/analysis'
@@ -53,6 +58,37 @@ function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {
   return { status: 201, body: { ok: true, ...receipt }, headers }
 }
 
+/** The answer to a dry run. It names no analysis, since there is none. */
+async function dryRun(submissions: Submissions, { caller, body }: AgentContext): Promise<HttpAnswer> {
+  try {
+    const { receipt, quota } = await submissions.dryRun(caller, body)
+    const headers = submitHeaders(quota, false)
+    return { status: 200, body: { ok: true, dryRun: true, ...receipt }, headers }
+  } catch (error) {
+    const known = toServiceError(error)
+    if (known === null) throw error
+    // What may be stored is the attempt, never a submission.
+    const { mayBeStored: _, ...extra } = known.extra
+    throw new ServiceError(known.code, known.message, { ...extra, dryRun: true }, { ...known.headers })
+  }
+}
+
+const shownQuota = (quota: Quota | null) =>
+  quota && {
+    limit: quota.limit,
+    remaining: quota.remaining,
+    windowMs: quota.windowMs,
+    resetAt: quota.resetAtMs,
+  }
+
+/** The agent's profile, and where it stands. */
+function profile({ agents, submissions, readQuota }: AgentDeps, { caller }: AgentContext): HttpAnswer {
+  const { limits, ...standing } = submissions.standing(caller)
+  const { submit, cooldowns } = limits
+  const shown = { submit: shownQuota(submit), reads: shownQuota(readQuota(caller)), cooldowns }
+  return ok({ profile: agents.profile(caller), standing: { ...standing, limits: shown } })
+}
+
 /** The answer with a new key, which no cache may keep. */
 export const issuedKey = (
   data: IssuedKey & ({ agentId: string } | { oldKeyExpiresAt: number }),
@@ -66,13 +102,6 @@ export const issuedKey = (
   headers: { 'Cache-Control': 'no-store' },
 })
 
-/** One analysis, or 404. */
-async function findAnalysis(submissions: Submissions, id: string): Promise<HttpAnswer> {
-  const data = await submissions.analysis(id)
-  if (data === null) throw new ServiceError('not_found', `There is no analysis ${id.slice(0, 64)}.`)
-  return ok({ data })
-}
-
 export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
 function submissionRoutes({ submissions }: AgentDeps): Route[] {
@@ -82,29 +111,41 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/submit`,
       access: 'agent',
       summary: 'Submit an analysis and earn XP',
+      docs: SUBMISSION_DOCS.submit,
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
-      handle: async ({ caller, body, headers }) =>
-        accepted(await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null })),
+      handle: async (context) => {
+        if (flag(context.query, 'dryRun')) return dryRun(submissions, context)
+        const { caller, body, headers } = context
+        return accepted(
+          await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
+        )
+      },
     },
     {
       method: 'GET',
       path: ANALYSIS_PATH,
-      access: 'read',
-      summary: 'Coverage: the most analysed tokens',
-      handle: (context) => leaderboard(context, (limit) => submissions.leaderboard(limit)),
+      access: 'personal',
+      summary: 'Coverage: the most analysed tokens; with agentId or mint: submissions, newest first',
+      docs: SUBMISSION_DOCS.analyses,
+      handle: (context) =>
+        asksForAnalyses(context.query)
+          ? listAnalyses(submissions, context)
+          : leaderboard(context, (limit) => submissions.leaderboard(limit)),
     },
     {
       method: 'GET',
       path: `${ANALYSIS_PATH}/{id}`,
-      access: 'read',
+      access: 'personal',
       summary: 'One analysis',
-      handle: ({ id }) => findAnalysis(submissions, id),
+      docs: SUBMISSION_DOCS.analysis,
+      handle: (context) => findAnalysis(submissions, context),
     },
     {
       method: 'GET',
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
+      docs: SUBMISSION_DOCS.leaderboard,
       handle: (context) =>
         leaderboard(context, (limit) => {
           const rows = submissions.agentLeaderboard(limit)
@@ -116,18 +157,21 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: '/api/v1/xp',
       access: 'read',
       summary: 'The XP table',
+      docs: SUBMISSION_DOCS.xp,
       handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
     },
   ]
 }
 
-function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
+function accountRoutes(deps: AgentDeps): Route[] {
+  const { agents, countRegistration } = deps
   return [
     {
       method: 'POST',
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
+      docs: ACCOUNT_DOCS.register,
       countLimit: (context) => countRegistration(context.ip()),
       handle: async (context) => issuedKey(await agents.register(jsonObject(context))),
     },
@@ -136,6 +180,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/rotate',
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
+      docs: ACCOUNT_DOCS.rotate,
       bodyTypes: ['', 'application/json'],
       handle: async ({ caller }) => issuedKey(await agents.rotate(caller)),
     },
@@ -144,6 +189,7 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
+      docs: ACCOUNT_DOCS.revoke,
       handle: async ({ caller }) => {
         await agents.revoke(caller)
         return ok({ data: { revoked: true } })
@@ -153,14 +199,16 @@ function accountRoutes({ agents, countRegistration }: AgentDeps): Route[] {
       method: 'GET',
       path: '/api/v1/agent/profile',
       access: 'agent',
-      summary: 'The agent’s profile',
-      handle: ({ caller }) => ok({ profile: agents.profile(caller) }),
+      summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
+      docs: ACCOUNT_DOCS.profile,
+      handle: (context) => profile(deps, context),
     },
     {
       method: 'POST',
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
+      docs: ACCOUNT_DOCS.setProfile,
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
         ok({ profile: await agents.setProfile(context.caller, jsonObject(context)) }),

@@ -2,6 +2,7 @@
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
@@ -20,6 +21,7 @@ export const barRoute = (market: MarketEngine): PlainRoute => ({
   path: '/api/v1/ohlc',
   access: 'read',
   summary: 'OHLC bars of a token',
+  docs: MARKET_DOCS.bars,
   handle: (context) => bars(market, context),
 })
 
@@ -29,6 +31,8 @@ interface BarsRequest {
   shape: BarShape
   format: Format
   clamped: boolean
+  /** Names of the query that are not known. */
+  ignored: readonly string[]
 }
 
 function parseRequest(context: Context): BarsRequest {
@@ -46,6 +50,7 @@ function parseRequest(context: Context): BarsRequest {
     shape,
     format,
     clamped: limit.clamped,
+    ignored: context.ignored,
   }
 }
 
@@ -101,7 +106,7 @@ function createHeaders(
   }
 }
 
-const createMeta = ({ query, clamped }: BarsRequest, gaps: number, wholeFromMs: number) => ({
+const createMeta = ({ query, clamped, ignored }: BarsRequest, gaps: number, wholeFromMs: number) => ({
   mint: query.mint,
   tf: query.tf,
   limit: query.limit,
@@ -109,6 +114,7 @@ const createMeta = ({ query, clamped }: BarsRequest, gaps: number, wholeFromMs: 
   gaps,
   ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
+  ...(ignored.length > 0 && { ignored }),
 })
 
 /** `{ok,data,meta}` around the rows, without the comma after the last one. */
@@ -116,13 +122,14 @@ function barsJson(text: BarsText, meta: object): Buffer {
   return wrapRows('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
 }
 
-/** Joins texts and rows, without the last `cut` bytes of the rows. All of it is ASCII. */
+/** Joins texts and rows, without the last `cut` bytes of the rows. All but `after` is ASCII. */
 function wrapRows(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {
   const rowsEnd = before.length + closed.length + open.length - cut
-  const body = Buffer.allocUnsafe(rowsEnd + after.length + cut)
+  const end = rowsEnd + Buffer.byteLength(after)
+  const body = Buffer.allocUnsafe(end + cut)
   body.write(before, 'latin1')
   closed.copy(body, before.length)
   body.write(open, before.length + closed.length, 'latin1')
-  body.write(after, rowsEnd, 'latin1')
-  return body.subarray(0, rowsEnd + after.length)
+  body.write(after, rowsEnd)
+  return body.subarray(0, end)
 }

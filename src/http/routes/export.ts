@@ -1,21 +1,23 @@
 // Exports rows of the training set as Parquet or Arrow. A thread of the store makes the file; this sends it as fast as the client
 // reads, and tells in headers where the next request goes on.
-import type { Exporter, ExportFormat, ExportJob, ExportRequest } from '../../store/types.ts'
-import type { BodyWriter, Context } from '../context.ts'
+import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
+import type { Context } from '../context.ts'
+import { EXPORT_DOCS } from '../docs/system-docs.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
 import { negotiate } from '../request/negotiate.ts'
 import { timeMs, wholeNumber } from '../request/parameters.ts'
+import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 
 export interface ExportDeps {
   exports: Exporter
 }
 
-export const EXPORT_PATH = '/api/v1/training/export'
+const EXPORT_PATH = '/api/v1/training/export'
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
 export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
-export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,
 }
@@ -40,30 +42,6 @@ function parseRequest(context: Context): ExportRequest {
   }
 }
 
-/** Sends the chunks of a job. After one that fills the socket, waits until there is room. */
-async function sendExport(job: ExportJob, writer: BodyWriter): Promise<void> {
-  let isClosed = false
-  let resume = () => {}
-  writer.onWritable(() => resume())
-  writer.onClosed(() => {
-    isClosed = true
-    job.stop()
-    resume()
-  })
-  try {
-    for (let chunk = await job.next(); chunk !== null; chunk = await job.next()) {
-      if (isClosed || writer.write(chunk) || isClosed) continue
-      await new Promise<void>((resolve) => {
-        resume = resolve
-      })
-    }
-    writer.end(NO_BYTES)
-  } catch {
-    job.stop()
-    writer.fail()
-  }
-}
-
 export function exportRoutes({ exports }: ExportDeps): Route[] {
   return [
     {
@@ -71,6 +49,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
       path: EXPORT_PATH,
       access: 'researcher',
       summary: 'The training set as Parquet or Arrow, from where the last answer ended',
+      docs: EXPORT_DOCS,
       handle: async (context) => {
         const request = parseRequest(context)
         const job = exports.begin(request)
@@ -87,7 +66,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
             'X-Next-Since': next,
             'X-More': `${more}`,
           },
-          stream: (writer) => void sendExport(job, writer),
+          stream: (writer) => void sendChunks(job, writer),
           onDiscard: () => job.stop(),
         }
       },

@@ -1,5 +1,6 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
-import type { MarketEngine, Page, PageQuery } from '../../market/types.ts'
+import { searchWords } from '../../lib/search-words.ts'
+import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
@@ -10,11 +11,12 @@ import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
   ROWS_PER_TURN,
+  SEARCH_CHARACTERS_MAX,
 } from '../limits.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
-import type { Cursors } from '../response/cursors.ts'
+import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
@@ -31,6 +33,8 @@ export interface ListDeps {
 export const CACHE_ONE_SECOND = 'public, max-age=1'
 const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
+/** Not for streams: all followers of a tab share the rows that they are sent. */
+const FILTER_PARAMETERS = ['search', 'max_analyses']
 const NO_BYTES = Buffer.alloc(0)
 
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
@@ -39,9 +43,10 @@ interface ListPage {
   nextCursor: string | null
 }
 
-/** Where a page is taken from: the list as it is now, or the frozen list of a cursor. */
+/** Where a page is taken from: the list as it is now, or a frozen list, if it is filtered or a cursor names it. */
 interface PageSource {
   query: PageQuery
+  filter: ListFilter | null
   take(): ListPage
   /** Encodes at most so many rows ahead of `take`. @returns whether all are encoded. */
   prepare(rowsMax: number): boolean
@@ -69,16 +74,20 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
 /** @throws ServiceError `cursor_expired`, `invalid_parameter`. */
 function findSource({ market, cursors }: ListDeps, query: Query, format: Format, limit: number): PageSource {
   const cursor = query.get('cursor')
-  if (cursor) return cursorSource(cursors, cursor, limit)
+  if (cursor) return frozenSource(cursors.at(cursor), limit, true)
   const tab = oneOf(query, 'tab', TABS, 'all')
   const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
   const order = oneOf(query, 'order', ORDERS, 'desc')
   const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-  const wanted: PageQuery = { tab, sort, order, limit, offset }
+  const filter = parseFilter(query)
   // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
   const withCursor = cursor !== null || format === 'json'
+  if (filter !== null)
+    return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, withCursor)
+  const wanted: PageQuery = { tab, sort, order, limit, offset }
   return {
     query: wanted,
+    filter,
     take: () => {
       const page = market.page(wanted)
       if (!withCursor || offset + page.rowCount >= page.total) return { page, nextCursor: null }
@@ -93,13 +102,31 @@ function findSource({ market, cursors }: ListDeps, query: Query, format: Format,
   }
 }
 
-function cursorSource(cursors: Cursors, cursor: string, limit: number): PageSource {
-  const { list, order, offset, cursorAt } = cursors.at(cursor)
+/** The filter that a query asks for, or null. @throws ServiceError `invalid_parameter`. */
+function parseFilter(query: Query): ListFilter | null {
+  const search = query.get('search') || null
+  if (search !== null && search.length > SEARCH_CHARACTERS_MAX)
+    throw invalidParameter('search', `must be at most ${SEARCH_CHARACTERS_MAX} characters long`)
+  if (search !== null && searchWords(search) === '')
+    throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
+  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: -1 }
+  const { value } = wholeNumber(query, 'max_analyses', bounds)
+  const analysesMax = value === bounds.otherwise ? null : value
+  return search === null && analysesMax === null ? null : { search, analysesMax }
+}
+
+/** A page of a list that stays as it is. */
+function frozenSource(
+  { list, order, offset, cursorAt }: ListPosition,
+  limit: number,
+  withCursor: boolean,
+): PageSource {
   return {
     query: { tab: list.tab, sort: list.sort, order, limit, offset },
+    filter: list.filter,
     take: () => ({
       page: list.page(order, offset, limit),
-      nextCursor: cursorAt(order, offset + limit),
+      nextCursor: withCursor ? cursorAt(order, offset + limit) : null,
     }),
     prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax),
   }
@@ -120,7 +147,10 @@ function answerPage(context: Context, format: Format, source: PageSource, isClam
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    ...encodePage(format, page, source.query, nextCursor, isClamped),
+    ...encodePage(format, page, {
+      ...createMeta(source, page, nextCursor, isClamped),
+      ...(context.ignored.length > 0 && { ignored: context.ignored }),
+    }),
     headers,
     rows: page.rowCount,
     reusable: true,
@@ -128,7 +158,7 @@ function answerPage(context: Context, format: Format, source: PageSource, isClam
 }
 
 const createMeta = (
-  { tab, sort, order, limit, offset }: PageQuery,
+  { query: { tab, sort, order, limit, offset }, filter }: PageSource,
   { rowCount, total, version }: Page,
   nextCursor: string | null,
   isClamped: boolean,
@@ -138,6 +168,8 @@ const createMeta = (
   order,
   limit,
   offset,
+  ...(filter !== null && filter.search !== null && { search: filter.search }),
+  ...(filter !== null && filter.analysesMax !== null && { maxAnalyses: filter.analysesMax }),
   count: rowCount,
   total,
   version,
@@ -145,24 +177,15 @@ const createMeta = (
   ...(isClamped && { clamped: { limit } }),
 })
 
-function encodePage(
-  format: Format,
-  page: Page,
-  query: PageQuery,
-  nextCursor: string | null,
-  isClamped: boolean,
-): Pick<HttpAnswer, 'body' | 'contentType'> {
+function encodePage(format: Format, page: Page, meta: object): Pick<HttpAnswer, 'body' | 'contentType'> {
   switch (format) {
     case 'ndjson':
       return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
     case 'arrow':
       return { body: itemsToArrow(parseItems(page)), contentType: ARROW_TYPE }
-    case 'msgpack': {
-      const meta = createMeta(query, page, nextCursor, isClamped)
+    case 'msgpack':
       return { body: toMsgpack({ ok: true, data: parseItems(page), meta }), contentType: MSGPACK_TYPE }
-    }
     case 'json': {
-      const meta = createMeta(query, page, nextCursor, isClamped)
       const end = `,"meta":${JSON.stringify(meta)}}`
       return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
     }
@@ -193,6 +216,7 @@ function answerFollow({ market, broadcaster }: ListDeps, query: Query): HttpAnsw
       'X-Accel-Buffering': 'no',
     },
     rows: countSnapshotRows(market, request),
+    ignored: FILTER_PARAMETERS.filter((name) => query.get(name)),
     stream: (writer) => {
       const follower = broadcaster.connect(writer, 'ndjson')
       // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.

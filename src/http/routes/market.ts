@@ -1,6 +1,7 @@
 import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
@@ -15,6 +16,8 @@ import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
 export const MARKET_PATH = '/api/v1/market'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
+const dataEnd = (ignored: readonly string[]): Buffer =>
+  ignored.length === 0 ? DATA_END : Buffer.from(`,"meta":${JSON.stringify({ ignored })}}`)
 
 export interface MarketDeps {
   market: MarketEngine
@@ -32,6 +35,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: MARKET_PATH,
       access: 'read',
       summary: 'The market list; follow=1 streams its changes',
+      docs: MARKET_DOCS.list,
       handle: (context) => answerList(listDeps, context),
     },
     {
@@ -39,6 +43,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: '/api/v1/datapoint',
       access: 'read',
       summary: 'A token’s snapshot, the DataPoint',
+      docs: MARKET_DOCS.datapoint,
       handle: (context) => answerDatapoint(market, context),
     },
     {
@@ -46,6 +51,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       path: '/api/v1/datapoint/batch',
       access: 'read',
       summary: 'Up to ten DataPoints',
+      docs: MARKET_DOCS.batch,
       handle: (context) => answerBatch(market, context),
     },
     streamRoute,
@@ -65,7 +71,7 @@ function answerDatapoint(market: MarketEngine, context: Context): HttpAnswer {
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([DATA_START, found.json, DATA_END]),
+    body: Buffer.concat([DATA_START, found.json, dataEnd(context.ignored)]),
     contentType: JSON_TYPE,
     headers,
     reusable: true,

@@ -1,4 +1,5 @@
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
+import { FEED_DOCS } from '../docs/system-docs.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
@@ -17,6 +18,7 @@ export const operationRoutes = (deps: OperationDeps): Route[] => [
     path: INGEST_PATH,
     access: 'feed',
     summary: 'Push market events, NDJSON or msgpack',
+    docs: FEED_DOCS,
     changes: [],
     bodyBytesMax: INGEST_BODY_BYTES_MAX,
     bodyMsMax: INGEST_BODY_MS_MAX,

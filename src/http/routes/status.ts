@@ -1,4 +1,5 @@
 import { ServiceError } from '../../schema/errors.ts'
+import { STATUS_DOCS } from '../docs/system-docs.ts'
 import type { Route } from '../route.ts'
 
 export interface StatusDeps {
@@ -21,6 +22,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/health',
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
+      docs: STATUS_DOCS.health,
       handle: async () => ({ status: 200, headers: NO_STORE, body: { ok: true, ...(await deps.health()) } }),
     },
     {
@@ -28,6 +30,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/readyz',
       access: 'open',
       summary: 'Whether the server is ready to serve',
+      docs: STATUS_DOCS.ready,
       handle: () => {
         const [reason, feeds] = [deps.notReady(), deps.feedStates()]
         if (reason !== null)
@@ -40,6 +43,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/metrics',
       access: 'open',
       summary: 'Metrics as Prometheus text',
+      docs: STATUS_DOCS.metrics,
       handle: async () => {
         const { text, contentType } = await deps.metrics()
         return { status: 200, headers: NO_STORE, body: Buffer.from(text), contentType }

@@ -2,6 +2,7 @@
 import type { TemplatedApp } from 'uWebSockets.js'
 import { ServiceError } from '../../schema/errors.ts'
 import { authorize } from '../access.ts'
+import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
 import type { PipelineDeps } from '../pipeline.ts'
 import { clientAddress } from '../request/addresses.ts'
@@ -37,6 +38,7 @@ export const streamRoute: PlainRoute = {
   path: STREAM_PATH,
   access: 'read',
   summary: 'WebSocket: follow market tabs, tokens and bars; one read in all',
+  docs: MARKET_DOCS.stream,
   handle: () => {
     throw new ServiceError(
       'upgrade_required',

@@ -12,6 +12,7 @@ import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
 import { applyPatch, changesProfile } from '../tokens/patch.ts'
+import type { SearchIndex } from '../tokens/search-index.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
@@ -25,6 +26,7 @@ export interface EventWriterParts {
   pages: PageCache
   changes: RowChanges
   analysisCounts: AnalysisCounts
+  searchIndex: SearchIndex
   solPrice: SolPrice
   figures: TokenFigures
   lifecycle: TokenLifecycle
@@ -74,7 +76,7 @@ export class EventWriter {
   }
 
   #applyToken(event: TokenEvent): void {
-    const { tokens, lifecycle, figures, pages, onProfileChanged } = this.#parts
+    const { tokens, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(event.mint)
     const metadata = tokens.metadata[slot]
     metadata.name = event.name
@@ -86,6 +88,7 @@ export class EventWriter {
     metadata.twitter = event.twitter ?? metadata.twitter
     metadata.telegram = event.telegram ?? metadata.telegram
     pages.metadataChanged(slot)
+    searchIndex.changed(slot)
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
     if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
     onProfileChanged(event.mint)
@@ -93,7 +96,7 @@ export class EventWriter {
   }
 
   #applyPatch({ mint, fields }: PatchEvent): void {
-    const { tokens, time, windows, lifecycle, figures, pages, onProfileChanged } = this.#parts
+    const { tokens, time, windows, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
     for (const field of WINDOW_FIELDS) {
@@ -107,6 +110,7 @@ export class EventWriter {
     if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
     if (createdAt !== undefined) figures.setCreatedAt(slot, createdAt ?? Number.NaN)
     pages.metadataChanged(slot)
+    if (fields.name !== undefined || fields.symbol !== undefined) searchIndex.changed(slot)
     figures.rankMarketCap(slot)
     if (changesProfile(fields)) onProfileChanged(mint)
     lifecycle.endChange(slot)
@@ -147,7 +151,9 @@ export class EventWriter {
     const forgotten = analysisCounts.set(mint, count)
     for (const changed of [mint, forgotten]) {
       const slot = changed === null ? -1 : tokens.slotOf(changed)
-      if (slot !== -1) changes.record(slot)
+      if (slot === -1) continue
+      tokens.analysisCounts[slot] = changed === mint ? count : 0
+      changes.record(slot)
     }
   }
 }

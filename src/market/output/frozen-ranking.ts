@@ -1,13 +1,14 @@
 import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
-import type { FrozenList, Page } from '../types.ts'
+import type { FrozenList, ListFilter, Page } from '../types.ts'
 import type { PageCache } from './page-cache.ts'
 import type { RowChanges } from './row-changes.ts'
 
 export interface FrozenRankingParts {
   tab: Tab
   sort: Sort
+  filter: ListFilter | null
   ranking: RankingSnapshot
   tokens: TokenTable
   pages: PageCache
@@ -18,15 +19,17 @@ export interface FrozenRankingParts {
 export class FrozenRanking implements FrozenList {
   readonly tab: Tab
   readonly sort: Sort
+  readonly filter: ListFilter | null
   readonly version: number
   readonly #ranking: RankingSnapshot
   readonly #tokens: TokenTable
   readonly #pages: PageCache
   readonly #changes: RowChanges
 
-  constructor({ tab, sort, ranking, tokens, pages, changes }: FrozenRankingParts) {
+  constructor({ tab, sort, filter, ranking, tokens, pages, changes }: FrozenRankingParts) {
     this.tab = tab
     this.sort = sort
+    this.filter = filter
     this.version = changes.seq
     this.#ranking = ranking
     this.#tokens = tokens

@@ -12,7 +12,6 @@ import { C, T } from '../bars/bar-ring.ts'
 import { dayFromMs, type Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
@@ -30,7 +29,6 @@ export interface ProjectionSources {
   windows: Windows
   rankings: Rankings
   recentTrades: RecentTrades
-  analysisCounts: AnalysisCounts
   solPrice: SolPrice
 }
 
@@ -116,7 +114,7 @@ export class Projections {
       website: metadata.website,
       twitter: metadata.twitter,
       telegram: metadata.telegram,
-      analysis_count: this.#sources.analysisCounts.get(metadata.mint),
+      analysis_count: this.#sources.tokens.analysisCounts[slot],
       hot_score: this.#sources.rankings.key(slot, 'hot'),
     }
   }

@@ -10,8 +10,10 @@ import type { RowChanges } from '../output/row-changes.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
 import type { MintOrder } from '../rankings/mint-order.ts'
 import { KEY_UNKNOWN, type Rankings } from '../rankings/rankings.ts'
+import type { AnalysisCounts } from './analysis-counts.ts'
 import type { EvictedMints } from './evicted-mints.ts'
 import type { RecentTrades } from './recent-trades.ts'
+import type { SearchIndex } from './search-index.ts'
 import { rowIndex, type TokenTable } from './token-table.ts'
 import type { VersionHistory } from './version-history.ts'
 
@@ -24,6 +26,8 @@ export interface TokenLifecycleParts {
   recentTrades: RecentTrades
   rankings: Rankings
   mintOrder: MintOrder
+  searchIndex: SearchIndex
+  analysisCounts: AnalysisCounts
   changes: RowChanges
   projections: Projections
   datapoints: DataPointCache
@@ -68,11 +72,13 @@ export class TokenLifecycle {
 
   /** Gives a mint that is not held a slot; where all are taken, the token that was touched longest ago is evicted. */
   create(mint: string): number {
-    const { rankings, mintOrder, evictedMints } = this.#parts
+    const { rankings, mintOrder, searchIndex, analysisCounts, evictedMints } = this.#parts
     const tokens = this.#tokens
     if (tokens.isFull) this.#evict(tokens.coldest())
     const slot = tokens.add(mint)
     mintOrder.set(slot, mint)
+    searchIndex.changed(slot)
+    tokens.analysisCounts[slot] = analysisCounts.get(mint)
     const { columns } = tokens
     const row = rowIndex(slot)
     const { nowMs } = this.#time

@@ -140,6 +140,8 @@ export class TokenTable {
   readonly columns: Columns
   /** By slot, as everything below. */
   readonly flags: Uint8Array
+  /** Accepted analyses of the token: those of its mint, also before it was held. */
+  readonly analysisCounts: Uint32Array
   readonly metadata: TokenMetadata[] = []
   readonly sparse: SparseFields[] = []
   readonly #slots = new Map<string, number>()
@@ -152,6 +154,7 @@ export class TokenTable {
     this.capacity = capacity
     this.columns = interleavedColumns(capacity)
     this.flags = new Uint8Array(capacity)
+    this.analysisCounts = new Uint32Array(capacity)
   }
 
   get size(): number {

@@ -1,9 +1,9 @@
 // Starts the merge process when it is needed, and sends it one copy at a time. Every call ends: a process that dies or takes
 // too long is an error.
 import { type ChildProcess, fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { programPath } from '../../lib/program-path.ts'
 import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
 import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
@@ -28,7 +28,7 @@ export interface CopyResult {
   peakBytes: number
 }
 
-const PROGRAM = fileURLToPath(new URL('./merge-process.ts', import.meta.url))
+const PROGRAM = programPath('./merge-process', import.meta.url)
 
 function startMergeProcess(): ChildProcess {
   try {

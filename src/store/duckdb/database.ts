@@ -10,6 +10,7 @@ import {
   DUCKDB_FREED_MEMORY_KEPT,
   DUCKDB_MEMORY_LIMIT,
   DUCKDB_THREADS,
+  LISTS_WAITING_MAX,
   LOOKUPS_WAITING_MAX,
   REWRITE_DISK_FACTOR,
   TASKS_WAITING_MAX,
@@ -61,6 +62,8 @@ export class Database {
   readonly maintenance: ConnectionQueue
   /** Look-ups of submissions in the lake's files. */
   readonly lookups: ConnectionQueue
+  /** Lists of submissions. */
+  readonly lists: ConnectionQueue
   /** Row counts for `/health`: no other work waits for them. */
   readonly status: ConnectionQueue
   readonly #instance: DuckDBInstance
@@ -73,16 +76,18 @@ export class Database {
     connections: readonly [
       maintenance: DuckDBConnection,
       lookups: DuckDBConnection,
+      lists: DuckDBConnection,
       status: DuckDBConnection,
     ],
     mayLackSync: boolean,
   ) {
-    const [maintenance, lookups, status] = connections
+    const [maintenance, lookups, lists, status] = connections
     this.dataDir = dataDir
     this.#instance = instance
     this.#mayLackSync = mayLackSync
     this.maintenance = new ConnectionQueue(maintenance, 'maintenance tasks', TASKS_WAITING_MAX)
     this.lookups = new ConnectionQueue(lookups, 'look-ups in the lake', LOOKUPS_WAITING_MAX)
+    this.lists = new ConnectionQueue(lists, 'lists of submissions', LISTS_WAITING_MAX)
     this.status = new ConnectionQueue(status, 'row counts', TASKS_WAITING_MAX)
   }
 
@@ -105,7 +110,7 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    const queues = [this.maintenance, this.lookups, this.status]
+    const queues = [this.maintenance, this.lookups, this.lists, this.status]
     await Promise.all(queues.map((queue) => queue.drain()))
     for (const queue of queues) queue.closeConnection()
     this.#instance.closeSync()
@@ -269,7 +274,12 @@ async function rewrite(connection: DuckDBConnection, dataDir: string): Promise<v
 export async function openDatabase(dataDir: string): Promise<Database> {
   const mayLackSync = fileSizeBytes(stateLogPath(dataDir)) !== undefined
   const instance = await createInstance(dataDir)
-  const connections = [await instance.connect(), await instance.connect(), await instance.connect()] as const
+  const connections = [
+    await instance.connect(),
+    await instance.connect(),
+    await instance.connect(),
+    await instance.connect(),
+  ] as const
   await createTables(connections[0]).catch((error: unknown) => {
     if (!isReadOnlyError(error)) throw error
   })

@@ -1,14 +1,14 @@
 // One export and its process: passes the chunks on as the caller takes them, and frees or ends the process in every case.
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { errorMessage } from '../../lib/error-text.ts'
+import { programPath } from '../../lib/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
 import type { ExportHead, ExportJob, StoreLog } from '../types.ts'
 import type { ExportEnd, ExportFailure, ExportTask, FromExport, ToExport } from './messages.ts'
 
-const PROGRAM = fileURLToPath(new URL('./export-process.ts', import.meta.url))
+const PROGRAM = programPath('./export-process', import.meta.url)
 
 /** Starts a process. Errors while it has no export are ignored: its end is noticed. */
 export function startExportProcess(): ChildProcess {

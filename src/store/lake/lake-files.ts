@@ -39,6 +39,14 @@ const padded = (seq: number): string => String(seq).padStart(SEQ_DIGITS, '0')
 export const relativePath = (file: DataFile): string =>
   `${file.table}/dt=${file.date}/part-${padded(file.first)}-${padded(file.last)}.parquet`
 
+/** The name of a file without its folders, for readers who have a flat list. */
+export const fileName = (file: DataFile): string =>
+  `${file.table}-${file.date}-${padded(file.first)}-${padded(file.last)}.parquet`
+
+/** Whether a text has the form of a `fileName`. */
+export const isFileName = (text: string): boolean =>
+  /^[a-z_]{1,32}-\d{4}-\d{2}-\d{2}-\d{15}-\d{15}\.parquet$/.test(text)
+
 /** The UTC date of a moment, YYYY-MM-DD. */
 export const utcDate = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10)
 

@@ -10,11 +10,11 @@ import { LAKE_TABLES, type LakeTable, MANIFEST } from '../duckdb/sql.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
-import type { LakeTableStatus, LakeTrouble, SetAsideFile } from '../types.ts'
+import type { LakeFile, LakeTableStatus, LakeTrouble, SetAsideFile } from '../types.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
 import { listPendingTableFiles, toPendingFile, writePendingFiles } from './file-writer.ts'
-import { type DataFile, relativePath, removeFile, type SeqRange } from './lake-files.ts'
+import { type DataFile, fileName, relativePath, removeFile, type SeqRange } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import { LiveFileReader } from './live-file-reader.ts'
 import {
@@ -27,6 +27,7 @@ import {
   listKnownPaths,
   listLiveFiles,
   listQuarantinedFiles,
+  listReadableFiles,
   nextSeq,
   type QuarantinedFile,
 } from './manifest.ts'
@@ -219,6 +220,18 @@ export class Lake {
   /** Every live file. For callers that do not run on the maintenance connection. */
   listLiveFiles(): Promise<ListedFile[]> {
     return this.database.maintenance.run(listAllLiveFiles)
+  }
+
+  /** Live files, and replaced ones that are kept for readers. Does not wait for maintenance. */
+  listFilesForReaders(): Promise<LakeFile[]> {
+    return this.database.status.run(async (connection) => {
+      const files = await listReadableFiles(connection)
+      return files.map(({ first: _first, last: _last, ...file }, index) => ({
+        ...file,
+        name: fileName(files[index]),
+        path: this.pathOf(files[index]),
+      }))
+    })
   }
 
   /** @param waiting rows, by table, that wait for a flush in this process's memory */

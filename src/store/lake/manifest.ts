@@ -78,6 +78,18 @@ export async function listAllLiveFiles(connection: DuckDBConnection): Promise<Li
   return files
 }
 
+/** The files that a reader may have open: live ones, and replaced ones that are not deleted yet. */
+export async function listReadableFiles(
+  connection: DuckDBConnection,
+): Promise<(ListedFile & { isLive: boolean })[]> {
+  return queryRows(
+    connection,
+    `SELECT ${SELECT_LISTED}, replaced_at IS NULL AS "isLive" FROM ${MANIFEST} WHERE set_aside_at IS NULL
+     ORDER BY table_name, dt, seq_first, seq_last`,
+    { ...LISTED_COLUMNS, isLive: 'boolean' },
+  )
+}
+
 /** Groups files by table. Tables without a file are included. */
 export function groupByTable<Listed extends DataFile>(
   files: readonly Listed[],

@@ -85,9 +85,11 @@ export class LakeService {
       return { taken: tokens.take(delivery), inLake: tokens.inLake }
     },
     find: ({ analysisId, nowMs }) => this.#opened().lookup.find(analysisId, nowMs),
+    list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),
+    files: async () => ({ files: await this.#opened().lake.listFilesForReaders() }),
     snapshot: async ({ to }) => {
       const { database, lake } = this.#opened()
       return copyLake(database, lake, to)

@@ -13,8 +13,10 @@ import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
+import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
+import { countOutcomes } from '../state/outcome-counts.ts'
 import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
 import {
   beginState,
@@ -37,6 +39,7 @@ export interface LakeStore {
   flusher: Flusher
   lake: Lake
   lookup: LakeLookup
+  lists: LakeLists
   tokens: ProfileBuffer
 }
 
@@ -63,6 +66,7 @@ export async function openLakeStore(
     await rebuild(context, database, lake, nowMs)
     await database.syncFolder()
   }
+  await countStoredOutcomes(context, database, lake, nowMs)
   blockOlderVersions(context)
   lake.publishTrouble({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
   const saved = await database.maintenance.run(loadState)
@@ -73,6 +77,7 @@ export async function openLakeStore(
   const store = {
     ...{ bars, database, lake, tokens },
     lookup: new LakeLookup(database.lookups, lake.reader),
+    lists: new LakeLists(database.lists, lake.reader),
     compactor: new Compactor(lake, { ...options, failpoint, log }),
     flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
   }
@@ -108,6 +113,25 @@ async function recoverLake(
       message: 'the disk takes no writes: the lake stays as it is',
       fields: { error: errorMessage(error) },
     })
+  }
+}
+
+/** Counts the outcomes of a folder whose state has none yet. Where the disk takes no writes, the next start counts them. */
+async function countStoredOutcomes(
+  { options, log }: OpenContext,
+  database: Database,
+  lake: Lake,
+  nowMs: number,
+): Promise<void> {
+  const spillDir = flushFolder(options.dataDir)
+  try {
+    await database.maintenance.run((connection) =>
+      countOutcomes(connection, lake.reader, { options, spillDir, nowMs }),
+    )
+  } catch (error) {
+    if (!(isFullError(error) || isReadOnlyError(error))) throw error
+    const message = 'the outcomes of earlier submissions could not be counted: the disk takes no writes'
+    log({ level: 'warn', message, fields: { error: errorMessage(error) } })
   }
 }
 

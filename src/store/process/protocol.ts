@@ -1,5 +1,6 @@
 // The messages between the server and the lake process.
 import type { Instant } from '../../lib/clock.ts'
+import type { SubmissionPage, SubmissionQuery } from '../../schema/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
 import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
@@ -9,7 +10,7 @@ import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StateOptions } from '../state/state.ts'
 import type { SavedState } from '../state/state-database.ts'
-import type { LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
+import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
 
 /** Points in the work of the lake process at which a test may kill it. */
 export const CRASH_POINTS = [
@@ -76,6 +77,7 @@ export interface Requests {
   /** `inLake`: rows delivered to this process that are in files. */
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
+  list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }
@@ -83,6 +85,8 @@ export interface Requests {
   repair: { ask: { nowMs: number; settles: boolean }; answer: LakeRepair }
   /** Expires dates, since the operator has confirmed the clock. */
   retire: { ask: { now: Instant }; answer: { files: number } }
+  /** The files that readers may fetch. */
+  files: { ask: Record<string, never>; answer: { files: LakeFile[] } }
   /** Copies the lake and its state to a data folder. */
   snapshot: { ask: { to: string }; answer: LakeSnapshot }
   close: { ask: Record<string, never>; answer: null }

@@ -1,8 +1,8 @@
 // The server's end of the connection to one lake process: sends requests and matches replies. Every request is settled: by
 // its reply, by its time limit, or by the end of the process.
 import { type ChildProcess, fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { errorMessage } from '../../lib/error-text.ts'
+import { programPath } from '../../lib/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_EXIT_MS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
@@ -29,7 +29,7 @@ interface Pending {
   timer: NodeJS.Timeout
 }
 
-const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url))
+const PROGRAM = programPath('./main', import.meta.url)
 
 function startChild(options: LakeProcessOptions): ChildProcess {
   try {

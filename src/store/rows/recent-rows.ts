@@ -3,6 +3,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { RECENT_ROWS_CHARACTERS_MAX, RECENT_ROWS_MAX } from '../limits.ts'
 import type { Position } from '../log/types.ts'
+import { SubmissionColumns, type SubmissionIdentity } from './submission-columns.ts'
 
 export type SubmissionTable = 'training' | 'rejections'
 
@@ -34,20 +35,30 @@ export class RecentRows {
   }
 }
 
-/** A row of a commit: its table and, for a submission, its identity. */
+/** A row of a commit: its table and, for a submission, what it is found by. */
 export interface RowIdentity {
   table: TableName
-  analysisId: string | null
+  submission: SubmissionIdentity | null
 }
 
 export function identifyRow(table: TableName, row: Row): RowIdentity {
-  const id = isSubmissionTable(table) ? row.analysis_id : null
-  return { table, analysisId: typeof id === 'string' ? id : null }
+  if (!isSubmissionTable(table)) return { table, submission: null }
+  const { analysis_id: analysisId, agent_id: agentId, mint, submitted_at: submittedAt } = row
+  if (typeof analysisId !== 'string' || typeof agentId !== 'string' || typeof mint !== 'string')
+    return { table, submission: null }
+  const submittedAtMs = typeof submittedAt === 'number' ? Math.floor(submittedAt) : 0
+  return { table, submission: { analysisId, agentId, mint, submittedAtMs } }
 }
 
 /** A position is packed into one double: a record starts below 2^27 and is shorter than 2^24 bytes, so 53 bits suffice. */
 const LENGTH_FACTOR = 2 ** 24
 const SLOTS_MIN = 64
+
+const unpack = (segment: number, packed: number): Position => ({
+  segment,
+  offset: Math.floor(packed / LENGTH_FACTOR),
+  length: packed % LENGTH_FACTOR,
+})
 
 /** FNV-1a, 32 bits, over the UTF-16 code units. */
 function hashText(text: string): number {
@@ -100,6 +111,7 @@ class PositionIndex {
 
 interface SegmentRows {
   index: PositionIndex
+  submissions: SubmissionColumns
   rowsByTable: Map<TableName, number>
 }
 
@@ -110,12 +122,19 @@ export class UnflushedRows {
   add(rows: readonly RowIdentity[], { segment, offset, length }: Position): void {
     let held = this.#segments.get(segment)
     if (held === undefined) {
-      held = { index: new PositionIndex(), rowsByTable: new Map() }
+      held = {
+        index: new PositionIndex(),
+        submissions: new SubmissionColumns(),
+        rowsByTable: new Map(),
+      }
       this.#segments.set(segment, held)
     }
-    for (const { table, analysisId } of rows) {
+    const packed = offset * LENGTH_FACTOR + length
+    for (const { table, submission } of rows) {
       held.rowsByTable.set(table, (held.rowsByTable.get(table) ?? 0) + 1)
-      if (analysisId !== null) held.index.add(analysisId, offset * LENGTH_FACTOR + length)
+      if (submission === null) continue
+      held.index.add(submission.analysisId, packed)
+      held.submissions.add(submission, packed)
     }
   }
 
@@ -123,9 +142,21 @@ export class UnflushedRows {
   find(analysisId: string): Position[] {
     const found: Position[] = []
     for (const [segment, { index }] of this.#segments)
-      for (const packed of index.find(analysisId))
-        found.push({ segment, offset: Math.floor(packed / LENGTH_FACTOR), length: packed % LENGTH_FACTOR })
+      for (const packed of index.find(analysisId)) found.push(unpack(segment, packed))
     return found
+  }
+
+  /** Submissions of an agent (null: any) on a mint (null: any) until `untilMs`, newest first. */
+  list(
+    agentId: string | null,
+    mint: string | null,
+    untilMs: number,
+  ): { submittedAtMs: number; position: Position }[] {
+    const found: { submittedAtMs: number; position: Position }[] = []
+    for (const [segment, { submissions }] of this.#segments)
+      for (const { submittedAtMs, packed } of submissions.find(agentId, mint, untilMs))
+        found.push({ submittedAtMs, position: unpack(segment, packed) })
+    return found.sort((a, b) => b.submittedAtMs - a.submittedAtMs)
   }
 
   /** Rows of a table that no file of the lake holds yet. */

@@ -7,6 +7,7 @@ import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable } from '../duc
 import type { Lake } from '../lake/lake.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
+import { RECENT_LABELS_MAX } from '../limits.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { type StateOptions, StoreState } from './state.ts'
 
@@ -53,12 +54,34 @@ export async function rebuildState(
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
   for (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
+  await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
+  return state
+}
+
+/** Adds what the training rows say of each mint. @param examples SQL that selects them */
+async function addCoverage(connection: DuckDBConnection, state: StoreState, examples: string): Promise<void> {
+  const isShown = `known_at <= epoch_ms(${state.knownAtMs - (state.options.labelsDelayMs ?? 0)})`
   const mints = await queryRows(
     connection,
-    `SELECT mint, count(*)::DOUBLE AS count, arg_max(sentiment, known_at) AS "lastSentiment",
-       arg_max(score, known_at) AS "lastScore" FROM (${await selectRows(connection, lake, TABLES.training)}) GROUP BY 1`,
+    `SELECT mint, count(*)::DOUBLE AS count,
+       coalesce(arg_max(sentiment, known_at) FILTER (${isShown}), '') AS "lastSentiment",
+       coalesce(arg_max(score, known_at) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
   for (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
-  return state
+  const recent = await queryRows(
+    connection,
+    `SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
+       epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"
+     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC LIMIT ${RECENT_LABELS_MAX}`,
+    {
+      analysisId: 'string',
+      mint: 'string',
+      sentiment: 'string',
+      score: 'number',
+      knownAtMs: 'number',
+      atMs: 'number',
+    },
+  )
+  for (const { analysisId, ...labels } of recent.reverse()) state.recentLabels.set(analysisId, labels)
 }

@@ -55,8 +55,16 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
     ),
-    coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({ mint, ...total })).sort((a, b) =>
-      byText(a.mint, b.mint),
+    outcomeCounts: Array.from(state.agentOutcomes.entries(), ([agentId, counts]) => ({ agentId, ...counts })),
+    coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({
+      mint,
+      count: total.count,
+      lastSentiment: total.lastSentiment === '' ? null : total.lastSentiment,
+      lastScore: total.lastSentiment === '' ? null : total.lastScore,
+    })).sort((a, b) => byText(a.mint, b.mint)),
+    recentLabels: Array.from(
+      state.recentLabels.entries(),
+      ([analysisId, { mint, sentiment, score, atMs }]) => ({ analysisId, mint, sentiment, score, atMs }),
     ),
     cooldowns: mapSince(state.cooldowns.values(), nowMs - cooldownKeptMs, ({ agentId, mint, atMs }) => ({
       agentId,

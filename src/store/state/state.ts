@@ -4,6 +4,7 @@ import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import {
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
+  RECENT_LABELS_MAX,
   STRIKES_MAX,
   STRIKES_RECOVERED_MS,
   SUBMIT_ATTEMPTS_MAX,
@@ -36,11 +37,29 @@ export interface AgentTotal {
   analyses: number
 }
 
+/** Submissions of one agent, by outcome. */
+export interface OutcomeCounts {
+  validated: number
+  unvalidated: number
+  rejected: number
+}
+
 export interface MintTotal {
   /** Accepted analyses. */
   count: number
+  /** Of the latest analysis whose labels are no longer in `recentLabels`; empty: there is none. */
   lastSentiment: string
   lastScore: number
+}
+
+/** Labels of an accepted analysis that may still be withheld from others. */
+export interface RecentLabels {
+  mint: string
+  sentiment: string
+  score: number
+  /** When the analysis came, by the wall clock. */
+  atMs: number
+  knownAtMs: number
 }
 
 /** A time by the wall clock from which a limit counts. */
@@ -59,6 +78,8 @@ type AgentEvent = PlacedRow<NewRow<'agent_events'>>
 export interface StateOptions {
   /** How long the start of a cooldown is remembered: the longest cooldown in use. */
   cooldownKeptMs: number
+  /** How long labels are withheld from others. Default 0: not at all. */
+  labelsDelayMs?: number
   /** False where the state is not saved again, so that changes need not be tracked. Default true. */
   isSaved?: boolean
 }
@@ -78,7 +99,10 @@ export class StoreState {
   readonly strikes: KeyedTable<Moment>
   readonly idempotency: KeyedTable<PlacedRow<NewRow<'idempotency'>>>
   readonly agentTotals: KeyedTable<AgentTotal>
+  readonly agentOutcomes: KeyedTable<OutcomeCounts>
   readonly mintTotals: KeyedTable<MintTotal>
+  /** By analysis. */
+  readonly recentLabels: KeyedTable<RecentLabels>
   /** Number of rows committed, by table. */
   readonly rowTotals: KeyedTable<number>
 
@@ -93,6 +117,11 @@ export class StoreState {
     this.strikes = new KeyedTable(isSaved, new Columns(['agentId'], ['atMs', 'knownAtMs']))
     this.idempotency = new KeyedTable(isSaved)
     this.agentTotals = new KeyedTable(isSaved, new Columns([], ['xp', 'analyses']))
+    this.agentOutcomes = new KeyedTable(isSaved, new Columns([], ['validated', 'unvalidated', 'rejected']))
+    this.recentLabels = new KeyedTable(
+      isSaved,
+      new Columns(['mint', 'sentiment'], ['score', 'atMs', 'knownAtMs']),
+    )
     this.mintTotals = new KeyedTable(isSaved, new Columns(['lastSentiment'], ['count', 'lastScore']))
     this.rowTotals = new KeyedTable(isSaved)
   }
@@ -108,7 +137,9 @@ export const STATE_TABLES = [
   'strikes',
   'idempotency',
   'agentTotals',
+  'agentOutcomes',
   'mintTotals',
+  'recentLabels',
   'rowTotals',
 ] as const satisfies readonly (keyof StoreState)[]
 export type StateTable = (typeof STATE_TABLES)[number]
@@ -130,8 +161,17 @@ export function applyCommit(state: StoreState, record: CommitRecord): void {
 
 /** The columns that the state needs of tables with many rows, and the identity of a submission. A start reads no others. */
 export const STATE_COLUMNS = {
-  training: ['analysis_id', 'agent_id', 'mint', 'received_at', 'sentiment', 'score'],
-  rejections: ['analysis_id', 'agent_id', 'mint', 'received_at'],
+  training: [
+    'analysis_id',
+    'agent_id',
+    'mint',
+    'submitted_at',
+    'received_at',
+    'outcome',
+    'sentiment',
+    'score',
+  ],
+  rejections: ['analysis_id', 'agent_id', 'mint', 'submitted_at', 'received_at'],
   xp_ledger: ['agent_id', 'kind', 'xp'],
   submit_attempts: ['agent_id', 'at'],
 } as const satisfies Partial<Record<TableName, readonly string[]>>
@@ -143,7 +183,7 @@ type StateRow<Name extends TableName> = Name extends keyof typeof STATE_COLUMNS
 
 type ApplyRow<RowType> = (state: StoreState, placed: PlacedRow<RowType>) => void
 
-type Submission = PlacedRow<StateRow<'rejections'>>
+type Submission = PlacedRow<Pick<StateRow<'rejections'>, 'agent_id' | 'mint' | 'received_at'>>
 
 /** When a submission came, by the wall clock. Its other times are market times, which differ in a replay. */
 const getReceivedAtMs = ({ row, knownAtMs }: Submission): number => row.received_at ?? knownAtMs
@@ -156,17 +196,29 @@ function startCooldown(state: StoreState, placed: Submission): void {
   state.cooldowns.set(`${agentId} ${mint}`, { agentId, mint, atMs: getReceivedAtMs(placed), knownAtMs })
 }
 
+const NO_SUBMISSIONS: OutcomeCounts = { validated: 0, unvalidated: 0, rejected: 0 }
+const NO_ANALYSES: MintTotal = { count: 0, lastSentiment: '', lastScore: 0 }
+
+function countOutcome(state: StoreState, agentId: string, outcome: keyof OutcomeCounts): void {
+  const counts = state.agentOutcomes.get(agentId) ?? NO_SUBMISSIONS
+  state.agentOutcomes.replace(agentId, { ...counts, [outcome]: counts[outcome] + 1 })
+}
+
 const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   training(state, placed) {
-    const { mint, sentiment, score } = placed.row
-    const count = (state.mintTotals.get(mint)?.count ?? 0) + 1
-    state.mintTotals.replace(mint, { count, lastSentiment: sentiment, lastScore: score })
+    const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
+    const total = state.mintTotals.get(mint) ?? NO_ANALYSES
+    state.mintTotals.replace(mint, { ...total, count: total.count + 1 })
+    const atMs = getReceivedAtMs(placed)
+    state.recentLabels.set(analysisId, { mint, sentiment, score, atMs, knownAtMs: placed.knownAtMs })
+    countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
     startCooldown(state, placed)
   },
   rejections(state, placed) {
     const { row, knownAtMs } = placed
     const strike = { agentId: row.agent_id, atMs: getReceivedAtMs(placed), knownAtMs }
     state.strikes.set(makePositionKey(placed), strike)
+    countOutcome(state, row.agent_id, 'rejected')
     startCooldown(state, placed)
   },
   xp_ledger(state, { row }) {
@@ -226,4 +278,16 @@ function forgetOld(state: StoreState): void {
   state.cooldowns.deleteOldest(isOlder(options.cooldownKeptMs))
   state.strikes.deleteOldest(isOlderOrMany(STRIKES_RECOVERED_MS, STRIKES_MAX))
   state.idempotency.deleteOldest(isOlderOrMany(IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_RECOVERED_MAX))
+  const isShown = isOlder(options.labelsDelayMs ?? 0)
+  state.recentLabels.deleteOldest(isOlderOrMany(options.labelsDelayMs ?? 0, RECENT_LABELS_MAX), (labels) => {
+    // Labels that gave way to too many others must not be shown too early, so they never are.
+    if (isShown(labels)) showLabels(state, labels)
+  })
+}
+
+/** The labels of an analysis become the latest of its mint. */
+function showLabels(state: StoreState, { mint, sentiment, score }: RecentLabels): void {
+  const total = state.mintTotals.get(mint)
+  if (total !== undefined)
+    state.mintTotals.replace(mint, { ...total, lastSentiment: sentiment, lastScore: score })
 }

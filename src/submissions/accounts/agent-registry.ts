@@ -3,6 +3,11 @@
 // the monotonic clock.
 import { ulid } from 'ulid'
 import { type Clock, type Instant, readClock, toMonotonicMs } from '../../lib/clock.ts'
+import {
+  operatorRegistrationSchema,
+  profileChangeSchema,
+  registrationSchema,
+} from '../../schema/api/accounts.ts'
 import type { TableRow, TableWrite } from '../../schema/tables.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
@@ -22,21 +27,13 @@ import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
 import { type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
-import {
-  changedProfile,
-  operatorRegistrationSchema,
-  type ProfileChange,
-  parseBody,
-  profileSchema,
-  type Registration,
-  registrationSchema,
-} from './profiles.ts'
+import { changedProfile, type ProfileChange, parseBody, type Registration } from './profiles.ts'
 
 const DAY_MS = 86_400_000
 
 export interface AgentRegistryOptions {
   recovered: RecoveredAgents
-  store: SubmissionStore
+  store: Pick<SubmissionStore, 'commit'>
   clock: Clock
   /** For keys: unpredictable bytes. */
   randomBytes: RandomBytes
@@ -116,7 +113,7 @@ export class AgentRegistry implements Agents {
 
   async setProfile({ agent }: Caller, body: Record<string, unknown>): Promise<Profile> {
     const record = this.#record(agent.agentId)
-    const sent = parseBody(profileSchema, body)
+    const sent = parseBody(profileChangeSchema, body)
     const change = record.profileChange.then(() => this.#changeProfile(record, sent))
     record.profileChange = change.catch(() => {})
     return change

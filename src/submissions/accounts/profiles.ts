@@ -1,27 +1,12 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
-import { AGENT_TYPES } from '../../schema/vocabulary.ts'
+import type { operatorRegistrationSchema, profileChangeSchema } from '../../schema/api/accounts.ts'
 import { SubmissionError } from '../errors.ts'
 import type { Agent, Profile } from '../types.ts'
 import { fieldError } from '../validate.ts'
 
-const text = (charactersMax: number) => z.string().trim().max(charactersMax)
-
-export const registrationSchema = z.object({ name: text(64).min(1), description: text(500).nullish() })
-/** The operator may also choose the type. */
-export const operatorRegistrationSchema = registrationSchema.extend({
-  type: z.enum(AGENT_TYPES).default('agent'),
-})
 export type Registration = z.output<typeof operatorRegistrationSchema>
-
-export const profileSchema = z.object({
-  name: text(64).min(1).optional(),
-  description: text(500).nullish(),
-  avatarUrl: text(500).nullish(),
-  twitterHandle: text(64).nullish(),
-  website: text(500).nullish(),
-})
-export type ProfileChange = z.output<typeof profileSchema>
+export type ProfileChange = z.output<typeof profileChangeSchema>
 
 /** A body of unknown shape as the schema's type. Throws validation_failed. */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {

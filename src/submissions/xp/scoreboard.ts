@@ -1,40 +1,59 @@
 // XP by agent and accepted analyses by mint. Leaderboards and totals show what is durable; analyses that the store has not
 // acknowledged are counted beside it. A bonus that depends on whether such an analysis becomes durable waits for it: so two
 // racing analyses never both earn the first bonus, and a refused one takes no bonus with it.
+import { SortedList } from '../../lib/sorted-list.ts'
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
-import type { Coverage, RecoveredXp } from '../types.ts'
+import type { Coverage, RecoveredXp, TokenLabels } from '../types.ts'
 
 /** An accepted analysis, as far as it counts here. */
 export interface ScoredAnalysis {
   agentId: string
   mint: string
   xp: number
-  sentiment: string
-  score: number
 }
 
-interface AgentTotal {
-  xp: number
-  analyses: number
+export interface AgentTotal {
+  readonly agentId: string
+  readonly xp: number
+  readonly analyses: number
 }
+
+/** Only the labels may change while it is in the ranking. */
+interface TokenTotal extends Coverage {
+  readonly mint: string
+  readonly count: number
+}
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 export class Scoreboard {
   readonly #totalByAgent = new Map<string, AgentTotal>()
-  readonly #coverageByMint = new Map<string, Coverage>()
+  /** Agents with XP, the most first, equal ones by identity. */
+  readonly #agents: SortedList<AgentTotal>
+  readonly #totalByMint = new Map<string, TokenTotal>()
+  /** The most analyses first, equal ones by mint. */
+  readonly #tokens: SortedList<TokenTotal>
   #totalAnalyses = 0
   /** Analyses that the store has not acknowledged, by mint, and their XP by agent. */
   readonly #pendingByMint = new Map<string, number>()
   readonly #pendingXp = new Map<string, number>()
   readonly #decided = new KeyedCondition()
 
-  constructor({ xpTotals, coverage }: RecoveredXp) {
-    for (const { agentId, xp, analyses } of xpTotals) this.#totalByAgent.set(agentId, { xp, analyses })
-    for (const { mint, ...rest } of coverage) {
-      this.#coverageByMint.set(mint, rest)
-      this.#totalAnalyses += rest.count
+  constructor({ xpTotals, coverage }: Pick<RecoveredXp, 'xpTotals' | 'coverage'>) {
+    for (const { agentId, xp, analyses } of xpTotals)
+      this.#totalByAgent.set(agentId, { agentId, xp, analyses })
+    for (const total of coverage) {
+      this.#totalByMint.set(total.mint, { ...total })
+      this.#totalAnalyses += total.count
     }
+    const ranked = [...this.#totalByAgent.values()].filter(({ xp }) => xp > 0)
+    this.#agents = new SortedList((a, b) => b.xp - a.xp || byText(a.agentId, b.agentId), ranked)
+    this.#tokens = new SortedList(
+      (a, b) => b.count - a.count || byText(a.mint, b.mint),
+      this.#totalByMint.values(),
+    )
   }
 
   get totalAnalyses(): number {
@@ -42,19 +61,30 @@ export class Scoreboard {
   }
 
   get uniqueTokens(): number {
-    return this.#coverageByMint.size
+    return this.#totalByMint.size
   }
 
-  /** An agent's durable XP. */
-  xp(agentId: string): number {
-    return this.#totalByAgent.get(agentId)?.xp ?? 0
+  /** An agent's durable XP and accepted analyses. */
+  total(agentId: string): AgentTotal {
+    return this.#totalByAgent.get(agentId) ?? { agentId, xp: 0, analyses: 0 }
+  }
+
+  /** An agent's durable XP and that of its pending analyses. */
+  xpWithPending(agentId: string): number {
+    return this.total(agentId).xp + (this.#pendingXp.get(agentId) ?? 0)
+  }
+
+  /** From 1, as on the leaderboard; null without XP. */
+  rank(agentId: string): number | null {
+    const total = this.#totalByAgent.get(agentId)
+    return total === undefined || total.xp <= 0 ? null : this.#agents.indexOf(total) + 1
   }
 
   /** Durable analyses of a mint. Beyond COVERED_MINTS_MAX mints, a number at which no bonus is earned. */
   count(mint: string): number {
-    const count = this.#coverageByMint.get(mint)?.count
+    const count = this.#totalByMint.get(mint)?.count
     if (count !== undefined) return count
-    return this.#coverageByMint.size >= COVERED_MINTS_MAX ? Number.MAX_SAFE_INTEGER : 0
+    return this.#totalByMint.size >= COVERED_MINTS_MAX ? Number.MAX_SAFE_INTEGER : 0
   }
 
   /** Analyses of a mint, pending ones included: those that come before the next one. */
@@ -70,10 +100,10 @@ export class Scoreboard {
     return isFirstOpen || isLowCoverageOpen ? this.#decided.wait(mint) : null
   }
 
-  /** Counts an analysis as pending. Returns the agent's XP with it and its other pending ones. `confirm` or `cancel` must follow. */
-  begin({ agentId, mint, xp }: ScoredAnalysis): number {
+  /** Counts an analysis as pending. `confirm` or `cancel` must follow. */
+  begin({ agentId, mint, xp }: ScoredAnalysis): void {
     add(this.#pendingByMint, mint, 1)
-    return this.xp(agentId) + add(this.#pendingXp, agentId, xp)
+    add(this.#pendingXp, agentId, xp)
   }
 
   /** The analysis is durable. Called in the order in which they became so. */
@@ -91,44 +121,49 @@ export class Scoreboard {
 
   /** Adds durable XP, of so many accepted analyses. */
   award(agentId: string, xp: number, analyses: number): void {
-    const before = this.#totalByAgent.get(agentId) ?? { xp: 0, analyses: 0 }
-    this.#totalByAgent.set(agentId, { xp: before.xp + xp, analyses: before.analyses + analyses })
+    const before = this.total(agentId)
+    const total = { agentId, xp: before.xp + xp, analyses: before.analyses + analyses }
+    if (before.xp > 0) this.#agents.remove(before)
+    if (total.xp > 0) this.#agents.add(total)
+    this.#totalByAgent.set(agentId, total)
+  }
+
+  /** Shows labels of an analysis as the latest of its mint. */
+  showLabels({ mint, sentiment, score }: TokenLabels): void {
+    const total = this.#totalByMint.get(mint)
+    if (total === undefined) return
+    total.lastSentiment = sentiment
+    total.lastScore = score
   }
 
   /** Agents with the most XP, equal ones by identity. */
-  topAgents(limit: number): ({ agentId: string } & AgentTotal)[] {
-    return [...this.#totalByAgent]
-      .filter(([, { xp }]) => xp > 0)
-      .sort(([a, { xp: aXp }], [b, { xp: bXp }]) => bXp - aXp || (a < b ? -1 : 1))
-      .slice(0, limit)
-      .map(([agentId, total]) => ({ agentId, ...total }))
+  topAgents(limit: number): AgentTotal[] {
+    return this.#agents.first(limit)
   }
 
   /** Tokens with the most analyses, equal ones by mint. */
   topTokens(limit: number): ({ mint: string } & Coverage)[] {
-    return [...this.#coverageByMint]
-      .sort(([a, { count: aCount }], [b, { count: bCount }]) => bCount - aCount || (a < b ? -1 : 1))
-      .slice(0, limit)
-      .map(([mint, coverage]) => ({ mint, ...coverage }))
+    return this.#tokens.first(limit)
   }
 
-  #cover({ agentId, mint, xp, sentiment, score }: ScoredAnalysis): void {
-    const before = this.#coverageByMint.get(mint)
-    if (before !== undefined || this.#coverageByMint.size < COVERED_MINTS_MAX)
-      this.#coverageByMint.set(mint, {
-        count: (before?.count ?? 0) + 1,
-        lastSentiment: sentiment,
-        lastScore: score,
-      })
+  #cover({ agentId, mint, xp }: ScoredAnalysis): void {
+    const before = this.#totalByMint.get(mint)
+    if (before !== undefined || this.#totalByMint.size < COVERED_MINTS_MAX) {
+      const total = before
+        ? { ...before, count: before.count + 1 }
+        : { mint, count: 1, lastSentiment: null, lastScore: null }
+      if (before !== undefined) this.#tokens.remove(before)
+      this.#tokens.add(total)
+      this.#totalByMint.set(mint, total)
+    }
     this.#totalAnalyses++
     this.award(agentId, xp, 1)
   }
 }
 
-/** Adds to a sum and returns it. A sum of zero is dropped. */
-function add(sums: Map<string, number>, key: string, amount: number): number {
+/** Adds to a sum. A sum of zero is dropped. */
+function add(sums: Map<string, number>, key: string, amount: number): void {
   const sum = (sums.get(key) ?? 0) + amount
   if (sum === 0) sums.delete(key)
   else sums.set(key, sum)
-  return sum
 }

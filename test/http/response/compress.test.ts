@@ -46,7 +46,7 @@ describe('pages of a market', () => {
   const ask = (path: string, query: string) => {
     const { handle } = routes.find((route) => route.path === path)!
     const headers = { accept: '', ifNoneMatch: '' }
-    return handle({ query: new URLSearchParams(query), headers } as unknown as Context) as HttpAnswer
+    return handle({ query: new URLSearchParams(query), ignored: [], headers } as unknown as Context) as HttpAnswer
   }
 
   beforeAll(() => {

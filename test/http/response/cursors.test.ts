@@ -2,19 +2,19 @@
 import { expect, it } from 'vitest'
 import { FROZEN_LISTS_MAX, FROZEN_LISTS_UNSHARED_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
-import type { FrozenList, MarketEngine } from '../../../src/market/types.ts'
+import type { FrozenList, ListFilter, MarketEngine } from '../../../src/market/types.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 
 function setUp() {
-  const state = { nowMs: 0, seq: 1, freezes: 0 }
+  const state = { nowMs: 0, seq: 1, freezes: 0, size: 1_000 }
   const market = {
     get seq() {
       return state.seq
     },
-    freeze(tab: Tab, sort: Sort): FrozenList {
+    freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
       state.freezes++
       const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
-      return { tab, sort, version: state.seq, size: 1_000, page, preparePage: () => true }
+      return { tab, sort, filter, version: state.seq, size: state.size, page, preparePage: () => true }
     },
   } as MarketEngine
   const cursors = new Cursors(market, () => state.nowMs)

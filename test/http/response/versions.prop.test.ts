@@ -27,6 +27,9 @@ const READS: readonly (readonly [path: string, query: string, accept?: string])[
   ['/api/v1/market', 'limit=2&offset=1&order=asc&sort=market_cap&format=ndjson'],
   ['/api/v1/market', 'tab=new&format=msgpack'],
   ['/api/v1/market', 'tab=live&format=arrow'],
+  ['/api/v1/market', 'search=n&limit=2'],
+  ['/api/v1/market', 'max_analyses=1&format=ndjson'],
+  ['/api/v1/market', 'search=s&max_analyses=0&tab=new&order=asc&format=msgpack'],
   ...MINTS.slice(0, 2).flatMap((mint) => [
     ['/api/v1/datapoint', `mint=${mint}`] as const,
     ['/api/v1/ohlc', `mint=${mint}&tf=1s&limit=5`] as const,
@@ -106,7 +109,7 @@ function served() {
       const { handle } = routes.find((route) => route.path === path)!
       const headers = { accept, ifNoneMatch }
       try {
-        return handle({ query: new URLSearchParams(query), headers } as unknown as Context) as HttpAnswer
+        return handle({ query: new URLSearchParams(query), ignored: [], headers } as unknown as Context) as HttpAnswer
       } catch {
         return null
       }

@@ -10,6 +10,8 @@ const positionOf = (index: number, perSegment: number) => ({
   length: RECORD_BYTES - (index % 7),
 })
 
+const identityOf = (analysisId: string) => ({ analysisId, agentId: 'agent', mint: 'mint', submittedAtMs: 1 })
+
 test('a submission is found in the log until its segment is in the lake', () => {
   fc.assert(
     fc.property(
@@ -20,8 +22,8 @@ test('a submission is found in the log until its segment is in the lake', () => 
         for (const [index, id] of ids.entries())
           unflushed.add(
             [
-              { table: 'training', analysisId: id },
-              { table: 'xp_ledger', analysisId: null },
+              { table: 'training', submission: identityOf(id) },
+              { table: 'xp_ledger', submission: null },
             ],
             positionOf(index, per),
           )
@@ -43,7 +45,7 @@ test('of a hundred thousand submissions few share a hash', () => {
   const unflushed = new UnflushedRows()
   const idOf = (index: number): string => `an_01M7Y1VW${String(index).padStart(18, '0')}`
   for (let index = 0; index < 100_000; index++)
-    unflushed.add([{ table: 'training', analysisId: idOf(index) }], positionOf(index, 25_000))
+    unflushed.add([{ table: 'training', submission: identityOf(idOf(index)) }], positionOf(index, 25_000))
   let found = 0
   for (let index = 0; index < 100_000; index++) found += unflushed.find(idOf(index)).length
   expect(found).toBeLessThan(100_100)

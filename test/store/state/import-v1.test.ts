@@ -60,7 +60,7 @@ const sorted = <Each>(rows: readonly Each[]): Each[] =>
 const standingOf = (recovered: Recovered, { nowMs }: Fixture) =>
   new AgentRegistry({
     recovered,
-    store: { commit: async () => {}, analysis: async () => null },
+    store: { commit: async () => {} },
     clock: clockOf(() => nowMs),
     random: () => 0.5,
     randomBytes: (count) => new Uint8Array(count),

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../schema/errors.ts'
+import { consoleFileDocs, PAGE_DOCS } from '../docs/page-docs.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 
@@ -22,19 +23,19 @@ const SECURITY_HEADERS = {
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
 export function consoleRoutes(files: readonly StaticFile[]): PlainRoute[] {
   const serveByPath = new Map(
-    files.map(({ path, body, contentType }) => [path, serveDocument(body, contentType)]),
+    files.map(({ path, body, contentType }) => [path, serveDocument(body, contentType, SECURITY_HEADERS)]),
   )
   const folders = new Set([...serveByPath.keys()].filter((path) => path !== '/').map(folderPath))
   return ['/', ...folders].map((path) => ({
     method: 'GET',
     path,
     access: 'open',
-    summary: path === '/' ? 'The console' : 'Files of the console',
+    summary: path === '/' ? 'The console, a page for people' : 'Files of the console',
+    docs: path === '/' ? PAGE_DOCS.console : consoleFileDocs(path),
     handle: (context) => {
       const serve = serveByPath.get(context.path)
       if (serve === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
-      const answer = serve(context)
-      return { ...answer, headers: { ...answer.headers, ...SECURITY_HEADERS } }
+      return serve(context)
     },
   }))
 }

@@ -1,0 +1,76 @@
+// Reads bodies within bounds: a whole text, or lines one after another.
+import { MintlakeError } from './errors.ts'
+import { LINE_CHARACTERS_MAX, STREAM_SILENCE_MS_MAX } from './limits.ts'
+import type { Deadline } from './waiting.ts'
+
+/** Frees the connection. The body may have failed already, which does not matter any more. */
+const discard = (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> =>
+  reader.cancel().catch(() => {})
+
+/** The whole body as text. @throws MintlakeError `response_too_large`, `invalid_response` (no UTF-8). */
+export async function readText({ body }: Response, bytesMax: number): Promise<string> {
+  if (body === null) return ''
+  const reader = body.getReader()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  let bytes = 0
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return text + decode(decoder)
+      bytes += value.length
+      if (bytes > bytesMax)
+        throw new MintlakeError('response_too_large', `The answer is longer than ${bytesMax} bytes`)
+      text += decode(decoder, value)
+    }
+  } finally {
+    await discard(reader)
+  }
+}
+
+/**
+ * The lines of a body, without their ends. What follows the last line end is no line and is dropped. A line has to be complete
+ * within the silence that is allowed; the time that the caller takes for it does not count.
+ * @throws MintlakeError `response_too_large` for a line that is too long, `invalid_response` (no UTF-8).
+ */
+export async function* readLines(
+  body: ReadableStream<Uint8Array>,
+  deadline: Deadline,
+  { lineCharactersMax = LINE_CHARACTERS_MAX, silenceMsMax = STREAM_SILENCE_MS_MAX } = {},
+): AsyncGenerator<string, void, undefined> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let rest = ''
+  deadline.restart(silenceMsMax)
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      const [first = '', ...more] = decode(decoder, value).split('\n')
+      rest += first
+      for (const next of more) {
+        deadline.pause()
+        checkLength(rest, lineCharactersMax)
+        yield rest
+        rest = next
+      }
+      checkLength(rest, lineCharactersMax)
+      if (more.length > 0) deadline.restart(silenceMsMax)
+    }
+  } finally {
+    await discard(reader)
+  }
+}
+
+function decode(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
+  try {
+    return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })
+  } catch (cause) {
+    throw new MintlakeError('invalid_response', 'The answer is not UTF-8', { cause })
+  }
+}
+
+function checkLength(line: string, charactersMax: number): void {
+  if (line.length <= charactersMax) return
+  throw new MintlakeError('response_too_large', `A line is longer than ${charactersMax} characters`)
+}

@@ -1,0 +1,200 @@
+import type { BarFill, Timeframe } from '../schema/bar.ts'
+import type { DataPoint } from '../schema/datapoint.ts'
+import type { MarketItem } from '../schema/market-item.ts'
+import type { Submission } from '../schema/submission.ts'
+import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+import type {
+  AgentRank,
+  Analysis,
+  AnalysisPage,
+  Bars,
+  DataPoints,
+  DryRun,
+  MarketPage,
+  Profile,
+  Receipt,
+  Registration,
+  RotatedKey,
+  Standing,
+} from './answers.ts'
+import { type FollowItem, type FollowOptions, type FollowQuery, follow } from './follow.ts'
+import { BATCH_MINTS_MAX } from './limits.ts'
+import { type SubmitOptions, submit } from './submit.ts'
+import type { CallOptions, QueryValues, Transport } from './transport.ts'
+
+export interface MarketQuery {
+  tab?: Tab
+  sort?: Sort
+  order?: Order
+  /** Rows of a page, 1 to 500; 50 unless given. */
+  limit?: number
+  offset?: number
+  /** `meta.nextCursor` of the page before. Only `limit` may stand beside it. */
+  cursor?: string
+  /** Beginning of a word of name or symbol, or of the mint. */
+  search?: string
+  /** Only tokens with at most so many accepted analyses. */
+  maxAnalyses?: number
+}
+
+export interface BarsQuery {
+  mint: string
+  tf?: Timeframe
+  /** 1 to 1000; 100 unless given. */
+  limit?: number
+  /** Unix ms. */
+  from?: number
+  to?: number
+  /** `prev` repeats the previous close in intervals without a trade. */
+  fill?: BarFill
+}
+
+export interface AnalysesQuery {
+  /** `me`: the agent whose key is used. */
+  agentId?: string
+  mint?: string
+  /** `meta.nextCursor` of the page before. */
+  cursor?: string
+  limit?: number
+}
+
+/** Members that are left out keep their value; null clears one. */
+export type ProfileChange = Partial<Omit<Profile, 'createdAt' | 'updatedAt'>>
+
+/**
+ * The calls of the API. Each rejects with a MintlakeError, or with the reason of its AbortSignal. Reads, dry runs and submissions
+ * are tried again after failures of the network and 503; 429 is waited out where `waitForLimits` says so.
+ */
+export class MintlakeClient {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** One page of the market list. */
+  market({ maxAnalyses, ...query }: MarketQuery = {}, call?: CallOptions): Promise<MarketPage> {
+    return this.#get('/api/v1/market', { ...query, max_analyses: maxAnalyses }, call)
+  }
+
+  /**
+   * Every row of the market list, of one version of it: none twice, none left out. Pages are read as rows are taken. Rejects with
+   * `cursor_expired` where more than 30 s pass between two pages.
+   */
+  async *marketRows(
+    query: MarketQuery = {},
+    call?: CallOptions,
+  ): AsyncGenerator<MarketItem, void, undefined> {
+    const { limit } = query
+    for (let page = await this.market(query, call); ; ) {
+      yield* page.data
+      const { nextCursor } = page.meta
+      if (nextCursor === null) return
+      page = await this.market({ ...(limit !== undefined && { limit }), cursor: nextCursor }, call)
+    }
+  }
+
+  /**
+   * The market list and then its changes, without an end: after a disconnect it goes on where it was, and where that is not
+   * possible it says so with a `gap`. `break` or the signal ends it. Rejects where the first connection fails, and later on only
+   * where the server refuses the request, for example because the key was revoked.
+   */
+  follow(query: FollowQuery = {}, options: FollowOptions = {}): AsyncGenerator<FollowItem, void, undefined> {
+    return follow(this.#transport, query, options)
+  }
+
+  /** A token's snapshot. */
+  async datapoint(mint: string, call?: CallOptions): Promise<DataPoint> {
+    return (await this.#get<{ data: DataPoint }>('/api/v1/datapoint', { mint }, call)).data
+  }
+
+  /** Snapshots of any number of tokens, with one request for ten. */
+  async datapoints(mints: readonly string[], call?: CallOptions): Promise<DataPoints> {
+    const all: DataPoints = { data: [], notFound: [] }
+    for (let at = 0; at < mints.length; at += BATCH_MINTS_MAX) {
+      const body = { mints: mints.slice(at, at + BATCH_MINTS_MAX) }
+      const request = { method: 'POST', path: '/api/v1/datapoint/batch', body, retry: 'any' } as const
+      const { data, meta } = await this.#transport.json<{
+        data: DataPoint[]
+        meta: { notFound: string[] }
+      }>(request, call)
+      all.data.push(...data)
+      all.notFound.push(...meta.notFound)
+    }
+    return all
+  }
+
+  /** OHLC bars of a token. */
+  bars({ mint, ...query }: BarsQuery, call?: CallOptions): Promise<Bars> {
+    return this.#get('/api/v1/ohlc', { mint, ...query }, call)
+  }
+
+  /**
+   * Submits an analysis. It is sent with an Idempotency-Key, so that it is stored once even where answers are lost. A rejection
+   * (`snapshot_rejected`) and every other refusal rejects.
+   */
+  submit(submission: Submission, options: SubmitOptions & { dryRun: true }): Promise<DryRun>
+  submit(submission: Submission, options?: SubmitOptions & { dryRun?: false }): Promise<Receipt>
+  submit(submission: Submission, options?: SubmitOptions): Promise<Receipt | DryRun>
+  submit(submission: Submission, options: SubmitOptions = {}): Promise<Receipt | DryRun> {
+    return submit(this.#transport, submission, options)
+  }
+
+  /** Registers an agent. Its key is in the answer and nowhere else. Not repeated where it may have been carried out. */
+  async register(agent: { name: string; description?: string }, call?: CallOptions): Promise<Registration> {
+    return (await this.#post<{ data: Registration }>('/api/v1/keys/register', agent, 'refused', call)).data
+  }
+
+  /** Replaces the key; the old one lives 24 hours more. Not repeated where it may have been carried out. */
+  async rotate(call?: CallOptions): Promise<RotatedKey> {
+    return (await this.#post<{ data: RotatedKey }>('/api/v1/keys/rotate', {}, 'refused', call)).data
+  }
+
+  /** XP, rank, outcomes, strikes, and what is left of the limits of the agent whose key is used. */
+  async standing(call?: CallOptions): Promise<Standing> {
+    return (await this.#get<{ standing: Standing }>('/api/v1/agent/profile', {}, call)).standing
+  }
+
+  /** The agent's profile; null: it has none. */
+  async profile(call?: CallOptions): Promise<Profile | null> {
+    return (await this.#get<{ profile: Profile | null }>('/api/v1/agent/profile', {}, call)).profile
+  }
+
+  async setProfile(change: ProfileChange, call?: CallOptions): Promise<Profile> {
+    return (await this.#post<{ profile: Profile }>('/api/v1/agent/profile', change, 'any', call)).profile
+  }
+
+  /** One analysis. Labels of other agents are null until `labelsAvailableAt`. */
+  async analysis(analysisId: string, call?: CallOptions): Promise<Analysis> {
+    const path = `/api/v1/analysis/${encodeURIComponent(analysisId)}`
+    return (await this.#get<{ data: Analysis }>(path, {}, call)).data
+  }
+
+  /** Analyses of an agent or of a token, newest first. */
+  analyses(query: AnalysesQuery, call?: CallOptions): Promise<AnalysisPage> {
+    return this.#get('/api/v1/analysis', { ...query }, call)
+  }
+
+  /** Agents by XP. `limit`: 1 to 200; 50 unless given. */
+  async leaderboard({ limit }: { limit?: number } = {}, call?: CallOptions): Promise<AgentRank[]> {
+    return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
+  }
+
+  /** JSON Schema of a submission. */
+  async schema(call?: CallOptions): Promise<Record<string, unknown>> {
+    return (await this.#get<{ data: Record<string, unknown> }>('/api/v1/analysis/schema', {}, call)).data
+  }
+
+  #get<Answer extends object>(path: string, query: QueryValues, call?: CallOptions): Promise<Answer> {
+    return this.#transport.json({ method: 'GET', path, query, retry: 'any' }, call)
+  }
+
+  #post<Answer extends object>(
+    path: string,
+    body: object,
+    retry: 'any' | 'refused',
+    call?: CallOptions,
+  ): Promise<Answer> {
+    return this.#transport.json({ method: 'POST', path, body, retry }, call)
+  }
+}

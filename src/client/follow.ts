@@ -1,0 +1,170 @@
+// Follows the market list over NDJSON, and resumes after every disconnect.
+import type { MarketItem } from '../schema/market-item.ts'
+import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+import { readLines } from './body.ts'
+import { MintlakeError } from './errors.ts'
+import { RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
+import { mayPass, parseObject, type Transport } from './transport.ts'
+import { backoffMs, Deadline, wait } from './waiting.ts'
+
+export interface FollowQuery {
+  tab?: Tab
+  /** Which rows come first, and how many. They do not limit which changes follow. */
+  sort?: Sort
+  order?: Order
+  limit?: number
+  offset?: number
+  /** Only what changed after this position: the `seq` of an item that an earlier call received. */
+  since?: number
+}
+
+/**
+ * `row`: a token of the tab, at the beginning (`seq` null) or because it changed; a row that left the tab comes once more. `left`:
+ * the token was evicted. `gap`: changes may have been missed. After `resync` every row of the tab is sent again, after `restart`
+ * the first rows; whoever keeps a table empties it.
+ */
+export type FollowItem =
+  | { type: 'row'; row: MarketItem; seq: number | null }
+  | { type: 'left'; mint: string; seq: number }
+  | { type: 'gap'; reason: 'resync' | 'restart' }
+
+export interface FollowOptions {
+  /** Ends the stream, which rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+  /** A stream that completes no line for this long is cut and resumed. Must be more than the 15 s between heartbeats. */
+  silenceMsMax?: number | undefined
+  lineCharactersMax?: number | undefined
+  /** Called when a connection ended or failed, before the wait for the next. */
+  onDisconnect?: ((disconnect: Disconnect) => void) | undefined
+}
+
+export interface Disconnect {
+  /** null: the server ended the stream. */
+  error: MintlakeError | null
+  /** Why the server did, if it said so. */
+  reason: string | null
+  retryInMs: number
+}
+
+/** A line of the stream: a row with or without `seq`, or a line about the stream. Unknown members and events are ignored. */
+type Line =
+  | (MarketItem & { event?: never; seq?: number })
+  | { event: 'left'; mint: string; seq: number }
+  | { event: 'heartbeat' | 'resync' | 'bye'; seq?: number; reason?: string }
+
+/** What one call knows across its connections. */
+class Progress {
+  /** Everything up to this position was received; null: not all of the first rows were. */
+  since: number | null
+  hasReceived = false
+  /** Whether any connection was opened. */
+  wasConnected = false
+  /** When the last connection was opened, by `performance.now`; null: it failed before. */
+  openedAtMs: number | null = null
+  /** What the server said at the end of the last connection. */
+  byeReason: string | null = null
+
+  constructor(since: number | null) {
+    this.since = since
+  }
+}
+
+/** See `MintlakeClient.follow`. */
+export async function* follow(
+  transport: Transport,
+  query: FollowQuery,
+  options: FollowOptions,
+): AsyncGenerator<FollowItem, void, undefined> {
+  const { backoff } = transport.options
+  const progress = new Progress(query.since ?? null)
+  for (let failures = 0; ; ) {
+    let error: MintlakeError | null = null
+    try {
+      yield* connection(transport, query, options, progress)
+    } catch (thrown) {
+      if (!(thrown instanceof MintlakeError) || options.signal?.aborted) throw thrown
+      error = thrown
+    }
+    // A connection that lived as long as the longest back-off was a good one.
+    const livedMs = progress.openedAtMs === null ? 0 : performance.now() - progress.openedAtMs
+    failures = livedMs < backoff.maxMs ? failures + 1 : 1
+    if (error !== null && !mayResume(error, progress, failures, transport)) throw error
+    const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
+    const retryInMs = Math.max(retryAfterMs, backoffMs(failures, backoff))
+    options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
+    await wait(retryInMs, options.signal)
+  }
+}
+
+/**
+ * Whether the stream goes on after a failure. Until it was connected once it fails like any other call, so that a wrong address
+ * is noticed; from then on only an answer that the next attempt would get again ends it.
+ */
+function mayResume(
+  error: MintlakeError,
+  { wasConnected }: Progress,
+  failures: number,
+  { options: { retriesMax = RETRIES_MAX, waitForLimits } }: Transport,
+): boolean {
+  const isLimit = error.status === 429
+  if (!wasConnected) return failures <= retriesMax && (mayPass(error, 'any') || (isLimit && waitForLimits))
+  return error.status === null || isLimit || error.status >= 500 || mayPass(error, 'any')
+}
+
+/** The items of one connection. Returns when the server ends it. */
+async function* connection(
+  transport: Transport,
+  { since: _, ...query }: FollowQuery,
+  { signal, silenceMsMax, lineCharactersMax }: FollowOptions,
+  progress: Progress,
+): AsyncGenerator<FollowItem, void, undefined> {
+  progress.byeReason = null
+  progress.openedAtMs = null
+  const deadline = new Deadline(transport.options.timeoutMs, signal)
+  const bounds = {
+    ...(silenceMsMax !== undefined && { silenceMsMax }),
+    ...(lineCharactersMax !== undefined && { lineCharactersMax }),
+  }
+  try {
+    const since = progress.since ?? undefined
+    const body = await transport.open(
+      {
+        method: 'GET',
+        path: '/api/v1/market',
+        query: { ...query, format: 'ndjson', follow: 1, since },
+        retry: 'any',
+      },
+      deadline,
+    )
+    progress.wasConnected = true
+    progress.openedAtMs = performance.now()
+    if (since === undefined && progress.hasReceived) yield { type: 'gap', reason: 'restart' }
+    for await (const text of readLines(body, deadline, bounds)) {
+      const line: Line = parseObject(text)
+      const item = itemOf(line)
+      if (item !== null) {
+        progress.hasReceived = true
+        yield item
+      }
+      // Only now: a caller that fails on an item may ask for it again.
+      if (line.seq !== undefined) progress.since = line.seq
+      if (line.event === 'bye') progress.byeReason = line.reason ?? null
+    }
+  } catch (error) {
+    if (error instanceof MintlakeError || signal?.aborted) throw error
+    if (deadline.isOver) throw new MintlakeError('timeout', 'The stream is silent', { cause: error })
+    throw new MintlakeError('network_error', 'The stream broke off', { cause: error })
+  } finally {
+    deadline.end()
+  }
+}
+
+/** What the caller is told of a line; null: nothing. */
+function itemOf(line: Line): FollowItem | null {
+  if (line.event === undefined) {
+    const { seq = null, ...row } = line
+    return { type: 'row', row, seq }
+  }
+  if (line.event === 'left') return { type: 'left', mint: line.mint, seq: line.seq }
+  return line.event === 'resync' ? { type: 'gap', reason: 'resync' } : null
+}

@@ -1,0 +1,201 @@
+// Sends requests: key, time limit, bounded answers, errors of one class, and which failures are tried again.
+import { readText } from './body.ts'
+import { errorOfAnswer, MintlakeError } from './errors.ts'
+import { ANSWER_BYTES_MAX, LIMIT_WAIT_MS_MAX, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
+import { type BackoffBounds, backoffMs, Deadline, wait } from './waiting.ts'
+
+/** What every call may be given. */
+export interface CallOptions {
+  /** Ends the call, which rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+  /** Time limit of each request of the call, ms. */
+  timeoutMs?: number | undefined
+  /** Waits until a rate limit allows the call, in all up to `limitWaitMsMax`, instead of rejecting. */
+  waitForLimits?: boolean | undefined
+}
+
+export type QueryValues = Readonly<Record<string, string | number | undefined>>
+
+export interface Request {
+  method: 'GET' | 'POST'
+  path: string
+  query?: QueryValues
+  body?: object
+  headers?: Readonly<Record<string, string>>
+  /**
+   * What is tried again. `any`: every failure that may pass, for requests that may be carried out twice. `refused`: only answers
+   * that say that nothing was done.
+   */
+  retry: 'any' | 'refused'
+}
+
+export interface TransportOptions {
+  baseUrl: string
+  key: string | undefined
+  fetch: typeof fetch
+  timeoutMs: number
+  waitForLimits: boolean
+  limitWaitMsMax: number | undefined
+  retriesMax: number | undefined
+  backoff: BackoffBounds
+}
+
+/** Failures of a proxy before the server, which pass like those of the network. */
+const GATEWAY_STATUSES = [502, 503, 504]
+const PASSING_CODES = ['network_error', 'timeout', 'idempotency_in_flight', 'body_timeout']
+
+/** Whether the failure may pass without any change of the request. */
+export function mayPass({ code, status, problem }: MintlakeError, retry: Request['retry']): boolean {
+  if (retry === 'refused') return status === 503 && problem !== null && problem.mayBeStored !== true
+  return PASSING_CODES.includes(code) || GATEWAY_STATUSES.includes(status ?? 0)
+}
+
+/** Decides after each failure of one call whether it is tried again, and when. */
+class RetryPlan {
+  readonly #options: TransportOptions
+  readonly #waitsForLimits: boolean
+  #failures = 0
+  #limitWaitMsLeft: number
+
+  constructor(options: TransportOptions, call: CallOptions) {
+    this.#options = options
+    this.#waitsForLimits = call.waitForLimits ?? options.waitForLimits
+    this.#limitWaitMsLeft = options.limitWaitMsMax ?? LIMIT_WAIT_MS_MAX
+  }
+
+  /** The wait before the next attempt, ms; null: the call has failed. */
+  delayMs(error: MintlakeError, retry: Request['retry']): number | null {
+    const { retryAfterMs, status } = error
+    if (status === 429 && this.#waitsForLimits && retryAfterMs !== null) {
+      // At least a back-off, so that a server that says 0 is not asked without pause.
+      const ms = retryAfterMs + backoffMs(1, { minMs: 10, maxMs: this.#options.backoff.minMs })
+      this.#limitWaitMsLeft -= ms
+      return this.#limitWaitMsLeft < 0 ? null : ms
+    }
+    if (!mayPass(error, retry) || this.#failures >= (this.#options.retriesMax ?? RETRIES_MAX)) return null
+    if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MS_MAX) return null
+    this.#failures++
+    return Math.max(retryAfterMs ?? 0, backoffMs(this.#failures, this.#options.backoff))
+  }
+}
+
+export class Transport {
+  readonly options: TransportOptions
+
+  constructor(options: TransportOptions) {
+    this.options = options
+  }
+
+  /**
+   * The JSON object of a successful answer. That it is of type `Answer` is not checked: the server's tests hold its answers to
+   * the schemas that the type comes from.
+   * @throws MintlakeError, or the reason of the signal.
+   */
+  async json<Answer extends object>(request: Request, call: CallOptions = {}): Promise<Answer> {
+    const text = await this.#retried(request, call, async (deadline) => {
+      const response = await this.#send(request, deadline)
+      return readText(response, ANSWER_BYTES_MAX)
+    })
+    const answer: Answer = parseObject(text)
+    return answer
+  }
+
+  /**
+   * Opens a body to read from; `deadline` limits the time until its headers are there. The caller ends the deadline.
+   * @throws MintlakeError, or the reason of the signal.
+   */
+  async open(request: Request, deadline: Deadline): Promise<ReadableStream<Uint8Array>> {
+    try {
+      const { body } = await this.#send(request, deadline)
+      if (body !== null) return body
+    } catch (error) {
+      throw failureOf(error, deadline)
+    }
+    throw new MintlakeError('invalid_response', 'The answer has no body')
+  }
+
+  /** Runs attempts, each with its own time limit, until one succeeds or the plan says that the call has failed. */
+  async #retried<Result>(
+    { retry }: Request,
+    call: CallOptions,
+    attempt: (deadline: Deadline) => Promise<Result>,
+  ): Promise<Result> {
+    const plan = new RetryPlan(this.options, call)
+    for (;;) {
+      const deadline = new Deadline(call.timeoutMs ?? this.options.timeoutMs, call.signal)
+      let delayMs: number | null
+      try {
+        return await attempt(deadline)
+      } catch (error) {
+        const failure = failureOf(error, deadline)
+        delayMs = failure instanceof MintlakeError ? plan.delayMs(failure, retry) : null
+        if (delayMs === null) throw failure
+      } finally {
+        deadline.end()
+      }
+      await wait(delayMs, call.signal)
+    }
+  }
+
+  /** One request. @returns a response of status 2xx, its body unread. */
+  async #send(request: Request, { signal }: Deadline): Promise<Response> {
+    const { baseUrl, key, fetch } = this.options
+    const { method, path, query = {}, body, headers } = request
+    const response = await fetch(`${baseUrl}${path}${queryText(query)}`, {
+      method,
+      headers: {
+        ...(key !== undefined && { Authorization: `Bearer ${key}` }),
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      // A key is for one server, and a redirected POST would become a GET.
+      redirect: 'error',
+      signal,
+    })
+    if (response.ok) return response
+    throw errorOfAnswer(
+      response.status,
+      response.headers,
+      parseJson(await readText(response, ANSWER_BYTES_MAX)),
+    )
+  }
+}
+
+/** What a failed attempt is reported as. */
+function failureOf(error: unknown, deadline: Deadline): unknown {
+  if (deadline.isOver)
+    return new MintlakeError('timeout', 'The server did not answer in time', { cause: error })
+  if (deadline.signal.aborted) return deadline.signal.reason
+  if (error instanceof MintlakeError) return error
+  return new MintlakeError('network_error', `No answer: ${reasonOf(error)}`, { cause: error })
+}
+
+/** Node says in the cause of fetch's error what happened, browsers nowhere. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message
+}
+
+/** `?name=value…`, without values that are undefined. */
+function queryText(query: QueryValues): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.append(name, `${value}`)
+  return parameters.size === 0 ? '' : `?${parameters}`
+}
+
+function parseJson(text: string) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The JSON object in `text`. @throws MintlakeError `invalid_response`. */
+export function parseObject(text: string) {
+  const value = parseJson(text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new MintlakeError('invalid_response', 'The address answered with something other than a JSON object')
+}

@@ -1,0 +1,71 @@
+// The schemas that the API description names, and lines of them.
+import { z } from 'zod'
+import { profileSchema } from '../../schema/api/accounts.ts'
+import { agentStatusSchema } from '../../schema/api/admin.ts'
+import {
+  EXAMPLE_BAR,
+  EXAMPLE_DATAPOINT,
+  EXAMPLE_ITEM,
+  EXAMPLE_SUBMISSION,
+} from '../../schema/api/examples.ts'
+import { longBarSchema } from '../../schema/api/market.ts'
+import { fieldErrorSchema, problemSchema } from '../../schema/api/problem.ts'
+import {
+  streamLineSchema,
+  streamMessageSchema,
+  streamRequestSchema,
+  streamRowSchema,
+} from '../../schema/api/stream.ts'
+import {
+  agentRankSchema,
+  analysisSchema,
+  coverageRowSchema,
+  enrichedSchema,
+} from '../../schema/api/submissions.ts'
+import { barSchema } from '../../schema/bar.ts'
+import { dataPointSchema } from '../../schema/datapoint.ts'
+import { ingestRecordSchema } from '../../schema/event.ts'
+import { marketItemSchema } from '../../schema/market-item.ts'
+import { quantSchema, submissionSchema } from '../../schema/submission.ts'
+
+/** By name. Wherever one of these is used, the description refers to its name. */
+export const COMPONENTS = {
+  Submission: submissionSchema,
+  Quant: quantSchema,
+  Analysis: analysisSchema,
+  Enriched: enrichedSchema,
+  DataPoint: dataPointSchema,
+  MarketItem: marketItemSchema,
+  Bar: barSchema,
+  LongBar: longBarSchema,
+  CoverageRow: coverageRowSchema,
+  AgentRank: agentRankSchema,
+  AgentStatus: agentStatusSchema,
+  Profile: profileSchema,
+  Problem: problemSchema,
+  FieldError: fieldErrorSchema,
+  StreamRow: streamRowSchema,
+  StreamLine: streamLineSchema,
+  StreamMessage: streamMessageSchema,
+  StreamRequest: streamRequestSchema,
+} as const satisfies Record<string, z.ZodType>
+
+/** Named by an id of its own: its transforms have no form as an answer, which the list above would need. */
+export const ingestRecord = ingestRecordSchema.meta({ id: 'IngestRecord' })
+
+/** Examples of schemas that hold none of their own. */
+export const EXAMPLES: ReadonlyMap<unknown, unknown> = new Map<z.ZodType, unknown>([
+  [submissionSchema, EXAMPLE_SUBMISSION],
+  [dataPointSchema, EXAMPLE_DATAPOINT],
+  [marketItemSchema, EXAMPLE_ITEM],
+  [barSchema, EXAMPLE_BAR],
+  [ingestRecord, { type: 'solPrice', ts: 1_772_000_000_000, usd: 140 }],
+])
+
+export type ComponentName = keyof typeof COMPONENTS | 'IngestRecord'
+
+export const refTo = (name: ComponentName) => ({ $ref: `#/components/schemas/${name}` })
+
+/** A text of lines, each of which is a component as JSON. */
+export const linesOf = (name: ComponentName, description: string) =>
+  z.string().meta({ description, contentMediaType: 'application/json', contentSchema: refTo(name) })

@@ -1,0 +1,79 @@
+// Headers of requests and answers, as the API description names them.
+import { z } from 'zod'
+
+const whole = (description: string) => z.number().int().min(0).meta({ description })
+const text = (description: string) => z.string().meta({ description })
+
+/** The same headers, each under its name among the components, to which all operations refer. */
+function shared<Shape extends Record<string, z.ZodType>>(shape: Shape): z.ZodObject<Shape> {
+  for (const [name, schema] of Object.entries(shape))
+    z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), header: { id: name } })
+  return z.object(shape)
+}
+
+/** Request headers that any operation reads. */
+export const REQUEST_HEADERS = z.object({
+  'X-Request-Id': text('Becomes the X-Request-Id of the answer').optional(),
+})
+export const CONDITIONAL_HEADERS = z.object({
+  'If-None-Match': text('ETag of the version that the client has: 304 if it is current').optional(),
+})
+
+/** Headers of every answer. */
+export const ANSWER_HEADERS = shared({
+  'X-Request-Id': text('Names the request in the server’s log'),
+  'X-Ignored-Parameters': text('Query parameters that are not known, comma-separated').optional(),
+})
+export const CACHE_HEADERS = shared({ 'Cache-Control': text('How long it may be reused').optional() })
+export const VERSION_HEADERS = z.object({
+  ...shared({ ETag: text('Its version, for If-None-Match') }).shape,
+  ...CACHE_HEADERS.shape,
+})
+/** Absent where the limit is switched off. */
+export const LIMIT_HEADERS = shared({
+  'RateLimit-Policy': text('The limit: q requests in w seconds')
+    .meta({ examples: ['"read";q=30;w=60'] })
+    .optional(),
+  RateLimit: text('What is left: r requests, and t seconds until one more')
+    .meta({ examples: ['"read";r=29;t=60'] })
+    .optional(),
+  'X-RateLimit-Limit': whole('Requests in the window').optional(),
+  'X-RateLimit-Remaining': whole('Requests that are left').optional(),
+  'X-RateLimit-Reset': whole('When one more becomes free').meta({ unit: 'Unix s' }).optional(),
+})
+
+const RETRY_HEADERS = shared({ 'Retry-After': whole('When to try again').meta({ unit: 'seconds' }) })
+
+/** Headers of errors, by status. */
+export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
+  401: shared({ 'WWW-Authenticate': text('Bearer').optional() }),
+  426: z.object({ Upgrade: z.literal('websocket') }),
+  429: RETRY_HEADERS,
+  503: RETRY_HEADERS,
+}
+
+export const LIST_HEADERS = z.object({
+  ETag: text('Version of the page; a stream has none').optional(),
+  'X-Result-Count': whole('Rows of this answer').optional(),
+  'X-List-Version': whole('Position in the sequence of changes').optional(),
+  'X-Next-Cursor': text('`cursor` of the next page').optional(),
+  'X-Accel-Buffering': text('Of a stream: no, so that proxies pass each line on').optional(),
+})
+export const BARS_HEADERS = z.object({
+  'X-Result-Count': whole('Bars of this answer'),
+  'X-Complete-From': whole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }).optional(),
+})
+export const SUBMIT_HEADERS = z.object({
+  Location: text('Address of the analysis'),
+  'Idempotency-Replayed': z
+    .literal('true')
+    .optional()
+    .meta({ description: 'This is the answer to an earlier request with the same Idempotency-Key' }),
+})
+export const EXPORT_HEADERS = z.object({
+  ...CACHE_HEADERS.shape,
+  'Content-Disposition': text('A file name'),
+  'X-Result-Count': whole('Rows of this answer'),
+  'X-Next-Since': text('`since` of the next request'),
+  'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
+})

@@ -1,0 +1,70 @@
+// Descriptions of what a browser opens.
+import { z } from 'zod'
+import type { OperationDocs } from './operation-docs.ts'
+
+const text = (description: string) => z.string().meta({ description })
+const noSniff = { 'X-Content-Type-Options': z.literal('nosniff') }
+const mediaTypeOf = (contentType: string): string => contentType.split(';')[0] ?? contentType
+
+const pageHeaders = (policy: string) =>
+  z.object({ 'Content-Security-Policy': text(policy), 'Referrer-Policy': z.literal('no-referrer'), ...noSniff })
+
+export const PAGE_DOCS = {
+  console: {
+    operationId: 'getConsole',
+    tag: 'documents',
+    answers: {
+      200: {
+        description: 'A page',
+        content: { 'text/html': z.string() },
+        headers: pageHeaders('Nothing but this server'),
+      },
+    },
+  },
+  reference: {
+    operationId: 'getReference',
+    tag: 'documents',
+    answers: {
+      200: {
+        description: 'A page',
+        content: { 'text/html': z.string() },
+        headers: pageHeaders('Scripts and requests of this server alone'),
+      },
+    },
+  },
+  favicon: {
+    operationId: 'getIcon',
+    tag: 'documents',
+    answers: {
+      200: { description: 'An icon', content: { 'image/x-icon': null }, headers: z.object(noSniff) },
+    },
+  },
+} as const satisfies Record<string, OperationDocs>
+
+/** A file of the reference, of a text type. */
+export const fileDocs = (name: string, contentType: string): OperationDocs => ({
+  operationId: `getFile_${name.replaceAll(/\W/g, '_')}`,
+  tag: 'documents',
+  answers: {
+    200: {
+      description: 'The file',
+      content: { [mediaTypeOf(contentType)]: z.string() },
+      headers: z.object(noSniff),
+    },
+  },
+})
+
+/** Files of one folder of the console: scripts and styles. `path` ends with `{id}`. */
+export const consoleFileDocs = (path: string): OperationDocs => ({
+  operationId: `getConsoleFile_${path.split('/').slice(2, -1).join('_') || 'root'}`,
+  tag: 'documents',
+  params: z.object({ id: text('Name of the file') }),
+  answers: {
+    200: {
+      description: 'The file',
+      content: { 'text/javascript': z.string(), 'text/css': z.string() },
+      headers: pageHeaders('Nothing but this server'),
+    },
+  },
+  errors: ['not_found'],
+})

@@ -1,0 +1,78 @@
+// The page /docs: the API description, rendered by Swagger UI, which is served from its package. Nothing is loaded from elsewhere.
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+const packageFolder = (): string =>
+  dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+
+/** Files of the package by the name under /docs/, with their content types. The licence goes with them. */
+export const PACKAGE_FILES: readonly { name: string; type: string }[] = [
+  { name: 'swagger-ui-bundle.js', type: 'text/javascript; charset=utf-8' },
+  { name: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
+  { name: 'LICENSE', type: 'text/plain; charset=utf-8' },
+  { name: 'NOTICE', type: 'text/plain; charset=utf-8' },
+  { name: 'swagger-ui-bundle.js.LICENSE.txt', type: 'text/plain; charset=utf-8' },
+]
+
+/** @param name of one of these files. */
+export const readPackageFile = (name: string): Promise<Buffer> => readFile(join(packageFolder(), name))
+
+/**
+ * Scripts and requests of this server alone. Swagger UI sets styles on its elements and has images in its stylesheet, so these
+ * two are open by a step.
+ */
+export const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+export const PAGE_HTML = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Mintlake API</title>
+<link rel="icon" href="/favicon.ico">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="/docs/page.css">
+</head>
+<body>
+<nav>
+<strong>Mintlake</strong>
+<a href="/skill.md">for agents</a>
+<a href="/streams.md">streams</a>
+<a href="/llms.txt">llms.txt</a>
+<a href="/openapi.json">openapi.json</a>
+<a href="/api/v1/analysis/schema">schema of a submission</a>
+<a href="/health">health</a>
+<a href="/docs/LICENSE">licence of this viewer</a>
+</nav>
+<div id="reference"></div>
+<noscript>This page needs JavaScript. The same in text: <a href="/skill.md">/skill.md</a></noscript>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/page.js"></script>
+</body>
+</html>
+`
+
+export const PAGE_CSS = `body { margin: 0; background: #fafafa; }
+nav { display: flex; flex-wrap: wrap; gap: 1rem; padding: 0.75rem 1.25rem; background: #0f3d3a; font: 15px sans-serif; }
+nav strong, nav a { color: #fff; }
+`
+
+/** No address of a validator: the description is not sent anywhere. */
+export const PAGE_SCRIPT = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  tryItOutEnabled: true,
+  validatorUrl: null,
+  defaultModelsExpandDepth: 0,
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: 'BaseLayout',
+})
+`

@@ -1,0 +1,77 @@
+// The limits that agents meet, as the documents for them tell: from the settings of this server and from the constants.
+
+import {
+  RISK_FACTORS_MAX,
+  RISK_FACTORS_MIN,
+  SUMMARY_CODE_POINTS_MAX,
+  SUMMARY_CODE_POINTS_MIN,
+} from '../../../schema/submission.ts'
+import {
+  BARS_LIMIT_MAX,
+  BATCH_MINTS_MAX,
+  BODY_BYTES_MAX,
+  FOLLOWERS_MAX,
+  LEADERBOARD_LIMIT_MAX,
+  MARKET_LIMIT_MAX_JSON,
+  QUERY_CHARACTERS_MAX,
+  SUBSCRIPTIONS_MAX,
+} from '../../limits.ts'
+
+/** Settings that the documents tell; 0 switches a limit off. */
+export interface DocumentSettings {
+  /** Submissions a minute of an agent. */
+  submitRate: number
+  /** Least time between two submissions of an agent on one mint. */
+  submitCooldownMs: number
+  /** Reads a minute without a key and with one, and rows of lists for each of them. */
+  readLimitAnonymous: number
+  readLimitKeyed: number
+  rowsPerRead: number
+  /** Registrations an hour of an address. */
+  registerLimit: number
+  /** Rejections within 24 hours that suspend an agent. */
+  strikes: number
+  /** Where clients reach this server; empty: at the address of each request. */
+  publicUrl: string
+}
+
+const orNone = (limit: number, text: string): string => (limit === 0 ? 'no limit' : text)
+
+/** What is limited, and to how much. */
+export const limitRows = (settings: DocumentSettings): readonly (readonly [string, string])[] => [
+  [
+    'Submissions of an agent',
+    orNone(settings.submitRate, `${settings.submitRate} in 60 s, dry runs included`),
+  ],
+  [
+    'Submissions of an agent on one mint',
+    orNone(settings.submitCooldownMs, `1 in ${settings.submitCooldownMs / 1_000} s`),
+  ],
+  ['Rejected submissions', orNone(settings.strikes, `${settings.strikes} in 24 hours suspend the agent`)],
+  [
+    'Reads without a key, by address',
+    orNone(settings.readLimitAnonymous, `${settings.readLimitAnonymous} in 60 s; a stream is one read`),
+  ],
+  ['Reads with a key', orNone(settings.readLimitKeyed, `${settings.readLimitKeyed} in 60 s`)],
+  [
+    'Rows of market lists',
+    orNone(settings.rowsPerRead, `${settings.rowsPerRead} in 60 s for each read that you may make`),
+  ],
+  ['Registrations of an address', orNone(settings.registerLimit, `${settings.registerLimit} in an hour`)],
+  ['Body of a request', `${BODY_BYTES_MAX} bytes`],
+  ['Query string', `${QUERY_CHARACTERS_MAX} characters`],
+  ['`summary`', `${SUMMARY_CODE_POINTS_MIN} to ${SUMMARY_CODE_POINTS_MAX} characters after trimming`],
+  ['`riskFactors`', `${RISK_FACTORS_MIN} to ${RISK_FACTORS_MAX}`],
+  ['`limit` of the market list', `${MARKET_LIMIT_MAX_JSON}; as NDJSON every token`],
+  ['`limit` of bars', `${BARS_LIMIT_MAX}`],
+  ['`limit` of leaderboards', `${LEADERBOARD_LIMIT_MAX}`],
+  ['`mints` of a batch', `${BATCH_MINTS_MAX}`],
+  ['Subscriptions of a WebSocket', `${SUBSCRIPTIONS_MAX}`],
+  ['Streams at once, of all clients', `${FOLLOWERS_MAX}`],
+]
+
+/** The same as a table in Markdown. */
+export const limitsTable = (settings: DocumentSettings): string =>
+  ['| Limit | Value |', '| --- | --- |', ...limitRows(settings).map((row) => `| ${row.join(' | ')} |`)].join(
+    '\n',
+  )

@@ -1,0 +1,200 @@
+// /streams.md: what goes over streams. Each of its examples is run by a test, which replaces MINT and SEQ.
+import { BYE_REASONS, STREAM_PROTOCOLS } from '../../../schema/api/stream.ts'
+import {
+  BARS_LIMIT_DEFAULT,
+  BARS_LIMIT_MAX,
+  FOLLOW_AGE_MS_MAX,
+  FOLLOW_HEARTBEAT_MS,
+  FOLLOW_ROWS_MAX,
+  FOLLOW_STALLED_MS_MAX,
+  FOLLOWERS_MAX,
+  MARKET_LIMIT_DEFAULT,
+  SOCKET_BACKPRESSURE_BYTES_MAX,
+  SOCKET_IDLE_SECONDS_MAX,
+  STREAM_MESSAGE_BYTES_MAX,
+  SUBSCRIPTIONS_MAX,
+} from '../../limits.ts'
+
+/** Messages as they are in the examples: rows are shortened to a few fields. */
+const ROW = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00015'
+const CHANGED = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00016'
+const BAR = '"t":1772000000000,"o":0.00015,"h":0.00016,"l":0.00015,"c":0.00016,"v":0.31,"n":2,"closed":false'
+const [DRAINING, SLOW_CONSUMER, MAX_AGE] = BYE_REASONS
+
+const example = (...lines: string[]): string => ['```text', ...lines, '```'].join('\n')
+
+/** @param base what links begin with, without a slash at the end. */
+export const streamsText = (base: string): string =>
+  [introduction(base), overHttp(base), overWebSocket(base), BOUNDS].join('\n')
+
+const introduction = (base: string): string => `# Streams
+
+A stream sends changes of the market as they happen, over an open HTTP response or over a WebSocket. In the examples a line with
+\`>\` is sent by the client and one with \`<\` by the server; \`#\` says what happens in between. Rows are shortened, MINT is a mint
+and SEQ a position. Schemas: StreamLine, StreamRequest and StreamMessage in ${base}/openapi.json.
+
+## Positions
+
+Every change of the market has a position, \`seq\`. It rises for ever, across restarts of the server too. A client that has been
+sent a \`seq\` has been sent every change up to it, and resumes with \`since=<seq>\`. A position that is too old (at least
+five minutes are kept), of an earlier run, or from the future is answered by \`resync\`: all rows follow again, and rows that
+the client has and that are not among them are gone. Several changes of one row are sent as one, at its newest.
+`
+
+const overHttp = (base: string): string => `## Lines over HTTP
+
+\`GET ${base}/api/v1/market?format=ndjson&follow=1\`, with \`tab\`, \`sort\`, \`order\`, \`limit\`, \`offset\` for the first rows (${MARKET_LIMIT_DEFAULT} unless told). One JSON
+object a line. A line without \`event\` is a row of the list. First come the rows as they are, without \`seq\`, ended by a
+\`heartbeat\`, then each row of the tab that changes, with \`seq\`. A row that leaves the tab is sent once more, as it is then.
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&limit=1',
+  `< {${ROW}}`,
+  '< {"event":"heartbeat","seq":7127000123,"ts":1772000000000}',
+  '# a trade',
+  `< {${CHANGED},"seq":7127000124}`,
+)}
+
+With \`since\` there are no first rows: a \`heartbeat\` confirms the position, and what has changed after it follows.
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
+  '< {"event":"heartbeat","seq":7127000124,"ts":1772000000000}',
+  '# a trade',
+  `< {${ROW},"seq":7127000125}`,
+)}
+
+A position that cannot be resumed:
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&since=1',
+  '< {"event":"resync"}',
+  `< {${ROW}}`,
+  '< {"event":"heartbeat","seq":7127000125,"ts":1772000000000}',
+)}
+
+| Line | Meaning |
+| --- | --- |
+| a row, \`seq\`? | a token as it is now |
+| \`heartbeat\`, \`seq\`?, \`ts\` | every ${FOLLOW_HEARTBEAT_MS / 1_000} s, and after first rows. \`ts\` is market time; \`seq\` is absent while rows are still to come |
+| \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
+| \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
+| \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`. Connect again with \`since\` |
+
+A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
+  '# the token is evicted',
+  '< {"event":"left","mint":"MINT","seq":7127000126}',
+)}
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
+  '# the server stops',
+  `< {"event":"bye","reason":"${DRAINING}","seq":7127000126}`,
+)}
+`
+
+const overWebSocket = (base: string): string => `## Messages over a WebSocket
+
+\`GET ${base}/api/v1/stream\`, as a WebSocket. Protocols (\`Sec-WebSocket-Protocol\`): ${STREAM_PROTOCOLS.map((name) => `\`${name}\``).join(' and ')}; JSON in text
+messages without one. With \`mintlake.msgpack\` the server sends the same objects as msgpack in binary messages. A client may
+send either: text is JSON, binary is msgpack. A key goes into the handshake, as \`Authorization\` or \`X-API-Key\`.
+
+Each message of the client has \`op\`: \`subscribe\`, \`unsubscribe\` or \`ping\`. An \`id\` comes back in the reply. The topics:
+
+**market**: rows of a \`tab\`; with \`sort\`, \`order\`, \`limit\`, \`offset\` for the first ones. A snapshot of many rows comes in
+messages of up to ${FOLLOW_ROWS_MAX} rows, of which the one with \`last\` has the position.
+
+${example(
+  '> {"op":"subscribe","topic":"market","tab":"all","limit":1,"id":"1"}',
+  '< {"event":"subscribed","id":"1","channel":"market:all"}',
+  `< {"event":"snapshot","channel":"market:all","seq":7127000123,"last":true,"rows":[{${ROW}}]}`,
+  '# a trade',
+  `< {"event":"changes","channel":"market:all","seq":7127000124,"rows":[{${CHANGED},"seq":7127000124}]}`,
+)}
+
+**token**: the DataPoint of a \`mint\`, at each change of its row.
+
+${example(
+  '> {"op":"subscribe","topic":"token","mint":"MINT"}',
+  '< {"event":"subscribed","channel":"token:MINT"}',
+  '< {"event":"snapshot","channel":"token:MINT","seq":7127000123,"last":true,"rows":[{"mint":"MINT","priceUsd":0.00015}]}',
+  '# a trade',
+  '< {"event":"changes","channel":"token:MINT","seq":7127000124,"rows":[{"mint":"MINT","priceUsd":0.00016}]}',
+)}
+
+**ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first up to \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
+most), or those that start at \`from\` or later; then each bar that has changed, is closed or is new. To resume, subscribe with
+\`from\` set to the start of the last bar that was not closed.
+
+${example(
+  '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
+  '< {"event":"subscribed","channel":"ohlc:MINT:1h"}',
+  `< {"event":"snapshot","channel":"ohlc:MINT:1h","seq":7127000123,"last":true,"rows":[{${BAR}}]}`,
+  '# a trade',
+  `< {"event":"changes","channel":"ohlc:MINT:1h","seq":7127000124,"rows":[{${BAR}}]}`,
+)}
+
+Resuming a tab or a token; a position that cannot be resumed gets \`resync\` and a snapshot of all rows:
+
+${example(
+  '> {"op":"subscribe","topic":"market","tab":"all","since":SEQ}',
+  '< {"event":"subscribed","channel":"market:all","seq":7127000124}',
+  '# a trade',
+  `< {"event":"changes","channel":"market:all","seq":7127000125,"rows":[{${ROW},"seq":7127000125}]}`,
+)}
+
+${example(
+  '> {"op":"subscribe","topic":"market","tab":"all","since":1}',
+  '< {"event":"subscribed","channel":"market:all"}',
+  '< {"event":"resync","channel":"market:all"}',
+  `< {"event":"snapshot","channel":"market:all","seq":7127000125,"last":true,"rows":[{${ROW}}]}`,
+)}
+
+A \`ping\` tells up to where everything was sent; \`unsubscribe\` names the topic as \`subscribe\` did; a message that is refused gets
+\`error\`, with the members of every error, and the socket stays open:
+
+${example(
+  '> {"op":"ping","id":"2"}',
+  '< {"event":"pong","id":"2","seq":7127000125,"ts":1772000000000}',
+  '> {"op":"subscribe","topic":"token","mint":"MINT"}',
+  '< {"event":"subscribed","channel":"token:MINT"}',
+  '> {"op":"unsubscribe","topic":"token","mint":"MINT","id":"3"}',
+  '< {"event":"unsubscribed","id":"3","channel":"token:MINT"}',
+  '> {"op":"subscribe","topic":"weather","id":"4"}',
+  '< {"event":"error","id":"4","ok":false,"code":"invalid_parameter","status":400,"errors":[{"pointer":"/topic"}]}',
+)}
+
+${example(
+  '> {"op":"subscribe","topic":"token","mint":"MINT"}',
+  '< {"event":"subscribed","channel":"token:MINT"}',
+  '# the token is evicted',
+  '< {"event":"left","channel":"token:MINT","mint":"MINT","seq":7127000126}',
+)}
+
+${example(
+  '> {"op":"ping"}',
+  '< {"event":"pong","ts":1772000000000}',
+  '# the server stops',
+  `< {"event":"bye","reason":"${DRAINING}"}`,
+)}
+
+\`heartbeat\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`.
+`
+
+const BOUNDS = `## Bounds
+
+| What | Bound |
+| --- | --- |
+| Reads | a stream counts as one read; on a WebSocket the first subscription to each of up to ${SUBSCRIPTIONS_MAX} channels is free, further ones are reads |
+| Rows | first rows count against the rows that a client may read |
+| Streams at once | ${FOLLOWERS_MAX} for all clients; one more is 429 \`read_rate_limited\` |
+| Subscriptions of a WebSocket | ${SUBSCRIPTIONS_MAX} |
+| Message of a client | ${STREAM_MESSAGE_BYTES_MAX} bytes; a larger one closes the socket |
+| Age of a stream | ${FOLLOW_AGE_MS_MAX / 60_000} minutes, then \`bye\` with \`${MAX_AGE}\` |
+| A client that reads nothing | for ${FOLLOW_STALLED_MS_MAX / 1_000} s, or twice behind what the market remembers: \`bye\` with \`${SLOW_CONSUMER}\` |
+| Unread bytes of a WebSocket | ${SOCKET_BACKPRESSURE_BYTES_MAX}; beyond that it is closed |
+| A silent WebSocket | is closed after ${SOCKET_IDLE_SECONDS_MAX} s; the server's pings keep it open |
+`

@@ -1,0 +1,61 @@
+// What a browser opens beside the console: the reference with its files, and the icon.
+import { SingleFlight } from '../../lib/single-flight.ts'
+import type { HttpAnswer } from '../context.ts'
+import { fileDocs, PAGE_DOCS } from '../docs/page-docs.ts'
+import { FAVICON } from '../docs/site/favicon.ts'
+import {
+  PACKAGE_FILES,
+  PAGE_CSS,
+  PAGE_HEADERS,
+  PAGE_HTML,
+  PAGE_SCRIPT,
+  readPackageFile,
+} from '../docs/site/reference-page.ts'
+import { serveDocument } from '../response/etag.ts'
+import type { PlainRoute } from '../route.ts'
+
+const DOCS_PATH = '/docs'
+const NO_SNIFF = { 'X-Content-Type-Options': 'nosniff' }
+
+export const pageRoutes = (): PlainRoute[] => [
+  {
+    method: 'GET',
+    path: DOCS_PATH,
+    access: 'open',
+    summary: 'This API to read and try, in a browser',
+    docs: PAGE_DOCS.reference,
+    handle: serveDocument(Buffer.from(PAGE_HTML), 'text/html; charset=utf-8', PAGE_HEADERS),
+  },
+  {
+    method: 'GET',
+    path: '/favicon.ico',
+    access: 'open',
+    summary: 'Icon',
+    docs: PAGE_DOCS.favicon,
+    handle: serveDocument(FAVICON, 'image/x-icon', NO_SNIFF),
+  },
+  ownFile('page.css', PAGE_CSS, 'text/css; charset=utf-8'),
+  ownFile('page.js', PAGE_SCRIPT, 'text/javascript; charset=utf-8'),
+  ...PACKAGE_FILES.map(({ name, type }) => packageFile(name, type)),
+]
+
+const file = (name: string, type: string, handle: PlainRoute['handle']): PlainRoute => ({
+  method: 'GET',
+  path: `${DOCS_PATH}/${name}`,
+  access: 'open',
+  summary: `A file of the page ${DOCS_PATH}`,
+  docs: fileDocs(name, type),
+  handle,
+})
+
+const ownFile = (name: string, text: string, type: string): PlainRoute =>
+  file(name, type, serveDocument(Buffer.from(text), type, NO_SNIFF))
+
+/** A file of the package is read when it is first asked for, and kept. */
+function packageFile(name: string, type: string): PlainRoute {
+  const served = new SingleFlight(
+    async () => serveDocument(await readPackageFile(name), type, NO_SNIFF),
+    Number.POSITIVE_INFINITY,
+  )
+  return file(name, type, async (context): Promise<HttpAnswer> => (await served.get())(context))
+}

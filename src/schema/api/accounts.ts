@@ -1,0 +1,81 @@
+// Bodies and answers about agents: registration, keys, profiles.
+import { z } from 'zod'
+import { AGENT_TYPES } from '../vocabulary.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_PROFILE } from './examples.ts'
+import { okData, okWith, unixMs, withExample } from './parts.ts'
+import { EXAMPLE_STANDING, standingSchema } from './standing.ts'
+
+const text = (charactersMax: number) => z.string().trim().max(charactersMax)
+
+export const registrationSchema = z
+  .object({
+    name: text(64).min(1).meta({ description: 'Shown on leaderboards' }),
+    description: text(500).nullish(),
+  })
+  .meta({ examples: [{ name: 'curve-watcher', description: 'Looks at young bonding curves.' }] })
+/** The operator may also choose the type. */
+export const operatorRegistrationSchema = z
+  .object({ ...registrationSchema.shape, type: z.enum(AGENT_TYPES).default('agent') })
+  .meta({ examples: [{ name: 'lab', type: 'researcher' }] })
+
+/** A change: a field that is absent keeps its value, null clears it. */
+export const profileChangeSchema = z
+  .object({
+    name: text(64).min(1).optional(),
+    description: text(500).nullish(),
+    avatarUrl: text(500).nullish(),
+    twitterHandle: text(64).nullish(),
+    website: text(500).nullish(),
+  })
+  .meta({ examples: [{ description: 'Looks at young bonding curves.', website: 'https://example.org' }] })
+
+/** A key that was just made, with the type of its agent. */
+export const issuedKeySchema = z.object({
+  key: z.string().meta({ description: '`ps_` and 48 characters; shown this once' }),
+  type: z.enum(AGENT_TYPES),
+  rateLimit: z.number().int().nullable().meta({ description: 'Submissions a minute; null: no limit' }),
+})
+const EXAMPLE_KEY = {
+  key: 'ps_0123456789abcdefghijklmnopqrstuvwxyz012345abcdef',
+  type: 'agent',
+  rateLimit: 10,
+}
+const EXAMPLE_SENTENCE = 'Store this key now: it is shown once, and only its hash is kept.'
+const important = z.string().meta({ description: 'That the key must be stored now' })
+
+export const registeredSchema = withExample(
+  okWith({ data: z.object({ ...issuedKeySchema.shape, agentId: z.string() }), important }),
+  { ok: true, data: { ...EXAMPLE_KEY, agentId: EXAMPLE_AGENT_ID }, important: EXAMPLE_SENTENCE },
+)
+export const rotatedSchema = withExample(
+  okWith({
+    data: z.object({ ...issuedKeySchema.shape, oldKeyExpiresAt: unixMs('Until when the old key is valid') }),
+    important,
+  }),
+  { ok: true, data: { ...EXAMPLE_KEY, oldKeyExpiresAt: 1_772_086_400_000 }, important: EXAMPLE_SENTENCE },
+)
+export const revokedSchema = withExample(okData(z.object({ revoked: z.literal(true) })), {
+  ok: true,
+  data: { revoked: true },
+})
+
+export const profileSchema = z.object({
+  name: z.string(),
+  description: z.string().nullable(),
+  avatarUrl: z.string().nullable(),
+  twitterHandle: z.string().nullable(),
+  website: z.string().nullable(),
+  createdAt: unixMs('When it was first set'),
+  updatedAt: unixMs('When it was last changed'),
+})
+export const profileAnswerSchema = withExample(
+  okWith({
+    profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
+    standing: standingSchema,
+  }),
+  { ok: true, profile: EXAMPLE_PROFILE, standing: EXAMPLE_STANDING },
+)
+export const profileChangedSchema = withExample(okWith({ profile: profileSchema }), {
+  ok: true,
+  profile: EXAMPLE_PROFILE,
+})

@@ -1,0 +1,100 @@
+// Answers of reads of the market.
+import { z } from 'zod'
+import { BAR_FILLS, barSchema, TIMEFRAMES } from '../bar.ts'
+import { dataPointSchema } from '../datapoint.ts'
+import { marketItemSchema } from '../market-item.ts'
+import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { EXAMPLE_BAR, EXAMPLE_DATAPOINT, EXAMPLE_ITEM, EXAMPLE_MINT } from './examples.ts'
+import {
+  clampedSchema,
+  metaWith,
+  mintSchema,
+  okData,
+  okWith,
+  unixMs,
+  wholeCount,
+  withExample,
+} from './parts.ts'
+
+export const BATCH_MINTS_MAX = 10
+
+/** Where a page is in its list. */
+export const marketMetaSchema = metaWith({
+  tab: z.enum(TABS),
+  sort: z.enum(SORTS),
+  order: z.enum(ORDERS),
+  limit: wholeCount('Rows asked for'),
+  offset: wholeCount('Rows before the first one'),
+  count: wholeCount('Rows of this page'),
+  total: wholeCount('Rows of the list'),
+  version: z.number().int().meta({ description: 'Position of the list in the sequence of changes' }),
+  nextCursor: z.string().nullable().meta({ description: '`cursor` of the next page; null: there is none' }),
+  clamped: clampedSchema,
+})
+
+export const marketPageSchema = withExample(
+  okWith({ data: z.array(marketItemSchema), meta: marketMetaSchema }),
+  {
+    ok: true,
+    data: [EXAMPLE_ITEM],
+    meta: {
+      tab: 'all',
+      sort: 'hot',
+      order: 'desc',
+      limit: 1,
+      offset: 0,
+      count: 1,
+      total: 500,
+      version: 7_127_000_123,
+      nextCursor: 'eyJ2IjoxfQ',
+    },
+  },
+)
+
+export const dataPointAnswerSchema = withExample(okData(dataPointSchema), {
+  ok: true,
+  data: EXAMPLE_DATAPOINT,
+})
+
+export const batchSchema = z
+  .object({ mints: z.array(mintSchema).min(1).max(BATCH_MINTS_MAX) })
+  .meta({ examples: [{ mints: [EXAMPLE_MINT] }] })
+export const batchAnswerSchema = withExample(
+  okWith({
+    data: z.array(dataPointSchema),
+    meta: metaWith({
+      notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }),
+    }),
+  }),
+  { ok: true, data: [EXAMPLE_DATAPOINT], meta: { notFound: [] } },
+)
+
+/** A bar under `shape=long`: the same values by longer names. */
+export const longBarSchema = z.object({
+  timestamp: barSchema.shape.t,
+  open: barSchema.shape.o,
+  high: barSchema.shape.h,
+  low: barSchema.shape.l,
+  close: barSchema.shape.c,
+  volume: barSchema.shape.v,
+  trades: barSchema.shape.n,
+  closed: barSchema.shape.closed,
+})
+
+export const barsMetaSchema = metaWith({
+  mint: z.string(),
+  tf: z.enum(TIMEFRAMES),
+  limit: wholeCount('Bars asked for'),
+  fill: z.enum(BAR_FILLS),
+  gaps: wholeCount('Intervals without trades between the first bar and the last'),
+  completeFrom: unixMs('Bars that start earlier may lack trades: the token had been evicted').optional(),
+  clamped: clampedSchema,
+})
+
+export const barsSchema = withExample(
+  okWith({
+    data: z.union([z.array(barSchema), z.array(longBarSchema)]),
+    meta: barsMetaSchema,
+  }),
+  { ok: true, data: [EXAMPLE_BAR], meta: { mint: EXAMPLE_MINT, tf: '1m', limit: 1, fill: 'none', gaps: 0 } },
+)

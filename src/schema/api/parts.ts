@@ -1,0 +1,32 @@
+// What the schemas of bodies and answers have in common.
+import { z } from 'zod'
+import { MINT_SHAPE } from '../mint.ts'
+
+export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
+
+/** A time in Unix ms. */
+export const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
+export const percent = (description: string) => z.number().meta({ description, unit: 'percent' })
+export const wholeCount = (description: string) => z.number().int().min(0).meta({ description })
+
+/** Names of query parameters that the server does not know, and has ignored. */
+const ignored = z.array(z.string()).optional().meta({ description: 'Query parameters that are not known' })
+
+/** Facts about an answer, beside its data. */
+export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) => z.object({ ...shape, ignored })
+
+/** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. */
+export const okWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.object({ ok: z.literal(true), meta: metaWith({}).optional(), ...shape })
+/** The answer `{ok, data}` of most reads. */
+export const okData = <Data extends z.ZodType>(data: Data) => okWith({ data })
+
+/** Told where a `limit` was above its maximum. */
+export const clampedSchema = z
+  .object({ limit: z.number().int() })
+  .meta({ description: 'The maximum, where the `limit` that was sent is above it' })
+  .optional()
+
+/** The same schema with an example. */
+export const withExample = <Schema extends z.ZodType>(schema: Schema, example: unknown): Schema =>
+  schema.meta({ examples: [example] })

@@ -1,0 +1,114 @@
+// The query parameters of every route that reads any. Others are ignored, and the answer tells their names.
+import { z } from 'zod'
+import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../bar.ts'
+import { MINT_SHAPE } from '../mint.ts'
+import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+
+export const MARKET_LIMIT_DEFAULT = 50
+export const MARKET_LIMIT_MAX_JSON = 500
+export const BARS_LIMIT_DEFAULT = 100
+export const BARS_LIMIT_MAX = 1_000
+export const LEADERBOARD_LIMIT_DEFAULT = 50
+export const LEADERBOARD_LIMIT_MAX = 200
+/** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
+export const EXPORT_LIMIT_DEFAULT = 100_000
+export const EXPORT_LIMIT_MAX = 500_000
+/** Characters of a search of the market list. */
+export const SEARCH_CHARACTERS_MAX = 64
+
+/** Unknown parameters that an answer names, and characters of each name. */
+export const IGNORED_NAMES_MAX = 16
+export const IGNORED_NAME_CHARACTERS_MAX = 64
+
+/** The formats of reads of the market; the parameter wins over the Accept header. */
+export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+export const EXPORT_FORMATS = ['parquet', 'arrow'] as const
+
+const mint = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
+/** One of these words, in upper or lower case. */
+const word = <Word extends string>(words: readonly [Word, ...Word[]], description: string) =>
+  z.enum(words).optional().meta({ description })
+const whole = (min: number, description: string) => z.int().min(min).optional().meta({ description })
+const unixMs = (description: string) => z.int().min(0).optional().meta({ description, unit: 'Unix ms' })
+const text = (description: string) => z.string().optional().meta({ description })
+/** Rows wanted. A number above the maximum is reduced to it, so it is no `maximum` of the schema. */
+const limit = (otherwise: number, max: number, told: string) =>
+  z
+    .int()
+    .min(1)
+    .default(otherwise)
+    .meta({ description: `Rows wanted. More than ${max} become ${max}${told}` })
+
+/** `meta.ignored` of any answer that is an object, errors too. */
+export const ignoredNames = z
+  .array(z.string().max(IGNORED_NAME_CHARACTERS_MAX))
+  .max(IGNORED_NAMES_MAX)
+  .optional()
+  .meta({
+    description:
+      'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
+  })
+
+/** GET /api/v1/market */
+export const marketQuery = z.object({
+  tab: z.enum(TABS).default('all').meta({ description: 'Which tokens' }),
+  sort: word(SORTS, '`hot` unless told; `created_timestamp` for the tab `new`'),
+  order: z.enum(ORDERS).default('desc').meta({ description: 'In upper or lower case' }),
+  limit: limit(
+    MARKET_LIMIT_DEFAULT,
+    MARKET_LIMIT_MAX_JSON,
+    ', which meta.clamped tells; NDJSON may have every token',
+  ),
+  offset: z.int().min(0).default(0).meta({ description: 'Rows to skip' }),
+  search: z
+    .string()
+    .max(SEARCH_CHARACTERS_MAX)
+    .optional()
+    .meta({
+      description:
+        'Only tokens with a word in their name or symbol that begins with this, or with a mint that does, whatever the ' +
+        'case. Several words have to follow one another. follow ignores it',
+      examples: ['soggy nar'],
+    }),
+  max_analyses: whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
+  cursor: text(
+    'meta.nextCursor or X-Next-Cursor of the page before, valid for at least 30 s. The list is that of the first page: ' +
+      'only limit and format are read beside it. Empty: the first page, with a cursor in any format',
+  ),
+  follow: word(['0', '1', 'false', 'true'], '1: the rows as NDJSON, then each row that changes'),
+  since: whole(0, 'With follow: only what changed after this `seq`; a resync where that is no longer known'),
+  format: word(FORMATS, '`json` unless told here or by Accept'),
+})
+
+/** GET /api/v1/datapoint */
+export const datapointQuery = z.object({ mint, format: word(['json'], 'There is JSON only') })
+
+/** GET /api/v1/ohlc */
+export const barsQuery = z.object({
+  mint,
+  tf: z.enum(TIMEFRAMES).default('1m').meta({ description: 'Timeframe' }),
+  limit: limit(BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, ', which meta.clamped tells'),
+  from: unixMs('Bars that start at this time or later'),
+  to: unixMs('Bars that start at this time or earlier'),
+  fill: z.enum(BAR_FILLS).default('none').meta({
+    description: '`prev` repeats the close where there was no trade, between the first trade and the last',
+  }),
+  shape: z.enum(BAR_SHAPES).default('short').meta({ description: 'The names of the fields' }),
+  format: word(FORMATS, '`json` unless told here or by Accept'),
+})
+
+/** GET of either leaderboard. */
+export const leaderboardQuery = z.object({
+  limit: limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX, ', which meta.clamped tells'),
+})
+
+/** GET /api/v1/training/export */
+export const exportQuery = z.object({
+  format: word(EXPORT_FORMATS, '`parquet` unless told here or by Accept'),
+  from: unixMs('Submitted at this time or later'),
+  to: unixMs('Submitted before this time'),
+  since: text(
+    'X-Next-Since of the answer before, for the rows after it; or Unix ms, for rows known from then on',
+  ),
+  limit: limit(EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, ''),
+})

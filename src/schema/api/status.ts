@@ -1,0 +1,87 @@
+// State of the server: /health and /readyz.
+import { z } from 'zod'
+import { EXAMPLE_FEED } from './examples.ts'
+import { okWith, unixMs, wholeCount, withExample } from './parts.ts'
+
+const failureSchema = z
+  .object({ message: z.string(), atMs: unixMs('When it happened') })
+  .nullable()
+  .meta({ description: 'The latest failure of the source' })
+
+export const FEED_STATES = ['starting', 'running', 'reconnecting', 'finished', 'failed', 'stopped'] as const
+
+/** A feed, as /readyz shows it. */
+export const feedStateSchema = z.object({
+  feed: z.string(),
+  state: z.enum(FEED_STATES),
+  stateSinceMs: unixMs('Since when it has been in this state').optional(),
+  latestError: failureSchema.optional(),
+})
+
+/** A feed, as /health shows it. Each kind of feed adds details of its own. */
+export const feedStatusSchema = z.looseObject({
+  ...feedStateSchema.shape,
+  simulated: z.boolean().meta({ description: 'Its data is made up' }),
+  accepted: wholeCount('Events that the market accepted'),
+  rejected: z.record(z.string(), z.number()).meta({ description: 'Events that it rejected, by reason' }),
+})
+
+export const solPriceSchema = z.object({
+  usd: z.number().meta({ unit: 'USD' }),
+  source: z.string(),
+  atMs: unixMs('Market time of the report'),
+  ageMs: z.number().meta({ unit: 'ms' }),
+})
+
+/** Further figures may be added. */
+const marketStateSchema = z.looseObject({
+  timeMs: unixMs('Market time'),
+  seq: z.number().int().meta({ description: 'Position of the latest change' }),
+  tokens: wholeCount('Tokens held'),
+  tokensMax: wholeCount('Tokens held at most'),
+  events: wholeCount('Events received'),
+  trades: wholeCount('Trades applied'),
+})
+
+/** Further figures may be added. */
+const storeStateSchema = z.looseObject({
+  healthy: z.boolean().meta({ description: 'Commits are taken, and the lake follows them' }),
+  reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
+})
+
+export const healthSchema = withExample(
+  okWith({
+    status: z.enum(['warming_up', 'ready', 'degraded', 'draining']),
+    reasons: z.array(z.string()).meta({ description: 'Why the status is degraded' }),
+    simulated: z.boolean().meta({ description: 'A feed makes its data up' }),
+    feeds: z.array(feedStatusSchema),
+    pushIngest: z.boolean().meta({ description: 'Whether feeds may push' }),
+    solPrice: solPriceSchema.nullable(),
+    market: marketStateSchema,
+    store: storeStateSchema,
+  }),
+  {
+    ok: true,
+    status: 'ready',
+    reasons: [],
+    simulated: true,
+    feeds: [{ ...EXAMPLE_FEED, simulated: true, accepted: 120_000, rejected: {} }],
+    pushIngest: false,
+    solPrice: { usd: 140, source: 'simulator', atMs: 1_772_000_000_000, ageMs: 800 },
+    market: {
+      timeMs: 1_772_000_000_800,
+      seq: 7_127_000_123,
+      tokens: 500,
+      tokensMax: 100_000,
+      events: 120_500,
+      trades: 118_000,
+    },
+    store: { healthy: true, reasons: [] },
+  },
+)
+
+export const readySchema = withExample(okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) }), {
+  ok: true,
+  ready: true,
+  feeds: [EXAMPLE_FEED],
+})

@@ -1,0 +1,118 @@
+// What goes over a stream: lines of follow=1, and the messages of the WebSocket in both directions.
+import { z } from 'zod'
+import { barSchema, TIMEFRAMES } from '../bar.ts'
+import { dataPointSchema } from '../datapoint.ts'
+import { marketItemSchema } from '../market-item.ts'
+import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { EXAMPLE_MINT } from './examples.ts'
+import { mintSchema, unixMs } from './parts.ts'
+import { problemSchema } from './problem.ts'
+
+export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
+export const STREAM_TOPICS = ['market', 'token', 'ohlc'] as const
+/** The names that a client may offer as Sec-WebSocket-Protocol. */
+export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
+/** Why the server ends a stream. */
+export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age'] as const
+
+const seq = z.number().int().meta({ description: 'Position: all changes up to it have been sent' })
+const since = z
+  .number()
+  .int()
+  .min(0)
+  .optional()
+  .meta({ description: 'Resume: only what changed after this position' })
+const ts = unixMs('Market time')
+const id = z.string().optional().meta({ description: 'The id of the message that it answers' })
+const channel = z
+  .string()
+  .meta({ description: '`market:<tab>`, `token:<mint>` or `ohlc:<mint>:<tf>`', examples: ['market:live'] })
+
+/** A row of the market list in a stream. A row that has changed has the position of its change. */
+export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
+
+const heartbeat = { event: z.literal('heartbeat'), seq: seq.optional(), ts }
+const bye = { event: z.literal('bye'), reason: z.enum(BYE_REASONS), seq: seq.optional() }
+
+/** One line of `follow=1`: a row, or an object with `event` about the stream itself. */
+export const streamLineSchema = z.union([
+  streamRowSchema,
+  z.object(heartbeat),
+  z
+    .object({ event: z.literal('left'), mint: z.string(), seq })
+    .meta({ description: 'The token was evicted' }),
+  z
+    .object({ event: z.literal('resync') })
+    .meta({ description: 'Changes were missed: all rows follow again' }),
+  z.object(bye).meta({ description: 'The last line' }),
+])
+
+/** Texts are accepted for numbers, as in a query. */
+const operationId = z.string().optional().meta({ description: 'Is in the reply' })
+const marketTopic = {
+  topic: z.literal('market'),
+  tab: z.enum(TABS).default('all').optional(),
+  sort: z.enum(SORTS).optional(),
+  order: z.enum(ORDERS).default('desc').optional(),
+  limit: z
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .meta({ description: 'Of the first rows; changes are not limited' }),
+  offset: z.number().int().min(0).optional(),
+  since,
+}
+const tokenTopic = { topic: z.literal('token'), mint: mintSchema, since }
+const barsTopic = {
+  topic: z.literal('ohlc'),
+  mint: mintSchema,
+  tf: z.enum(TIMEFRAMES).default('1m').optional(),
+  limit: z.number().int().min(1).optional().meta({ description: 'Of the first bars' }),
+  from: unixMs('Start of the first bar').optional(),
+}
+const about = <Op extends string, Shape extends z.ZodRawShape>(op: Op, shape: Shape) =>
+  z.object({ op: z.literal(op), id: operationId, ...shape })
+
+/** What a client sends on the WebSocket. */
+export const streamRequestSchema = z
+  .union([
+    about('subscribe', marketTopic),
+    about('subscribe', tokenTopic),
+    about('subscribe', barsTopic),
+    about('unsubscribe', { topic: z.literal('market'), tab: marketTopic.tab }),
+    about('unsubscribe', { topic: z.literal('token'), mint: mintSchema }),
+    about('unsubscribe', { topic: z.literal('ohlc'), mint: mintSchema, tf: barsTopic.tf }),
+    about('ping', {}),
+  ])
+  .meta({ examples: [{ op: 'subscribe', topic: 'token', mint: EXAMPLE_MINT, id: '1' }] })
+
+const rows = z
+  .union([z.array(streamRowSchema), z.array(dataPointSchema), z.array(barSchema)])
+  .meta({ description: 'Rows of the list, the DataPoint of a token, or bars' })
+
+/** What the server sends on the WebSocket. */
+export const streamMessageSchema = z.union([
+  z.object({ event: z.literal('subscribed'), id, channel, seq: seq.optional() }).meta({
+    description: 'seq: the position from which it resumes; without it a snapshot or a resync follows',
+  }),
+  z.object({ event: z.literal('unsubscribed'), id, channel }),
+  z
+    .object({ event: z.literal('snapshot'), channel, seq: seq.optional(), last: z.boolean(), rows })
+    .meta({ description: 'First rows. Only the last message of a snapshot has a position' }),
+  z
+    .object({ event: z.literal('changes'), channel, seq, rows })
+    .meta({ description: 'Each row that changed, at its newest' }),
+  z
+    .object({ event: z.literal('left'), channel, mint: z.string(), seq })
+    .meta({ description: 'The token was evicted' }),
+  z
+    .object({ event: z.literal('resync'), channel })
+    .meta({ description: 'Changes were missed: a snapshot of all rows follows' }),
+  z.object(heartbeat),
+  z.object({ event: z.literal('pong'), id, seq: seq.optional(), ts }),
+  z.object(bye).meta({ description: 'The last message; then the socket is closed' }),
+  z
+    .object({ ...problemSchema.shape, event: z.literal('error'), id })
+    .meta({ description: 'A message was refused; the socket stays open' }),
+])

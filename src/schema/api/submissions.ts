@@ -1,0 +1,172 @@
+// Answers about submissions, XP and leaderboards.
+import { z } from 'zod'
+import { recordFrom } from '../../lib/record.ts'
+import { dataPointSchema } from '../datapoint.ts'
+import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
+import { quantSchema } from '../submission.ts'
+import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
+import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
+import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
+
+/** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
+export const xpBreakdownSchema = z.object({
+  base: z.number(),
+  firstBonus: z.number(),
+  lowCoverageBonus: z.number(),
+  multiplier: z.number(),
+})
+
+/** The nine fields that the server adds to a submission. */
+export const enrichedSchema = dataPointSchema.pick(recordFrom(ENRICHED_FIELDS, () => true as const))
+
+const deviationsSchema = z
+  .partialRecord(z.enum(SNAPSHOT_FIELDS), z.number())
+  .meta({ description: 'Deviation of each compared field', unit: 'percent' })
+
+/** The result of an accepted submission. */
+export const receiptSchema = z.object({
+  analysisId: z.string(),
+  mint: z.string(),
+  outcome: z.enum(OUTCOMES),
+  validated: z.boolean(),
+  xpEarned: z.number(),
+  xpTotal: z.number().meta({ description: 'The agent’s XP with this submission' }),
+  xpBreakdown: xpBreakdownSchema,
+  deviationPct: percent('The largest deviation'),
+  worstField: z.enum(SNAPSHOT_FIELDS).nullable().meta({ description: 'The field that deviates most' }),
+  deviations: deviationsSchema,
+  snapshotSource: z.enum(['client', 'server']).meta({ description: 'server: no snapshot was sent' }),
+  enriched: enrichedSchema,
+  warning: z.string().optional().meta({ description: 'Of an unvalidated submission' }),
+  ignored: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Fields that were sent and only the server may fill' }),
+  createdAt: unixMs('When it was accepted'),
+  nextAllowedAt: unixMs('When the agent may submit on this mint again'),
+})
+
+export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
+
+/** What a submission would get; there is no analysis to name. */
+export const dryRunAnswerSchema = withExample(
+  okWith({ ...receiptSchema.shape, analysisId: z.null(), dryRun: z.literal(true) }),
+  { ok: true, ...EXAMPLE_RECEIPT, analysisId: null, dryRun: true },
+)
+
+const numberOrNull = z.number().nullable()
+
+/** The public form of one submission, accepted or rejected. */
+export const analysisSchema = z.object({
+  analysisId: z.string(),
+  agentId: z.string(),
+  mint: z.string(),
+  outcome: z.enum(OUTCOMES),
+  validated: z.boolean(),
+  deviationPct: percent('The largest deviation'),
+  sentiment: z.enum(SENTIMENTS).nullable(),
+  score: z.number().nullable(),
+  summary: z.string().nullable(),
+  snapshot: z
+    .object({
+      ...recordFrom(SNAPSHOT_FIELDS, () => numberOrNull),
+      snapshotAt: unixMs('When the submission refers to').nullable(),
+    })
+    .meta({ description: 'The values that the server compared with' }),
+  quant: quantSchema.nullable(),
+  labelsAvailableAt: unixMs(
+    'When others may see sentiment, score, summary and quant, which are null until then; null: they are shown',
+  )
+    .nullable()
+    .optional(),
+  enriched: enrichedSchema,
+  createdAt: unixMs('When it was submitted'),
+})
+export const analysisAnswerSchema = withExample(okData(analysisSchema), { ok: true, data: EXAMPLE_ANALYSIS })
+
+/** A token by its accepted analyses. */
+export const coverageRowSchema = z.object({
+  mint: z.string(),
+  name: z.string().nullable(),
+  symbol: z.string().nullable(),
+  image: z.string().nullable(),
+  count: wholeCount('Accepted analyses'),
+  lastSentiment: z.string().nullable(),
+  lastScore: z.number().nullable(),
+})
+
+/** The most analysed tokens. */
+export const coverageSchema = z.object({
+  totalAnalyses: wholeCount('Accepted analyses of all tokens'),
+  uniqueTokens: wholeCount('Tokens that have one'),
+  goal: z.number().int(),
+  progress: percent('Of the goal, at most 100'),
+  leaderboard: z.array(coverageRowSchema),
+})
+const limitMeta = metaWith({ clamped: clampedSchema }).optional()
+export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape, meta: limitMeta }), {
+  ok: true,
+  totalAnalyses: 2,
+  uniqueTokens: 1,
+  goal: 10_000,
+  progress: 0.02,
+  leaderboard: [
+    {
+      mint: EXAMPLE_MINT,
+      name: 'Soggy Narwhal',
+      symbol: 'NARWHAL',
+      image: null,
+      count: 2,
+      lastSentiment: 'bullish',
+      lastScore: 70,
+    },
+  ],
+})
+
+export const agentRankSchema = z.object({
+  rank: z.number().int().min(1),
+  agentId: z.string(),
+  name: z.string(),
+  xp: z.number(),
+  analyses: wholeCount('Accepted analyses'),
+})
+const EXAMPLE_RANK = { rank: 1, agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher', xp: 340, analyses: 9 }
+export const agentLeaderboardSchema = withExample(
+  okWith({
+    data: z.array(agentRankSchema),
+    leaderboard: z.array(agentRankSchema).meta({ description: 'The same as data' }),
+    meta: limitMeta,
+  }),
+  { ok: true, data: [EXAMPLE_RANK], leaderboard: [EXAMPLE_RANK] },
+)
+
+/** An object schema with the members of a table of numbers. */
+const figures = <Name extends string>(table: Readonly<Record<Name, number>>) =>
+  z.object(recordFrom(Object.keys(table) as Name[], () => z.number()))
+const multiplier = z.object({
+  deviationPctMax: z.number().nullable().meta({ description: 'Inclusive', unit: 'percent' }),
+  multiplier: z.number(),
+})
+export const xpTableSchema = withExample(
+  okData(
+    z.object({
+      analysis: figures(XP_TABLE.analysis),
+      trade: figures(XP_TABLE.trade),
+      chat: figures(XP_TABLE.chat),
+      social: figures(XP_TABLE.social),
+      streaming: figures(XP_TABLE.streaming),
+      multipliers: z.object(recordFrom(OUTCOMES, () => multiplier)),
+    }),
+  ),
+  { ok: true, data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } },
+)
+
+export const submissionSchemaAnswerSchema = withExample(
+  okData(
+    z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'JSON Schema (2020-12) of the body of a submission' }),
+  ),
+  { ok: true, data: { type: 'object', required: ['mint', 'sentiment', 'score', 'summary', 'quant'] } },
+)

@@ -1,0 +1,143 @@
+// Hands files of the lake to readers on other machines, in ranges of bytes. Reads are few at a time: on a disk that hangs each
+// of them holds a thread, and commits need threads too.
+import { type FileHandle, open } from 'node:fs/promises'
+import pLimit from 'p-limit'
+import { systemCode } from '../../lib/error-text.ts'
+import { SingleFlight } from '../../lib/single-flight.ts'
+import { StoreError, unavailable } from '../errors.ts'
+import { isFileName } from '../lake/lake-files.ts'
+import {
+  DOWNLOAD_CHUNK_BYTES,
+  DOWNLOAD_READS_AT_ONCE,
+  DOWNLOAD_RETRY_AFTER_MS,
+  DOWNLOADS_AT_ONCE,
+  LAKE_LISTING_TTL_MS,
+} from '../limits.ts'
+import type { Download, LakeDownloads, LakeFile, Store } from '../types.ts'
+
+const gone = (name: string): StoreError =>
+  new StoreError(
+    'gone',
+    `${name} is not in the lake any more: its rows were merged into another file, or are past their retention. Read the catalog again.`,
+  )
+
+export class LakeFileServer implements LakeDownloads {
+  /** Bytes handed out since the start. */
+  sentBytes = 0
+  readonly #listing: SingleFlight<readonly LakeFile[]>
+  readonly #reads = pLimit(DOWNLOAD_READS_AT_ONCE)
+  readonly #running = new Set<FileDownload>()
+
+  constructor(store: Pick<Store, 'lakeFiles'>) {
+    this.#listing = new SingleFlight(() => store.lakeFiles(), LAKE_LISTING_TTL_MS)
+  }
+
+  /** Downloads that have not ended. */
+  get running(): number {
+    return this.#running.size
+  }
+
+  async list(): Promise<readonly LakeFile[]> {
+    return (await this.#listing.get()).filter(({ isLive }) => isLive)
+  }
+
+  async find(name: string): Promise<LakeFile> {
+    // Only listed names are looked up: no text of a client becomes a path.
+    if (!isFileName(name)) throw new StoreError('not_found', `${name} is no name of a file of the lake.`)
+    const found = (await this.#listing.get()).find((file) => file.name === name)
+    if (found === undefined) throw gone(name)
+    return found
+  }
+
+  async begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download> {
+    if (this.#running.size >= DOWNLOADS_AT_ONCE)
+      throw unavailable(`${DOWNLOADS_AT_ONCE} files of the lake are being read already`, {
+        retryAfterMs: DOWNLOAD_RETRY_AFTER_MS,
+      })
+    const download = new FileDownload(firstByte, bytes, {
+      read: (work) => this.#reads(work),
+      onBytes: (count) => {
+        this.sentBytes += count
+      },
+      onEnd: () => this.#running.delete(download),
+    })
+    // Counted before the file is open, so that a burst of requests cannot exceed the maximum.
+    this.#running.add(download)
+    try {
+      await download.open(file)
+      return download
+    } catch (error) {
+      download.stop()
+      throw error
+    }
+  }
+}
+
+interface DownloadCalls {
+  /** Runs a disk operation when it is its turn. */
+  read<Result>(work: () => Promise<Result>): Promise<Result>
+  onBytes(count: number): void
+  onEnd(): void
+}
+
+class FileDownload implements Download {
+  readonly #calls: DownloadCalls
+  readonly #buffer: Buffer
+  #handle: FileHandle | null = null
+  #position: number
+  #left: number
+  #isStopped = false
+
+  constructor(firstByte: number, bytes: number, calls: DownloadCalls) {
+    this.#calls = calls
+    this.#position = firstByte
+    this.#left = bytes
+    this.#buffer = Buffer.allocUnsafeSlow(Math.min(bytes, DOWNLOAD_CHUNK_BYTES))
+  }
+
+  /** Rejects with `gone` where the file was deleted, `unavailable` where it is not of the listed size. */
+  async open({ name, path, bytes }: LakeFile): Promise<void> {
+    const { handle, size } = await this.#calls
+      .read(async () => {
+        const handle = await open(path, 'r')
+        return { handle, size: (await handle.stat()).size }
+      })
+      .catch((error: unknown) => {
+        throw systemCode(error) === 'ENOENT'
+          ? gone(name)
+          : unavailable(`${name} cannot be read`, { cause: error })
+      })
+    this.#handle = handle
+    if (this.#isStopped) this.#close()
+    if (size !== bytes) throw unavailable(`${name} is damaged: it has ${size} bytes and not ${bytes}`)
+  }
+
+  async next(): Promise<Buffer | null> {
+    const handle = this.#handle
+    if (handle === null || this.#left === 0) {
+      this.stop()
+      return null
+    }
+    const wanted = Math.min(this.#left, this.#buffer.length)
+    const { bytesRead } = await this.#calls.read(() => handle.read(this.#buffer, 0, wanted, this.#position))
+    if (bytesRead === 0) throw unavailable('the file ended before its listed size')
+    this.#position += bytesRead
+    this.#left -= bytesRead
+    this.#calls.onBytes(bytesRead)
+    return this.#buffer.subarray(0, bytesRead)
+  }
+
+  stop(): void {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    this.#close()
+    this.#calls.onEnd()
+  }
+
+  /** A read that is under way ends first. */
+  #close(): void {
+    const handle = this.#handle
+    this.#handle = null
+    handle?.close().catch(() => undefined)
+  }
+}

@@ -1,0 +1,199 @@
+// Lists the submissions of an agent or a mint that the lake holds, newest first. Files are searched date by date, so a page
+// costs what its newest dates cost; a page stops after LIST_SEARCHED_ROWS_MAX rows, and the next one goes on from there.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import {
+  compareKeys,
+  LISTED_COLUMNS,
+  type ListedRow,
+  type ListedSubmission,
+  OUTCOME_LABELS,
+  type OutcomeLabels,
+  type SubmissionPage,
+  type SubmissionQuery,
+  submissionKeyOf,
+} from '../../schema/submission-list.ts'
+import { TABLES } from '../../schema/tables.ts'
+import type { ConnectionQueue } from '../duckdb/database.ts'
+import { query as selectRows } from '../duckdb/query.ts'
+import { identifier, type LakeTable, literal, readableCell } from '../duckdb/sql.ts'
+import { unavailable } from '../errors.ts'
+import { utcDate } from '../lake/lake-files.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { listLiveFiles } from '../lake/manifest.ts'
+import { newestOnlySql, selectAllRows } from '../lake/parquet-sql.ts'
+import { LIST_SEARCHED_ROWS_MAX } from '../limits.ts'
+
+const SUBMISSION_TABLES: readonly LakeTable[] = [TABLES.training, TABLES.rejections]
+
+/** A UTC date with submissions, and how many. */
+interface DateRows {
+  date: string
+  rows: number
+}
+
+const listSql = (table: LakeTable, names: readonly string[]): string =>
+  table.columns
+    .filter(({ name }) => names.includes(name))
+    .map(readableCell)
+    .join(', ')
+
+/** SQL condition on the rows of a query, of those before its position. Positions are whole milliseconds. */
+function conditionSql({ agentId, mint, before }: SubmissionQuery): string {
+  const conditions: string[] = ['true']
+  if (agentId !== null) conditions.push(`agent_id = ${literal(agentId)}`)
+  if (mint !== null) conditions.push(`mint = ${literal(mint)}`)
+  if (before !== null) {
+    const { submittedAtMs, analysisId } = before
+    conditions.push(
+      `submitted_at < epoch_ms(${submittedAtMs + 1})`,
+      `(submitted_at < epoch_ms(${submittedAtMs}) OR analysis_id < ${literal(analysisId)})`,
+    )
+  }
+  return conditions.join(' AND ')
+}
+
+export class LakeLists {
+  readonly #connections: ConnectionQueue
+  readonly #reader: LiveFileReader
+
+  constructor(connections: ConnectionQueue, reader: LiveFileReader) {
+    this.#connections = connections
+    this.#reader = reader
+  }
+
+  /** Rejects with `unavailable` where the lake cannot be read or too many lists wait. */
+  async page(query: SubmissionQuery, nowMs: number): Promise<SubmissionPage> {
+    try {
+      return await this.#connections.run((connection) =>
+        new PageSearch(connection, this.#reader, query, nowMs).run(),
+      )
+    } catch (error) {
+      // Wrapped, so that the error of an unreadable file is not taken for a fatal one of the store's database.
+      throw unavailable(`the lake cannot be read: ${String(error)}`)
+    }
+  }
+}
+
+/** The search for one page, on a connection of its own. */
+class PageSearch {
+  readonly #connection: DuckDBConnection
+  readonly #reader: LiveFileReader
+  readonly #query: SubmissionQuery
+  readonly #nowMs: number
+
+  constructor(connection: DuckDBConnection, reader: LiveFileReader, query: SubmissionQuery, nowMs: number) {
+    this.#connection = connection
+    this.#reader = reader
+    this.#query = query
+    this.#nowMs = nowMs
+  }
+
+  async run(): Promise<SubmissionPage> {
+    const { limit } = this.#query
+    const dates = await this.#listDates()
+    let found: ListedRow[] = []
+    let searched = 0
+    let rows = 0
+    // An active agent fills a page from one date, others take few steps to search many.
+    for (let step = 1; searched < dates.length && found.length <= limit; step *= 2) {
+      const taken = takeDates(dates.slice(searched, searched + step), LIST_SEARCHED_ROWS_MAX - rows)
+      if (taken.length === 0 && searched > 0) break
+      const next = taken.length > 0 ? taken : dates.slice(0, 1)
+      found = [...found, ...(await this.#find(next.map(({ date }) => date)))]
+      searched += next.length
+      rows += next.reduce((sum, each) => sum + each.rows, 0)
+    }
+    const last = dates[searched - 1]
+    const searchedToMs = searched < dates.length && last !== undefined ? Date.parse(last.date) : null
+    const page = found.slice(0, limit)
+    return {
+      submissions: await this.#complete(page),
+      next: nextKey(found, limit, searchedToMs),
+      searchedToMs,
+    }
+  }
+
+  /** The dates that may have submissions of the query, newest first. */
+  async #listDates(): Promise<DateRows[]> {
+    const { before } = this.#query
+    const newest = before === null ? null : utcDate(before.submittedAtMs)
+    const rowsByDate = new Map<string, number>()
+    for (const table of SUBMISSION_TABLES)
+      for (const { date, rows } of await listLiveFiles(this.#connection, table.name))
+        if (newest === null || date <= newest) rowsByDate.set(date, (rowsByDate.get(date) ?? 0) + rows)
+    return Array.from(rowsByDate, ([date, rows]) => ({ date, rows })).sort((a, b) =>
+      a.date < b.date ? 1 : -1,
+    )
+  }
+
+  /** The newest submissions of some dates, newest first, one more than the page has. */
+  async #find(dates: readonly string[]): Promise<ListedRow[]> {
+    const { limit } = this.#query
+    const found: ListedRow[] = []
+    for (const table of SUBMISSION_TABLES) {
+      const sql = (rows: string) => `SELECT ${listSql(table, LISTED_COLUMNS)} FROM (${rows})
+        WHERE ${conditionSql(this.#query)} ORDER BY "submitted_at" DESC, analysis_id DESC LIMIT ${limit + 1}`
+      found.push(...(await this.#select<ListedRow>(table, dates, sql)))
+    }
+    return found.sort((a, b) => compareKeys(submissionKeyOf(a), submissionKeyOf(b))).slice(0, limit + 1)
+  }
+
+  /** Adds what each submission earned, and what the price did afterwards. */
+  async #complete(rows: readonly ListedRow[]): Promise<ListedSubmission[]> {
+    if (rows.length === 0) return []
+    const dates = [...new Set(rows.map((row) => utcDate(row.submitted_at)))]
+    const ids = rows.map((row) => literal(row.analysis_id)).join(', ')
+    const times = rows.map((row) => row.submitted_at)
+    const isOfPage = (timeColumn: string): string =>
+      `analysis_id IN (${ids}) AND ${timeColumn} >= epoch_ms(${Math.min(...times)})
+       AND ${timeColumn} < epoch_ms(${Math.max(...times) + 1})`
+    const earned = await this.#select<{ analysis_id: string; xp: number }>(
+      TABLES.xp_ledger,
+      dates,
+      (entries) => `SELECT analysis_id, xp FROM (${entries}) WHERE ${isOfPage('awarded_at')}`,
+    )
+    const names = ['analysis_id', ...OUTCOME_LABELS]
+    const labelled = await this.#select<OutcomeLabels & { analysis_id: string }>(
+      TABLES.outcomes,
+      dates,
+      (
+        outcomes,
+      ) => `SELECT ${names.map(identifier).join(', ')} FROM (${outcomes}) WHERE ${isOfPage('submitted_at')}
+        ${newestOnlySql(TABLES.outcomes)}`,
+    )
+    const xpById = new Map(earned.map(({ analysis_id: id, xp }) => [id, xp]))
+    const outcomesById = new Map(labelled.map(({ analysis_id: id, ...labels }) => [id, labels]))
+    return rows.map((row) => ({
+      row,
+      xp: xpById.get(row.analysis_id) ?? (row.outcome === 'rejected' ? 0 : null),
+      outcomes: outcomesById.get(row.analysis_id) ?? null,
+    }))
+  }
+
+  #select<Row>(table: LakeTable, dates: readonly string[], sql: (rows: string) => string): Promise<Row[]> {
+    return this.#reader.readConcurrently(this.#connection, {
+      table,
+      nowMs: this.#nowMs,
+      isNeeded: ({ date }) => dates.includes(date),
+      work: async (files) =>
+        files.length === 0 ? [] : selectRows<Row>(this.#connection, sql(selectAllRows(table, files))),
+    })
+  }
+}
+
+/** As many of the dates, from the first on, as have `rowsMax` rows together. */
+function takeDates(dates: readonly DateRows[], rowsMax: number): DateRows[] {
+  let rows = 0
+  const over = dates.findIndex((each) => {
+    rows += each.rows
+    return rows > rowsMax
+  })
+  return over === -1 ? [...dates] : dates.slice(0, over)
+}
+
+/** Where the next page begins: behind the last submission of this one, or at the date up to which it was searched. */
+function nextKey(found: readonly ListedRow[], limit: number, searchedToMs: number | null) {
+  const last = found.at(limit - 1)
+  if (found.length > limit && last !== undefined) return submissionKeyOf(last)
+  return searchedToMs === null ? null : { submittedAtMs: searchedToMs, analysisId: '' }
+}

@@ -1,0 +1,103 @@
+// Lists submissions: those that the lake does not hold yet from the log, the others from the lake. The log is read first: a flush
+// moves submissions from it to the lake, so none is missed, and one that is read twice is shown once.
+import { errorMessage } from '../lib/error-text.ts'
+import {
+  compareKeys,
+  LISTED_COLUMNS,
+  type ListedSubmission,
+  type SubmissionKey,
+  type SubmissionPage,
+  type SubmissionQuery,
+  submissionKeyOf,
+} from '../schema/submission-list.ts'
+import { unavailable } from './errors.ts'
+import { LOOKUP_TIMEOUT_MS } from './limits.ts'
+import { LogError } from './log/errors.ts'
+import type { CommitLog, CommitRecord, Position } from './log/types.ts'
+import type { LakeClient } from './process/client.ts'
+import { isSubmissionTable, type UnflushedRows } from './rows/recent-rows.ts'
+import { completeRow } from './state/recovered.ts'
+
+export class SubmissionLists {
+  readonly #client: LakeClient
+  readonly #commits: CommitLog
+  readonly #unflushed: UnflushedRows
+
+  constructor(client: LakeClient, commits: CommitLog, unflushed: UnflushedRows) {
+    this.#client = client
+    this.#commits = commits
+    this.#unflushed = unflushed
+  }
+
+  /** Rejects with `unavailable` where the log or the lake cannot be read in time. */
+  async page(query: SubmissionQuery, nowMs: number): Promise<SubmissionPage> {
+    const unflushed = await this.#readUnflushed(query)
+    const lake = await this.#client.askPatiently('list', { query, nowMs }, LOOKUP_TIMEOUT_MS)
+    return mergePages(lake, unflushed, query.limit)
+  }
+
+  /** The newest unflushed submissions of the query, `limit` + 1 or more where there are as many. */
+  async #readUnflushed({ agentId, mint, before, limit }: SubmissionQuery): Promise<ListedSubmission[]> {
+    const places = this.#unflushed.list(agentId, mint, before?.submittedAtMs ?? Number.POSITIVE_INFINITY)
+    const found: ListedSubmission[] = []
+    let lastMs = 0
+    for (const { submittedAtMs, position } of places) {
+      // Those of one millisecond are read together, since only their identities tell which is newer.
+      if (found.length > limit && submittedAtMs !== lastMs) break
+      const submission = await this.#read(position)
+      if (submission === null || !isBefore(submission, before)) continue
+      found.push(submission)
+      lastMs = submittedAtMs
+    }
+    return found
+  }
+
+  /** Null where the segment was removed since: then the lake has the submission. */
+  async #read(position: Position): Promise<ListedSubmission | null> {
+    try {
+      return toListed(await this.#commits.read(position))
+    } catch (error) {
+      if (error instanceof LogError && error.code === 'segment_removed') return null
+      throw unavailable(`the log cannot be read: ${errorMessage(error)}`)
+    }
+  }
+}
+
+const keyOf = ({ row }: ListedSubmission): SubmissionKey => submissionKeyOf(row)
+
+const isBefore = (submission: ListedSubmission, before: SubmissionKey | null): boolean =>
+  before === null || compareKeys(keyOf(submission), before) > 0
+
+/** The submission of a commit, which has one at most, with what it earned in the same commit. */
+function toListed(record: Pick<CommitRecord, 'knownAtMs' | 'rows'>): ListedSubmission | null {
+  let listed: ListedSubmission | null = null
+  let xp = 0
+  for (const [table, row] of record.rows()) {
+    if (isSubmissionTable(table)) {
+      const complete = completeRow(table, row, record.knownAtMs)
+      const cells = LISTED_COLUMNS.map((name) => [name, complete[name]])
+      listed = { row: Object.fromEntries(cells), xp: 0, outcomes: null }
+    }
+    if (table === 'xp_ledger' && typeof row.xp === 'number') xp = row.xp
+  }
+  return listed === null ? null : { ...listed, xp }
+}
+
+/** Adds unflushed submissions to a page of the lake. Those that belong to a later page are left to it. */
+function mergePages(
+  lake: SubmissionPage,
+  unflushed: readonly ListedSubmission[],
+  limit: number,
+): SubmissionPage {
+  const { next } = lake
+  const byId = new Map(lake.submissions.map((submission) => [submission.row.analysis_id, submission]))
+  for (const submission of unflushed) {
+    const isLater = next !== null && compareKeys(keyOf(submission), next) > 0
+    if (!isLater && !byId.has(submission.row.analysis_id)) byId.set(submission.row.analysis_id, submission)
+  }
+  const all = [...byId.values()].sort((a, b) => compareKeys(keyOf(a), keyOf(b)))
+  if (all.length <= limit) return { ...lake, submissions: all }
+  const submissions = all.slice(0, limit)
+  const last = submissions.at(-1)
+  return { ...lake, submissions, next: last === undefined ? next : keyOf(last) }
+}

@@ -1,0 +1,20 @@
+import type { Outcome } from '../../schema/vocabulary.ts'
+import type { OutcomeCounts } from '../types.ts'
+
+/** Durable submissions of each agent, by outcome. */
+export class OutcomeTable {
+  readonly #countsByAgent = new Map<string, OutcomeCounts>()
+
+  constructor(recovered: readonly ({ agentId: string } & OutcomeCounts)[]) {
+    for (const { agentId, ...counts } of recovered) this.#countsByAgent.set(agentId, counts)
+  }
+
+  counts(agentId: string): OutcomeCounts {
+    return this.#countsByAgent.get(agentId) ?? { validated: 0, unvalidated: 0, rejected: 0 }
+  }
+
+  add(agentId: string, outcome: Outcome): void {
+    const counts = this.counts(agentId)
+    this.#countsByAgent.set(agentId, { ...counts, [outcome]: counts[outcome] + 1 })
+  }
+}

@@ -1,0 +1,50 @@
+// Others see the labels of a submission only after a delay, so that nobody earns by copying. Submissions of this run, and the
+// recent ones that were recovered, are timed by the monotonic clock; for older ones the stored wall time decides.
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Instant } from '../../lib/clock.ts'
+import { LABELS_WITHHELD_MAX } from '../limits.ts'
+import type { TokenLabels } from '../types.ts'
+
+interface Withheld {
+  /** When it was submitted, on the monotonic clock. */
+  atMs: number
+  /** What the coverage of its token shows after the delay; null for a rejected submission. */
+  labels: TokenLabels | null
+}
+
+export class WithheldLabels {
+  readonly #delayMs: number
+  readonly #show: (labels: TokenLabels) => void
+  /** By analysis, the oldest first. At the maximum the oldest is dropped: the coverage of its token never shows its labels. */
+  readonly #withheld = new BoundedMap<string, Withheld>({ entriesMax: LABELS_WITHHELD_MAX })
+
+  /** @param show called with labels when their delay has passed, in the order in which they were added. */
+  constructor(delayMs: number, show: (labels: TokenLabels) => void) {
+    this.#delayMs = delayMs
+    this.#show = show
+  }
+
+  add(analysisId: string, labels: TokenLabels | null, atMs: number): void {
+    this.release(atMs)
+    if (this.#delayMs > 0) this.#withheld.set(analysisId, { atMs, labels })
+    else if (labels !== null) this.#show(labels)
+  }
+
+  /** Shows what has been withheld long enough. Call it before the coverage is read. */
+  release(nowMs: number): void {
+    for (let { oldest } = this.#withheld; oldest !== null; { oldest } = this.#withheld) {
+      const { atMs, labels } = oldest.value
+      if (atMs + this.#delayMs > nowMs) return
+      this.#withheld.delete(oldest.key)
+      if (labels !== null) this.#show(labels)
+    }
+  }
+
+  /** When others may see the labels of a submission, Unix ms; null: they may now. @param submittedAtMs by the wall clock. */
+  availableAtMs(analysisId: string, submittedAtMs: number, now: Instant): number | null {
+    const atMs = this.#withheld.get(analysisId)?.atMs
+    const waitMs =
+      atMs === undefined ? submittedAtMs + this.#delayMs - now.wallMs : atMs + this.#delayMs - now.monotonicMs
+    return this.#delayMs > 0 && waitMs > 0 ? Math.ceil(now.wallMs + waitMs) : null
+  }
+}
