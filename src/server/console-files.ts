@@ -5,9 +5,12 @@ import { extname, join } from 'node:path'
 import type { StaticFile } from '../http/routes/console.ts'
 import { assert } from '../lib/assert.ts'
 
-export const CONSOLE_PATH = '/console/'
+const CONSOLE_PATH = '/console/'
 const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
-const WEB_DIR = join(import.meta.dirname, '..', 'web')
+const SOURCE_DIR = join(import.meta.dirname, '..')
+const PAGE = 'web/index.html'
+/** What browsers get of the sources. The client needs the error codes; types alone come from the other schemas. */
+const SOURCES = ['web', 'client', 'schema/errors.ts', 'schema/errors.js']
 
 const JAVASCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -34,9 +37,12 @@ const IMPORTED_BY_MODULES = [
 
 /** Every file of the console. Reads the disk; called once at the start. */
 export function readConsoleFiles(): StaticFile[] {
-  const sources = readdirSync(WEB_DIR, { recursive: true, encoding: 'utf8' })
+  const names = readdirSync(SOURCE_DIR, { recursive: true, encoding: 'utf8' })
+  const sources = names.filter((name) =>
+    SOURCES.some((source) => name === source || name.startsWith(`${source}/`)),
+  )
   return [
-    ...sources.flatMap((name) => sourceFile(name.replaceAll('\\', '/')) ?? []),
+    ...sources.flatMap((name) => sourceFile(name) ?? []),
     ...[...Object.values(MODULES), ...IMPORTED_BY_MODULES].map(vendorFile),
   ]
 }
@@ -45,9 +51,9 @@ export function readConsoleFiles(): StaticFile[] {
 function sourceFile(name: string): StaticFile | null {
   const contentType = CONTENT_TYPES[extname(name)]
   if (contentType === undefined || name.endsWith('.d.ts')) return null
-  const text = readFileSync(join(WEB_DIR, name), 'utf8')
+  const text = readFileSync(join(SOURCE_DIR, name), 'utf8')
   const body = contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text
-  const path = name === 'index.html' ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
+  const path = name === PAGE ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
   return { path, body: Buffer.from(body), contentType }
 }
 

@@ -1,39 +1,19 @@
-// Requests to the server that the page came from. An answer that is an error is thrown with its sentence.
+// What the console asks of the server that it came from, beside what `mintlake/client` does.
+import { MintlakeError } from '../client/index.ts'
 
 const TIMEOUT_MS = 10_000
 
-/** What the server says of a refused request. */
-export class ApiError extends Error {
-  readonly status: number
-  readonly code: string
-  readonly errors: readonly { pointer: string; message: string; suggestion?: string }[]
-  readonly retryAfterMs: number | null
-
-  constructor(status: number, body: Record<string, unknown>) {
-    super(typeof body.error === 'string' ? body.error : `The server answered ${status}.`)
-    this.status = status
-    this.code = typeof body.code === 'string' ? body.code : ''
-    this.errors = Array.isArray(body.errors) ? body.errors : []
-    this.retryAfterMs = typeof body.retryAfterMs === 'number' ? body.retryAfterMs : null
-  }
-}
-
 export interface ApiRequest {
-  method?: 'GET' | 'POST'
-  query?: Record<string, string | number | undefined>
   body?: unknown
   key?: string | null
   timeoutMs?: number
 }
 
-/** @throws ApiError for an error of the server; TypeError or DOMException when it cannot be reached. */
+/** A GET, or a POST where there is a body. @throws Error with the server's sentence. */
 export async function request<Answer>(path: string, options: ApiRequest = {}): Promise<Answer> {
-  const { method = 'GET', query = {}, body, key, timeoutMs = TIMEOUT_MS } = options
-  const url = new URL(path, location.origin)
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined) url.searchParams.set(name, `${value}`)
-  const response = await fetch(url, {
-    method,
+  const { body, key, timeoutMs = TIMEOUT_MS } = options
+  const response = await fetch(path, {
+    method: body === undefined ? 'GET' : 'POST',
     headers: {
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
       ...(key && { Authorization: `Bearer ${key}` }),
@@ -42,16 +22,17 @@ export async function request<Answer>(path: string, options: ApiRequest = {}): P
     signal: AbortSignal.timeout(timeoutMs),
   })
   const answer = await response.json()
-  if (!response.ok) throw new ApiError(response.status, answer)
+  if (!response.ok) throw new Error(answer.error ?? `The server answered ${response.status}.`)
   return answer
 }
 
 /** The sentence to show for an error. */
 export function errorText(error: unknown): string {
-  if (error instanceof ApiError) return error.message
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return 'The server did not answer in time.'
-  return 'The server cannot be reached.'
+  if (error instanceof TypeError) return 'The server cannot be reached.'
+  if (error instanceof MintlakeError && error.status === null) return 'The server cannot be reached.'
+  return error instanceof Error ? error.message : `${error}`
 }
 
 /** Something that is fetched now and again: its last value, its error, and whether it is being fetched. */

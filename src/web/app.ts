@@ -1,10 +1,13 @@
 // What every view is given, and what it gives back.
 import type { TemplateResult } from 'lit-html'
+import type { MintlakeClient } from '../client/index.ts'
 import type { Live } from './live.ts'
 import type { Route } from './router.ts'
 
 export interface App {
   live: Live
+  /** Calls with the key of this tab, or without one. */
+  readonly client: MintlakeClient
   route: Route
   /** Draws the page at the next frame. */
   invalidate(): void

@@ -1,5 +1,6 @@
 // Starts the console: the frame around the views, the live connection, theme and keyboard.
 import { html, nothing, render, type TemplateResult } from 'lit-html'
+import { createClient, type MintlakeClient } from '../client/index.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
 import { Live } from './live.ts'
@@ -40,6 +41,7 @@ class Console implements App {
   route: Route = parseRoute(location.hash)
   #view: View
   #isScheduled = false
+  #client: MintlakeClient
   #isSimulated = false
   /** How far the server's market time is ahead of the browser's clock. */
   #aheadMs = 0
@@ -47,6 +49,7 @@ class Console implements App {
 
   constructor(root: HTMLElement) {
     this.#root = root
+    this.#client = this.#createClient()
     this.#view = this.#createView()
   }
 
@@ -67,7 +70,17 @@ class Console implements App {
   setKey(key: string | null): void {
     if (key === null) sessionStorage.removeItem(KEY_ITEM)
     else sessionStorage.setItem(KEY_ITEM, key)
+    this.#client = this.#createClient()
     this.invalidate()
+  }
+
+  get client(): MintlakeClient {
+    return this.#client
+  }
+
+  /** Views ask again by themselves, so a call that fails is told at once instead of being tried again. */
+  #createClient(): MintlakeClient {
+    return createClient({ baseUrl: location.origin, key: this.key ?? undefined, retriesMax: 0 })
   }
 
   nowMs(): number {

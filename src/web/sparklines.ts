@@ -1,6 +1,6 @@
 // Sparklines of the rows in sight: the closes that the DataPoint has, fetched a few tokens at a time within a budget of reads,
 // and kept as long as they are fresh.
-import { request } from './api.ts'
+import type { App } from './app.ts'
 
 /** The server takes so many mints in one request. */
 const MINTS_PER_READ = 10
@@ -15,19 +15,15 @@ interface Entry {
   atMs: number
 }
 
-interface BatchAnswer {
-  data: { mint: string; sparkline: number[] }[]
-}
-
 export class Sparklines {
   readonly #entries = new Map<string, Entry>()
-  readonly #onChange: () => void
+  readonly #app: App
   readonly #readTimesMs: number[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #isFetching = false
 
-  constructor(onChange: () => void) {
-    this.#onChange = onChange
+  constructor(app: App) {
+    this.#app = app
   }
 
   closes(mint: string): readonly number[] {
@@ -61,10 +57,7 @@ export class Sparklines {
   }
 
   async #fetchBatch(mints: readonly string[]): Promise<void> {
-    const { data } = await request<BatchAnswer>('/api/v1/datapoint/batch', {
-      method: 'POST',
-      body: { mints },
-    })
+    const { data } = await this.#app.client.datapoints(mints)
     const atMs = Date.now()
     for (const mint of mints) this.#entries.set(mint, { closes: [], atMs })
     for (const { mint, sparkline } of data) this.#entries.set(mint, { closes: sparkline, atMs })
@@ -72,7 +65,7 @@ export class Sparklines {
       if (this.#entries.size <= ENTRIES_MAX) break
       this.#entries.delete(mint)
     }
-    this.#onChange()
+    this.#app.invalidate()
   }
 
   #isFresh(mint: string): boolean {

@@ -1,34 +1,22 @@
 // The leaderboard, and the record of one agent.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import { Fetched, request } from '../api.ts'
+import type { AgentRank, AnalysisPage, ListedAnalysis } from '../../client/index.ts'
+import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState } from '../dom.ts'
 import { formatAmount, formatCount, shortAddress } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
-import { type Analysis, analysesTable } from './analyses-table.ts'
+import { analysesTable } from './analyses-table.ts'
 
 const EVERY_MS = 15_000
 const LEADERS = 100
 
-interface Leader {
-  rank: number
-  agentId: string
-  name: string
-  xp: number
-  analyses: number
-}
-
-interface AnalysesPage {
-  data: Analysis[]
-  meta?: { nextCursor?: string | null }
-}
-
 class AgentsView implements View {
   readonly #app: App
   readonly #agentId: string
-  readonly #leaders: Fetched<{ leaderboard: Leader[] }>
-  readonly #record: Fetched<AnalysesPage> | null
-  #older: Analysis[] = []
+  readonly #leaders: Fetched<AgentRank[]>
+  readonly #record: Fetched<AnalysisPage> | null
+  #older: ListedAnalysis[] = []
   #cursor: string | null | undefined
   #isLoadingOlder = false
 
@@ -36,10 +24,7 @@ class AgentsView implements View {
     this.#app = app
     this.#agentId = app.route.id
     const onChange = () => app.invalidate()
-    this.#leaders = new Fetched(
-      () => request('/api/v1/agents/leaderboard', { query: { limit: LEADERS }, key: app.key }),
-      onChange,
-    )
+    this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange)
     this.#leaders.start(EVERY_MS)
     this.#record = this.#agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
     void this.#record?.refresh()
@@ -62,13 +47,12 @@ class AgentsView implements View {
     return this.#agentId === '' ? this.#leaderboard() : this.#agent()
   }
 
-  get #leader(): Leader | undefined {
-    return this.#leaders.value?.leaderboard.find(({ agentId }) => agentId === this.#agentId)
+  get #leader(): AgentRank | undefined {
+    return this.#leaders.value?.find(({ agentId }) => agentId === this.#agentId)
   }
 
-  #readPage(cursor?: string): Promise<AnalysesPage> {
-    const query = { agentId: this.#agentId, limit: 50, cursor }
-    return request<AnalysesPage>('/api/v1/analysis', { query, key: this.#app.key })
+  #readPage(cursor?: string): Promise<AnalysisPage> {
+    return this.#app.client.analyses({ agentId: this.#agentId, ...(cursor !== undefined && { cursor }) })
   }
 
   #leaderboard(): TemplateResult {
@@ -78,7 +62,7 @@ class AgentsView implements View {
       ${
         value === null
           ? html`<p class="note" role="status">${error ?? 'Loading'}</p>`
-          : value.leaderboard.length === 0
+          : value.length === 0
             ? emptyState(
                 'No agent has XP yet',
                 'The first accepted analysis makes a leader. Start the example agent:',
@@ -86,7 +70,7 @@ class AgentsView implements View {
               )
             : html`<div class="card scroll-x"><table class="plain">
                 <thead><tr><th class="num">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>
-                <tbody>${value.leaderboard.map(leaderRow)}</tbody>
+                <tbody>${value.map(leaderRow)}</tbody>
               </table></div>`
       }
     </section>`
@@ -130,7 +114,7 @@ class AgentsView implements View {
   }
 }
 
-const leaderRow = ({ rank, agentId, name, xp, analyses }: Leader): TemplateResult => html`<tr>
+const leaderRow = ({ rank, agentId, name, xp, analyses }: AgentRank): TemplateResult => html`<tr>
   <td class="num">${rank}</td>
   <td><a class="stranger" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>

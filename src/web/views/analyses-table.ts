@@ -17,8 +17,8 @@ export interface Analysis {
   summary?: string | null
   xpEarned?: number | null
   createdAt: number
-  /** Unix ms from which the labels are shown to everybody; absent where they are shown now. */
-  labelsAvailableAt?: number
+  /** From when everybody sees the labels, Unix ms; null where they are shown. */
+  labelsAvailableAt?: number | null
   outcomes?: { fwd_ret_1h?: number | null; fwd_ret_24h?: number | null } | null
 }
 
@@ -52,7 +52,7 @@ function analysisRow(analysis: Analysis, nowMs: number, withMint: boolean): Temp
     <td><a href=${routeHref('agents', agentId)}>${agentName ?? shortAddress(agentId)}</a></td>
     <td>${outcomeBadge(outcome)}</td>
     <td class="num">${formatPercent(deviationPct, 2)}</td>
-    <td>${withheld === undefined ? (sentiment ?? '–') : html`<span class="dim" title="Withheld so that nobody earns by copying">in ${formatAge(2 * nowMs - withheld, nowMs)}</span>`}</td>
+    <td>${withheld == null ? (sentiment ?? '–') : html`<span class="dim" title="Withheld so that nobody earns by copying">in ${formatAge(2 * nowMs - withheld, nowMs)}</span>`}</td>
     <td class="num">${score ?? '–'}</td>
     <td class="num ${changeClass(hour)}">${formatChange(hour)}</td>
     <td class="num ${changeClass(day)}">${formatChange(day)}</td>

@@ -72,7 +72,7 @@ class MarketView implements View {
       isLive: query.get('live') === '1',
     }
     this.#rows = new MarketRows((row) => inTab[this.#tab](row, app.nowMs()))
-    this.#sparklines = new Sparklines(() => app.invalidate())
+    this.#sparklines = new Sparklines(app)
     this.#unsubscribe = this.#subscribe()
     this.#timer = setInterval(() => this.#tick(), REORDER_MS)
   }

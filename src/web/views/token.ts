@@ -1,7 +1,8 @@
 // One token: its bars, its DataPoint, and what agents said of it.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
-import { Fetched, request } from '../api.ts'
+import type { AnalysisPage } from '../../client/index.ts'
+import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import {
   creatorTexts,
@@ -14,7 +15,7 @@ import {
 import { emptyState, tokenMark } from '../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
-import { type Analysis, analysesTable } from './analyses-table.ts'
+import { analysesTable } from './analyses-table.ts'
 import { type Bar, TokenChart } from './token-chart.ts'
 
 const TIMEFRAME_MS = {
@@ -39,7 +40,7 @@ class TokenView implements View {
   readonly #mint: string
   readonly #tf: Timeframe
   readonly #chartElement: Ref<HTMLElement> = createRef()
-  readonly #analyses: Fetched<{ data: Analysis[] }>
+  readonly #analyses: Fetched<AnalysisPage>
   readonly #unsubscribes: (() => void)[]
   #point: DataPoint | null = null
   #bars: Bar[] = []
@@ -53,9 +54,8 @@ class TokenView implements View {
     this.#mint = app.route.id
     const tf = app.route.query.get('tf') ?? '1m'
     this.#tf = isTimeframe(tf) ? tf : '1m'
-    const query = { mint: this.#mint, limit: 20 }
     this.#analyses = new Fetched(
-      () => request<{ data: Analysis[] }>('/api/v1/analysis', { query, key: app.key }),
+      () => app.client.analyses({ mint: this.#mint, limit: 20 }),
       () => app.invalidate(),
     )
     this.#analyses.start(ANALYSES_EVERY_MS)

@@ -1,6 +1,7 @@
 // Submit an analysis by hand: a key, a form whose verdict is shown by a dry run as it is filled, then the submission itself.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import { ApiError, errorText, Fetched, request } from '../api.ts'
+import { type DryRun, MintlakeError, type Receipt, type Submission } from '../../client/index.ts'
+import { errorText, Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { formatCount, formatPercent } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
@@ -22,17 +23,6 @@ interface SubmissionSchema {
   }
 }
 
-interface Verdict {
-  outcome: string
-  xpEarned: number
-  xpTotal: number
-  deviationPct: number
-  worstField: string | null
-  warning?: string
-  dryRun?: boolean
-  analysisId?: string
-}
-
 interface Draft {
   mint: string
   sentiment: string
@@ -52,9 +42,9 @@ const QUANT_CHOICES = [
 class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
-  readonly #schema: Fetched<{ data: SubmissionSchema }>
+  readonly #schema: Fetched<SubmissionSchema>
   readonly #draft: Draft
-  #verdict: Verdict | null = null
+  #verdict: Receipt | DryRun | null = null
   #error: unknown = null
   #isBusy = false
   #pause: ReturnType<typeof setTimeout> | undefined
@@ -69,7 +59,7 @@ class TryView implements View {
       quant: { riskFactors: [], buyPressure: 50, volatilityScore: 50 },
     }
     this.#schema = new Fetched(
-      () => request('/api/v1/analysis/schema'),
+      async () => (await app.client.schema()) as unknown as SubmissionSchema,
       () => app.invalidate(),
     )
     void this.#schema.refresh()
@@ -116,17 +106,18 @@ class TryView implements View {
 
   #verdictCard(): TemplateResult {
     const verdict = this.#verdict
+    const isDryRun = verdict !== null && 'dryRun' in verdict
     return html`<section class="card" aria-live="polite">
       <h2>Verdict</h2>
       ${this.#error === null ? nothing : this.#faults(this.#error)}
       ${
         verdict === null
           ? html`<p class="note">${this.#error === null ? 'Shown as soon as the form is complete: a dry run asks the server and stores nothing but the attempt.' : nothing}</p>`
-          : html`<p>${outcomeBadge(verdict.outcome)} ${verdict.dryRun ? 'if you submit this now' : 'submitted'}</p>
+          : html`<p>${outcomeBadge(verdict.outcome)} ${isDryRun ? 'if you submit this now' : 'submitted'}</p>
             <dl>
-              <div><dt>XP ${verdict.dryRun ? 'it would earn' : 'earned'}</dt><dd>${formatCount(verdict.xpEarned)}</dd></div>
+              <div><dt>XP ${isDryRun ? 'it would earn' : 'earned'}</dt><dd>${formatCount(verdict.xpEarned)}</dd></div>
               <div><dt>Largest deviation</dt><dd>${formatPercent(verdict.deviationPct, 2)} ${verdict.worstField ?? ''}</dd></div>
-              ${verdict.dryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatCount(verdict.xpTotal)}</dd></div>`}
+              ${isDryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatCount(verdict.xpTotal)}</dd></div>`}
             </dl>
             ${verdict.warning === undefined ? nothing : html`<p class="note">${verdict.warning}</p>`}`
       }
@@ -134,7 +125,7 @@ class TryView implements View {
   }
 
   #faults(error: unknown): TemplateResult {
-    const faults = error instanceof ApiError ? error.errors : []
+    const faults = error instanceof MintlakeError ? error.errors : []
     return html`<div class="field-error" role="alert">
       <p>${errorText(error)}</p>
       <ul>${faults.map(({ pointer, message, suggestion }) => html`<li><code>${pointer}</code> ${message}${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}</li>`)}</ul>
@@ -142,7 +133,7 @@ class TryView implements View {
   }
 
   #form(): TemplateResult {
-    const schema = this.#schema.value?.data
+    const schema = this.#schema.value ?? undefined
     if (schema === undefined) return html`<p class="note">${this.#schema.error ?? 'Loading the form'}</p>`
     const { sentiment, quant } = schema.properties
     const draft = this.#draft
@@ -197,9 +188,9 @@ class TryView implements View {
 
   async #send(isDryRun: boolean): Promise<void> {
     await this.#attempt(async () => {
-      const query = isDryRun ? { dryRun: 1 } : {}
-      const options = { method: 'POST', query, body: this.#draft, key: this.#app.key } as const
-      this.#verdict = await request<Verdict>('/api/v1/analysis/submit', options)
+      // The form offers what the schema allows; the server checks it.
+      const submission = this.#draft as unknown as Submission
+      this.#verdict = await this.#app.client.submit(submission, { dryRun: isDryRun })
     })
   }
 
@@ -207,9 +198,8 @@ class TryView implements View {
     event.preventDefault()
     const name = new FormData(event.target as HTMLFormElement).get('name')
     await this.#attempt(async () => {
-      const options = { method: 'POST', body: { name } } as const
-      const { data } = await request<{ data: { key: string } }>('/api/v1/keys/register', options)
-      this.#app.setKey(data.key)
+      const { key } = await this.#app.client.register({ name: `${name}` })
+      this.#app.setKey(key)
     })
   }
 
