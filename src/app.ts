@@ -7,6 +7,7 @@ import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
+import { SubmissionLog } from './http/stream/submission-log.ts'
 import { ingestFrame } from './ingest/push/push.ts'
 import { type Feeds, followsRecordedTime, provenanceOf, startFeeds } from './ingest/start-feeds.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
@@ -45,7 +46,7 @@ import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
-import type { Agents } from './submissions/types.ts'
+import type { Agents, JudgedSubmission } from './submissions/types.ts'
 
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
@@ -138,11 +139,19 @@ async function startParts(base: Base): Promise<App> {
   const { config, options, log, store, exporter, positions } = base
   const { market, marketClock, recorder } = createMarket(base)
   const metrics = new Metrics()
-  const { agents, submissions } = createSubmissions(base, market, countSubmissions(metrics))
+  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const submissionLog = new SubmissionLog()
+  const countSubmission = countSubmissions(metrics)
+  const { agents, submissions } = createSubmissions(base, market, (judged) => {
+    countSubmission(judged.outcome)
+    const agentName = agents.name(judged.agentId)
+    const symbol = market.profile(judged.mint)?.symbol ?? null
+    submissionLog.add({ ...judged, agentName, symbol }, market.seq)
+    broadcaster.wake()
+  })
   const sources = await startFeeds(config, market, marketClock, log)
   const { feeds, pushed } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
-  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
@@ -165,7 +174,18 @@ async function startParts(base: Base): Promise<App> {
   }
   const { downloadMsMax } = options
   const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, pushed })
-  const http = { routes, market, marketClock, broadcaster, agents, health, limits, metrics, pushed }
+  const http = {
+    routes,
+    market,
+    marketClock,
+    broadcaster,
+    submissionLog,
+    agents,
+    health,
+    limits,
+    metrics,
+    pushed,
+  }
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
   recorder.start()
@@ -227,7 +247,7 @@ function setAnalysisCount(market: Market, mint: string, count: number): void {
 function createSubmissions(
   { config, clock, store }: Base,
   market: Market,
-  onOutcome: (outcome: string) => void,
+  onJudged: (submission: JudgedSubmission) => void,
 ) {
   const { recovered } = store
   const random = machineRandom()
@@ -254,7 +274,7 @@ function createSubmissions(
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
-    onOutcome,
+    onJudged,
   })
   return { agents, submissions }
 }
@@ -264,6 +284,7 @@ interface HttpParts {
   market: Market
   marketClock: Clock
   broadcaster: Broadcaster
+  submissionLog: SubmissionLog
   agents: Agents
   health: Health
   limits: ClientLimits
@@ -272,11 +293,12 @@ interface HttpParts {
 }
 
 function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpServer> {
-  const { routes, market, marketClock, broadcaster, agents, health, limits, metrics, pushed } = parts
+  const { routes, market, marketClock, broadcaster, submissionLog, agents, health, limits, metrics, pushed } =
+    parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
     routes,
-    streams: { market, broadcaster },
+    streams: { market, broadcaster, submissionLog },
     ingestFrame:
       config.feedKey === ''
         ? null

@@ -95,6 +95,9 @@ export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one page of a list of submissions. */
 export const ANALYSES_LIMIT_DEFAULT = 50
 export const ANALYSES_LIMIT_MAX = 200
+/** Submissions of this run that streams can still be sent, and those that a stream begins with. */
+export const SUBMISSIONS_STREAMED_MAX = 1_000
+export const SUBMISSIONS_SNAPSHOT_ROWS = 50
 export const REQUEST_ID_CHARACTERS_MAX = 128
 /** Bytes that a WebSocket client has not read yet; beyond it the connection is closed. */
 export const SOCKET_BACKPRESSURE_BYTES_MAX = 1024 * 1024

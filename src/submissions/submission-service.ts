@@ -32,6 +32,7 @@ import type {
   AnalysisPage,
   AwardReceipt,
   Caller,
+  JudgedSubmission,
   MarketReader,
   Receipt,
   RecoveredLimits,
@@ -68,7 +69,7 @@ export interface SubmissionServiceOptions {
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
   /** Called when an evaluated submission is durable. */
-  onOutcome?(outcome: Evaluation['outcome']): void
+  onJudged?(submission: JudgedSubmission): void
   submitRateMax?: number
   cooldownMs?: number
   strikeRules?: StrikeRules
@@ -276,7 +277,7 @@ export class SubmissionService implements Submissions {
       throw error
     }
     await this.#record(attempt, started, decision)
-    this.#options.onOutcome?.(started.evaluation.outcome)
+    this.#options.onJudged?.(judged(started.evaluation, decision))
     const { result } = decision
     if (result instanceof SubmissionError) throw result
     this.#options.onAccepted(result.mint, this.#scoreboard.count(result.mint))
@@ -375,6 +376,19 @@ export class SubmissionService implements Submissions {
       this.#rate.release(agentId, now.monotonicMs)
       throw error
     }
+  }
+}
+
+function judged(evaluation: Evaluation, { result }: Decision): JudgedSubmission {
+  const { analysisId, agentId, submission, outcome, deviation, submittedAtMs } = evaluation
+  return {
+    analysisId,
+    agentId,
+    mint: submission.mint,
+    outcome,
+    deviationPct: deviation.deviationPct,
+    xpEarned: result instanceof SubmissionError ? 0 : result.xpEarned,
+    createdAt: submittedAtMs,
   }
 }
 

@@ -122,6 +122,18 @@ export interface Receipt {
   nextAllowedAt: number
 }
 
+/** An evaluated submission that is durable, without its labels. */
+export interface JudgedSubmission {
+  analysisId: string
+  agentId: string
+  mint: string
+  outcome: Outcome
+  /** Largest deviation, percent. */
+  deviationPct: number
+  xpEarned: number
+  createdAt: number
+}
+
 export interface SubmitResult {
   receipt: Receipt
   /** What is left of the submit rate; null: it is not limited. */

@@ -7,7 +7,11 @@ const noSniff = { 'X-Content-Type-Options': z.literal('nosniff') }
 const mediaTypeOf = (contentType: string): string => contentType.split(';')[0] ?? contentType
 
 const pageHeaders = (policy: string) =>
-  z.object({ 'Content-Security-Policy': text(policy), 'Referrer-Policy': z.literal('no-referrer'), ...noSniff })
+  z.object({
+    'Content-Security-Policy': text(policy),
+    'Referrer-Policy': z.literal('no-referrer'),
+    ...noSniff,
+  })
 
 export const PAGE_DOCS = {
   console: {

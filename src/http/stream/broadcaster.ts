@@ -119,6 +119,11 @@ export class Broadcaster {
     return this.#subscriptions.remove(follower, channelName)
   }
 
+  /** Something that is followed has changed without the market. */
+  wake(): void {
+    if (this.#followers.size > 0) this.#scheduleFlush()
+  }
+
   /** @param seq undefined while there is no position to resume from. */
   heartbeat(follower: Follower, seq: number | undefined): void {
     this.#delivery.heartbeat(follower, seq)

@@ -1,5 +1,6 @@
 // Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
+import { STREAM_TOPICS } from '../../schema/api/stream.ts'
 import { TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
@@ -7,9 +8,6 @@ import type { Query } from '../context.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
 import { invalidParameter, oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
 import type { MarketRequest } from './market-channel.ts'
-
-export const OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
-export const TOPICS = ['market', 'token', 'ohlc'] as const
 
 /** `since`: the position of the market to resume from, or null. */
 export type FollowedMarket = MarketRequest & { since: number | null }
@@ -19,6 +17,7 @@ export type Topic =
   | ({ topic: 'market' } & FollowedMarket)
   | { topic: 'token'; mint: string; since: number | null }
   | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
+  | { topic: 'submissions'; since: number | null }
 
 /** @throws ServiceError `invalid_parameter`. */
 export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
@@ -35,7 +34,8 @@ export function parseMarketRequest(query: Query, limitMax: number): FollowedMark
 
 /** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function parseTopic(message: Query, tokensMax: number): Topic {
-  const topic = requiredWord(message, 'topic', TOPICS)
+  const topic = requiredWord(message, 'topic', STREAM_TOPICS)
+  if (topic === 'submissions') return { topic, since: parseSince(message) }
   if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
   const mint = requiredMint(message)
   if (topic === 'token') return { topic, mint, since: parseSince(message) }

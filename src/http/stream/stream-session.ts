@@ -1,6 +1,7 @@
 // One streaming WebSocket: carries out the client's messages and writes what its subscriptions send.
 import type { WebSocket } from 'uWebSockets.js'
 import type { MarketEngine } from '../../market/types.ts'
+import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Query } from '../context.ts'
 import { SUBSCRIPTIONS_MAX } from '../limits.ts'
@@ -12,13 +13,16 @@ import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import type { DisconnectReason, Follower, StreamWriter } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
-import { OPERATIONS, parseMessage, parseTopic, requiredWord, type Topic } from './stream-request.ts'
+import { parseMessage, parseTopic, requiredWord, type Topic } from './stream-request.ts'
+import type { SubmissionLog } from './submission-log.ts'
+import { SubmissionsChannel } from './submissions-channel.ts'
 import { TokenChannel } from './token-channel.ts'
 import { CLOSE_GOING_AWAY } from './upgrade.ts'
 
 export interface StreamSources {
   market: MarketEngine
   broadcaster: Broadcaster
+  submissionLog: SubmissionLog
 }
 
 export interface SessionOptions extends StreamSources {
@@ -104,7 +108,7 @@ export class StreamSession implements StreamWriter {
   }
 
   #perform(message: Query, echo: Echo): void {
-    const operation = requiredWord(message, 'op', OPERATIONS)
+    const operation = requiredWord(message, 'op', STREAM_OPERATIONS)
     if (operation === 'ping') {
       this.#pong(echo)
       return
@@ -121,16 +125,16 @@ export class StreamSession implements StreamWriter {
   }
 
   #unsubscribe(topic: Topic, echo: Echo): void {
-    const { market, broadcaster } = this.#options
-    const { name } = findChannel(topic, market).channel
+    const { broadcaster } = this.#options
+    const { name } = findChannel(topic, this.#options).channel
     if (!broadcaster.unsubscribe(this.#follower, name))
       throw invalidParameter('topic', `${name} is not subscribed to`)
     this.#follower.writeControl({ event: 'unsubscribed', ...echo, channel: name })
   }
 
   #subscribe(topic: Topic, echo: Echo): void {
-    const { market, broadcaster } = this.#options
-    const { channel, open } = findChannel(topic, market)
+    const { broadcaster } = this.#options
+    const { channel, open } = findChannel(topic, this.#options)
     this.#admit(topic, channel.name)
     const since = 'since' in topic ? topic.since : null
     // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
@@ -155,11 +159,18 @@ export class StreamSession implements StreamWriter {
 }
 
 /** The channel of a topic, and how a new subscription to it begins. */
-function findChannel(topic: Topic, market: MarketEngine): { channel: Channel; open: () => StreamSnapshot } {
+function findChannel(
+  topic: Topic,
+  { market, submissionLog }: StreamSources,
+): { channel: Channel; open: () => StreamSnapshot } {
   switch (topic.topic) {
     case 'market': {
       const channel = new MarketChannel(market, topic.tab)
       return { channel, open: () => channel.open(topic) }
+    }
+    case 'submissions': {
+      const channel = new SubmissionsChannel(market, submissionLog)
+      return { channel, open: () => channel.open() }
     }
     case 'token': {
       const channel = new TokenChannel(market, topic.mint)

@@ -5,11 +5,12 @@ import { dataPointSchema } from '../datapoint.ts'
 import { marketItemSchema } from '../market-item.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_MINT } from './examples.ts'
+import { judgedSubmissionSchema } from './judged-submission.ts'
 import { mintSchema, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
-export const STREAM_TOPICS = ['market', 'token', 'ohlc'] as const
+export const STREAM_TOPICS = ['market', 'token', 'ohlc', 'submissions'] as const
 /** The names that a client may offer as Sec-WebSocket-Protocol. */
 export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
 /** Why the server ends a stream. */
@@ -26,7 +27,10 @@ const ts = unixMs('Market time')
 const id = z.string().optional().meta({ description: 'The id of the message that it answers' })
 const channel = z
   .string()
-  .meta({ description: '`market:<tab>`, `token:<mint>` or `ohlc:<mint>:<tf>`', examples: ['market:live'] })
+  .meta({
+    description: '`market:<tab>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
+    examples: ['market:live'],
+  })
 
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
@@ -80,16 +84,23 @@ export const streamRequestSchema = z
     about('subscribe', marketTopic),
     about('subscribe', tokenTopic),
     about('subscribe', barsTopic),
+    about('subscribe', { topic: z.literal('submissions'), since }),
     about('unsubscribe', { topic: z.literal('market'), tab: marketTopic.tab }),
     about('unsubscribe', { topic: z.literal('token'), mint: mintSchema }),
     about('unsubscribe', { topic: z.literal('ohlc'), mint: mintSchema, tf: barsTopic.tf }),
+    about('unsubscribe', { topic: z.literal('submissions') }),
     about('ping', {}),
   ])
   .meta({ examples: [{ op: 'subscribe', topic: 'token', mint: EXAMPLE_MINT, id: '1' }] })
 
 const rows = z
-  .union([z.array(streamRowSchema), z.array(dataPointSchema), z.array(barSchema)])
-  .meta({ description: 'Rows of the list, the DataPoint of a token, or bars' })
+  .union([
+    z.array(streamRowSchema),
+    z.array(dataPointSchema),
+    z.array(barSchema),
+    z.array(judgedSubmissionSchema),
+  ])
+  .meta({ description: 'Rows of the list, the DataPoint of a token, bars, or submissions' })
 
 /** What the server sends on the WebSocket. */
 export const streamMessageSchema = z.union([
