@@ -95,6 +95,8 @@ export const ARROW_TEMPLATES_MAX = 2_048
 /** Rows of one page of a list of submissions. */
 export const ANALYSES_LIMIT_DEFAULT = 50
 export const ANALYSES_LIMIT_MAX = 200
+/** How long one calibration serves all who ask. */
+export const CALIBRATION_TTL_MS = 60_000
 /** Submissions of this run that streams can still be sent, and those that a stream begins with. */
 export const SUBMISSIONS_STREAMED_MAX = 1_000
 export const SUBMISSIONS_SNAPSHOT_ROWS = 50

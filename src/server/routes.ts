@@ -4,6 +4,7 @@ import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { agentRoutes } from '../http/routes/agents.ts'
 import { barRoute } from '../http/routes/bars.ts'
+import { calibrationRoute } from '../http/routes/calibration.ts'
 import { consoleRoutes } from '../http/routes/console.ts'
 import { documentRoutes } from '../http/routes/documents.ts'
 import { exportRoutes } from '../http/routes/export.ts'
@@ -38,7 +39,7 @@ export interface RouteDeps {
   exporter: Exporter
   downloads: LakeDownloads
   downloadMsMax?: number | undefined
-  store: Pick<Store, 'repairLake' | 'retireLake'>
+  store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake'>
   health: Health
   metrics: Metrics
   limits: ClientLimits
@@ -56,6 +57,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
   const routes: Route[] = [
     ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
     barRoute(market),
+    calibrationRoute(() => deps.store.calibration()),
     ...agentRoutes({
       agents,
       submissions,

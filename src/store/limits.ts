@@ -16,6 +16,9 @@ export const TASKS_WAITING_MAX = 64
 /** Time limits of requests. Beyond them the caller gets `store_unavailable`. */
 export const COMMIT_TIMEOUT_MS = 10_000
 export const LOOKUP_TIMEOUT_MS = 5_000
+/** The calibration takes in the submissions of this time. */
+export const CALIBRATION_MS = 30 * DAY_MS
+export const CALIBRATION_TIMEOUT_MS = 30_000
 export const STATUS_TIMEOUT_MS = 15_000
 export const FLUSH_TIMEOUT_MS = 120_000
 /** Opening completes what a crash interrupted, and lists the lake's files again where the list is lost. */

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
@@ -217,6 +218,12 @@ class DurableStore implements Store {
 
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
     return this.#lists.page(query, Math.floor(this.#parts.options.clock.now()))
+  }
+
+  calibration(): Promise<Calibration> {
+    const { client, options } = this.#parts
+    const nowMs = Math.floor(options.clock.now())
+    return client.askPatiently('calibration', { nowMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   flushLake(): Promise<void> {

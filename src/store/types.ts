@@ -2,6 +2,7 @@
 
 import type { z } from 'zod'
 import type { setAsideFileSchema } from '../schema/api/admin.ts'
+import type { Calibration } from '../schema/api/calibration.ts'
 import type { ClosedBar } from '../schema/bar.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
@@ -196,6 +197,8 @@ export interface Store {
    * cannot be read in time.
    */
   submissions(query: SubmissionQuery): Promise<SubmissionPage>
+  /** Compares labels with outcomes. Costly: see `SingleFlight`. Rejects with `unavailable` as `submissions` does. */
+  calibration(): Promise<Calibration>
   /** Resolves when everything committed and delivered before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */

@@ -169,7 +169,7 @@ class Console implements App {
       waiting: `disconnected, again in ${seconds}s`,
       limited: 'too many reads; waiting',
     }
-    return html`<span class="connection ${state}" role="status"><i aria-hidden="true"></i>${texts[state]}</span>`
+    return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i>${texts[state]}</span>`
   }
 }
 

@@ -25,12 +25,10 @@ const since = z
   .meta({ description: 'Resume: only what changed after this position' })
 const ts = unixMs('Market time')
 const id = z.string().optional().meta({ description: 'The id of the message that it answers' })
-const channel = z
-  .string()
-  .meta({
-    description: '`market:<tab>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
-    examples: ['market:live'],
-  })
+const channel = z.string().meta({
+  description: '`market:<tab>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
+  examples: ['market:live'],
+})
 
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })

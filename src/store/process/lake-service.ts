@@ -6,6 +6,7 @@ import { isFatalError, isOpenedReadOnly } from '../duckdb/database.ts'
 import { closeScratchDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
+import { readCalibration } from '../query/calibration.ts'
 import { type LakeStore, type OpenContext, openLakeStore } from './open-lake-store.ts'
 import type { Reply, Request, RequestKind, Requests } from './protocol.ts'
 
@@ -85,6 +86,10 @@ export class LakeService {
       return { taken: tokens.take(delivery), inLake: tokens.inLake }
     },
     find: ({ analysisId, nowMs }) => this.#opened().lookup.find(analysisId, nowMs),
+    calibration: ({ nowMs }) => {
+      const { database, lake } = this.#opened()
+      return database.lists.run((connection) => readCalibration(connection, lake.reader, nowMs))
+    },
     list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),

@@ -1,5 +1,6 @@
 // The messages between the server and the lake process.
 import type { Instant } from '../../lib/clock.ts'
+import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
@@ -78,6 +79,7 @@ export interface Requests {
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
+  calibration: { ask: { nowMs: number }; answer: Calibration }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }

@@ -1,5 +1,7 @@
 // Whether labels came true: scores and sentiments against what the price did afterwards, with 95 % intervals.
+
 import { html, svg, type TemplateResult } from 'lit-html'
+import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
 import { Fetched, request } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState } from '../dom.ts'
@@ -8,22 +10,6 @@ import { type Route, routeHref } from '../router.ts'
 
 const HORIZONS = ['5m', '15m', '1h', '6h', '24h'] as const
 const EVERY_MS = 60_000
-
-/** One group of analyses: how many, and the mean return after the horizon with its interval, percent. */
-interface Group {
-  label: string
-  horizon: string
-  count: number
-  meanPct: number | null
-  lowPct: number | null
-  highPct: number | null
-}
-
-interface Calibration {
-  asOfMs: number
-  sentiments: Group[]
-  scores: Group[]
-}
 
 class CalibrationView implements View {
   readonly title = 'Calibration'
@@ -65,7 +51,7 @@ class CalibrationView implements View {
   }
 
   #groups({ sentiments, scores }: Calibration): TemplateResult {
-    const isOfHorizon = ({ horizon, count }: Group) => horizon === this.#horizon && count > 0
+    const isOfHorizon = ({ horizon, count }: CalibrationGroup) => horizon === this.#horizon && count > 0
     const [bySentiment, byScore] = [sentiments.filter(isOfHorizon), scores.filter(isOfHorizon)]
     if (bySentiment.length + byScore.length === 0)
       return emptyState(
@@ -79,16 +65,16 @@ class CalibrationView implements View {
   }
 }
 
-const groupCard = (title: string, text: string, groups: readonly Group[]): TemplateResult => html`
+const groupCard = (title: string, text: string, groups: readonly CalibrationGroup[]): TemplateResult => html`
   <section class="card">
     <h2>${title}</h2>
     <p class="note">${text} Mean return and its 95 % interval.</p>
     ${intervals(groups)}
     <table class="plain">
-      <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
+      <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
       <tbody>${groups.map(
-        ({ label, count, meanPct, lowPct, highPct }) => html`<tr>
-          <td>${label}</td><td class="num">${formatCount(count)}</td>
+        ({ label, count, tokens, meanPct, lowPct, highPct }) => html`<tr>
+          <td>${label}</td><td class="num">${formatCount(count)}</td><td class="num">${formatCount(tokens)}</td>
           <td class="num ${changeClass(meanPct)}">${formatChange(meanPct)}</td>
           <td class="num">${lowPct === null || highPct === null ? '–' : `${lowPct.toFixed(1)} to ${highPct.toFixed(1)}%`}</td>
         </tr>`,
@@ -101,7 +87,7 @@ const LINE_HEIGHT = 26
 const LABEL_WIDTH = 84
 
 /** Each group's mean as a point on its interval, all on one axis with zero marked. */
-function intervals(groups: readonly Group[]): TemplateResult {
+function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
   const ends = groups
     .flatMap(({ lowPct, highPct, meanPct }) => [lowPct, highPct, meanPct])
     .filter((end) => end !== null)

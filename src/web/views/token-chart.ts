@@ -26,6 +26,10 @@ export interface Bar {
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
 
+/** The axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
+const NO_PRICE_MAX = 1e-13
+const formatAxisPrice = (price: number): string => (price < NO_PRICE_MAX ? '' : formatPrice(price))
+
 const toTime = (ms: number): Time => (ms / 1_000) as Time
 
 export class TokenChart {
@@ -47,7 +51,7 @@ export class TokenChart {
       grid: { vertLines: { color: colour('--line') }, horzLines: { color: colour('--line') } },
       rightPriceScale: { borderColor: colour('--line') },
       timeScale: { borderColor: colour('--line'), timeVisible: true, secondsVisible: barMs < 60_000 },
-      localization: { priceFormatter: (price: number) => formatPrice(price) },
+      localization: { priceFormatter: formatAxisPrice },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, {
       upColor: 'transparent',
@@ -56,7 +60,7 @@ export class TokenChart {
       downColor: down,
       borderDownColor: down,
       wickDownColor: down,
-      priceFormat: { type: 'custom', minMove: 1e-12, formatter: (price: number) => formatPrice(price) },
+      priceFormat: { type: 'custom', minMove: 1e-12, formatter: formatAxisPrice },
     })
     this.#volumes = this.#chart.addSeries(HistogramSeries, {
       priceScaleId: 'volume',

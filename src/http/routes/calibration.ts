@@ -1,0 +1,30 @@
+import { SingleFlight } from '../../lib/single-flight.ts'
+import { type Calibration, calibrationAnswerSchema } from '../../schema/api/calibration.ts'
+import { JSON_TYPE } from '../context.ts'
+import { CALIBRATION_TTL_MS } from '../limits.ts'
+import type { PlainRoute } from '../route.ts'
+
+/** @param read computes it, away from this process; one computation serves all who ask for CALIBRATION_TTL_MS. */
+export function calibrationRoute(read: () => Promise<Calibration>): PlainRoute {
+  const calibration = new SingleFlight(read, CALIBRATION_TTL_MS)
+  return {
+    method: 'GET',
+    path: '/api/v1/calibration',
+    access: 'read',
+    summary: 'Sentiments and scores against what the price did afterwards',
+    docs: {
+      operationId: 'getCalibration',
+      tag: 'analysis',
+      description:
+        'Mean returns after accepted submissions, with 95 % intervals. A token counts once in each group. Computed once a minute.',
+      answers: {
+        200: {
+          description: 'Groups by sentiment and by score',
+          content: { [JSON_TYPE]: calibrationAnswerSchema },
+        },
+      },
+      errors: ['store_unavailable'],
+    },
+    handle: async () => ({ status: 200, body: { ok: true, data: await calibration.get() } }),
+  }
+}

@@ -1,0 +1,41 @@
+// Whether the labels of accepted submissions came true.
+import { z } from 'zod'
+import { HORIZON_NAMES } from '../tables.ts'
+import { SENTIMENTS } from '../vocabulary.ts'
+import { okData, percent, unixMs, wholeCount, withExample } from './parts.ts'
+
+const groupShape = {
+  label: z.string(),
+  horizon: z.enum(HORIZON_NAMES).meta({ description: 'Time after the submission' }),
+  count: wholeCount('Submissions whose outcome is known'),
+  tokens: wholeCount('Tokens that they are about'),
+  meanPct: percent('Mean over the tokens of the mean return of each').nullable(),
+  lowPct: percent('Lower end of its 95 % interval; null: fewer than two tokens').nullable(),
+  highPct: percent('Upper end').nullable(),
+}
+export const calibrationGroupSchema = z.object(groupShape)
+export type CalibrationGroup = z.infer<typeof calibrationGroupSchema>
+
+export const calibrationSchema = z.object({
+  asOfMs: unixMs('When it was computed'),
+  sinceMs: unixMs('Of submissions since this time'),
+  sentiments: z
+    .array(calibrationGroupSchema)
+    .meta({ description: `One group for each of ${SENTIMENTS.join(', ')}` }),
+  scores: z.array(calibrationGroupSchema).meta({ description: 'Groups of scores, each 20 wide' }),
+})
+export type Calibration = z.infer<typeof calibrationSchema>
+
+export const calibrationAnswerSchema = withExample(okData(calibrationSchema), {
+  ok: true,
+  data: {
+    asOfMs: 1_772_000_000_000,
+    sinceMs: 1_769_400_000_000,
+    sentiments: [
+      { label: 'bullish', horizon: '1h', count: 120, tokens: 40, meanPct: 2.5, lowPct: -1.1, highPct: 6.1 },
+    ],
+    scores: [
+      { label: '60–79', horizon: '1h', count: 70, tokens: 31, meanPct: 1.9, lowPct: -2, highPct: 5.8 },
+    ],
+  },
+})

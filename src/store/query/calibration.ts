@@ -1,0 +1,90 @@
+// Compares the labels of accepted submissions with what the price did afterwards. Submissions on one token share its price, so
+// each token counts once in a group, with the mean of its submissions: intervals would be too narrow otherwise.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
+import { HORIZON_NAMES, TABLES } from '../../schema/tables.ts'
+import { queryRows } from '../duckdb/query.ts'
+import { utcDate } from '../lake/lake-files.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { type ReadableFile, selectAllRows, selectNewestRows } from '../lake/parquet-sql.ts'
+import { CALIBRATION_MS } from '../limits.ts'
+
+/** Of the normal distribution, for intervals that hold the mean in 95 of 100 cases. */
+const Z_95 = 1.96
+
+const GROUP_COLUMNS = {
+  kind: 'string',
+  label: 'string',
+  horizon: 'string',
+  count: 'number',
+  tokens: 'number',
+  meanPct: 'number?',
+  halfWidthPct: 'number?',
+} as const
+
+/** The groups of the submissions of the last CALIBRATION_MS. */
+export async function readCalibration(
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  nowMs: number,
+): Promise<Calibration> {
+  const sinceMs = nowMs - CALIBRATION_MS
+  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
+  const rows = await reader.readConcurrently(connection, {
+    table: TABLES.training,
+    nowMs,
+    isNeeded,
+    work: (training) =>
+      reader.readConcurrently(connection, {
+        table: TABLES.outcomes,
+        nowMs,
+        isNeeded,
+        work: (outcomes) => queryRows(connection, groupsSql(training, outcomes, sinceMs), GROUP_COLUMNS),
+      }),
+  })
+  const groupsOf = (kind: string): CalibrationGroup[] =>
+    rows
+      .filter((row) => row.kind === kind)
+      .map(({ label, horizon, count, tokens, meanPct, halfWidthPct }) => {
+        const hasInterval = meanPct !== null && halfWidthPct !== null
+        return {
+          label,
+          horizon: HORIZON_NAMES.find((name) => name === horizon) ?? '5m',
+          count,
+          tokens,
+          meanPct,
+          lowPct: hasInterval ? meanPct - halfWidthPct : null,
+          highPct: hasInterval ? meanPct + halfWidthPct : null,
+        }
+      })
+  return { asOfMs: nowMs, sinceMs, sentiments: groupsOf('sentiment'), scores: groupsOf('score') }
+}
+
+function groupsSql(
+  training: readonly ReadableFile[],
+  outcomes: readonly ReadableFile[],
+  sinceMs: number,
+): string {
+  const returns = HORIZON_NAMES.map(
+    (horizon) => `SELECT analysis_id, '${horizon}' AS horizon, fwd_ret_${horizon} AS ret FROM labelled`,
+  ).join(' UNION ALL ')
+  return `
+    WITH labelled AS (${selectNewestRows(TABLES.outcomes, outcomes)}),
+    returns AS (${returns}),
+    judged AS (
+      SELECT mint, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
+      FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
+      WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs})
+    ),
+    labels AS (
+      SELECT 'sentiment' AS kind, sentiment AS label, mint, horizon, pct FROM judged UNION ALL
+      SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, horizon, pct FROM judged
+    ),
+    by_token AS (
+      SELECT kind, label, horizon, mint, count(*) AS n, avg(pct) AS pct FROM labels GROUP BY ALL
+    )
+    SELECT kind, label, horizon, sum(n)::DOUBLE AS count, count(*)::DOUBLE AS tokens, avg(pct) AS "meanPct",
+      ${Z_95} * stddev_samp(pct) / sqrt(count(*)) AS "halfWidthPct"
+    FROM by_token GROUP BY kind, label, horizon
+    ORDER BY kind, label, horizon`
+}
