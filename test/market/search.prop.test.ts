@@ -120,8 +120,8 @@ const filter: fc.Arbitrary<ListFilter> = fc.record({
 })
 
 function apply(market: Market, events: readonly object[]): void {
-  for (const happened of events) {
-    const event = { ...happened, ts: market.timeMs } as MarketEvent
+  for (const fields of events) {
+    const event = { ...fields, ts: market.timeMs } as MarketEvent
     market.apply(event, market.timeMs)
   }
 }
@@ -157,8 +157,8 @@ it('a filtered list is its tab’s tokens that pass, in their order, and every p
           symbol: 'S',
         })),
       )
-      for (const [happened, filter] of steps) {
-        apply(market, [happened])
+      for (const [change, filter] of steps) {
+        apply(market, [change])
         if (filter === null) continue
         const list = market.freeze(tab, sort, filter)
         const all = rowsOf(market.page({ tab, sort, order, offset: 0, limit: 1_000 }).ndjson)
