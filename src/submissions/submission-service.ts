@@ -25,7 +25,7 @@ import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempote
 import { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { restoreLimits } from './rate-limits/restore.ts'
 import { decodeResponse, encodeResponse, writeResponse } from './rate-limits/stored-response.ts'
-import { judgeRejection, Rejection, Strikes } from './rejection.ts'
+import { assessRejection, Rejection, Strikes } from './rejection.ts'
 import type { Evaluation } from './rows.ts'
 import type {
   AgentRank,
@@ -162,7 +162,7 @@ export class SubmissionService implements Submissions {
     return this.#counted(agentId, now, async () => {
       let receipt: Receipt
       try {
-        receipt = await this.#foresee(agentId, body, now)
+        receipt = await this.#preview(agentId, body, now)
       } finally {
         await this.#recordAttempt(agentId, now)
       }
@@ -287,11 +287,11 @@ export class SubmissionService implements Submissions {
   }
 
   /** The receipt that a submission would get now. Throws the error that it would get. Reserves nothing. */
-  async #foresee(agentId: string, body: Buffer, now: Instant): Promise<Receipt> {
+  async #preview(agentId: string, body: Buffer, now: Instant): Promise<Receipt> {
     const evaluation = this.#evaluator.evaluate(agentId, body, now)
     return this.#whenCertain(evaluation, () => {
       if (evaluation.outcome === 'rejected')
-        throw judgeRejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId)).error
+        throw assessRejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId)).error
       return { ...acceptedReceipt(evaluation, this.#scoreboard, now.wallMs), analysisId: null }
     })
   }
