@@ -38,7 +38,8 @@ export class SubmissionLists {
 
   /** The newest unflushed submissions of the query, `limit` + 1 or more where there are as many. */
   async #readUnflushed({ agentId, mint, before, limit }: SubmissionQuery): Promise<ListedSubmission[]> {
-    const places = this.#unflushed.list(agentId, mint, before?.submittedAtMs ?? Number.POSITIVE_INFINITY)
+    const untilMs = before?.submittedAtMs ?? Number.POSITIVE_INFINITY
+    const places = this.#unflushed.list(agentId, mint, untilMs, limit + 1)
     const found: ListedSubmission[] = []
     let lastMs = 0
     for (const { submittedAtMs, position } of places) {

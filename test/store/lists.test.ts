@@ -4,6 +4,9 @@ import { ulid } from 'ulid'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DAY_MS } from '../../src/lib/time.ts'
 import { compareKeys, type SubmissionKey, type SubmissionPage } from '../../src/schema/submission-list.ts'
+import { openDatabase } from '../../src/store/duckdb/database.ts'
+import { openLake } from '../../src/store/lake/lake.ts'
+import { LakeLists } from '../../src/store/query/lake-lists.ts'
 import type { Store } from '../../src/store/types.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
 
@@ -147,6 +150,49 @@ describe('a list of submissions', () => {
     await store.close()
     store = await openTestStore(folder)
     expect(keysOf(await list({ agentId: 'restarted' }))).toEqual(keys.toSorted(compareKeys))
+  })
+
+  it('that is too long to be searched at once goes on where the page before has stopped', async () => {
+    const other = temporaryFolder()
+    const written = await openTestStore(other)
+    const keys: SubmissionKey[] = []
+    for (const [day, count] of [3, 1, 4, 1].entries())
+      for (let index = 0; index < count; index++) {
+        const key = {
+          submittedAtMs: NOON_MS + day * DAY_MS + index,
+          analysisId: nextId(NOON_MS + day * DAY_MS),
+        }
+        keys.push(key)
+        const agent = index === 0 ? 'rare' : 'busy'
+        await written.commit(submission(key.analysisId, { agent_id: agent, submitted_at: key.submittedAtMs }))
+      }
+    await written.close()
+    const database = await openDatabase(other)
+    const nothing = () => {}
+    const hooks = { failpoint: nothing, log: nothing, onTrouble: nothing }
+    const lake = await openLake(database, { dataDir: other, ...hooks })
+    for (const rowsMax of [0, 1, 2, 5, 100]) {
+      const lists = new LakeLists(database.lists, lake.reader, rowsMax)
+      for (const [agentId, expected] of [
+        [null, keys],
+        ['rare', keys.filter((key) => key.submittedAtMs % 10 === 0)],
+      ] as const) {
+        const seen: SubmissionKey[] = []
+        let before: SubmissionKey | null = null
+        let pages = 0
+        do {
+          const query = { agentId, mint: null, before, limit: 2 }
+          const page: SubmissionPage = await lists.page(query, NOON_MS)
+          for (const { submittedAtMs } of keysOf(page))
+            expect(submittedAtMs).toBeGreaterThanOrEqual(page.searchedToMs ?? 0)
+          seen.push(...keysOf(page))
+          before = page.next
+        } while (before !== null && ++pages < 30)
+        expect(seen).toEqual([...expected].sort(compareKeys))
+      }
+    }
+    await database.close()
+    removeFolder(other)
   })
 
   it('takes a text that looks like SQL for what it is', async () => {
