@@ -7,7 +7,7 @@ export const COMMIT_ROWS_MAX = 8_192
 /** Look-ups that may wait for their connection; further ones are refused with `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
 /** Lists of submissions that wait for each other: as many as are answered within LOOKUP_TIMEOUT_MS. */
-export const LISTS_WAITING_MAX = 256
+export const LISTS_WAITING_MAX = 64
 /** Rows of the lake that one page of a list searches; the next page goes on. At least one date is searched. */
 export const LIST_SEARCHED_ROWS_MAX = 4_000_000
 /** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */

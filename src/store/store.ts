@@ -190,7 +190,12 @@ class DurableStore implements Store {
     this.#parts = parts
     this.#provenance = options.provenance ?? null
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
-    this.#lists = new SubmissionLists(client, commits, unflushed)
+    this.#lists = new SubmissionLists({
+      unflushed,
+      readCommit: (position) => commits.read(position),
+      readLake: (query) =>
+        client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
+    })
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
@@ -216,7 +221,7 @@ class DurableStore implements Store {
   }
 
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
-    return this.#lists.page(query, Math.floor(this.#parts.options.clock.now()))
+    return this.#lists.page(query)
   }
 
   flushLake(): Promise<void> {
