@@ -16,6 +16,7 @@ import {
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
@@ -55,6 +56,8 @@ export const COMMANDS: readonly Command[] = [
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  backupCommand,
+  restoreCommand,
   ...OPERATOR_COMMANDS,
 ]
 
