@@ -18,6 +18,7 @@ import {
 } from './command.ts'
 import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
@@ -58,6 +59,7 @@ export const COMMANDS: readonly Command[] = [
   lakeRetireCommand,
   backupCommand,
   restoreCommand,
+  doctorCommand,
   ...OPERATOR_COMMANDS,
 ]
 

@@ -129,7 +129,7 @@ test('a backup under load, restored after the server and its folder are lost, ha
     }
     const [{ mint, agent }] = before.slice(-1)
     const ts = Date.now()
-    await server.client.push({ type: 'token', mint, ts }, { type: 'patch', mint, ts, fields: VALUES })
+    await server.client.push({ type: 'patch', mint, ts, fields: VALUES })
     const again = await submit(server.client, load.keys[agent], submission(mint))
     expect([again.status, again.body.code]).toEqual([429, 'mint_cooldown'])
     expect(await seqOf(server.client)).toBeGreaterThan(seqLost)
