@@ -48,6 +48,6 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
   try {
     writeFileSync(path, await withOutputs(readFileSync(path, 'utf8'), sample.reader))
   } finally {
-    sample.close()
+    await sample.close()
   }
 }
