@@ -16,7 +16,11 @@ const recipes = recipesOf(readFileSync(join(DATA, 'README.md'), 'utf8'))
 
 /** What a Python program prints as JSON. */
 function python(program: string): unknown {
-  const text = execFileSync(PYTHON, ['-B', '-c', program], { cwd: DATA, timeout: TIMEOUT_MS, encoding: 'utf8' })
+  const text = execFileSync(PYTHON, ['-B', '-c', program], {
+    cwd: DATA,
+    timeout: TIMEOUT_MS,
+    encoding: 'utf8',
+  })
   return JSON.parse(text)
 }
 

@@ -24,7 +24,7 @@ import {
   positionsPath,
   statePath,
 } from '../paths.ts'
-import type { NotedFile } from './note.ts'
+import type { BackupFile } from './note.ts'
 
 export interface CopyOptions {
   /** Links files that are never written again, where both folders are on one disk, instead of copying them. */
@@ -35,7 +35,7 @@ export interface CopyOptions {
 }
 
 export interface CopiedStore {
-  files: NotedFile[]
+  files: BackupFile[]
   /** Files of the lake that were lost or damaged in the original, and that no repair has acknowledged. */
   losses: readonly QuarantinedFile[]
 }
@@ -71,7 +71,7 @@ export async function listServerFiles(dataDir: string): Promise<string[]> {
 /** Copies the store of `from` into the folder `to`, which exists and has nothing in the way. */
 export async function copyStore(from: string, to: string, options: CopyOptions): Promise<CopiedStore> {
   const { live, quarantined } = await readManifest(from)
-  const files: NotedFile[] = []
+  const files: BackupFile[] = []
   await makeFolder(logFolder(to))
   const folders = new Set([to, logFolder(to)])
   for (const path of await listServerFiles(from)) {
@@ -93,12 +93,12 @@ async function copyLake(
   to: string,
   live: readonly ListedFile[],
   { check, links: mayLink }: CopyOptions,
-): Promise<NotedFile[]> {
+): Promise<BackupFile[]> {
   await makeFolder(lakeFolder(to))
   const source = await readLakePaths(lakeFolder(from))
   // The disk of the copy may have no hard links, although that of the original has them.
   const target = await openLinks(lakeFolder(to))
-  const files: NotedFile[] = []
+  const files: BackupFile[] = []
   const folders = new Set<string>()
   for (const file of live) {
     check()

@@ -21,7 +21,7 @@ const completeSchema = z.object({
   files: z.array(z.object({ path: z.string(), bytes: z.number(), sha256: z.string() })),
 })
 export type BackupNote = z.infer<typeof completeSchema>
-export type NotedFile = BackupNote['files'][number]
+export type BackupFile = BackupNote['files'][number]
 
 const noteSchema = z.union([z.object({ complete: z.literal(false) }), completeSchema])
 
