@@ -16,7 +16,9 @@ import {
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
@@ -55,6 +57,9 @@ export const COMMANDS: readonly Command[] = [
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  backupCommand,
+  restoreCommand,
+  doctorCommand,
   ...OPERATOR_COMMANDS,
 ]
 

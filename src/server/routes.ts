@@ -17,7 +17,7 @@ import type { Metrics } from '../lib/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Exporter, LakeDownloads, LakeRepair, Store } from '../store/types.ts'
+import type { Exporter, LakeDownloads, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
 import type { Health } from './health.ts'
@@ -36,7 +36,7 @@ export interface RouteDeps {
   exporter: Exporter
   downloads: LakeDownloads
   downloadMsMax?: number | undefined
-  store: Pick<Store, 'repairLake' | 'retireLake'>
+  store: Pick<Store, 'repairLake' | 'retireLake' | 'stageBackup'>
   health: Health
   metrics: Metrics
   limits: ClientLimits
@@ -68,7 +68,14 @@ export function createRoutes(deps: RouteDeps): Route[] {
       health: () => health.report(),
       notReady: () => health.notReady(),
       feedStates: () => health.feedStates(),
-      repairLake: (dataDir) => repairLake(deps.store, config.dataDir, dataDir),
+      repairLake: async (dataDir) => {
+        checkDataDir(config.dataDir, dataDir)
+        return deps.store.repairLake()
+      },
+      stageBackup: async (dataDir) => {
+        checkDataDir(config.dataDir, dataDir)
+        return deps.store.stageBackup()
+      },
       retireLake: () => deps.store.retireLake(),
       metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
       ingest: async (body, contentType) => ({
@@ -80,16 +87,11 @@ export function createRoutes(deps: RouteDeps): Route[] {
 }
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
-async function repairLake(
-  store: RouteDeps['store'],
-  ownDataDir: string,
-  namedDataDir: string | null,
-): Promise<LakeRepair> {
+function checkDataDir(ownDataDir: string, namedDataDir: string | null): void {
   const own = realpathSync(ownDataDir)
   if (namedDataDir !== null && namedDataDir !== own)
     throw new ServiceError(
       'invalid_parameter',
       `This server has the data folder ${own}, not ${namedDataDir}.`,
     )
-  return store.repairLake()
 }

@@ -174,6 +174,8 @@ export const POSITIONS_AHEAD = 2 ** 22
 export const POSITIONS_CHECK_MS = 250
 /** Stream positions for each millisecond of the wall clock: more than any market uses. They stay below 2^53 until 2100. */
 export const POSITIONS_PER_MS = 2_048
+/** How far above the clock a restored folder begins, so that it is above the lost run also on a machine with another clock. */
+export const POSITIONS_RESTORED_AHEAD = DAY_MS * POSITIONS_PER_MS
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
 export const IDEMPOTENCY_KEPT_MS = DAY_MS

@@ -1,13 +1,14 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import { mkdirSync, realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
-import { DiskSpace } from './data-folder/disk-space.ts'
+import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
 import { claimFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
@@ -21,7 +22,7 @@ import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { CommitLog } from './log/types.ts'
-import { logFolder } from './paths.ts'
+import { logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
@@ -41,6 +42,7 @@ import type {
   Provenance,
   Recovered,
   Snapshot,
+  StagedBackup,
   Store,
   StoreFigures,
   StoreLog,
@@ -251,6 +253,15 @@ class DurableStore implements Store {
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
     })
+  }
+
+  async stageBackup(): Promise<StagedBackup> {
+    const { dataDir, diskReserveMb = limits.DISK_RESERVE_MB_DEFAULT } = this.#parts.options
+    const path = stagedCopyFolder(dataDir)
+    await rm(path, { recursive: true, force: true })
+    // The lake's files are linked; the state is copied.
+    requireSpace(dataDir, diskReserveMb, this.figures().databaseBytes)
+    return { path, ...(await this.snapshot(path)) }
   }
 
   async lakeFiles(): Promise<readonly LakeFile[]> {

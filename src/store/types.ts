@@ -121,6 +121,11 @@ export interface Snapshot {
   bytes: number
 }
 
+/** A snapshot in the data folder. */
+export interface StagedBackup extends Snapshot {
+  path: string
+}
+
 /** Takes closed bars without waiting for them to be durable: a killed server loses those since the last flush. */
 export interface BarSink {
   /** Beyond the bound a bar is dropped and counted. A bar that is added twice is written once. */
@@ -211,6 +216,8 @@ export interface Store {
    * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
+  /** Makes such a copy in the data folder itself, in place of the last one there, for `mintlake backup` to take from. */
+  stageBackup(): Promise<StagedBackup>
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
   lakeFiles(): Promise<readonly LakeFile[]>
   status(): Promise<StoreStatus>
