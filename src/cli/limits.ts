@@ -19,3 +19,5 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 export const PROGRESS_MS = 200
 /** How often a line of progress is written where the output is not a terminal. */
 export const PROGRESS_LINE_MS = 5_000
+/** Longest key file that is taken for one. */
+export const KEY_FILE_BYTES_MAX = 1024
