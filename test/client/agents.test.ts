@@ -11,7 +11,7 @@ import { openTestServer, spawnServer, type TestServer, temporaryFolder } from '.
 
 const ROOT = new URL('../../', import.meta.url).pathname
 const AGENT_LINES_MAX = 60
-const FAST = ['--per-minute', '60000']
+const FAST = ['--per-minute', '600']
 let server: TestServer
 let folder: string
 
@@ -96,7 +96,10 @@ test('the fuller agent registers once, submits, prints verdicts and XP, and keep
 test('it takes a key from the environment, and says what is wrong with one', async () => {
   const wrong = run([join(ROOT, 'scripts/agent.ts'), '--url', server.url], { MINTLAKE_KEY: 'ps_wrong' })
   expect(await wrong.ended).toBe(1)
-  expect(wrong.lines.at(-1)).toMatch(/^invalid_key: /)
+  expect(wrong.lines[0]).toMatch(/^invalid_key: /)
+  const flag = run([join(ROOT, 'scripts/agent.ts'), '--per-minute', '0'])
+  expect(await flag.ended).toBe(2)
+  expect(flag.lines[0]).toBe('--per-minute is not between 1 and 600')
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s stops it cleanly', async (signal) => {
