@@ -63,7 +63,7 @@ const runAgent = (url: string, ...args: string[]): Program =>
 
 test('the agent of README submits, and takes at most 60 lines', async () => {
   const [, text = ''] =
-    /```js\n(\/\/ node agent\.mjs[\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+    /```js\n(import \{ createClient[\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
   expect(text.split('\n').length).toBeLessThanOrEqual(AGENT_LINES_MAX)
   // The package as an agent's own folder has it; its code is that of this clone.
   const installed = join(folder, 'node_modules/mintlake')
