@@ -35,3 +35,5 @@ export const SYNC_MS_USUAL = 15
 export const DISK_FREE_MB_USUAL = 2_048
 /** A shorter operator's key can be guessed. */
 export const ADMIN_KEY_CHARACTERS_MIN = 16
+/** Longest key file that is taken for one. */
+export const KEY_FILE_BYTES_MAX = 1024

@@ -21,6 +21,7 @@ import { lakeCatalogCommand } from './commands/catalog.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
+import { mcpCommand } from './commands/mcp.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
 import { lakeSnapshotCommand } from './commands/snapshot.ts'
@@ -51,6 +52,7 @@ export const COMMANDS: readonly Command[] = [
   serve,
   sqlCommand,
   exportCommand,
+  mcpCommand,
   lakeStatusCommand,
   lakeVerifyCommand,
   lakeCatalogCommand,
