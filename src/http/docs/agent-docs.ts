@@ -18,7 +18,7 @@ import {
   xpTableSchema,
 } from '../../schema/api/submissions.ts'
 import { submissionSchema } from '../../schema/submission.ts'
-import { SUBMIT_HEADERS } from './headers.ts'
+import { REPLAY_HEADERS, SUBMIT_HEADERS } from './headers.ts'
 import type { OperationDocs } from './operation-docs.ts'
 
 export const SUBMISSION_DOCS = {
@@ -56,6 +56,7 @@ export const SUBMISSION_DOCS = {
       'datapoint_unavailable',
       'store_unavailable',
     ],
+    errorHeaders: REPLAY_HEADERS,
     rateLimited: true,
   },
   coverage: {

@@ -81,6 +81,9 @@ export const longBarSchema = z.object({
   closed: barSchema.shape.closed,
 })
 
+/** A line of bars as NDJSON: `shape` chooses. */
+export const barLineSchema = z.union([barSchema, longBarSchema])
+
 export const barsMetaSchema = metaWith({
   mint: z.string(),
   tf: z.enum(TIMEFRAMES),
