@@ -23,9 +23,8 @@ export class FollowReader {
       const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
       rest = parts.pop()!
       for (const part of parts) {
-        const line = JSON.parse(part)
-        checkStreamed('StreamLine', line)
-        yield line
+        checkStreamed('StreamLine', part)
+        yield JSON.parse(part)
       }
     }
   }

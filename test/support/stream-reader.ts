@@ -54,7 +54,7 @@ export class StreamReader {
         this.#arrived = resolve
       })
     const message = this.#messages.shift()!
-    checkStreamed('StreamMessage', message)
+    checkStreamed('StreamMessage', JSON.stringify(message))
     return message
   }
 

@@ -9,17 +9,22 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
+import { analysesQuery, submitQuery } from '../../schema/api/analyses.ts'
 import { leaderboardQuery } from '../../schema/api/queries.ts'
 import {
   agentLeaderboardSchema,
+  analysesAnswerSchema,
   analysisAnswerSchema,
-  coverageAnswerSchema,
+  dryRunSchema,
   submitAnswerSchema,
   xpTableSchema,
 } from '../../schema/api/submissions.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { REPLAY_HEADERS, SUBMIT_HEADERS } from './headers.ts'
 import type { OperationDocs } from './operation-docs.ts'
+
+const OTHERS_LABELS =
+  'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
 
 export const SUBMISSION_DOCS = {
   submit: {
@@ -29,6 +34,7 @@ export const SUBMISSION_DOCS = {
       'The answer comes once the submission is durable. A snapshot that deviates by more than 50 % is refused with 422 ' +
       '`snapshot_rejected`, and is a strike; too many strikes suspend the agent (403 `agent_banned`). A 503 with ' +
       '`mayBeStored` may be repeated with the same Idempotency-Key.',
+    query: submitQuery,
     headers: z.object({
       'Idempotency-Key': z.string().max(255).optional().meta({
         description: 'A repeated request with the same key and body gets the first answer, for 24 hours',
@@ -36,6 +42,10 @@ export const SUBMISSION_DOCS = {
     }),
     body: { 'application/json': submissionSchema },
     answers: {
+      200: {
+        description: 'Of a dry run: what the submission would get',
+        content: { 'application/json': dryRunSchema },
+      },
       201: {
         description: 'Accepted: validated or unvalidated',
         content: { 'application/json': submitAnswerSchema },
@@ -60,16 +70,22 @@ export const SUBMISSION_DOCS = {
     rateLimited: true,
   },
   coverage: {
-    operationId: 'getCoverage',
+    operationId: 'listAnalyses',
     tag: 'analysis',
-    query: leaderboardQuery,
+    description: `With agentId, mint or both: submissions, newest first. ${OTHERS_LABELS} Without: the most analysed tokens.`,
+    query: analysesQuery,
     answers: {
-      200: { description: 'The most analysed tokens', content: { 'application/json': coverageAnswerSchema } },
+      200: {
+        description: 'Submissions, or the most analysed tokens',
+        content: { 'application/json': analysesAnswerSchema },
+      },
     },
+    errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
   },
   analysis: {
     operationId: 'getAnalysis',
     tag: 'analysis',
+    description: OTHERS_LABELS,
     params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
     answers: {
       200: { description: 'The submission', content: { 'application/json': analysisAnswerSchema } },

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_PROFILE } from './examples.ts'
 import { okData, okWith, unixMs, withExample } from './parts.ts'
+import { standingSchema } from './standing.ts'
 
 const text = (charactersMax: number) => z.string().trim().max(charactersMax)
 
@@ -68,7 +69,10 @@ export const profileSchema = z.object({
   updatedAt: unixMs('When it was last changed'),
 })
 export const profileAnswerSchema = withExample(
-  okWith({ profile: profileSchema.nullable().meta({ description: 'null: none was set' }) }),
+  okWith({
+    profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
+    standing: standingSchema.optional(),
+  }),
   { ok: true, profile: EXAMPLE_PROFILE },
 )
 export const profileChangedSchema = withExample(okWith({ profile: profileSchema }), {

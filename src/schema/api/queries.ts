@@ -16,6 +16,10 @@ export const EXPORT_LIMIT_MAX = 500_000
 /** Characters of a search of the market list. */
 export const SEARCH_CHARACTERS_MAX = 64
 
+/** Unknown parameters that an answer names, and characters of each name. */
+export const IGNORED_NAMES_MAX = 16
+export const IGNORED_NAME_CHARACTERS_MAX = 64
+
 /** The formats of reads of the market; the parameter wins over the Accept header. */
 export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 export const EXPORT_FORMATS = ['parquet', 'arrow'] as const
@@ -34,6 +38,16 @@ const limit = (otherwise: number, max: number, told: string) =>
     .min(1)
     .default(otherwise)
     .meta({ description: `Rows wanted. More than ${max} become ${max}${told}` })
+
+/** `meta.ignored` of any answer that is an object, errors too. */
+export const ignoredNames = z
+  .array(z.string().max(IGNORED_NAME_CHARACTERS_MAX))
+  .max(IGNORED_NAMES_MAX)
+  .optional()
+  .meta({
+    description:
+      'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
+  })
 
 /** GET /api/v1/market */
 export const marketQuery = z.object({

@@ -6,6 +6,7 @@ import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
 import { quantSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
+import { analysisListSchema } from './analyses.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
 import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
 
@@ -48,6 +49,12 @@ export const receiptSchema = z.object({
 })
 
 export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
+
+/** The verdict of a dry run: what the submission would get. */
+export const dryRunSchema = withExample(
+  okWith({ dryRun: z.literal(true), ...receiptSchema.shape, analysisId: z.null() }),
+  { ok: true, dryRun: true, ...EXAMPLE_RECEIPT, analysisId: null },
+)
 
 const numberOrNull = z.number().nullable()
 
@@ -117,6 +124,13 @@ export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape
     },
   ],
 })
+
+const { data: listed, meta: listMeta } = analysisListSchema.shape
+/** With agentId or mint a list of submissions, otherwise the most analysed tokens. */
+export const analysesAnswerSchema = z.union([
+  coverageAnswerSchema,
+  okWith({ data: listed, meta: metaWith(listMeta.shape) }),
+])
 
 export const agentRankSchema = z.object({
   rank: z.number().int().min(1),
