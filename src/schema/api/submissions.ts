@@ -106,7 +106,7 @@ export const coverageSchema = z.object({
   leaderboard: z.array(coverageRowSchema),
 })
 const limitMeta = metaWith({ clamped: clampedSchema }).optional()
-export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape, meta: limitMeta }), {
+const EXAMPLE_COVERAGE = {
   ok: true,
   totalAnalyses: 2,
   uniqueTokens: 1,
@@ -123,14 +123,18 @@ export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape
       lastScore: 70,
     },
   ],
-})
+}
+export const coverageAnswerSchema = withExample(
+  okWith({ ...coverageSchema.shape, meta: limitMeta }),
+  EXAMPLE_COVERAGE,
+)
 
 const { data: listed, meta: listMeta } = analysisListSchema.shape
 /** With agentId or mint a list of submissions, otherwise the most analysed tokens. */
-export const analysesAnswerSchema = z.union([
-  coverageAnswerSchema,
-  okWith({ data: listed, meta: metaWith(listMeta.shape) }),
-])
+export const analysesAnswerSchema = withExample(
+  z.union([coverageAnswerSchema, okWith({ data: listed, meta: metaWith(listMeta.shape) })]),
+  EXAMPLE_COVERAGE,
+)
 
 export const agentRankSchema = z.object({
   rank: z.number().int().min(1),

@@ -17,7 +17,7 @@ const PROGRAM = `import createClient from 'openapi-fetch'
 import type { paths } from './api.ts'
 
 const [baseUrl = '', mint = ''] = process.argv.slice(2)
-const client = createClient<paths>({ baseUrl })
+const client = createClient<paths, 'application/json' | 'application/problem+json'>({ baseUrl })
 
 const registered = await client.POST('/api/v1/keys/register', { body: { name: 'generated' } })
 if (registered.error) throw new Error(registered.error.error)
