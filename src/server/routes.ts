@@ -2,13 +2,7 @@ import { realpathSync } from 'node:fs'
 import type { Config } from '../config/settings.ts'
 import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
-import { agentRoutes } from '../http/routes/agents.ts'
-import { barRoute } from '../http/routes/bars.ts'
-import { documentRoutes } from '../http/routes/documents.ts'
-import { exportRoutes } from '../http/routes/export.ts'
-import { lakeRoutes } from '../http/routes/lake.ts'
-import { marketRoutes } from '../http/routes/market.ts'
-import { operationRoutes } from '../http/routes/operation.ts'
+import { allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import { ingestInSlices } from '../ingest/push/push.ts'
 import type { TimedSink } from '../ingest/types.ts'
@@ -51,39 +45,35 @@ export function createRoutes(deps: RouteDeps): Route[] {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
-  const routes: Route[] = [
-    ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
-    barRoute(market),
-    ...agentRoutes({
-      agents,
-      submissions,
-      countRegistration: (ip) => limits.countRegistration(ip),
-      readQuota: (caller) => limits.readQuota(caller),
+  return allRoutes({
+    market,
+    broadcaster,
+    cursors: new Cursors(market),
+    agents,
+    submissions,
+    countRegistration: (ip) => limits.countRegistration(ip),
+    readQuota: (caller) => limits.readQuota(caller),
+    exports: deps.exporter,
+    downloads: deps.downloads,
+    downloadMsMax: deps.downloadMsMax,
+    health: () => health.report(),
+    notReady: () => health.notReady(),
+    feedStates: () => health.feedStates(),
+    repairLake: async (dataDir) => {
+      checkDataDir(config.dataDir, dataDir)
+      return deps.store.repairLake()
+    },
+    stageBackup: async (dataDir) => {
+      checkDataDir(config.dataDir, dataDir)
+      return deps.store.stageBackup()
+    },
+    retireLake: () => deps.store.retireLake(),
+    metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
+    ingest: async (body, contentType) => ({
+      ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
     }),
-    ...exportRoutes({ exports: deps.exporter }),
-    ...lakeRoutes({ downloads: deps.downloads, downloadMsMax: deps.downloadMsMax }),
-    ...operationRoutes({
-      agents,
-      submissions,
-      health: () => health.report(),
-      notReady: () => health.notReady(),
-      feedStates: () => health.feedStates(),
-      repairLake: async (dataDir) => {
-        checkDataDir(config.dataDir, dataDir)
-        return deps.store.repairLake()
-      },
-      stageBackup: async (dataDir) => {
-        checkDataDir(config.dataDir, dataDir)
-        return deps.store.stageBackup()
-      },
-      retireLake: () => deps.store.retireLake(),
-      metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
-      ingest: async (body, contentType) => ({
-        ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
-      }),
-    }),
-  ]
-  return [...routes, ...documentRoutes(routes, config)]
+    settings: config,
+  })
 }
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */

@@ -1,4 +1,5 @@
-// Reads a follow stream line by line.
+// Reads a follow stream line by line, and holds each line to the API description.
+import { checkStreamed } from './conformance.ts'
 
 export type Line = Record<string, unknown> & { event?: string; mint?: string; seq?: number }
 
@@ -21,7 +22,10 @@ export class FollowReader {
     for await (const chunk of response.body!) {
       const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
       rest = parts.pop()!
-      for (const part of parts) yield JSON.parse(part)
+      for (const part of parts) {
+        checkStreamed('StreamLine', part)
+        yield JSON.parse(part)
+      }
     }
   }
 

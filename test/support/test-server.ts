@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { checkConformance } from './conformance.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
 export const ADMIN_KEY = 'admin-key-of-the-tests'
@@ -49,7 +50,7 @@ export interface Answer {
   text: string
 }
 
-/** Sends requests to a server in this or another process. */
+/** Sends requests to a server in this or another process, and holds its answers to the API description. */
 export class Client {
   readonly url: string
 
@@ -66,13 +67,16 @@ export class Client {
     const raw = typeof body === 'string' || body instanceof Uint8Array
     const response = await fetch(this.url + path, {
       method,
+      redirect: 'manual',
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
-    const text = await response.text()
-    const isJson =
-      (response.headers.get('content-type') ?? '').includes('json') &&
-      !(response.headers.get('content-type') ?? '').includes('ndjson')
+    const bytes = Buffer.from(await response.arrayBuffer())
+    const { status, headers: received } = response
+    checkConformance({ method, path, status, headers: received, body: bytes })
+    const text = bytes.toString()
+    const type = received.get('content-type') ?? ''
+    const isJson = type.includes('json') && !type.includes('ndjson')
     return {
       status: response.status,
       headers: response.headers,

@@ -74,7 +74,7 @@ export const MARKET_DOCS = {
         description: 'Bars',
         content: {
           'application/json': barsSchema,
-          'application/x-ndjson': linesOf('Bar', 'One bar a line; with shape=long a LongBar'),
+          'application/x-ndjson': linesOf('BarLine', 'One bar a line'),
           [MSGPACK_TYPE]: barsSchema,
           [ARROW_TYPE]: null,
         },

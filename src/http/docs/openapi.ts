@@ -136,7 +136,10 @@ function describeResponses(route: Route): ZodOpenApiResponsesObject {
     responses[`${Number(status)}` as '200'] = describeAnswer(answer, { ...shared, ...versioned.shape })
   if (isVersioned(route)) responses['304'] ??= describeNotModified(docs.answers[200], shared)
   for (const [status, codes] of errorsOf(route))
-    responses[`${status}` as '400'] ??= describeErrors(status, codes, shared)
+    responses[`${status}` as '400'] ??= describeErrors(status, codes, {
+      ...shared,
+      ...docs.errorHeaders?.shape,
+    })
   return responses
 }
 

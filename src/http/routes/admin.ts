@@ -67,6 +67,7 @@ export function adminRoutes({
       'POST',
       '/api/v1/admin/backup',
       'Copy the store within its data folder, for mintlake backup to take from: {dataDir?}',
+      ADMIN_DOCS.stageBackup,
       async (context) => ok(await stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
     ),
     admin(

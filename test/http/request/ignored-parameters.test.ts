@@ -6,12 +6,7 @@ import type { Context, Query } from '../../../src/http/context.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import type { Route } from '../../../src/http/route.ts'
-import { agentRoutes } from '../../../src/http/routes/agents.ts'
-import { barRoute } from '../../../src/http/routes/bars.ts'
-import { documentRoutes } from '../../../src/http/routes/documents.ts'
-import { exportRoutes } from '../../../src/http/routes/export.ts'
-import { marketRoutes } from '../../../src/http/routes/market.ts'
-import { operationRoutes } from '../../../src/http/routes/operation.ts'
+import { type AllRouteDeps, allRoutes } from '../../../src/http/routes/all-routes.ts'
 import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import { Market } from '../../../src/market/market.ts'
 import { expectProblem, seedToken, submission } from '../../support/submission.ts'
@@ -136,17 +131,10 @@ class RecordingQuery implements Query {
 }
 
 /** Every route over an empty market. What routes need beyond that is missing: by then they have read their query. */
-function allRoutes(): Route[] {
+function emptyRoutes(): Route[] {
   const market = new Market({ tokensMax: 8 })
-  const none = {} as never
-  const routes: Route[] = [
-    ...marketRoutes({ market, broadcaster: new Broadcaster(market), cursors: new Cursors(market) }),
-    barRoute(market),
-    ...agentRoutes(none),
-    ...exportRoutes(none),
-    ...operationRoutes(none),
-  ]
-  return [...routes, ...documentRoutes(routes, { submitRate: 0, submitCooldownMs: 0 })]
+  const deps = { market, broadcaster: new Broadcaster(market), cursors: new Cursors(market), settings: {} }
+  return allRoutes(deps as unknown as AllRouteDeps)
 }
 
 /** The names that the route reads of a query. */
@@ -162,7 +150,7 @@ async function readNames(route: Route, text: string): Promise<ReadonlySet<string
   return query.names
 }
 
-it.each(allRoutes().map((route) => [`${route.method} ${route.path}`, route] as const))(
+it.each(emptyRoutes().map((route) => [`${route.method} ${route.path}`, route] as const))(
   '%s reads the parameters that it declares, and no others',
   async (_, route) => {
     const declared = Object.keys(route.docs?.query?.shape ?? {})

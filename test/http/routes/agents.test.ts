@@ -71,7 +71,7 @@ describe('a key', () => {
         expect(body.data.rateLimit).toBe(rateLimit)
         expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)
         const told =
-          rateLimit === null ? 'each token and agent. A 429' : `, ${rateLimit} a minute and agent in all.`
+          rateLimit === null ? '| Submissions of an agent | no limit |' : `agent | ${rateLimit} in 60 s`
         expect((await get('/skill.md')).text).toContain(told)
       })
     },
