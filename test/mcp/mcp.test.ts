@@ -114,6 +114,15 @@ describe('with a key', () => {
     expect(again.answer.retryAfterMs).toBeGreaterThan(0)
   })
 
+  test('a dry run stores nothing, and the standing is told', async () => {
+    const before = await call(keyed, 'standing')
+    const body = { mint: await seed(), sentiment: 'neutral', score: 50, summary: SUMMARY, quant }
+    const trial = await call(keyed, 'submit_analysis', { ...body, dryRun: true })
+    expect(trial.answer).toMatchObject({ dryRun: true, outcome: 'validated', xpEarned: 50 })
+    const { answer } = await call(keyed, 'standing')
+    expect(answer.standing).toMatchObject({ xp: before.answer.standing.xp, banned: false })
+  })
+
   test.each([
     ['list_market', { tab: 'lively' }, 'invalid_parameter', 'live'],
     ['list_market', { limit: 'many' }, 'invalid_parameter', undefined],
