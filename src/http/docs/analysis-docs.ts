@@ -1,5 +1,6 @@
 // What the routes of submissions tell of themselves.
 import { analysesQuery, analysisListSchema, submitQuery } from '../../schema/api/analyses.ts'
+import { standingAnswerSchema } from '../../schema/api/standing.ts'
 import { JSON_TYPE } from '../context.ts'
 import type { OperationDocs } from './operation-docs.ts'
 
@@ -34,4 +35,12 @@ export const analysisDocs: OperationDocs = {
   tag: 'analysis',
   description: OWN_LABELS,
   answers: { 200: { description: 'The analysis' } },
+}
+
+export const profileDocs: OperationDocs = {
+  operationId: 'getProfile',
+  tag: 'agents',
+  answers: {
+    200: { description: 'Profile and standing', content: { [JSON_TYPE]: standingAnswerSchema } },
+  },
 }

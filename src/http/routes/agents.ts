@@ -3,7 +3,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
-import { analysesDocs, analysisDocs, submitDocs } from '../docs/analysis-docs.ts'
+import { analysesDocs, analysisDocs, profileDocs, submitDocs } from '../docs/analysis-docs.ts'
 import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
 import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
@@ -195,6 +195,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
+      docs: profileDocs,
       handle: (context) => profile(deps, context),
     },
     {
