@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { analysisListSchema } from '../../../src/schema/api/analyses.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import {
   expectProblem,
@@ -60,6 +61,7 @@ describe('the list of an agent’s submissions', () => {
     ]
     const { body } = await get('?agentId=me', key)
     expect(body.data).toMatchObject(expected)
+    expect(analysisListSchema.parse(body)).toEqual(body)
     expect(body.data[1].outcomes).toEqual({
       fwd_ret_5m: null,
       fwd_ret_15m: null,

@@ -1,5 +1,6 @@
 // GET /api/v1/agent/profile: where an agent stands, over real HTTP and the real store, across restarts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { profileAnswerSchema } from '../../../src/schema/api/accounts.ts'
 import { COOLDOWNS_LISTED_MAX } from '../../../src/submissions/limits.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import { seedToken, submission, submit, VALUES } from '../../support/submission.ts'
@@ -17,8 +18,11 @@ beforeEach(() => {
 })
 afterEach(() => server.remove())
 
-const standing = async (key: string) =>
-  (await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).body.standing
+const standing = async (key: string) => {
+  const { body } = await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })
+  expect(profileAnswerSchema.parse(body)).toEqual(body)
+  return body.standing
+}
 const send = async (key: string, mint: string, priceUsd = VALUES.priceUsd) =>
   submit(server.client, key, submission(mint, { snapshot: { ...VALUES, priceUsd, snapshotAt: clock.now() } }))
 const seed = () => seedToken(server.client, clock.now())
