@@ -1,7 +1,7 @@
 // A sorted list against an array that is sorted anew for each question.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SortedList } from '../../src/lib/sorted-list.ts'
+import { firstOf, SortedList } from '../../src/lib/sorted-list.ts'
 
 interface Item {
   readonly id: number
@@ -39,5 +39,13 @@ test('a sorted list has the order, the places and the first items of a sorted ar
         if (index % 97 === 0) expect(list.indexOf(item)).toBe(index)
     }),
     { numRuns: 60 },
+  )
+})
+
+test('the first items are those of a sorted array', () => {
+  fc.assert(
+    fc.property(start, fc.integer({ min: 1, max: 50 }), (items, count) => {
+      expect(firstOf(items, count, compare)).toEqual(items.toSorted(compare).slice(0, count))
+    }),
   )
 })
