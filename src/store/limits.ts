@@ -125,6 +125,8 @@ export const DOWNLOAD_READS_AT_ONCE = 4
 /** Bytes that a download reads and holds at a time. */
 export const DOWNLOAD_CHUNK_BYTES = 256 * 1024
 export const DOWNLOAD_RETRY_AFTER_MS = 1_000
+/** How long a download waits for one read of the disk. */
+export const DOWNLOAD_READ_MS_MAX = 10_000
 /** How long one list of the lake's files serves all who ask for it or for a file. */
 export const LAKE_LISTING_TTL_MS = 1_000
 

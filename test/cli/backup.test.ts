@@ -236,6 +236,31 @@ describe('a backup of a stopped server', () => {
   })
 })
 
+test('a backup of a lake that has lost a file has the rest, and says what is missing with exit code 1', async () => {
+  const server = await openTestServer()
+  try {
+    const key = await server.client.register()
+    await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    await server.store.flushLake()
+    const [lost] = (await server.store.lakeFiles()).filter(({ table }) => table === 'training')
+    await server.stop()
+    // The file, and its link that readers of the folder see.
+    for (const path of [lost.path, lost.path.replace('/.files', '')]) rmSync(path)
+    const out = join(newFolder(), 'backup')
+    const made = await mintlake('backup', '--out', out, '--data-dir', server.dataDir)
+    expect(made.code, made.err).toBe(1)
+    expect(made.out).toMatch(
+      /every file verified\nmissing in the original too: training\/dt=.*parquet: is listed and not there/,
+    )
+    expect(await restore(out, join(newFolder(), 'data'))).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('missing in the original too: training/'),
+    })
+  } finally {
+    await server.remove()
+  }
+})
+
 test('a running server is asked with the operator’s key, and only for its own folder', async () => {
   const [server, other] = await Promise.all([spawnServer({}, newFolder()), openTestServer()])
   const { url } = server.client
