@@ -1,5 +1,5 @@
-// Reads a follow stream line by line, and holds each line to the API description.
-import { checkStreamed } from './conformance.ts'
+// Reads a follow stream line by line, and holds it to the API description.
+import { checkConformance, checkStreamed } from './conformance.ts'
 
 export type Line = Record<string, unknown> & { event?: string; mint?: string; seq?: number }
 
@@ -17,6 +17,9 @@ export class FollowReader {
   async *#read(url: string): AsyncGenerator<Line> {
     const response = await fetch(url, { signal: this.#abort.signal })
     this.headers = response.headers
+    const { pathname, search } = new URL(url)
+    const { status, headers } = response
+    checkConformance({ method: 'GET', path: pathname + search, status, headers, body: Buffer.alloc(0) })
     let rest = ''
     const decoder = new TextDecoder()
     for await (const chunk of response.body!) {

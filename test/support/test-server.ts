@@ -50,6 +50,20 @@ export interface Answer {
   text: string
 }
 
+/** `fetch` whose answer is held to the API description. Not for streams: it waits for the end of the body. */
+export async function checkedFetch(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, init)
+  const { pathname, search } = new URL(url)
+  checkConformance({
+    method: init.method ?? 'GET',
+    path: pathname + search,
+    status: response.status,
+    headers: response.headers,
+    body: Buffer.from(await response.clone().arrayBuffer()),
+  })
+  return response
+}
+
 /** Sends requests to a server in this or another process, and holds its answers to the API description. */
 export class Client {
   readonly url: string
@@ -65,17 +79,14 @@ export class Client {
     headers: Record<string, string> = {},
   ): Promise<Answer> {
     const raw = typeof body === 'string' || body instanceof Uint8Array
-    const response = await fetch(this.url + path, {
+    const response = await checkedFetch(this.url + path, {
       method,
       redirect: 'manual',
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
-    const bytes = Buffer.from(await response.arrayBuffer())
-    const { status, headers: received } = response
-    checkConformance({ method, path, status, headers: received, body: bytes })
-    const text = bytes.toString()
-    const type = received.get('content-type') ?? ''
+    const text = await response.text()
+    const type = response.headers.get('content-type') ?? ''
     const isJson = type.includes('json') && !type.includes('ndjson')
     return {
       status: response.status,

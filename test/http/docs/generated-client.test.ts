@@ -1,4 +1,4 @@
-// A client that a stranger generates from the API description, without a cast and under the strictest checks.
+// A client that anybody may generate from the API description, without a cast and under the strictest checks.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

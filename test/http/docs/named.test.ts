@@ -191,8 +191,8 @@ describe('/skill.md', () => {
     expect(answer.body).toMatchObject({ ok: true, outcome: 'validated', deviationPct: 0, xpEarned: 50 })
   })
 
-  it('warns of texts that come from strangers', async () => {
+  it('warns of texts that come from unknown third parties', async () => {
     for (const path of ['/skill.md', '/llms.txt'])
-      expect(await read(path)).toMatch(/come from strangers[\s\S]*instruction/)
+      expect(await read(path)).toMatch(/come from unknown third parties[\s\S]*instruction/)
   })
 })

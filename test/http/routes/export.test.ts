@@ -10,7 +10,13 @@ import { openExportService } from '../../../src/store/export/exporter.ts'
 import { EXPORT_CHUNKS_AHEAD, EXPORTS_AT_ONCE } from '../../../src/store/limits.ts'
 import { NOON_MS, quietLog, readSql, removeFolder, submission as rowsOf } from '../../store/support.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
-import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  checkedFetch,
+  openTestServer,
+  type TestServer,
+  temporaryFolder,
+} from '../../support/test-server.ts'
 
 const PATH = '/api/v1/training/export'
 const FILES = 5
@@ -68,7 +74,7 @@ async function fetchPage(
   key = researcher,
   headers: Record<string, string> = {},
 ): Promise<Page> {
-  const response = await fetch(`${server.url}${PATH}${query}`, {
+  const response = await checkedFetch(`${server.url}${PATH}${query}`, {
     headers: { Authorization: `Bearer ${key}`, ...headers },
   })
   return {
@@ -194,7 +200,7 @@ it('the API description has the formats, headers and parameters of exports', asy
 })
 
 it('HEAD answers with the headers only', async () => {
-  const response = await fetch(`${server.url}${PATH}?limit=5`, {
+  const response = await checkedFetch(`${server.url}${PATH}?limit=5`, {
     method: 'HEAD',
     headers: { 'X-API-Key': researcher },
   })
