@@ -9,7 +9,7 @@ import {
   type SubmissionPage,
   type SubmissionQuery,
   submissionKeyOf,
-} from '../schema/submission-list.ts'
+} from '../schema/api/submission-list.ts'
 import { unavailable } from './errors.ts'
 import { LogError } from './log/errors.ts'
 import type { CommitLog, CommitRecord, Position } from './log/types.ts'

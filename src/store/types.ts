@@ -2,8 +2,8 @@
 
 import type { z } from 'zod'
 import type { setAsideFileSchema } from '../schema/api/admin.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
-import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
 import type { OutcomeCounts } from './state/state.ts'
 

@@ -3,7 +3,7 @@
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
 import { hash } from 'node:crypto'
 import { type Clock, type Instant, readClock, toMonotonicMs } from '../lib/clock.ts'
-import type { SubmissionQuery } from '../schema/submission-list.ts'
+import type { SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'

@@ -12,7 +12,7 @@ import {
   type SubmissionPage,
   type SubmissionQuery,
   submissionKeyOf,
-} from '../../schema/submission-list.ts'
+} from '../../schema/api/submission-list.ts'
 import { TABLES } from '../../schema/tables.ts'
 import type { ConnectionQueue } from '../duckdb/database.ts'
 import { query as selectRows } from '../duckdb/query.ts'

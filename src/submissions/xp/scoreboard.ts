@@ -1,11 +1,12 @@
 // XP by agent and accepted analyses by mint. Leaderboards and totals show what is durable; analyses that the store has not
 // acknowledged are counted beside it. A bonus that depends on whether such an analysis becomes durable waits for it: so two
 // racing analyses never both earn the first bonus, and a refused one takes no bonus with it.
-import { firstOf, SortedList } from '../../lib/sorted-list.ts'
+
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
 import type { Coverage, RecoveredXp, TokenLabels } from '../types.ts'
+import { firstOf, SortedList } from './sorted-list.ts'
 
 /** An accepted analysis, as far as it counts here. */
 export interface ScoredAnalysis {

@@ -1,7 +1,7 @@
 // A list is merged of the log and the lake: whenever a flush moves submissions between the two, and whatever the lake's page
 // leaves to later pages.
 import { expect, it } from 'vitest'
-import type { SubmissionPage } from '../../../src/schema/submission-list.ts'
+import type { SubmissionPage } from '../../../src/schema/api/submission-list.ts'
 import { LogError } from '../../../src/store/log/errors.ts'
 import type { CommitRecord, Position } from '../../../src/store/log/types.ts'
 import { identifyRow, UnflushedRows } from '../../../src/store/rows/recent-rows.ts'

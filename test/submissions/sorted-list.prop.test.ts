@@ -1,7 +1,7 @@
 // A sorted list against an array that is sorted anew for each question.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { firstOf, SortedList } from '../../src/lib/sorted-list.ts'
+import { firstOf, SortedList } from '../../src/submissions/xp/sorted-list.ts'
 
 interface Item {
   readonly id: number
