@@ -3,8 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { makeBackup } from '../../src/store/backup/backup.ts'
 import { copyBytes } from '../../src/store/backup/copy-store.ts'
-import { readSql } from '../store/support.ts'
+import { quietLog, readSql } from '../store/support.ts'
+import { SteppedClock } from '../support/clock.ts'
 import { noSmallDisk, openSmallDisk } from '../support/disk/small-disk.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { type CommandResult, runCommand } from '../support/terminal.ts'
@@ -21,6 +23,7 @@ const AGENTS = 3
 /** Acknowledged submissions before the backup begins, and after it. */
 const BEFORE = 30
 const AFTER = 15
+const HOUR_MS = 3_600_000
 const SETTINGS = {
   'submit-rate': '0',
   'submit-cooldown-ms': '3600000',
@@ -108,7 +111,9 @@ test('a backup under load, restored after the server and its folder are lost, ha
   const restored = await restore(out, dataDir)
   expect(restored, restored.err).toMatchObject({ code: 0 })
   expect((await verified(dataDir)).out).toContain('nothing is wrong')
-  const server = await openTestServer(SETTINGS, {}, dataDir)
+  // Its clock is behind that of the lost server.
+  const clock = new SteppedClock(Date.now() - HOUR_MS)
+  const server = await openTestServer(SETTINGS, { clock }, dataDir)
   try {
     await server.store.flushLake()
     const rows = await readSql(
@@ -128,14 +133,27 @@ test('a backup under load, restored after the server and its folder are lost, ha
       expect(rank).toMatchObject({ xp, analyses: own.length })
     }
     const [{ mint, agent }] = before.slice(-1)
-    const ts = Date.now()
-    await server.client.push({ type: 'patch', mint, ts, fields: VALUES })
+    await server.client.push({ type: 'patch', mint, ts: clock.now(), fields: VALUES })
     const again = await submit(server.client, load.keys[agent], submission(mint))
     expect([again.status, again.body.code]).toEqual([429, 'mint_cooldown'])
     expect(await seqOf(server.client)).toBeGreaterThan(seqLost)
   } finally {
     await server.remove()
   }
+})
+
+test('a copy has the commits that are in the log alone', async () => {
+  const killed = await spawnServer({}, newFolder())
+  const key = await killed.client.register()
+  const answer = await submit(killed.client, key, submission(await seedToken(killed.client, Date.now())))
+  await killed.kill()
+  const [out, dataDir] = [join(newFolder(), 'backup'), join(newFolder(), 'data')]
+  const options = { nowMs: Date.now(), check: () => {}, log: quietLog }
+  expect((await makeBackup({ path: killed.dataDir, lsn: 1 }, out, options)).findings).toEqual([])
+  expect((await restore(out, dataDir)).code).toBe(0)
+  const server = await openTestServer({}, {}, dataDir)
+  expect((await server.client.get(`/api/v1/analysis/${answer.body.analysisId}`)).status).toBe(200)
+  await server.remove()
 })
 
 describe('a backup of a stopped server', () => {

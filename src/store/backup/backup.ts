@@ -1,9 +1,10 @@
 // Makes a backup of a store from a copy that nobody writes to, and restores one. Either writes into an empty folder, which is
 // marked as unfinished until all of it is durable and verified.
-import { mkdir, readdir, rm, rmdir, stat, statfs } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readdir, rm, rmdir, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
-import { syncPath } from '../../lib/files.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
 import { reserveAboveLostRun } from '../data-folder/positions.ts'
 import { isFullError } from '../duckdb/database.ts'
 import { StoreError, unavailable } from '../errors.ts'
@@ -121,9 +122,8 @@ async function intoEmptyFolder(
     await empty(folder, isNew).catch(() => undefined)
     if (['ENOSPC', 'EDQUOT'].includes(systemCode(error)) || isFullError(error))
       throw unavailable(`the disk of ${folder} is full: nothing of it was kept`)
-    throw systemCode(error) === ''
-      ? error
-      : unavailable(`${folder} cannot be written: ${errorMessage(error)}`)
+    if (error instanceof StoreError || systemCode(error) === '') throw error
+    throw unavailable(`${folder} cannot be written: ${errorMessage(error)}`)
   }
 }
 
@@ -140,7 +140,10 @@ async function empty(folder: string, isNew: boolean): Promise<void> {
 /** Makes the folder, or finds it empty. @returns whether it is new @throws StoreError `invalid` where something is in it */
 async function claimEmptyFolder(folder: string): Promise<boolean> {
   try {
-    if ((await mkdir(folder, { recursive: true })) !== undefined) return true
+    if (!existsSync(folder)) {
+      await makeFolder(folder)
+      return true
+    }
     if ((await readdir(folder)).length === 0) return false
   } catch (error) {
     throw unavailable(`${folder} cannot be used: ${errorMessage(error)}`)

@@ -22,6 +22,7 @@ import {
   lakeFolder,
   logFolder,
   positionsPath,
+  stateLogPath,
   statePath,
 } from '../paths.ts'
 import type { BackupFile } from './note.ts'
@@ -59,10 +60,9 @@ const pathsIn = async (folder: string): Promise<string[]> =>
 
 /** The files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
+  const known = [statePath(dataDir), stateLogPath(dataDir), folderInfoPath(dataDir), positionsPath(dataDir)]
   return [
-    statePath(dataDir),
-    folderInfoPath(dataDir),
-    ...(await pathsIn(dataDir)).filter((path) => path === positionsPath(dataDir)),
+    ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),
     ...(await pathsIn(deadLetterFolder(dataDir))),
   ]
