@@ -32,16 +32,33 @@ const FINAL_CODES: readonly string[] = [
   'registration_closed',
 ]
 
-const { values: flags } = parseArgs({
-  options: {
-    url: { type: 'string', default: 'http://127.0.0.1:8080' },
-    name: { type: 'string', default: 'scout' },
-    'key-file': { type: 'string' },
-    // 0: without an end.
-    max: { type: 'string', default: '0' },
-    'per-minute': { type: 'string', default: '10' },
-  },
-})
+const USAGE =
+  'npm run agent -- [--url URL] [--name NAME] [--key-file FILE] [--max SUBMISSIONS] [--per-minute 1..600]'
+
+function readFlags() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        url: { type: 'string', default: 'http://127.0.0.1:8080' },
+        name: { type: 'string', default: 'scout' },
+        'key-file': { type: 'string' },
+        // 0: without an end.
+        max: { type: 'string', default: '0' },
+        'per-minute': { type: 'string', default: '10' },
+      },
+    })
+    const [submissionsMax, perMinute] = [Number(values.max), Number(values['per-minute'])]
+    if (!Number.isInteger(submissionsMax) || submissionsMax < 0) throw new Error('--max is no whole number')
+    if (!(perMinute >= 1 && perMinute <= 600)) throw new Error('--per-minute is not between 1 and 600')
+    const keyFile = values['key-file'] ?? defaultKeyFile(values.url)
+    return { url: values.url, name: values.name, keyFile, submissionsMax, perMinute }
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n${USAGE}`)
+    process.exit(2)
+  }
+}
+
+const flags = readFlags()
 const stop = new AbortController()
 const { signal } = stop
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
@@ -52,15 +69,14 @@ const printable = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\
 
 /** The key of the environment, of the file, or of a new agent, in this order. */
 async function findKey(): Promise<string> {
-  const path = flags['key-file'] ?? defaultKeyFile(flags.url)
-  const known = process.env.MINTLAKE_KEY ?? readKey(path)
+  const known = process.env.MINTLAKE_KEY ?? readKey(flags.keyFile)
   if (known !== null) return known
   const { key, agentId } = await createClient({ baseUrl: flags.url }).register(
     { name: flags.name },
     { signal },
   )
-  writeKey(path, key)
-  console.log(`registered ${flags.name} as ${agentId}; its key is in ${path}`)
+  writeKey(flags.keyFile, key)
+  console.log(`registered ${flags.name} as ${agentId}; its key is in ${flags.keyFile}`)
   return key
 }
 
@@ -175,15 +191,14 @@ class Agent {
 
 try {
   const client = createClient({ baseUrl: flags.url, key: await findKey(), waitForLimits: true })
-  const agent = new Agent(client, {
-    submissionsMax: Number(flags.max),
-    perMinute: Number(flags['per-minute']),
-  })
+  const agent = new Agent(client, flags)
   await agent.run()
   console.log(agent.report())
 } catch (error) {
   if (!signal.aborted) {
     console.error(error instanceof MintlakeError ? `${error.code}: ${error.message}` : error)
+    if (error instanceof MintlakeError && error.status === 401)
+      console.error(`without MINTLAKE_KEY and without ${flags.keyFile} a new agent is registered`)
     process.exitCode = 1
   }
 }

@@ -1,10 +1,12 @@
 // node scripts/cookbook.ts
-// Runs every query of data/README.md on the frozen sample and updates its output there. A test fails when they differ.
+// Runs every query of data/README.md on the frozen sample and updates its output there, and writes the queries as Python
+// (data/cookbook.py). Tests fail when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { writeRows } from '../src/cli/rows.ts'
 import type { LakeReader } from '../src/store/query/lake-reader.ts'
+import { pythonCookbook } from './cookbook-python.ts'
 import { openSample } from './sample/lake.ts'
 
 /** A query and the text that follows it. */
@@ -46,8 +48,10 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
   const path = new URL('../data/README.md', import.meta.url)
   const sample = await openSample()
   try {
-    writeFileSync(path, await withOutputs(readFileSync(path, 'utf8'), sample.reader))
+    const card = await withOutputs(readFileSync(path, 'utf8'), sample.reader)
+    writeFileSync(path, card)
+    writeFileSync(new URL('../data/cookbook.py', import.meta.url), pythonCookbook(recipesOf(card)))
   } finally {
-    sample.close()
+    await sample.close()
   }
 }

@@ -10,8 +10,8 @@ import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { identifier, LAKE_TABLES } from '../src/store/duckdb/sql.ts'
 import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
 import { lakeFolder } from '../src/store/paths.ts'
+import { sampleFolder } from '../src/store/query/sample-lake.ts'
 import { verifyLake } from '../src/store/verify/verify.ts'
-import { sampleFolder } from './sample/lake.ts'
 import { type RunOptions, type RunReport, runSample } from './sample/run.ts'
 
 const SAMPLE_FOLDER = sampleFolder()

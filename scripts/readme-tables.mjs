@@ -4,13 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { SETTINGS } from '../src/config/settings.ts'
 import { streamsText } from '../src/http/docs/texts/streams.ts'
 import * as http from '../src/http/limits.ts'
-import { agentRoutes } from '../src/http/routes/agents.ts'
-import { barRoute } from '../src/http/routes/bars.ts'
-import { documentRoutes } from '../src/http/routes/documents.ts'
-import { exportRoutes } from '../src/http/routes/export.ts'
-import { lakeRoutes } from '../src/http/routes/lake.ts'
-import { marketRoutes } from '../src/http/routes/market.ts'
-import { operationRoutes } from '../src/http/routes/operation.ts'
+import { allRoutes } from '../src/http/routes/all-routes.ts'
 import * as ingest from '../src/ingest/limits.ts'
 import * as market from '../src/market/limits.ts'
 import { ERRORS } from '../src/schema/errors.ts'
@@ -76,24 +70,11 @@ export const FILES_WITH_TABLES = [
 
 /** All generated tables by the name of their marker. */
 export function readmeTables() {
-  const routes = [
-    ...marketRoutes({}),
-    barRoute({}),
-    ...agentRoutes({}),
-    ...exportRoutes({}),
-    ...lakeRoutes({}),
-    ...operationRoutes({}),
-  ]
   const limits = { http, submissions, market, ingest, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],
-      [...routes, ...documentRoutes(routes, {})].map(({ method, path, access, summary }) => [
-        method,
-        code(path),
-        ACCESS[access],
-        summary,
-      ]),
+      allRoutes({}).map(({ method, path, access, summary }) => [method, code(path), ACCESS[access], summary]),
     ),
     errors: table(
       ['Status', 'Code', 'Meaning'],

@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputOf, recipesOf } from '../scripts/cookbook.ts'
-import { openSample, sampleFolder } from '../scripts/sample/lake.ts'
+import { openSample } from '../scripts/sample/lake.ts'
 import { runSample } from '../scripts/sample/run.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { LAKE_TABLES, type LakeTable, literal } from '../src/store/duckdb/sql.ts'
 import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
 import { type LakeReader, withLakeReader } from '../src/store/query/lake-reader.ts'
+import { sampleFolder } from '../src/store/query/sample-lake.ts'
 import { verifyLake } from '../src/store/verify/verify.ts'
 import { readSql, removeFolder, temporaryFolder } from './store/support.ts'
 
@@ -21,7 +22,7 @@ const DAY_MS = 86_400_000
 const card = readFileSync(join(ROOT, 'data/README.md'), 'utf8')
 const recipes = recipesOf(card)
 
-let sample: { dataDir: string; reader: LakeReader; close(): void }
+let sample: { dataDir: string; reader: LakeReader; close(): Promise<void> }
 beforeAll(async () => {
   sample = await openSample()
 })
@@ -158,7 +159,7 @@ describe('the samples', () => {
       expect(findings).toEqual([])
       expect(files).toBe(tablesOf(version).flatMap(([, files]) => files).length)
     } finally {
-      opened.close()
+      await opened.close()
     }
   })
 

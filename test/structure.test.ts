@@ -38,7 +38,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   submissions: [],
   recording: ['market', 'store/types.ts'],
   store: [],
-  cli: ['config', 'store'],
+  cli: ['config', 'mcp', 'store'],
+  client: [],
+  mcp: ['client', 'store/errors.ts', 'store/query'],
   http: [
     'market/types.ts',
     'store/errors.ts',
@@ -57,6 +59,8 @@ const CRYPTO_EXCEPTION = /import \{ hash \} from 'node:crypto'/
 const IMPORTED_BY: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['http'],
   '@duckdb/node-api': ['store', 'ingest/replay'],
+  '@modelcontextprotocol/server': ['mcp'],
+  '@modelcontextprotocol/server/stdio': ['mcp'],
 }
 
 const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })

@@ -1,9 +1,10 @@
 // Pages per CPU second of the server: 100 000 tokens, 20 000 trades a second in the server's process or pushed to it. Compared
 // with the same HTTP engine sending one constant buffer, and with fastify. Also other tabs, sorts and offsets, uncached
-// pages, a market of 1 000 tokens, and DataPoints.
+// pages, filtered pages, a market of 1 000 tokens, and DataPoints.
+import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../harness.ts'
-import { compiled } from '../harness.ts'
+import { compiled, microsecondsOf, sha } from '../harness.ts'
 import { endProgram, loadServer, measureLoad, measurePushed, pushCost, startServer } from '../load.ts'
 import type { ServerOptions } from '../servers/server.ts'
 
@@ -15,6 +16,10 @@ const VARIANTS = [
   `${PAGE}&tab=new&sort=created_timestamp&order=asc`,
   `${PAGE}&tab=new&sort=hot&order=asc`,
 ]
+
+/** What every token is found by, a tenth, one, and none. */
+const SEARCHES = ['token', 't7', 'token 77', 'walrus']
+const START_MS = 1_772_000_000_000
 
 const market = ({ small }: RunOptions, more: Partial<ServerOptions> = {}): ServerOptions => ({
   tokens: small ? 500 : 100_000,
@@ -56,6 +61,41 @@ async function anyPage(options: RunOptions): Promise<Measured> {
   }
 }
 
+/** A page of 100 rows of a filtered list, in the engine: of the slowest of several searches, and of tokens without analyses. */
+async function filteredPages(options: RunOptions): Promise<Measured> {
+  const { tokens } = market(options)
+  const engine = new Market({ tokensMax: tokens })
+  const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
+  for (const [index, mint] of mints.entries()) {
+    const texts = { name: `Token ${index}`, symbol: `T${index}` }
+    engine.apply({ type: 'token', mint, ts: START_MS, ...texts }, START_MS)
+    engine.apply({ type: 'analysisCount', mint, ts: START_MS, count: index % 2 }, START_MS)
+  }
+  const page = (search: string | null, analysesMax: number | null) =>
+    engine.freeze('all', 'hot', { search, analysesMax }).page('desc', 0, 100)
+  const ms = options.small ? 20 : 500
+  const searchUs: number[] = []
+  for (const search of SEARCHES) searchUs.push(await microsecondsOf(() => page(search, null), ms))
+  return {
+    metrics: {
+      searchUs: Math.max(...searchUs),
+      fewAnalysesUs: await microsecondsOf(() => page(null, 0), ms),
+    },
+    checksum: sha(page('token', 0).ndjson),
+  }
+}
+
+/** A target for a figure of the filtered pages itself. */
+const filtered = (title: string, metric: string, gate: number, stretch: number): Comparison => ({
+  title,
+  metric,
+  of: 'filtered pages',
+  unit: 'µs',
+  gate,
+  stretch,
+  better: 'lower',
+})
+
 const comparison = (of: string, against: string, gate: number, stretch: number, title = of): Comparison => ({
   title,
   metric: 'perCpuSecond',
@@ -95,6 +135,7 @@ export const question: Question = {
     'market page, worst of other tabs and sorts': anyPage,
     'market page, always fresh': ours(HOT, { pageAgeMs: 0 }),
     'market page at offset 50 000': ours(`${HOT}&offset=50000`),
+    'filtered pages': filteredPages,
     'market page, no ticks': ours(HOT, { ticksPerSecond: 0 }),
     'market page, 1 000 tokens': (options) => ours(HOT, { tokens: options.small ? 200 : 1_000 })(options),
     [CONSTANT]: peer('uws', 'page'),
@@ -121,6 +162,8 @@ export const question: Question = {
       1,
       'growth: pages, 100 000 tokens',
     ),
+    filtered('page of 100 of a search, the slowest', 'searchUs', 10_000, 5_000),
+    filtered('page of 100 of tokens without analyses', 'fewAnalysesUs', 3_000, 1_000),
     comparison('DataPoint', HELLO, 0.6, 0.8),
     comparison('DataPoint', 'fastify, DataPoint', 3, 4.5),
   ],

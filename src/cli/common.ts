@@ -1,7 +1,9 @@
 // Options and small helpers that several commands share.
 import { SETTINGS } from '../config/settings.ts'
+import { errorMessage } from '../lib/error-text.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
+import type { StoreLog } from '../store/types.ts'
 import { type Option, requiredValue, UsageError, type Values } from './command.ts'
 import { type Terminal, write } from './terminal.ts'
 
@@ -42,3 +44,15 @@ export async function warnOfMissing({ missing }: LakeReader, { stderr }: Termina
 
 /** A count with its noun: `1 row`, `2 rows`. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
+/** Log of a store that a command opens: to standard error, since it is not part of the result. */
+export function storeLogTo({ stderr }: Terminal): StoreLog {
+  const say = (fields: Record<string, unknown>, message: string): void => {
+    const details = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`)
+    stderr.write(`mintlake: ${message}${details.join('')}\n`)
+  }
+  return { info: () => {}, warn: say, error: say }
+}
+
+/** Whether a store could not be opened because a server has its folder. */
+export const isFolderInUse = (error: unknown): boolean => /is in use by/.test(errorMessage(error))

@@ -19,3 +19,21 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 export const PROGRESS_MS = 200
 /** How often a line of progress is written where the output is not a terminal. */
 export const PROGRESS_LINE_MS = 5_000
+/** How long `doctor` waits for a process that loads a binary package. */
+export const DOCTOR_CHILD_MS_MAX = 20_000
+/** Memory below which a server cannot run, and that which it usually has. */
+export const MEMORY_MB_MIN = 900
+export const MEMORY_MB_USUAL = 3_500
+/** File descriptors that a server should have: one for each client, and its files. */
+export const DESCRIPTORS_MIN = 4_096
+/** How far the store's files may be younger than the clock. */
+export const CLOCK_AHEAD_MS_MAX = 60_000
+/** Syncs that `doctor` measures, and the median up to which a disk is as fast as disks usually are. */
+export const SYNCS_MEASURED = 20
+export const SYNC_MS_USUAL = 15
+/** Free disk space below which `doctor` warns. */
+export const DISK_FREE_MB_USUAL = 2_048
+/** A shorter operator's key can be guessed. */
+export const ADMIN_KEY_CHARACTERS_MIN = 16
+/** Longest key file that is taken for one. */
+export const KEY_FILE_BYTES_MAX = 1024

@@ -16,9 +16,12 @@ import {
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
+import { mcpCommand } from './commands/mcp.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
 import { lakeSnapshotCommand } from './commands/snapshot.ts'
@@ -49,12 +52,16 @@ export const COMMANDS: readonly Command[] = [
   serve,
   sqlCommand,
   exportCommand,
+  mcpCommand,
   lakeStatusCommand,
   lakeVerifyCommand,
   lakeCatalogCommand,
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  backupCommand,
+  restoreCommand,
+  doctorCommand,
   ...OPERATOR_COMMANDS,
 ]
 

@@ -1,10 +1,14 @@
 // The answers of the HTTP API, as far as the client returns them.
+import type { z } from 'zod'
+import type { analysisListSchema } from '../schema/api/analyses.ts'
+import type { standingSchema } from '../schema/api/standing.ts'
 import type { Bar, BarFill, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
-import type { Quant } from '../schema/submission.ts'
-import type { Horizon } from '../schema/tables.ts'
-import type { AgentType, Order, Outcome, Sentiment, Sort, Tab } from '../schema/vocabulary.ts'
+import type { AgentType, Order, Outcome, Sort, Tab } from '../schema/vocabulary.ts'
+
+/** An answer without `ok`, which tells successes from errors. */
+type AnswerOf<Schema extends z.ZodType> = Omit<z.infer<Schema>, 'ok'>
 
 /** What most answers may tell beside their data. */
 interface CommonMeta {
@@ -114,86 +118,19 @@ export interface Profile {
   updatedAt: number
 }
 
-/** What is left of a rate limit. */
-export interface LimitState {
-  limit: number
-  remaining: number
-  windowMs: number
-  /** When one more becomes free, Unix ms. */
-  resetAt: number
-}
-
 /** How an agent stands. */
-export interface Standing {
-  agentId: string
-  xp: number
-  /** From 1; null without XP. */
-  rank: number | null
-  analyses: number
-  validated: number
-  unvalidated: number
-  rejected: number
-  /** Rejected submissions that still count towards a suspension. */
-  strikes: number
-  banned: boolean
-  /** When the ban ends, Unix ms; null: there is none, or it never ends. */
-  bannedUntil: number | null
-  limits: {
-    /** null: not limited. */
-    submit: LimitState | null
-    reads: LimitState | null
-    /** The mints that it may not submit on yet, those that end first; 100 at most. */
-    cooldowns: { mint: string; nextAllowedAt: number }[]
-  }
-}
+export type Standing = z.infer<typeof standingSchema>
 
-/** What every form of a stored submission tells. Labels of other agents are null until `labelsAvailableAt`. */
-interface StoredSubmission {
-  analysisId: string
-  agentId: string
-  mint: string
-  outcome: Outcome
-  validated: boolean
-  deviationPct: number
-  sentiment: Sentiment | null
-  score: number | null
-  summary: string | null
-  quant: Quant | null
-  /** When others may see the labels, Unix ms; null: they are shown. */
-  labelsAvailableAt: number | null
-  createdAt: number
-}
+/** One analysis of a list, with what it earned and what the price did afterwards. */
+export type ListedAnalysis = AnswerOf<typeof analysisListSchema>['data'][number]
 
 /** One analysis, with the server's values that it was compared with. */
-export interface Analysis extends StoredSubmission {
+export interface Analysis extends Omit<ListedAnalysis, 'xpEarned' | 'outcomes'> {
   snapshot: SnapshotValues & { snapshotAt: number | null }
   enriched: Enriched
 }
 
-/** One analysis of a list, with what it earned. */
-export interface ListedAnalysis extends StoredSubmission {
-  /** null: not known any more. */
-  xpEarned: number | null
-  outcomes: PriceOutcomes
-}
-
-/** What the price did after a submission; null: not known yet, or it was rejected. Returns are fractions: 0.1 is 10 %. */
-export type PriceOutcomes = { [H in Horizon as `fwd_ret_${H}`]: number | null } & {
-  fwd_max_drawdown_24h: number | null
-  dead_24h: boolean | null
-}
-
-export interface AnalysisPage {
-  /** Newest first. */
-  data: ListedAnalysis[]
-  meta: CommonMeta & {
-    limit: number
-    /** The next page, also where this one is short or empty; null: this is the last. */
-    nextCursor: string | null
-    /** This page searched all submissions since this time, Unix ms; null: all there are. */
-    searchedTo: number | null
-  }
-}
+export type AnalysisPage = AnswerOf<typeof analysisListSchema>
 
 export interface AgentRank {
   rank: number

@@ -11,7 +11,7 @@ const discard = (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void>
 export async function readText({ body }: Response, bytesMax: number): Promise<string> {
   if (body === null) return ''
   const reader = body.getReader()
-  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let text = ''
   let bytes = 0
   try {
@@ -39,7 +39,7 @@ export async function* readLines(
   { lineCharactersMax = LINE_CHARACTERS_MAX, silenceMsMax = STREAM_SILENCE_MS_MAX } = {},
 ): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader()
-  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let rest = ''
   deadline.restart(silenceMsMax)
   try {

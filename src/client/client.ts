@@ -23,39 +23,39 @@ import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
 
 export interface MarketQuery {
-  tab?: Tab
-  sort?: Sort
-  order?: Order
+  tab?: Tab | undefined
+  sort?: Sort | undefined
+  order?: Order | undefined
   /** Rows of a page, 1 to 500; 50 unless given. */
-  limit?: number
-  offset?: number
+  limit?: number | undefined
+  offset?: number | undefined
   /** `meta.nextCursor` of the page before. Only `limit` may stand beside it. */
-  cursor?: string
+  cursor?: string | undefined
   /** Beginning of a word of name or symbol, or of the mint. */
-  search?: string
+  search?: string | undefined
   /** Only tokens with at most so many accepted analyses. */
-  maxAnalyses?: number
+  maxAnalyses?: number | undefined
 }
 
 export interface BarsQuery {
   mint: string
-  tf?: Timeframe
+  tf?: Timeframe | undefined
   /** 1 to 1000; 100 unless given. */
-  limit?: number
+  limit?: number | undefined
   /** Unix ms. */
-  from?: number
-  to?: number
+  from?: number | undefined
+  to?: number | undefined
   /** `prev` repeats the previous close in intervals without a trade. */
-  fill?: BarFill
+  fill?: BarFill | undefined
 }
 
 export interface AnalysesQuery {
   /** `me`: the agent whose key is used. */
-  agentId?: string
-  mint?: string
+  agentId?: string | undefined
+  mint?: string | undefined
   /** `meta.nextCursor` of the page before. */
-  cursor?: string
-  limit?: number
+  cursor?: string | undefined
+  limit?: number | undefined
 }
 
 /** Members that are left out keep their value; null clears one. */
@@ -90,7 +90,7 @@ export class MintlakeClient {
       yield* page.data
       const { nextCursor } = page.meta
       if (nextCursor === null) return
-      page = await this.market({ ...(limit !== undefined && { limit }), cursor: nextCursor }, call)
+      page = await this.market({ limit, cursor: nextCursor }, call)
     }
   }
 
@@ -141,7 +141,10 @@ export class MintlakeClient {
   }
 
   /** Registers an agent. Its key is in the answer and nowhere else. Not repeated where it may have been carried out. */
-  async register(agent: { name: string; description?: string }, call?: CallOptions): Promise<Registration> {
+  async register(
+    agent: { name: string; description?: string | undefined },
+    call?: CallOptions,
+  ): Promise<Registration> {
     return (await this.#post<{ data: Registration }>('/api/v1/keys/register', agent, 'refused', call)).data
   }
 
@@ -176,7 +179,10 @@ export class MintlakeClient {
   }
 
   /** Agents by XP. `limit`: 1 to 200; 50 unless given. */
-  async leaderboard({ limit }: { limit?: number } = {}, call?: CallOptions): Promise<AgentRank[]> {
+  async leaderboard(
+    { limit }: { limit?: number | undefined } = {},
+    call?: CallOptions,
+  ): Promise<AgentRank[]> {
     return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
   }
 

@@ -8,14 +8,14 @@ import { mayPass, parseObject, type Transport } from './transport.ts'
 import { backoffMs, Deadline, wait } from './waiting.ts'
 
 export interface FollowQuery {
-  tab?: Tab
+  tab?: Tab | undefined
   /** Which rows come first, and how many. They do not limit which changes follow. */
-  sort?: Sort
-  order?: Order
-  limit?: number
-  offset?: number
+  sort?: Sort | undefined
+  order?: Order | undefined
+  limit?: number | undefined
+  offset?: number | undefined
   /** Only what changed after this position: the `seq` of an item that an earlier call received. */
-  since?: number
+  since?: number | undefined
 }
 
 /**

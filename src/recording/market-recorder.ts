@@ -1,6 +1,6 @@
 // Records closed bars and versions of token profiles in the store. The market never waits for it.
 import type { Log } from '../lib/log.ts'
-import type { Metrics } from '../lib/metrics.ts'
+import type { Metrics } from '../lib/metrics/metrics.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
 import type { BarSink, Store } from '../store/types.ts'
 import { TokenProfileRecorder, type TokenProfileStats } from './token-profile-recorder.ts'

@@ -2,27 +2,18 @@ import { realpathSync } from 'node:fs'
 import type { Config } from '../config/settings.ts'
 import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
-import { agentRoutes } from '../http/routes/agents.ts'
-import { barRoute } from '../http/routes/bars.ts'
-import { calibrationRoute } from '../http/routes/calibration.ts'
-import { consoleRoutes } from '../http/routes/console.ts'
-import { documentRoutes } from '../http/routes/documents.ts'
-import { exportRoutes } from '../http/routes/export.ts'
-import { lakeRoutes } from '../http/routes/lake.ts'
-import { marketRoutes } from '../http/routes/market.ts'
-import { operationRoutes } from '../http/routes/operation.ts'
+import { allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import { ingestInSlices } from '../ingest/push/push.ts'
 import type { TimedSink } from '../ingest/types.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Metrics } from '../lib/metrics.ts'
+import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Exporter, LakeDownloads, LakeRepair, Store } from '../store/types.ts'
+import type { Exporter, LakeDownloads, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
-import { readConsoleFiles } from './console-files.ts'
 import type { Health } from './health.ts'
 
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
@@ -39,7 +30,7 @@ export interface RouteDeps {
   exporter: Exporter
   downloads: LakeDownloads
   downloadMsMax?: number | undefined
-  store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake'>
+  store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
   health: Health
   metrics: Metrics
   limits: ClientLimits
@@ -54,46 +45,44 @@ export function createRoutes(deps: RouteDeps): Route[] {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
-  const routes: Route[] = [
-    ...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }),
-    barRoute(market),
-    calibrationRoute(() => deps.store.calibration()),
-    ...agentRoutes({
-      agents,
-      submissions,
-      countRegistration: (ip) => limits.countRegistration(ip),
-      readQuota: (caller) => limits.readQuota(caller),
+  return allRoutes({
+    market,
+    broadcaster,
+    cursors: new Cursors(market),
+    agents,
+    submissions,
+    countRegistration: (ip) => limits.countRegistration(ip),
+    readQuota: (caller) => limits.readQuota(caller),
+    calibration: () => deps.store.calibration(),
+    exports: deps.exporter,
+    downloads: deps.downloads,
+    downloadMsMax: deps.downloadMsMax,
+    health: () => health.report(),
+    notReady: () => health.notReady(),
+    feedStates: () => health.feedStates(),
+    repairLake: async (dataDir) => {
+      checkDataDir(config.dataDir, dataDir)
+      return deps.store.repairLake()
+    },
+    stageBackup: async (dataDir) => {
+      checkDataDir(config.dataDir, dataDir)
+      return deps.store.stageBackup()
+    },
+    retireLake: () => deps.store.retireLake(),
+    metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
+    ingest: async (body, contentType) => ({
+      ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
     }),
-    ...exportRoutes({ exports: deps.exporter }),
-    ...lakeRoutes({ downloads: deps.downloads, downloadMsMax: deps.downloadMsMax }),
-    ...operationRoutes({
-      agents,
-      submissions,
-      health: () => health.report(),
-      notReady: () => health.notReady(),
-      feedStates: () => health.feedStates(),
-      repairLake: (dataDir) => repairLake(deps.store, config.dataDir, dataDir),
-      retireLake: () => deps.store.retireLake(),
-      metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
-      ingest: async (body, contentType) => ({
-        ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
-      }),
-    }),
-  ]
-  return [...routes, ...documentRoutes(routes, config), ...consoleRoutes(readConsoleFiles())]
+    settings: config,
+  })
 }
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
-async function repairLake(
-  store: RouteDeps['store'],
-  ownDataDir: string,
-  namedDataDir: string | null,
-): Promise<LakeRepair> {
+function checkDataDir(ownDataDir: string, namedDataDir: string | null): void {
   const own = realpathSync(ownDataDir)
   if (namedDataDir !== null && namedDataDir !== own)
     throw new ServiceError(
       'invalid_parameter',
       `This server has the data folder ${own}, not ${namedDataDir}.`,
     )
-  return store.repairLake()
 }

@@ -7,7 +7,7 @@ export const COMMIT_ROWS_MAX = 8_192
 /** Look-ups that may wait for their connection; further ones are refused with `store_unavailable`. */
 export const LOOKUPS_WAITING_MAX = 1_024
 /** Lists of submissions that wait for each other: as many as are answered within LOOKUP_TIMEOUT_MS. */
-export const LISTS_WAITING_MAX = 256
+export const LISTS_WAITING_MAX = 64
 /** Rows of the lake that one page of a list searches; the next page goes on. At least one date is searched. */
 export const LIST_SEARCHED_ROWS_MAX = 4_000_000
 /** Maintenance tasks (flushes, steps of merges, checks), and row counts, that may wait for their connection. */
@@ -128,6 +128,8 @@ export const DOWNLOAD_READS_AT_ONCE = 4
 /** Bytes that a download reads and holds at a time. */
 export const DOWNLOAD_CHUNK_BYTES = 256 * 1024
 export const DOWNLOAD_RETRY_AFTER_MS = 1_000
+/** How long a download waits for one read of the disk. */
+export const DOWNLOAD_READ_MS_MAX = 10_000
 /** How long one list of the lake's files serves all who ask for it or for a file. */
 export const LAKE_LISTING_TTL_MS = 1_000
 
@@ -177,6 +179,8 @@ export const POSITIONS_AHEAD = 2 ** 22
 export const POSITIONS_CHECK_MS = 250
 /** Stream positions for each millisecond of the wall clock: more than any market uses. They stay below 2^53 until 2100. */
 export const POSITIONS_PER_MS = 2_048
+/** How far above the clock a restored folder begins, so that it is above the lost run also on a machine with another clock. */
+export const POSITIONS_RESTORED_AHEAD = DAY_MS * POSITIONS_PER_MS
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
 export const IDEMPOTENCY_KEPT_MS = DAY_MS

@@ -19,6 +19,11 @@ export const flushFolder = (dataDir: string): string => join(dataDir, 'flush.tmp
 export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
 /** Where exports write files for clients, and spill. Emptied at the start. */
 export const exportFolder = (dataDir: string): string => join(dataDir, 'export.tmp')
+/** Whether a folder is an unfinished or a complete backup; see backup/note.ts. */
+export const backupNotePath = (dataDir: string): string => join(dataDir, 'backup.json')
+/** Where a server puts the copy that a backup is made from; the next backup replaces it. */
+export const stagingFolder = (dataDir: string): string => join(dataDir, 'backup.tmp')
+export const stagedCopyFolder = (dataDir: string): string => join(stagingFolder(dataDir), 'copy')
 /** A pinned version of the lake; see query/lake-pin.ts. */
 export const pinnedFolder = (dataDir: string, name: string): string => join(dataDir, 'snapshots', name)
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')

@@ -1,14 +1,15 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import { mkdirSync, realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
-import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
-import { DiskSpace } from './data-folder/disk-space.ts'
+import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
 import { claimFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
@@ -22,7 +23,7 @@ import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { CommitLog } from './log/types.ts'
-import { logFolder } from './paths.ts'
+import { logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
@@ -42,6 +43,7 @@ import type {
   Provenance,
   Recovered,
   Snapshot,
+  StagedBackup,
   Store,
   StoreFigures,
   StoreLog,
@@ -191,7 +193,12 @@ class DurableStore implements Store {
     this.#parts = parts
     this.#provenance = options.provenance ?? null
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
-    this.#lists = new SubmissionLists(client, commits, unflushed)
+    this.#lists = new SubmissionLists({
+      unflushed,
+      readCommit: (position) => commits.read(position),
+      readLake: (query) =>
+        client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
+    })
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
@@ -217,7 +224,7 @@ class DurableStore implements Store {
   }
 
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
-    return this.#lists.page(query, Math.floor(this.#parts.options.clock.now()))
+    return this.#lists.page(query)
   }
 
   calibration(): Promise<Calibration> {
@@ -253,6 +260,15 @@ class DurableStore implements Store {
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
     })
+  }
+
+  async stageBackup(): Promise<StagedBackup> {
+    const { dataDir, diskReserveMb = limits.DISK_RESERVE_MB_DEFAULT } = this.#parts.options
+    const path = stagedCopyFolder(dataDir)
+    await rm(path, { recursive: true, force: true })
+    // The lake's files are linked; the state is copied.
+    requireSpace(dataDir, diskReserveMb, this.figures().databaseBytes)
+    return { path, ...(await this.snapshot(path)) }
   }
 
   async lakeFiles(): Promise<readonly LakeFile[]> {

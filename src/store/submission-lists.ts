@@ -9,36 +9,39 @@ import {
   type SubmissionPage,
   type SubmissionQuery,
   submissionKeyOf,
-} from '../schema/submission-list.ts'
+} from '../schema/api/submission-list.ts'
 import { unavailable } from './errors.ts'
-import { LOOKUP_TIMEOUT_MS } from './limits.ts'
 import { LogError } from './log/errors.ts'
 import type { CommitLog, CommitRecord, Position } from './log/types.ts'
-import type { LakeClient } from './process/client.ts'
 import { isSubmissionTable, type UnflushedRows } from './rows/recent-rows.ts'
 import { completeRow } from './state/recovered.ts'
 
-export class SubmissionLists {
-  readonly #client: LakeClient
-  readonly #commits: CommitLog
-  readonly #unflushed: UnflushedRows
+export interface ListSources {
+  unflushed: Pick<UnflushedRows, 'list'>
+  /** Reads a commit of the log. Rejects with LogError. */
+  readCommit: CommitLog['read']
+  /** The page of the lake alone. Rejects with `unavailable`. */
+  readLake(query: SubmissionQuery): Promise<SubmissionPage>
+}
 
-  constructor(client: LakeClient, commits: CommitLog, unflushed: UnflushedRows) {
-    this.#client = client
-    this.#commits = commits
-    this.#unflushed = unflushed
+export class SubmissionLists {
+  readonly #sources: ListSources
+
+  constructor(sources: ListSources) {
+    this.#sources = sources
   }
 
   /** Rejects with `unavailable` where the log or the lake cannot be read in time. */
-  async page(query: SubmissionQuery, nowMs: number): Promise<SubmissionPage> {
+  async page(query: SubmissionQuery): Promise<SubmissionPage> {
     const unflushed = await this.#readUnflushed(query)
-    const lake = await this.#client.askPatiently('list', { query, nowMs }, LOOKUP_TIMEOUT_MS)
+    const lake = await this.#sources.readLake(query)
     return mergePages(lake, unflushed, query.limit)
   }
 
   /** The newest unflushed submissions of the query, `limit` + 1 or more where there are as many. */
   async #readUnflushed({ agentId, mint, before, limit }: SubmissionQuery): Promise<ListedSubmission[]> {
-    const places = this.#unflushed.list(agentId, mint, before?.submittedAtMs ?? Number.POSITIVE_INFINITY)
+    const untilMs = before?.submittedAtMs ?? Number.POSITIVE_INFINITY
+    const places = this.#sources.unflushed.list(agentId, mint, untilMs, limit + 1)
     const found: ListedSubmission[] = []
     let lastMs = 0
     for (const { submittedAtMs, position } of places) {
@@ -55,7 +58,7 @@ export class SubmissionLists {
   /** Null where the segment was removed since: then the lake has the submission. */
   async #read(position: Position): Promise<ListedSubmission | null> {
     try {
-      return toListed(await this.#commits.read(position))
+      return toListed(await this.#sources.readCommit(position))
     } catch (error) {
       if (error instanceof LogError && error.code === 'segment_removed') return null
       throw unavailable(`the log cannot be read: ${errorMessage(error)}`)

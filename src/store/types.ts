@@ -3,8 +3,8 @@
 import type { z } from 'zod'
 import type { setAsideFileSchema } from '../schema/api/admin.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
+import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
-import type { SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
 import type { OutcomeCounts } from './state/state.ts'
 
@@ -122,6 +122,11 @@ export interface Snapshot {
   bytes: number
 }
 
+/** A snapshot in the data folder. */
+export interface StagedBackup extends Snapshot {
+  path: string
+}
+
 /** Takes closed bars without waiting for them to be durable: a killed server loses those since the last flush. */
 export interface BarSink {
   /** Beyond the bound a bar is dropped and counted. A bar that is added twice is written once. */
@@ -214,6 +219,8 @@ export interface Store {
    * Commits continue meanwhile; flushes wait.
    */
   snapshot(folder: string): Promise<Snapshot>
+  /** Makes such a copy in the data folder itself, in place of the last one there, for `mintlake backup` to take from. */
+  stageBackup(): Promise<StagedBackup>
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
   lakeFiles(): Promise<readonly LakeFile[]>
   status(): Promise<StoreStatus>

@@ -1,6 +1,6 @@
 import { type Clock, readClock } from '../lib/clock.ts'
+import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.ts'
 import { isAnalysisId } from '../schema/submission.ts'
-import type { ListedRow, SubmissionQuery } from '../schema/submission-list.ts'
 import { listedAnalysis, publicAnalysis } from './public-analysis.ts'
 import type { AnalysisPage, Caller, SubmissionStore } from './types.ts'
 import type { WithheldLabels } from './xp/withheld-labels.ts'

@@ -1,11 +1,12 @@
 // What readers see of a stored submission. Names are those of the JSON that clients read.
-import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
+
 import {
   type ListedRow,
   type ListedSubmission,
   OUTCOME_LABELS,
   type OutcomeLabels,
-} from '../schema/submission-list.ts'
+} from '../schema/api/submission-list.ts'
+import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { SubmissionRow } from '../schema/tables.ts'
 import { COMPARED_COLUMNS } from './rows.ts'
 

@@ -62,7 +62,7 @@ interface Verdict {
 }
 
 /** What a rejected submission leads to. Reserves nothing. */
-export function judgeRejection(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans): Verdict {
+export function assessRejection(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans): Verdict {
   const { monotonicMs, wallMs } = now
   const { rules } = strikes
   // No more strikes are counted than that.
@@ -91,7 +91,7 @@ export class Rejection implements Decision {
     this.#atMs = monotonicMs
     this.#strikes = strikes
     this.#bans = bans
-    const { strikes: count, sanction, error } = judgeRejection(evaluation, now, strikes, bans)
+    const { strikes: count, sanction, error } = assessRejection(evaluation, now, strikes, bans)
     strikes.begin(agentId, monotonicMs)
     const row: TableWrite<'rejections'> = { table: 'rejections', row: rejectionRow(evaluation, count) }
     this.result = error

@@ -3,7 +3,7 @@
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
 import { hash } from 'node:crypto'
 import { type Clock, type Instant, readClock, toMonotonicMs } from '../lib/clock.ts'
-import type { SubmissionQuery } from '../schema/submission-list.ts'
+import type { SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
@@ -25,7 +25,7 @@ import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempote
 import { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { restoreLimits } from './rate-limits/restore.ts'
 import { decodeResponse, encodeResponse, writeResponse } from './rate-limits/stored-response.ts'
-import { judgeRejection, Rejection, Strikes } from './rejection.ts'
+import { assessRejection, Rejection, Strikes } from './rejection.ts'
 import type { Evaluation } from './rows.ts'
 import type {
   AgentRank,
@@ -165,7 +165,7 @@ export class SubmissionService implements Submissions {
     return this.#counted(agentId, now, async () => {
       let receipt: Receipt
       try {
-        receipt = await this.#foresee(agentId, body, now)
+        receipt = await this.#preview(agentId, body, now)
       } finally {
         await this.#recordAttempt(agentId, now)
       }
@@ -291,39 +291,43 @@ export class SubmissionService implements Submissions {
   }
 
   /** The receipt that a submission would get now. Throws the error that it would get. Reserves nothing. */
-  async #foresee(agentId: string, body: Buffer, now: Instant): Promise<Receipt> {
+  async #preview(agentId: string, body: Buffer, now: Instant): Promise<Receipt> {
     const evaluation = this.#evaluator.evaluate(agentId, body, now)
-    await this.#waitUntilCertain(evaluation)
-    if (evaluation.outcome === 'rejected')
-      throw judgeRejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId)).error
-    return { ...acceptedReceipt(evaluation, this.#scoreboard, now.wallMs), analysisId: null }
+    return this.#whenCertain(evaluation, () => {
+      if (evaluation.outcome === 'rejected')
+        throw assessRejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId)).error
+      return { ...acceptedReceipt(evaluation, this.#scoreboard, now.wallMs), analysisId: null }
+    })
   }
 
-  /** Waits until bonus or strike are certain, then accepts or rejects. Cancels the cooldown when the agent is banned meanwhile. */
+  /** Accepts or rejects once bonus and strike are certain. Cancels the cooldown when the agent is banned meanwhile. */
   async #decide({ evaluation, cooldown }: Started, now: Instant): Promise<Decision> {
     const { agentId, outcome } = evaluation
+    const { agents } = this.#options
+    const { cooldownMs } = this.#cooldowns
+    const deps = { scoreboard: this.#scoreboard, ledger: this.#ledger, cooldownMs }
     try {
-      await this.#waitUntilCertain(evaluation)
+      return await this.#whenCertain(evaluation, () =>
+        outcome === 'rejected'
+          ? new Rejection(evaluation, now, this.#strikes, agents.bans(agentId))
+          : new Acceptance(evaluation, now, deps),
+      )
     } catch (error) {
       this.#cooldowns.cancel(cooldown)
       throw error
     }
-    if (outcome === 'rejected')
-      return new Rejection(evaluation, now, this.#strikes, this.#options.agents.bans(agentId))
-    const { cooldownMs } = this.#cooldowns
-    return new Acceptance(evaluation, now, {
-      scoreboard: this.#scoreboard,
-      ledger: this.#ledger,
-      cooldownMs,
-    })
   }
 
-  /** Waits for the submissions that bonus or strike depend on. Throws where one of them has suspended the agent. */
-  async #waitUntilCertain(evaluation: Evaluation): Promise<void> {
+  /**
+   * Waits for the submissions that bonus or strike depend on, then calls `decide` in the same turn, so that of several that
+   * waited one is decided first. Throws where one of them has suspended the agent.
+   */
+  async #whenCertain<Result>(evaluation: Evaluation, decide: () => Result): Promise<Result> {
     for (let wait = this.#waitFor(evaluation); wait !== null; wait = this.#waitFor(evaluation)) {
       await wait
       this.#options.agents.checkBan(evaluation.agentId)
     }
+    return decide()
   }
 
   #waitFor({ agentId, outcome, submission }: Evaluation): Promise<void> | null {

@@ -3,9 +3,9 @@
 import type { z } from 'zod'
 import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
 import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
+import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { agentRankSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
 import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
-import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/submission-list.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome } from '../schema/vocabulary.ts'
 

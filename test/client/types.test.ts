@@ -1,7 +1,7 @@
 // The client's types, as a strict program sees them that has the browser's globals and none of Node's.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -90,6 +90,16 @@ function errorsOf(program: string): string[] {
     rmSync(folder, { recursive: true })
   }
 }
+
+test('at run time the client imports its own files and the table of error codes only', () => {
+  const folder = dirname(ENTRY)
+  const imported = readdirSync(folder)
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => stripTypeScriptTypes(readFileSync(join(folder, name), 'utf8')))
+    .flatMap((code) => [...code.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map(([, path]) => path))
+  expect(imported.filter((path) => !path.startsWith('./'))).toEqual(['../schema/errors.ts'])
+  expect(readFileSync(join(folder, '../schema/errors.ts'), 'utf8')).not.toMatch(/^import/m)
+})
 
 test('a correct program needs no cast, and no types of Node', () => {
   expect(errorsOf(PROGRAM)).toEqual([])

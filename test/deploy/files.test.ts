@@ -19,7 +19,7 @@ it('npm start, the unit and mintlake serve give Node the same flags', () => {
 
 it('the unit sets settings that exist', () => {
   const known = Object.values(SETTINGS).map(({ env }) => env)
-  const set = [...unit.matchAll(/^Environment=([A-Z_]+)=/gm)].map(([, name]) => name)
+  const set = [...unit.matchAll(/^Environment=(MINTLAKE_[A-Z_]+)=/gm)].map(([, name]) => name)
   expect(set.length).toBeGreaterThan(0)
   expect(set.filter((name) => !known.includes(name))).toEqual([])
 })

@@ -138,9 +138,8 @@ describe.skipIf(!hasNginx())('behind nginx (needs nginx and openssl)', () => {
   })
 
   it('lets a WebSocket through', async () => {
-    const socket = new WebSocket(`wss://127.0.0.1:${nginx.port}/api/v1/stream`, {
-      ca: nginx.ca,
-      servername: PROXY_NAME,
+    const socket = new WebSocket(`wss://127.0.0.1:${nginx.port}/api/v1/stream`, [], {
+      agent,
       headers: { Host: PROXY_NAME },
     })
     try {

@@ -2,7 +2,7 @@
 // so this is skipped unless it is asked for.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -31,7 +31,7 @@ const env = {
 }
 
 /** Runs a command until it exits, at most `timeoutMs`. Rejects where it fails. */
-async function run(command: string, args: string[], cwd = project, timeoutMs = 60_000): Promise<string> {
+async function run(command: string, args: string[], cwd = project, timeoutMs = 120_000): Promise<string> {
   const { stdout } = await promisify(execFile)(command, args, {
     cwd,
     env,
@@ -64,16 +64,10 @@ async function serve(): Promise<Client> {
   return client
 }
 
-/** Resolves when nothing answers any more. */
-async function untilGone(client: Client): Promise<void> {
-  for (;;) {
-    try {
-      await client.get('/health')
-    } catch {
-      return
-    }
+/** Resolves when no server has the data folder any more: npx ends before the server's last flush. */
+async function untilStopped(): Promise<void> {
+  while (readdirSync(dataDir).includes('server.lock'))
     await new Promise((resolve) => setTimeout(resolve, 100))
-  }
 }
 
 let packed: { filename: string; files: { path: string }[] }
@@ -118,7 +112,7 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     const exited = once(server!, 'exit')
     server!.kill('SIGTERM')
     await exited
-    await untilGone(client)
+    await untilStopped()
     const told = await run('npx', [
       'mintlake',
       'sql',

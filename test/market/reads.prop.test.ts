@@ -94,6 +94,11 @@ const READS = {
     const list = market.freeze('all', 'hot')
     return [list.size, list.version, list.page('asc', 0, 10).ndjson.toString()]
   },
+  filtered: (market: Market) =>
+    ['a', 'b', MINTS[0].slice(0, 3)].map((search) => {
+      const list = market.freeze('all', 'hot', { search, analysesMax: 4 })
+      return [list.size, list.page('desc', 0, 10).ndjson.toString()]
+    }),
   changes: (market: Market) =>
     TABS.map((tab) => JSON.stringify(market.changesSince(market.oldestSince, tab, 100))),
   items: (market: Market) => MINTS.map((of) => market.item(of)),

@@ -3,7 +3,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
 import { type Sent, until, WatchedServer } from '../support/disk/watched-server.ts'
-import { expectProblem } from '../support/submission.ts'
+import { expectProblem, submission, submit } from '../support/submission.ts'
 
 const COMMIT_TIMEOUT_MS = 10_000
 /** Limit for a read while the disk hangs: far more than a read takes, and far less than the disk hangs. */
@@ -92,6 +92,28 @@ describe.concurrent('a sync of the log', () => {
     server.disk.calm()
     await untilAccepted(server)
     await server.expectWholeAfterKill()
+  })
+
+  it('that leaves a submission in doubt: a retry under its Idempotency-Key stores it once, before a kill and after it', async () => {
+    const server = await start()
+    const [mint] = await server.tokens(1)
+    const key = await server.client.register()
+    const send = () => submit(server.client, key, submission(mint), { 'Idempotency-Key': 'retried' })
+    const listed = async () => {
+      const { data } = (await server.client.get(`/api/v1/analysis?mint=${mint}`)).body
+      return data.map(({ analysisId }: { analysisId: string }) => analysisId)
+    }
+    server.disk.disturb('fail', 'always', '*/log/*')
+    expectRefused([{ mint, answer: await send() }], true)
+    server.disk.calm()
+    await until('the retry is accepted', async () => (await send()).status === 201)
+    const stored = await listed()
+    expect(stored).toHaveLength(1)
+    await server.killAndStart()
+    const replayed = await send()
+    expect([replayed.status, replayed.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+    expect([replayed.body.analysisId]).toEqual(stored)
+    expect(await listed()).toEqual(stored)
   })
 
   it('that hangs: callers wait 10 s at most, reads are served, and the log recovers by itself when the sync ends', async () => {

@@ -1,4 +1,5 @@
-// Reads a follow stream line by line.
+// Reads a follow stream line by line, and holds it to the API description.
+import { checkConformance, checkStreamed } from './conformance.ts'
 
 export type Line = Record<string, unknown> & { event?: string; mint?: string; seq?: number }
 
@@ -16,12 +17,18 @@ export class FollowReader {
   async *#read(url: string): AsyncGenerator<Line> {
     const response = await fetch(url, { signal: this.#abort.signal })
     this.headers = response.headers
+    const { pathname, search } = new URL(url)
+    const { status, headers } = response
+    checkConformance({ method: 'GET', path: pathname + search, status, headers, body: Buffer.alloc(0) })
     let rest = ''
     const decoder = new TextDecoder()
     for await (const chunk of response.body!) {
       const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
       rest = parts.pop()!
-      for (const part of parts) yield JSON.parse(part)
+      for (const part of parts) {
+        checkStreamed('StreamLine', part)
+        yield JSON.parse(part)
+      }
     }
   }
 

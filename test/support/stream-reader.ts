@@ -1,5 +1,6 @@
-// Reads a WebSocket stream message by message, in either format.
+// Reads a WebSocket stream message by message, in either format, and holds each message to the API description.
 import { Packr, unpack } from 'msgpackr'
+import { checkStreamed } from './conformance.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely
 export type Message = Record<string, any> & { event: string }
@@ -52,7 +53,9 @@ export class StreamReader {
       await new Promise<void>((resolve) => {
         this.#arrived = resolve
       })
-    return this.#messages.shift()!
+    const message = this.#messages.shift()!
+    checkStreamed('StreamMessage', JSON.stringify(message))
+    return message
   }
 
   /** The next message of this kind. Messages before it are skipped. */

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { checkConformance } from './conformance.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
 export const ADMIN_KEY = 'admin-key-of-the-tests'
@@ -49,7 +50,21 @@ export interface Answer {
   text: string
 }
 
-/** Sends requests to a server in this or another process. */
+/** `fetch` whose answer is held to the API description. Not for streams: it waits for the end of the body. */
+export async function checkedFetch(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, init)
+  const { pathname, search } = new URL(url)
+  checkConformance({
+    method: init.method ?? 'GET',
+    path: pathname + search,
+    status: response.status,
+    headers: response.headers,
+    body: Buffer.from(await response.clone().arrayBuffer()),
+  })
+  return response
+}
+
+/** Sends requests to a server in this or another process, and holds its answers to the API description. */
 export class Client {
   readonly url: string
 
@@ -64,15 +79,15 @@ export class Client {
     headers: Record<string, string> = {},
   ): Promise<Answer> {
     const raw = typeof body === 'string' || body instanceof Uint8Array
-    const response = await fetch(this.url + path, {
+    const response = await checkedFetch(this.url + path, {
       method,
+      redirect: 'manual',
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
     const text = await response.text()
-    const isJson =
-      (response.headers.get('content-type') ?? '').includes('json') &&
-      !(response.headers.get('content-type') ?? '').includes('ndjson')
+    const type = response.headers.get('content-type') ?? ''
+    const isJson = type.includes('json') && !type.includes('ndjson')
     return {
       status: response.status,
       headers: response.headers,

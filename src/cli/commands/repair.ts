@@ -1,13 +1,12 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
 import { z } from 'zod'
-import { errorMessage } from '../../lib/error-text.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import { openStore } from '../../store/store.ts'
-import type { LakeRepair, StoreLog } from '../../store/types.ts'
+import type { LakeRepair } from '../../store/types.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf } from '../common.ts'
+import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
 import { REPAIR_TIMEOUT_MS } from '../limits.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
@@ -31,18 +30,9 @@ const repairSchema = z.object({
 
 const retiredSchema = z.object({ files: z.number() })
 
-/** Log of the store during the repair: to standard error, since it is not part of the result. */
-function logTo({ stderr }: Terminal): StoreLog {
-  const say = (fields: Record<string, unknown>, message: string): void => {
-    const details = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`)
-    stderr.write(`mintlake: ${message}${details.join('')}\n`)
-  }
-  return { info: () => {}, warn: say, error: say }
-}
-
 async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepair> {
   const { clock } = terminal
-  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: logTo(terminal) })
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })
   try {
     return await store.repairLake()
   } finally {
@@ -50,13 +40,11 @@ async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepa
   }
 }
 
-const isInUse = (error: unknown): boolean => /is in use by/.test(errorMessage(error))
-
 async function repair(values: Values, terminal: Terminal, dataDir: string): Promise<LakeRepair> {
   try {
     return await repairHere(dataDir, terminal)
   } catch (error) {
-    if (!isInUse(error)) throw error
+    if (!isFolderInUse(error)) throw error
     return askAsOperator(values, terminal, repairSchema, {
       method: 'POST',
       path: '/api/v1/admin/lake/repair',

@@ -7,12 +7,14 @@ import {
   type QueryResult,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
+import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, EXIT, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
+import { explainNoRows } from '../empty-result.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
-import { readAll, type Terminal } from '../terminal.ts'
+import { readAll, type Terminal, write } from '../terminal.ts'
 
 async function readSql(sent: string, terminal: Terminal): Promise<string> {
   if (sent !== '-') return sent
@@ -21,8 +23,12 @@ async function readSql(sent: string, terminal: Terminal): Promise<string> {
   return bytes.toString()
 }
 
-/** Whether rows were written: from then on the query cannot be retried. */
-function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
+/** Calls `onRows` with the number of rows of each batch that was written: from then on the query cannot be retried. */
+function watched(
+  { columns, batches }: QueryResult,
+  stop: Stop,
+  onRows: (count: number) => void,
+): QueryResult {
   async function* pass() {
     let isWritten = false
     try {
@@ -30,6 +36,7 @@ function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
         stop.check()
         yield batch
         isWritten = true
+        onRows(batch.length)
       }
     } catch (error) {
       if (!isWritten || !isMissingFileError(error)) throw error
@@ -42,6 +49,23 @@ function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
   return { columns, batches: pass() }
 }
 
+/** Runs `work` with the data folder to query: the one that is named, or one with the sample, removed afterwards. */
+async function withDataDir<Result>(
+  values: Values,
+  terminal: Terminal,
+  work: (dataDir: string) => Promise<Result>,
+): Promise<Result> {
+  if (values.sample !== 'true') return work(dataDirOf(values, terminal))
+  if (values['data-dir'])
+    throw new UsageError('--sample and --data-dir name two lakes: leave one of them out')
+  const sample = await makeSampleFolder()
+  try {
+    return await work(sample.dataDir)
+  } finally {
+    await sample.remove()
+  }
+}
+
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const sql = await readSql(requiredValue(values, 'QUERY'), terminal)
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
@@ -51,9 +75,16 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     stop.act = () => reader.interrupt()
     const answer = await reader.query(sql)
     const format = wordValue(values, 'format', ROW_FORMATS)
-    await writeRows(watched(answer, stop), format, terminal.stdout)
+    let rows = 0
+    const onRows = (count: number): void => {
+      rows += count
+    }
+    await writeRows(watched(answer, stop, onRows), format, terminal.stdout)
+    const why = rows === 0 ? await explainNoRows(reader, sql) : null
+    if (why !== null) await write(terminal.stderr, `mintlake: ${why}\n`)
   }
-  await stop.during(() => withLakeReader({ dataDir: dataDirOf(values, terminal) }, ask), isInterrupted)
+  const query = () => withDataDir(values, terminal, (dataDir) => withLakeReader({ dataDir }, ask))
+  await stop.during(query, isInterrupted)
   return EXIT.done
 }
 
@@ -73,10 +104,12 @@ export const sqlCommand: Command = {
       otherwise: `${QUERY_SECONDS_MAX_DEFAULT}`,
       description: 'Time limit; 0: none',
     },
+    sample: { description: 'Query the sample that comes with Mintlake, instead of a lake' },
     'data-dir': DATA_DIR,
   },
   notes: [
     'mintlake sql "SELECT mint, count(*) AS n FROM training GROUP BY mint ORDER BY n DESC LIMIT 10"',
+    'mintlake sql --sample "SELECT sentiment, avg(fwd_ret_24h) FROM training JOIN outcomes USING (analysis_id) GROUP BY 1"',
     'mintlake sql "SHOW TABLES"; mintlake sql "DESCRIBE training"',
     'Several statements may stand one after another; the last one’s rows are written. Temporary tables are allowed.',
   ],

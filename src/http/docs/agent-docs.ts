@@ -9,21 +9,21 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
-import { analysesQuery, analysisListSchema, submitQuery } from '../../schema/api/analyses.ts'
+import { analysesQuery, submitQuery } from '../../schema/api/analyses.ts'
 import { leaderboardQuery } from '../../schema/api/queries.ts'
 import {
   agentLeaderboardSchema,
+  analysesAnswerSchema,
   analysisAnswerSchema,
-  coverageAnswerSchema,
-  dryRunAnswerSchema,
+  dryRunSchema,
   submitAnswerSchema,
   xpTableSchema,
 } from '../../schema/api/submissions.ts'
 import { submissionSchema } from '../../schema/submission.ts'
-import { SUBMIT_HEADERS } from './headers.ts'
+import { REPLAY_HEADERS, SUBMIT_HEADERS } from './headers.ts'
 import type { OperationDocs } from './operation-docs.ts'
 
-const WITHHELD_LABELS =
+const OTHERS_LABELS =
   'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
 
 export const SUBMISSION_DOCS = {
@@ -43,9 +43,8 @@ export const SUBMISSION_DOCS = {
     body: { 'application/json': submissionSchema },
     answers: {
       200: {
-        description: 'A dry run: what the submission would get, without an id',
-        content: { 'application/json': dryRunAnswerSchema },
-        headers: SUBMIT_HEADERS,
+        description: 'Of a dry run: what the submission would get',
+        content: { 'application/json': dryRunSchema },
       },
       201: {
         description: 'Accepted: validated or unvalidated',
@@ -67,17 +66,18 @@ export const SUBMISSION_DOCS = {
       'datapoint_unavailable',
       'store_unavailable',
     ],
+    errorHeaders: REPLAY_HEADERS,
     rateLimited: true,
   },
-  analyses: {
+  coverage: {
     operationId: 'listAnalyses',
     tag: 'analysis',
-    description: `With agentId, mint or both: submissions, newest first. ${WITHHELD_LABELS} Without: the most analysed tokens.`,
+    description: `With agentId, mint or both: submissions, newest first. ${OTHERS_LABELS} Without: the most analysed tokens.`,
     query: analysesQuery,
     answers: {
       200: {
         description: 'Submissions, or the most analysed tokens',
-        content: { 'application/json': z.union([analysisListSchema, coverageAnswerSchema]) },
+        content: { 'application/json': analysesAnswerSchema },
       },
     },
     errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
@@ -85,7 +85,7 @@ export const SUBMISSION_DOCS = {
   analysis: {
     operationId: 'getAnalysis',
     tag: 'analysis',
-    description: WITHHELD_LABELS,
+    description: OTHERS_LABELS,
     params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
     answers: {
       200: { description: 'The submission', content: { 'application/json': analysisAnswerSchema } },

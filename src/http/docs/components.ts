@@ -8,7 +8,7 @@ import {
   EXAMPLE_ITEM,
   EXAMPLE_SUBMISSION,
 } from '../../schema/api/examples.ts'
-import { longBarSchema } from '../../schema/api/market.ts'
+import { barLineSchema, longBarSchema } from '../../schema/api/market.ts'
 import { fieldErrorSchema, problemSchema } from '../../schema/api/problem.ts'
 import {
   streamLineSchema,
@@ -38,6 +38,7 @@ export const COMPONENTS = {
   MarketItem: marketItemSchema,
   Bar: barSchema,
   LongBar: longBarSchema,
+  BarLine: barLineSchema,
   CoverageRow: coverageRowSchema,
   AgentRank: agentRankSchema,
   AgentStatus: agentStatusSchema,

@@ -44,9 +44,13 @@ export const LIMIT_HEADERS = shared({
 
 const RETRY_HEADERS = shared({ 'Retry-After': whole('When to try again').meta({ unit: 'seconds' }) })
 
+const MAYBE_RETRY_HEADERS = RETRY_HEADERS.partial()
+
 /** Headers of errors, by status. */
 export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
   401: shared({ 'WWW-Authenticate': text('Bearer').optional() }),
+  403: MAYBE_RETRY_HEADERS,
+  409: MAYBE_RETRY_HEADERS,
   426: z.object({ Upgrade: z.literal('websocket') }),
   429: RETRY_HEADERS,
   503: RETRY_HEADERS,
@@ -63,12 +67,16 @@ export const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
   'X-Complete-From': whole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }).optional(),
 })
-export const SUBMIT_HEADERS = z.object({
-  Location: text('Address of the analysis'),
+/** Of answers that may be repeated. */
+export const REPLAY_HEADERS = z.object({
   'Idempotency-Replayed': z
     .literal('true')
     .optional()
     .meta({ description: 'This is the answer to an earlier request with the same Idempotency-Key' }),
+})
+export const SUBMIT_HEADERS = z.object({
+  Location: text('Address of the analysis'),
+  ...REPLAY_HEADERS.shape,
 })
 export const EXPORT_HEADERS = z.object({
   ...CACHE_HEADERS.shape,

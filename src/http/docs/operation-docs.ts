@@ -42,6 +42,8 @@ export interface OperationDocs {
   answers: Readonly<Record<number, AnswerDocs>>
   /** Error codes that are this route's own. */
   errors?: readonly ErrorCode[]
+  /** Headers that errors of this route may have, beside those of every error. */
+  errorHeaders?: z.ZodObject
   /** A read whose answers have no ETag: the state of the moment, or a stream. */
   unversioned?: true
   /** Counts against a limit of its own, which its headers describe. Counted reads need not say so. */

@@ -12,6 +12,7 @@ import {
   lakeRetiredSchema,
   repairLakeSchema,
   revokeKeysSchema,
+  stagedBackupSchema,
   unbanSchema,
 } from '../../schema/api/admin.ts'
 import { ingestAnswerSchema } from '../../schema/api/ingest.ts'
@@ -55,6 +56,12 @@ export const ADMIN_DOCS = {
   ban: admin('banAgent', 'The agent is banned', bannedSchema, banSchema),
   unban: admin('unbanAgent', 'The agent may submit', bannedSchema, unbanSchema),
   repairLake: admin('repairLake', 'What was found', lakeRepairSchema, repairLakeSchema),
+  stageBackup: admin(
+    'stageBackup',
+    'Where the copy is, and what it has',
+    stagedBackupSchema,
+    repairLakeSchema,
+  ),
   retireLake: admin('retireLake', 'What left the lake', lakeRetiredSchema),
   awardXp: admin('awardXp', 'The award', awardAnswerSchema, awardXpSchema),
 } as const satisfies Record<string, OperationDocs>

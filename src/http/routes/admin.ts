@@ -1,7 +1,7 @@
 import { NOTE_CHARACTERS_MAX } from '../../schema/api/admin.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { LakeRepair } from '../../store/types.ts'
+import type { LakeRepair, StagedBackup } from '../../store/types.ts'
 import type { Agents, Submissions } from '../../submissions/types.ts'
 import type { Context, HttpAnswer, Method } from '../context.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
@@ -14,12 +14,20 @@ export interface AdminDeps {
   submissions: Submissions
   /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
   repairLake(dataDir: string | null): Promise<LakeRepair>
+  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
+  stageBackup(dataDir: string | null): Promise<StagedBackup>
   /** Confirms that the clock is right, so that dates past their retention are removed. */
   retireLake(): Promise<{ files: number }>
 }
 
 /** What the operator may do, with the operator's key. */
-export function adminRoutes({ agents, submissions, repairLake, retireLake }: AdminDeps): Route[] {
+export function adminRoutes({
+  agents,
+  submissions,
+  repairLake,
+  retireLake,
+  stageBackup,
+}: AdminDeps): Route[] {
   return [
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', ADMIN_DOCS.agents, () =>
       ok(agents.list()),
@@ -54,6 +62,13 @@ export function adminRoutes({ agents, submissions, repairLake, retireLake }: Adm
       'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
       ADMIN_DOCS.repairLake,
       async (context) => ok(await repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/backup',
+      'Copy the store within its data folder, for mintlake backup to take from: {dataDir?}',
+      ADMIN_DOCS.stageBackup,
+      async (context) => ok(await stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
     ),
     admin(
       'POST',

@@ -126,7 +126,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       path: ANALYSIS_PATH,
       access: 'personal',
       summary: 'Coverage: the most analysed tokens; with agentId or mint: submissions, newest first',
-      docs: SUBMISSION_DOCS.analyses,
+      docs: SUBMISSION_DOCS.coverage,
       handle: (context) =>
         asksForAnalyses(context.query)
           ? listAnalyses(submissions, context)

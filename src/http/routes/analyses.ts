@@ -1,7 +1,8 @@
 // Reads of submissions: one of them, and lists by agent and mint.
+
+import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
-import type { SubmissionKey } from '../../schema/submission-list.ts'
 import type { Caller, Submissions } from '../../submissions/types.ts'
 import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
 import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../limits.ts'

@@ -4,9 +4,13 @@ import { JSON_TYPE } from '../context.ts'
 import { CALIBRATION_TTL_MS } from '../limits.ts'
 import type { PlainRoute } from '../route.ts'
 
-/** @param read computes it, away from this process; one computation serves all who ask for CALIBRATION_TTL_MS. */
-export function calibrationRoute(read: () => Promise<Calibration>): PlainRoute {
-  const calibration = new SingleFlight(read, CALIBRATION_TTL_MS)
+export interface CalibrationDeps {
+  /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
+  calibration(): Promise<Calibration>
+}
+
+export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
+  const calibration = new SingleFlight(() => deps.calibration(), CALIBRATION_TTL_MS)
   return {
     method: 'GET',
     path: '/api/v1/calibration',

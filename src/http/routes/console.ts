@@ -1,13 +1,8 @@
 import { ServiceError } from '../../schema/errors.ts'
 import { consoleFileDocs, PAGE_DOCS } from '../docs/page-docs.ts'
+import { listConsoleFiles } from '../docs/site/console-files.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
-
-export interface StaticFile {
-  path: string
-  body: Buffer
-  contentType: string
-}
 
 /**
  * The console may load what this server has, and nothing else: texts of tokens come from strangers, so neither a script nor a
@@ -21,11 +16,10 @@ const SECURITY_HEADERS = {
 }
 
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
-export function consoleRoutes(files: readonly StaticFile[]): PlainRoute[] {
-  const serveByPath = new Map(
-    files.map(({ path, body, contentType }) => [path, serveDocument(body, contentType, SECURITY_HEADERS)]),
-  )
-  const folders = new Set([...serveByPath.keys()].filter((path) => path !== '/').map(folderPath))
+export function consoleRoutes(): PlainRoute[] {
+  const files = new Map(listConsoleFiles().map((file) => [file.path, file]))
+  const served = new Map<string, ReturnType<typeof serveDocument>>()
+  const folders = new Set([...files.keys()].filter((path) => path !== '/').map(folderPath))
   return ['/', ...folders].map((path) => ({
     method: 'GET',
     path,
@@ -33,8 +27,10 @@ export function consoleRoutes(files: readonly StaticFile[]): PlainRoute[] {
     summary: path === '/' ? 'The console, a page for people' : 'Files of the console',
     docs: path === '/' ? PAGE_DOCS.console : consoleFileDocs(path),
     handle: (context) => {
-      const serve = serveByPath.get(context.path)
-      if (serve === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
+      const file = files.get(context.path)
+      if (file === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
+      const serve = served.get(file.path) ?? serveDocument(file.read(), file.contentType, SECURITY_HEADERS)
+      served.set(file.path, serve)
       return serve(context)
     },
   }))

@@ -11,7 +11,7 @@ import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { pageRoutes } from './pages.ts'
 
-const API_VERSION = '1.0.0'
+export const API_VERSION = '1.0.0'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const MARKDOWN_TYPE = 'text/markdown; charset=utf-8'
 
@@ -81,13 +81,9 @@ function once<Value>(make: () => Value): () => Value {
 
 /** A handler for a text with absolute links: to the configured address, or to the one at which the client asks. */
 const linked =
-  (
-    contentType: string,
-    { publicUrl }: DocumentSettings,
-    text: (base: string) => string,
-  ): PlainRoute['handle'] =>
+  (contentType: string, settings: DocumentSettings, text: (base: string) => string): PlainRoute['handle'] =>
   ({ origin }): HttpAnswer => ({
     status: 200,
-    body: Buffer.from(text(publicUrl === '' ? origin() : publicUrl)),
+    body: Buffer.from(text(settings.publicUrl === '' ? origin() : settings.publicUrl)),
     contentType,
   })

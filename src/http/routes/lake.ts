@@ -93,6 +93,7 @@ async function sendFile(
     headers: {
       ...validators,
       'Accept-Ranges': 'bytes',
+      'Last-Modified': new Date(file.writtenAtMs).toUTCString(),
       ...(range !== null && { 'Content-Range': `bytes ${first}-${last}/${file.bytes}` }),
     },
     stream: (writer) => void sendChunks(download, writer, downloadMsMax),

@@ -147,10 +147,10 @@ function answerPage(context: Context, format: Format, source: PageSource, isClam
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    ...encodePage(format, page, {
+    ...encodePage(format, page, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
       ...(context.ignored.length > 0 && { ignored: context.ignored }),
-    }),
+    })),
     headers,
     rows: page.rowCount,
     reusable: true,
@@ -177,16 +177,22 @@ const createMeta = (
   ...(isClamped && { clamped: { limit } }),
 })
 
-function encodePage(format: Format, page: Page, meta: object): Pick<HttpAnswer, 'body' | 'contentType'> {
+function encodePage(
+  format: Format,
+  page: Page,
+  makeMeta: () => object,
+): Pick<HttpAnswer, 'body' | 'contentType'> {
   switch (format) {
     case 'ndjson':
       return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
     case 'arrow':
       return { body: itemsToArrow(parseItems(page)), contentType: ARROW_TYPE }
-    case 'msgpack':
-      return { body: toMsgpack({ ok: true, data: parseItems(page), meta }), contentType: MSGPACK_TYPE }
+    case 'msgpack': {
+      const body = toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
+      return { body, contentType: MSGPACK_TYPE }
+    }
     case 'json': {
-      const end = `,"meta":${JSON.stringify(meta)}}`
+      const end = `,"meta":${JSON.stringify(makeMeta())}}`
       return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
     }
   }

@@ -135,3 +135,15 @@ export const lakeRetiredSchema = withExample(
   okData(z.object({ files: wholeCount('Files that left the lake') })),
   { ok: true, data: { files: 3 } },
 )
+
+export const stagedBackupSchema = withExample(
+  okData(
+    z.object({
+      path: z.string().meta({ description: 'Folder on the server’s disk' }),
+      lsn: wholeCount('The last commit that it has'),
+      files: wholeCount('Files of the lake'),
+      bytes: wholeCount('Of these files'),
+    }),
+  ),
+  { ok: true, data: { path: '/var/lib/mintlake/backup', lsn: 4210, files: 37, bytes: 812_345 } },
+)

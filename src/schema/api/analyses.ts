@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { recordFrom } from '../../lib/record.ts'
 import { quantSchema } from '../submission.ts'
-import { OUTCOME_LABELS } from '../submission-list.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
+import { OUTCOME_LABELS } from './submission-list.ts'
 
 const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
 const percent = (description: string) => z.number().meta({ description, unit: 'percent' })

@@ -25,6 +25,8 @@ export const marketMetaSchema = metaWith({
   order: z.enum(ORDERS),
   limit: wholeCount('Rows asked for'),
   offset: wholeCount('Rows before the first one'),
+  search: z.string().optional().meta({ description: 'As it was asked for' }),
+  maxAnalyses: wholeCount('As it was asked for').optional(),
   count: wholeCount('Rows of this page'),
   total: wholeCount('Rows of the list'),
   version: z.number().int().meta({ description: 'Position of the list in the sequence of changes' }),
@@ -80,6 +82,9 @@ export const longBarSchema = z.object({
   trades: barSchema.shape.n,
   closed: barSchema.shape.closed,
 })
+
+/** A line of bars as NDJSON: `shape` chooses. */
+export const barLineSchema = z.union([barSchema, longBarSchema])
 
 export const barsMetaSchema = metaWith({
   mint: z.string(),

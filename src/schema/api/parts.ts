@@ -1,6 +1,7 @@
 // What the schemas of bodies and answers have in common.
 import { z } from 'zod'
 import { MINT_SHAPE } from '../mint.ts'
+import { ignoredNames } from './queries.ts'
 
 export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
 
@@ -9,11 +10,9 @@ export const unixMs = (description: string) => z.number().int().meta({ descripti
 export const percent = (description: string) => z.number().meta({ description, unit: 'percent' })
 export const wholeCount = (description: string) => z.number().int().min(0).meta({ description })
 
-/** Names of query parameters that the server does not know, and has ignored. */
-const ignored = z.array(z.string()).optional().meta({ description: 'Query parameters that are not known' })
-
 /** Facts about an answer, beside its data. */
-export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) => z.object({ ...shape, ignored })
+export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.object({ ...shape, ignored: ignoredNames })
 
 /** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. */
 export const okWith = <Shape extends z.ZodRawShape>(shape: Shape) =>

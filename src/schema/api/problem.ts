@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ERRORS } from '../errors.ts'
 import { SNAPSHOT_FIELDS } from '../features.ts'
-import { percent, unixMs, wholeCount } from './parts.ts'
+import { metaWith, percent, unixMs, wholeCount } from './parts.ts'
 import { feedStateSchema } from './status.ts'
 
 const CODES = z.enum(Object.keys(ERRORS))
@@ -76,6 +76,11 @@ export const problemSchema = z
     mayBeStored: z.literal(true).optional().meta({
       description: 'It is not known whether the submission was stored: retry with the same Idempotency-Key',
     }),
+    meta: metaWith({}).optional(),
+    dryRun: z
+      .literal(true)
+      .optional()
+      .meta({ description: 'Of a dry run: nothing but the attempt is stored' }),
     feeds: z.array(feedStateSchema).optional().meta({ description: 'Of /readyz' }),
   })
   .meta({

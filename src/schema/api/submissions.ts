@@ -6,6 +6,7 @@ import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
 import { quantSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
+import { analysisListSchema } from './analyses.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
 import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
 
@@ -49,10 +50,10 @@ export const receiptSchema = z.object({
 
 export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
 
-/** What a submission would get; there is no analysis to name. */
-export const dryRunAnswerSchema = withExample(
-  okWith({ ...receiptSchema.shape, analysisId: z.null(), dryRun: z.literal(true) }),
-  { ok: true, ...EXAMPLE_RECEIPT, analysisId: null, dryRun: true },
+/** The verdict of a dry run: what the submission would get. */
+export const dryRunSchema = withExample(
+  okWith({ dryRun: z.literal(true), ...receiptSchema.shape, analysisId: z.null() }),
+  { ok: true, dryRun: true, ...EXAMPLE_RECEIPT, analysisId: null },
 )
 
 const numberOrNull = z.number().nullable()
@@ -105,7 +106,7 @@ export const coverageSchema = z.object({
   leaderboard: z.array(coverageRowSchema),
 })
 const limitMeta = metaWith({ clamped: clampedSchema }).optional()
-export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape, meta: limitMeta }), {
+const EXAMPLE_COVERAGE = {
   ok: true,
   totalAnalyses: 2,
   uniqueTokens: 1,
@@ -122,7 +123,18 @@ export const coverageAnswerSchema = withExample(okWith({ ...coverageSchema.shape
       lastScore: 70,
     },
   ],
-})
+}
+export const coverageAnswerSchema = withExample(
+  okWith({ ...coverageSchema.shape, meta: limitMeta }),
+  EXAMPLE_COVERAGE,
+)
+
+const { data: listed, meta: listMeta } = analysisListSchema.shape
+/** With agentId or mint a list of submissions, otherwise the most analysed tokens. */
+export const analysesAnswerSchema = withExample(
+  z.union([coverageAnswerSchema, okWith({ data: listed, meta: metaWith(listMeta.shape) })]),
+  EXAMPLE_COVERAGE,
+)
 
 export const agentRankSchema = z.object({
   rank: z.number().int().min(1),

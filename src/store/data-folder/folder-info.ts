@@ -6,6 +6,7 @@ import { ulid } from 'ulid'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
+import { checkFinished } from '../backup/note.ts'
 import { StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
@@ -75,9 +76,10 @@ export interface FolderUse {
 
 /**
  * Reads `store.json`, or makes it for a new folder, and records the kind of data of this run in it. Throws `invalid` where
- * simulated and real data would be mixed without `isMixed`.
+ * simulated and real data would be mixed without `isMixed`, and where the folder is an unfinished backup.
  */
 export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
+  checkFinished(dataDir)
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated

@@ -6,7 +6,13 @@ import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { publish, temporaryPath } from '../lake/lake-files.ts'
-import { POSITIONS_AHEAD, POSITIONS_CHECK_MS, POSITIONS_CLOCK_MS_MAX, POSITIONS_PER_MS } from '../limits.ts'
+import {
+  POSITIONS_AHEAD,
+  POSITIONS_CHECK_MS,
+  POSITIONS_CLOCK_MS_MAX,
+  POSITIONS_PER_MS,
+  POSITIONS_RESTORED_AHEAD,
+} from '../limits.ts'
 import { positionsPath } from '../paths.ts'
 import type { StoreLog } from '../types.ts'
 
@@ -47,6 +53,17 @@ async function writeReservation(path: string, reservedTo: number): Promise<void>
 /** The first position for a time; 0 for a clock that is centuries off, which would use up all positions. */
 const positionAt = (nowMs: number): number =>
   nowMs > 0 && nowMs < POSITIONS_CLOCK_MS_MAX ? Math.floor(nowMs) * POSITIONS_PER_MS : 0
+
+/**
+ * Reserves positions in a restored folder, so that its next run begins above those of the run that was lost, which went on
+ * after the backup: a day's positions above its reservation and above the clock.
+ * @param nowMs wall time, Unix ms; or that of the backup, if it is later
+ */
+export async function reserveAboveLostRun({ dataDir, nowMs, log }: PositionsOptions): Promise<void> {
+  const path = positionsPath(dataDir)
+  const reached = Math.max(await readReservation(path, log), positionAt(nowMs))
+  await writeReservation(path, reached + POSITIONS_RESTORED_AHEAD)
+}
 
 /** Begins a run. Where the disk refuses the reservation, this is logged and tried again; the clock suffices meanwhile. */
 export async function openPositions({ dataDir, nowMs, log }: PositionsOptions): Promise<Positions> {

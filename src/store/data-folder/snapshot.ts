@@ -13,10 +13,10 @@ import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from '../p
 /** Errors of a disk without hard links, or between two disks. */
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
 
-/** Copies a file and syncs it. @returns its bytes */
+/** Copies a file and syncs it. A disk that can shares its blocks until one of the two is written. @returns its bytes */
 export async function copyDurably(from: string, to: string): Promise<number> {
   await mkdir(dirname(to), { recursive: true })
-  await copyFile(from, to, constants.COPYFILE_EXCL)
+  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   await syncPath(to)
   return (await stat(to)).size
 }

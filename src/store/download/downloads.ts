@@ -8,6 +8,7 @@ import { StoreError, unavailable } from '../errors.ts'
 import { isFileName } from '../lake/lake-files.ts'
 import {
   DOWNLOAD_CHUNK_BYTES,
+  DOWNLOAD_READ_MS_MAX,
   DOWNLOAD_READS_AT_ONCE,
   DOWNLOAD_RETRY_AFTER_MS,
   DOWNLOADS_AT_ONCE,
@@ -55,7 +56,7 @@ export class LakeFileServer implements LakeDownloads {
         retryAfterMs: DOWNLOAD_RETRY_AFTER_MS,
       })
     const download = new FileDownload(firstByte, bytes, {
-      read: (work) => this.#reads(work),
+      read: (work) => orTimeout(this.#reads(work)),
       onBytes: (count) => {
         this.sentBytes += count
       },
@@ -73,8 +74,15 @@ export class LakeFileServer implements LakeDownloads {
   }
 }
 
+/** On a disk that hangs the operation goes on, and holds its turn; the reader is told. */
+function orTimeout<Result>(work: Promise<Result>): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(unavailable('the disk does not answer')), DOWNLOAD_READ_MS_MAX)
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
+}
+
 interface DownloadCalls {
-  /** Runs a disk operation when it is its turn. */
+  /** Runs a disk operation when it is its turn. Rejects with `unavailable` when that takes too long. */
   read<Result>(work: () => Promise<Result>): Promise<Result>
   onBytes(count: number): void
   onEnd(): void
@@ -97,18 +105,20 @@ class FileDownload implements Download {
 
   /** Rejects with `gone` where the file was deleted, `unavailable` where it is not of the listed size. */
   async open({ name, path, bytes }: LakeFile): Promise<void> {
-    const { handle, size } = await this.#calls
+    const size = await this.#calls
       .read(async () => {
         const handle = await open(path, 'r')
-        return { handle, size: (await handle.stat()).size }
+        this.#handle = handle
+        const { size } = await handle.stat()
+        // The reader may have gone meanwhile, or have been told that the disk does not answer.
+        if (this.#isStopped) this.#close()
+        return size
       })
       .catch((error: unknown) => {
         throw systemCode(error) === 'ENOENT'
           ? gone(name)
           : unavailable(`${name} cannot be read`, { cause: error })
       })
-    this.#handle = handle
-    if (this.#isStopped) this.#close()
     if (size !== bytes) throw unavailable(`${name} is damaged: it has ${size} bytes and not ${bytes}`)
   }
 

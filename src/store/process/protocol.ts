@@ -1,7 +1,7 @@
 // The messages between the server and the lake process.
 import type { Instant } from '../../lib/clock.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
-import type { SubmissionPage, SubmissionQuery } from '../../schema/submission-list.ts'
+import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
 import type { LakeSnapshot } from '../lake/lake-snapshot.ts'

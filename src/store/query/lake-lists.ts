@@ -8,10 +8,11 @@ import {
   type ListedSubmission,
   OUTCOME_LABELS,
   type OutcomeLabels,
+  type SubmissionKey,
   type SubmissionPage,
   type SubmissionQuery,
   submissionKeyOf,
-} from '../../schema/submission-list.ts'
+} from '../../schema/api/submission-list.ts'
 import { TABLES } from '../../schema/tables.ts'
 import type { ConnectionQueue } from '../duckdb/database.ts'
 import { query as selectRows } from '../duckdb/query.ts'
@@ -22,14 +23,9 @@ import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import { newestOnlySql, selectAllRows } from '../lake/parquet-sql.ts'
 import { LIST_SEARCHED_ROWS_MAX } from '../limits.ts'
+import { type DateRows, DateWalk } from './date-walk.ts'
 
 const SUBMISSION_TABLES: readonly LakeTable[] = [TABLES.training, TABLES.rejections]
-
-/** A UTC date with submissions, and how many. */
-interface DateRows {
-  date: string
-  rows: number
-}
 
 const listSql = (table: LakeTable, names: readonly string[]): string =>
   table.columns
@@ -55,17 +51,20 @@ function conditionSql({ agentId, mint, before }: SubmissionQuery): string {
 export class LakeLists {
   readonly #connections: ConnectionQueue
   readonly #reader: LiveFileReader
+  readonly #rowsMax: number
 
-  constructor(connections: ConnectionQueue, reader: LiveFileReader) {
+  /** @param rowsMax rows that one page searches. */
+  constructor(connections: ConnectionQueue, reader: LiveFileReader, rowsMax = LIST_SEARCHED_ROWS_MAX) {
     this.#connections = connections
     this.#reader = reader
+    this.#rowsMax = rowsMax
   }
 
   /** Rejects with `unavailable` where the lake cannot be read or too many lists wait. */
   async page(query: SubmissionQuery, nowMs: number): Promise<SubmissionPage> {
     try {
       return await this.#connections.run((connection) =>
-        new PageSearch(connection, this.#reader, query, nowMs).run(),
+        new PageSearch(connection, this.#reader, query, nowMs).run(this.#rowsMax),
       )
     } catch (error) {
       // Wrapped, so that the error of an unreadable file is not taken for a fatal one of the store's database.
@@ -88,23 +87,13 @@ class PageSearch {
     this.#nowMs = nowMs
   }
 
-  async run(): Promise<SubmissionPage> {
+  async run(rowsMax: number): Promise<SubmissionPage> {
     const { limit } = this.#query
-    const dates = await this.#listDates()
-    let found: ListedRow[] = []
-    let searched = 0
-    let rows = 0
-    // An active agent fills a page from one date, others take few steps to search many.
-    for (let step = 1; searched < dates.length && found.length <= limit; step *= 2) {
-      const taken = takeDates(dates.slice(searched, searched + step), LIST_SEARCHED_ROWS_MAX - rows)
-      if (taken.length === 0 && searched > 0) break
-      const next = taken.length > 0 ? taken : dates.slice(0, 1)
-      found = [...found, ...(await this.#find(next.map(({ date }) => date)))]
-      searched += next.length
-      rows += next.reduce((sum, each) => sum + each.rows, 0)
-    }
-    const last = dates[searched - 1]
-    const searchedToMs = searched < dates.length && last !== undefined ? Date.parse(last.date) : null
+    const walk = new DateWalk(await this.#listDates(), rowsMax)
+    const found: ListedRow[] = []
+    for (let dates = walk.next(); dates.length > 0; dates = found.length > limit ? [] : walk.next())
+      found.push(...(await this.#find(dates)))
+    const { walkedToMs: searchedToMs } = walk
     const page = found.slice(0, limit)
     return {
       submissions: await this.#complete(page),
@@ -113,17 +102,15 @@ class PageSearch {
     }
   }
 
-  /** The dates that may have submissions of the query, newest first. */
+  /** The dates that may have submissions of the query. */
   async #listDates(): Promise<DateRows[]> {
     const { before } = this.#query
-    const newest = before === null ? null : utcDate(before.submittedAtMs)
+    const newest = before === null ? null : newestDate(before)
     const rowsByDate = new Map<string, number>()
     for (const table of SUBMISSION_TABLES)
       for (const { date, rows } of await listLiveFiles(this.#connection, table.name))
         if (newest === null || date <= newest) rowsByDate.set(date, (rowsByDate.get(date) ?? 0) + rows)
-    return Array.from(rowsByDate, ([date, rows]) => ({ date, rows })).sort((a, b) =>
-      a.date < b.date ? 1 : -1,
-    )
+    return Array.from(rowsByDate, ([date, rows]) => ({ date, rows }))
   }
 
   /** The newest submissions of some dates, newest first, one more than the page has. */
@@ -181,15 +168,9 @@ class PageSearch {
   }
 }
 
-/** As many of the dates, from the first on, as have `rowsMax` rows together. */
-function takeDates(dates: readonly DateRows[], rowsMax: number): DateRows[] {
-  let rows = 0
-  const over = dates.findIndex((each) => {
-    rows += each.rows
-    return rows > rowsMax
-  })
-  return over === -1 ? [...dates] : dates.slice(0, over)
-}
+/** The newest date with submissions before a position. Without an identity that is before every one of its millisecond. */
+const newestDate = ({ submittedAtMs, analysisId }: SubmissionKey): string =>
+  utcDate(analysisId === '' ? submittedAtMs - 1 : submittedAtMs)
 
 /** Where the next page begins: behind the last submission of this one, or at the date up to which it was searched. */
 function nextKey(found: readonly ListedRow[], limit: number, searchedToMs: number | null) {

@@ -55,7 +55,10 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
     ),
-    outcomeCounts: Array.from(state.agentOutcomes.entries(), ([agentId, counts]) => ({ agentId, ...counts })),
+    outcomeCounts: Array.from(state.agentOutcomes.entries(), ([agentId, counts]) => ({
+      agentId,
+      ...counts,
+    })).sort((a, b) => byText(a.agentId, b.agentId)),
     coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({
       mint,
       count: total.count,

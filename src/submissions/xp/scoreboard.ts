@@ -1,11 +1,12 @@
 // XP by agent and accepted analyses by mint. Leaderboards and totals show what is durable; analyses that the store has not
 // acknowledged are counted beside it. A bonus that depends on whether such an analysis becomes durable waits for it: so two
 // racing analyses never both earn the first bonus, and a refused one takes no bonus with it.
-import { SortedList } from '../../lib/sorted-list.ts'
+
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
 import type { Coverage, RecoveredXp, TokenLabels } from '../types.ts'
+import { firstOf, SortedList } from './sorted-list.ts'
 
 /** An accepted analysis, as far as it counts here. */
 export interface ScoredAnalysis {
@@ -20,21 +21,18 @@ export interface AgentTotal {
   readonly analyses: number
 }
 
-/** Only the labels may change while it is in the ranking. */
 interface TokenTotal extends Coverage {
   readonly mint: string
-  readonly count: number
 }
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const byCount = (a: TokenTotal, b: TokenTotal): number => b.count - a.count || byText(a.mint, b.mint)
 
 export class Scoreboard {
   readonly #totalByAgent = new Map<string, AgentTotal>()
   /** Agents with XP, the most first, equal ones by identity. */
   readonly #agents: SortedList<AgentTotal>
   readonly #totalByMint = new Map<string, TokenTotal>()
-  /** The most analyses first, equal ones by mint. */
-  readonly #tokens: SortedList<TokenTotal>
   #totalAnalyses = 0
   /** Analyses that the store has not acknowledged, by mint, and their XP by agent. */
   readonly #pendingByMint = new Map<string, number>()
@@ -50,10 +48,6 @@ export class Scoreboard {
     }
     const ranked = [...this.#totalByAgent.values()].filter(({ xp }) => xp > 0)
     this.#agents = new SortedList((a, b) => b.xp - a.xp || byText(a.agentId, b.agentId), ranked)
-    this.#tokens = new SortedList(
-      (a, b) => b.count - a.count || byText(a.mint, b.mint),
-      this.#totalByMint.values(),
-    )
   }
 
   get totalAnalyses(): number {
@@ -143,18 +137,14 @@ export class Scoreboard {
 
   /** Tokens with the most analyses, equal ones by mint. */
   topTokens(limit: number): ({ mint: string } & Coverage)[] {
-    return this.#tokens.first(limit)
+    return firstOf(this.#totalByMint.values(), limit, byCount)
   }
 
   #cover({ agentId, mint, xp }: ScoredAnalysis): void {
     const before = this.#totalByMint.get(mint)
     if (before !== undefined || this.#totalByMint.size < COVERED_MINTS_MAX) {
-      const total = before
-        ? { ...before, count: before.count + 1 }
-        : { mint, count: 1, lastSentiment: null, lastScore: null }
-      if (before !== undefined) this.#tokens.remove(before)
-      this.#tokens.add(total)
-      this.#totalByMint.set(mint, total)
+      if (before !== undefined) before.count++
+      else this.#totalByMint.set(mint, { mint, count: 1, lastSentiment: null, lastScore: null })
     }
     this.#totalAnalyses++
     this.award(agentId, xp, 1)

@@ -5,6 +5,9 @@ import type { Instant } from '../../lib/clock.ts'
 import { LABELS_WITHHELD_MAX } from '../limits.ts'
 import type { TokenLabels } from '../types.ts'
 
+/** When two computations of a time differ by more than this, the wall clock was set in between. */
+const WALL_CLOCK_STEP_MS = 1_000
+
 interface Withheld {
   /** When it was submitted, on the monotonic clock. */
   atMs: number
@@ -42,9 +45,12 @@ export class WithheldLabels {
 
   /** When others may see the labels of a submission, Unix ms; null: they may now. @param submittedAtMs by the wall clock. */
   availableAtMs(analysisId: string, submittedAtMs: number, now: Instant): number | null {
+    if (this.#delayMs === 0) return null
+    const announcedMs = submittedAtMs + this.#delayMs
     const atMs = this.#withheld.get(analysisId)?.atMs
-    const waitMs =
-      atMs === undefined ? submittedAtMs + this.#delayMs - now.wallMs : atMs + this.#delayMs - now.monotonicMs
-    return this.#delayMs > 0 && waitMs > 0 ? Math.ceil(now.wallMs + waitMs) : null
+    const untilMs = atMs === undefined ? announcedMs : now.wallMs + atMs + this.#delayMs - now.monotonicMs
+    if (untilMs <= now.wallMs) return null
+    // The same time in every answer, unless the wall clock was set since.
+    return Math.abs(untilMs - announcedMs) > WALL_CLOCK_STEP_MS ? Math.ceil(untilMs) : announcedMs
   }
 }

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newMint, submission, submit, VALUES } from '../../support/submission.ts'
-import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+import { checkedFetch, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
 
@@ -94,7 +94,7 @@ async function expectRecorded(): Promise<void> {
 }
 
 async function read(path: string): Promise<Buffer> {
-  const response = await fetch(server.url + path)
+  const response = await checkedFetch(server.url + path)
   const body = Buffer.from(await response.arrayBuffer())
   expect(response.status, `${path}: ${body.subarray(0, 300)}`).toBe(200)
   return body

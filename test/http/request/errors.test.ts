@@ -36,7 +36,7 @@ const READS = () => [
 ]
 
 describe('paths and methods', () => {
-  it.each(['/', '/api', '/api/v2/market', '/api/v1/market/', '/api/v1/nothing', '/favicon.ico'])(
+  it.each(['/api', '/api/v2/market', '/api/v1/market/', '/api/v1/nothing', '/docs/', '/docs/package.json'])(
     '%s does not exist: 404 in the error shape',
     async (path) => {
       const answer = await get(path)

@@ -46,7 +46,11 @@ describe('pages of a market', () => {
   const ask = (path: string, query: string) => {
     const { handle } = routes.find((route) => route.path === path)!
     const headers = { accept: '', ifNoneMatch: '' }
-    return handle({ query: new URLSearchParams(query), ignored: [], headers } as unknown as Context) as HttpAnswer
+    return handle({
+      query: new URLSearchParams(query),
+      ignored: [],
+      headers,
+    } as unknown as Context) as HttpAnswer
   }
 
   beforeAll(() => {
@@ -94,7 +98,7 @@ describe('a page of more than a mebibyte', () => {
   const page = () => {
     const query = new URLSearchParams('format=ndjson&limit=3000')
     const headers = { accept: '', ifNoneMatch: '' }
-    const context = { query, headers, ip: () => '', admitRows: () => {} }
+    const context = { query, ignored: [], headers, ip: () => '', admitRows: () => {} }
     return routes[0].handle(context as unknown as Context)
   }
   const coded = (answers: HttpAnswer[]) => answers.map(({ headers }) => headers!['Content-Encoding'])

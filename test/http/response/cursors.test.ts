@@ -1,6 +1,11 @@
 // Cursors on a clock that the test sets: how long one is valid, and how many lists clients can make the server keep.
-import { expect, it } from 'vitest'
-import { FROZEN_LISTS_MAX, FROZEN_LISTS_UNSHARED_MAX } from '../../../src/http/limits.ts'
+import { describe, expect, it } from 'vitest'
+import {
+  FILTERED_ROWS_MAX,
+  FILTERED_ROWS_UNSHARED_MAX,
+  FROZEN_LISTS_MAX,
+  FROZEN_LISTS_UNSHARED_MAX,
+} from '../../../src/http/limits.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import type { FrozenList, ListFilter, MarketEngine } from '../../../src/market/types.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
@@ -84,4 +89,64 @@ it('readers that keep every list in use get no more than the maximum, and their 
     for (const cursor of held) cursors.at(cursor).cursorAt('desc', 100)
   }
   expect(cursors.size).toBe(FROZEN_LISTS_MAX)
+})
+
+describe('lists with a filter', () => {
+  const searchFor = (search: string) => ({ search, analysesMax: null })
+
+  it('are shared by readers with the same filter alone, and kept once they have a cursor', () => {
+    const { state, cursors } = setUp()
+    const first = cursors.begin('all', 'hot', searchFor('a'))
+    expect(first.cursorAt('desc', state.size)).toBeNull()
+    expect(cursors.size).toBe(0)
+    const cursor = first.cursorAt('desc', 50)!
+    expect(cursors.begin('all', 'hot', searchFor('a')).list).toBe(first.list)
+    for (const other of [
+      searchFor('b'),
+      { search: 'a', analysesMax: 0 },
+      { search: null, analysesMax: 0 },
+      null,
+    ])
+      expect(cursors.begin('all', 'hot', other).list, JSON.stringify(other)).not.toBe(first.list)
+    state.seq++
+    expect(cursors.begin('all', 'hot', searchFor('a')).list).not.toBe(first.list)
+    expect(cursors.at(cursor).list).toBe(first.list)
+  })
+
+  it('take bounded memory and keep their cursors: at the maximum the same filter is shared, another refused', () => {
+    const { state, cursors } = setUp()
+    state.size = 100_000
+    const held: string[] = []
+    const begin = (search: string) => cursors.begin('all', 'hot', searchFor(search)).cursorAt('desc', 50)!
+    for (let count = 0; count < FILTERED_ROWS_MAX / state.size; count++) {
+      held.push(begin(`search ${count}`))
+      state.seq++
+    }
+    expect(() => begin('one more')).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    expect(cursors.begin('all', 'hot', searchFor('one page')).cursorAt('desc', state.size)).toBeNull()
+    const { freezes } = state
+    begin('search 0')
+    expect(state.freezes).toBe(freezes)
+    cursors.begin('all', 'hot').cursorAt('desc', 50)
+    state.nowMs += 29_900
+    for (const [count, cursor] of held.entries())
+      expect(cursors.at(cursor).list.filter).toEqual(searchFor(`search ${count}`))
+    state.nowMs += 2_000
+    expect(begin('one more')).not.toBeNull()
+    // The list of `search 0` had its last cursor later.
+    expect(cursors.size).toBe(1)
+  })
+
+  it('are frozen at most once a second for each filter when half of that memory is used', () => {
+    const { state, cursors } = setUp()
+    state.size = 100_000
+    for (let round = 0; round < 10_000; round++) {
+      const { list, cursorAt } = cursors.begin('all', 'hot', searchFor('popular'))
+      expect(state.seq - list.version).toBeLessThanOrEqual(100)
+      cursorAt('desc', 50)
+      expect(cursors.size).toBeLessThanOrEqual(FILTERED_ROWS_UNSHARED_MAX / state.size + 33)
+      state.nowMs += 10
+      state.seq++
+    }
+  })
 })

@@ -5,7 +5,7 @@ import { seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 /** Endpoints without an ETag: their answers change all the time or are streams. */
-const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
+const UNVERSIONED = ['/', '/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
 
 /** A fixed time, as a DataPoint has its age and so changes every second. */
 const NOW_MS = Date.now()
@@ -49,6 +49,16 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/openapi.json': { isConstant: true },
   '/llms.txt': { isConstant: true },
   '/skill.md': { isConstant: true },
+  '/streams.md': { isConstant: true },
+  '/docs': { isConstant: true },
+  '/docs/page.css': { isConstant: true },
+  '/docs/page.js': { isConstant: true },
+  '/docs/swagger-ui-bundle.js': { isConstant: true },
+  '/docs/swagger-ui.css': { isConstant: true },
+  '/docs/LICENSE': { isConstant: true },
+  '/docs/NOTICE': { isConstant: true },
+  '/docs/swagger-ui-bundle.js.LICENSE.txt': { isConstant: true },
+  '/favicon.ico': { isConstant: true },
 }
 
 it('the table of this test has every read that the API description gives an ETag, which is all but a few', async () => {

@@ -109,7 +109,11 @@ function served() {
       const { handle } = routes.find((route) => route.path === path)!
       const headers = { accept, ifNoneMatch }
       try {
-        return handle({ query: new URLSearchParams(query), ignored: [], headers } as unknown as Context) as HttpAnswer
+        return handle({
+          query: new URLSearchParams(query),
+          ignored: [],
+          headers,
+        } as unknown as Context) as HttpAnswer
       } catch {
         return null
       }

@@ -71,7 +71,7 @@ describe('a key', () => {
         expect(body.data.rateLimit).toBe(rateLimit)
         expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)
         const told =
-          rateLimit === null ? 'each token and agent. A 429' : `, ${rateLimit} a minute and agent in all.`
+          rateLimit === null ? '| Submissions of an agent | no limit |' : `agent | ${rateLimit} in 60 s`
         expect((await get('/skill.md')).text).toContain(told)
       })
     },
@@ -143,7 +143,7 @@ describe('a profile', () => {
   it('is null until it is set, keeps the members that an update leaves out, and survives a restart', async () => {
     const madeMs = nowMs
     const key = await server.client.register('Grace')
-    expect((await get('/api/v1/agent/profile', key)).body).toEqual({ ok: true, profile: null })
+    expect((await get('/api/v1/agent/profile', key)).body).toMatchObject({ ok: true, profile: null })
     const first = await post('/api/v1/agent/profile', { website: 'https://example.org', other: 1 }, key)
     const profile = {
       name: 'Grace',

@@ -2,7 +2,7 @@
 import { unpack } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { openTestServer } from '../../support/test-server.ts'
+import { checkedFetch, openTestServer } from '../../support/test-server.ts'
 
 const jsonOf = (response: Response) =>
   response.json() as Promise<{ data: { t: number }[]; meta: { completeFrom: number } }>
@@ -22,7 +22,7 @@ test('bars of a token that was evicted and came back state the time from which o
         },
       })
     const read = (format: string) =>
-      fetch(`${server.url}/api/v1/ohlc?mint=${mintOfSymbol('one')}&format=${format}`)
+      checkedFetch(`${server.url}/api/v1/ohlc?mint=${mintOfSymbol('one')}&format=${format}`)
     await trade('one')
     const whole = await read('json')
     expect(whole.headers.has('x-complete-from')).toBe(false)

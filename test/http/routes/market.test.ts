@@ -6,7 +6,7 @@ import { dataPointSchema } from '../../../src/schema/datapoint.ts'
 import { marketItemSchema } from '../../../src/schema/market-item.ts'
 import { SORTS, TABS } from '../../../src/schema/vocabulary.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
-import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+import { checkedFetch, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const MINUTE_MS = 60_000
 let server: TestServer
@@ -52,7 +52,7 @@ beforeAll(async () => {
 afterAll(() => server.remove())
 
 const get = (path: string, headers?: Record<string, string>) => server.client.get(path, headers)
-const bytes = async (path: string) => Buffer.from(await (await fetch(server.url + path)).arrayBuffer())
+const bytes = async (path: string) => Buffer.from(await (await checkedFetch(server.url + path)).arrayBuffer())
 
 describe('the market list', () => {
   it('has all fields of the contract, and the same bytes for a row in JSON and NDJSON', async () => {
@@ -151,7 +151,7 @@ describe('the market list', () => {
   it('is compressed on request, and decompresses to the same bytes', async () => {
     const plain = await bytes('/api/v1/market?format=ndjson')
     for (const coding of ['gzip', 'br']) {
-      const response = await fetch(`${server.url}/api/v1/market?format=ndjson`, {
+      const response = await checkedFetch(`${server.url}/api/v1/market?format=ndjson`, {
         headers: { 'Accept-Encoding': coding },
       })
       expect(response.headers.get('content-encoding')).toBe(coding)

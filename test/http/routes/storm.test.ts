@@ -6,7 +6,7 @@ import { afterEach, expect, it } from 'vitest'
 import type { MarketItem } from '../../../src/schema/market-item.ts'
 import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 import { newMint } from '../../support/submission.ts'
-import { openTestServer, type TestServer } from '../../support/test-server.ts'
+import { checkedFetch, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const TOKENS = 400
 const BATCH = 200
@@ -94,7 +94,7 @@ interface PageRead {
 /** Reads one page and checks it. @returns its version. */
 async function check({ tab, sort, order, offset, format }: PageRead): Promise<number> {
   const query = `tab=${tab}&sort=${sort}&order=${order}&offset=${offset}&limit=${ROWS}&format=${format}`
-  const response = await fetch(`${server.url}/api/v1/market?${query}`)
+  const response = await checkedFetch(`${server.url}/api/v1/market?${query}`)
   expect(response.status, query).toBe(200)
   const rows = rowsOf(format, Buffer.from(await response.arrayBuffer()))
   expect(rows, query).toHaveLength(Number(response.headers.get('x-result-count')))

@@ -1,7 +1,7 @@
 // The rules of submissions over real HTTP and the real store, on a clock that the test sets: sections 2.5 to 2.7, 3, 7
 // and 8 of the specification, sections 3 to 5 of the contract. All tests share one server: each
 // has its own agents and tokens, and time only moves forward.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, newMint, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
@@ -425,6 +425,22 @@ describe('an Idempotency-Key', () => {
     const statuses = answers.map(({ status }) => status).sort()
     expect(statuses.filter((status) => status === 201).length).toBeGreaterThanOrEqual(1)
     expect(statuses.every((status) => status === 201 || status === 409)).toBe(true)
+    expect(await totalAnalyses()).toBe(before + 1)
+  })
+
+  it('makes a retry safe where an error came after the submission was stored, which the answer tells', async () => {
+    const before = await totalAnalyses()
+    const mint = await token()
+    const key = await register()
+    const headers = { 'Idempotency-Key': 'late fault' }
+    vi.spyOn(server.market, 'apply').mockImplementationOnce(() => {
+      throw new Error('a fault that no code expected')
+    })
+    const failed = await send(key, submission(mint), headers)
+    expectProblem(failed, 'internal')
+    expect(failed.body.mayBeStored).toBe(true)
+    const retried = await send(key, submission(mint), headers)
+    expect([retried.status, retried.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
     expect(await totalAnalyses()).toBe(before + 1)
   })
 

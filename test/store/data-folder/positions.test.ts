@@ -2,8 +2,12 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { openPositions, type Positions } from '../../../src/store/data-folder/positions.ts'
-import { POSITIONS_AHEAD } from '../../../src/store/limits.ts'
+import {
+  openPositions,
+  type Positions,
+  reserveAboveLostRun,
+} from '../../../src/store/data-folder/positions.ts'
+import { POSITIONS_AHEAD, POSITIONS_PER_MS } from '../../../src/store/limits.ts'
 import { temporaryFolder } from '../../support/test-server.ts'
 
 const NOW_MS = 1_800_000_000_000
@@ -44,6 +48,14 @@ it('every run begins above all that the ones before it had reserved, on a clock 
   }
   expect(told).toEqual([])
   expect(readdirSync(dataDir)).toEqual(['positions.json'])
+})
+
+it('a restored folder begins above what the lost run reached after the backup, on a clock that is a day behind too', async () => {
+  const backedUp = await open(NOW_MS)
+  await backedUp.reserveAhead(backedUp.first)
+  const lostReached = (NOW_MS + DAY_MS / 2) * POSITIONS_PER_MS
+  await reserveAboveLostRun({ dataDir, nowMs: NOW_MS, log })
+  expect((await open(NOW_MS - DAY_MS)).first).toBeGreaterThan(lostReached)
 })
 
 it.each([

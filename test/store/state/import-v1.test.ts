@@ -96,7 +96,7 @@ it.each(FIXTURES)(
     const fixture = unpack(name)
     const lakeRows = (table: string, select: string) =>
       readSql(
-        `SELECT ${select} FROM lake.${table}`,
+        `FROM lake.${table} SELECT ${select}`,
         `ATTACH '${fixture.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`,
       )
     let store = await open(fixture)
@@ -112,6 +112,22 @@ it.each(FIXTURES)(
     expect((await lakeRows('outcomes', 'count(*)::INT AS rows'))[0].rows).toBeGreaterThan(50)
     const [{ id }] = await lakeRows('training', 'min(analysis_id) AS id')
     expect(await store.analysis(id as string)).toMatchObject({ analysis_id: id, feed: null, simulated: null })
+
+    expect(store.recovered.outcomeCounts).not.toEqual([])
+    for (const { agentId, ...counts } of store.recovered.outcomeCounts) {
+      const selects = ['training', 'rejections'].map((table) =>
+        lakeRows(table, `analysis_id AS id, outcome, submitted_at AS at WHERE agent_id = '${agentId}'`),
+      )
+      const own = (await Promise.all(selects)).flat()
+      for (const [outcome, count] of Object.entries(counts))
+        expect(own.filter((row) => row.outcome === outcome)).toHaveLength(count)
+      const { submissions } = await store.submissions({ agentId, mint: null, before: null, limit: 200 })
+      expect(submissions.map(({ row }) => row.analysis_id).toSorted()).toEqual(
+        own.map((row) => row.id).toSorted(),
+      )
+      expect(submissions.every(({ xp }) => xp !== null)).toBe(true)
+      expect(submissions.some(({ outcomes }) => outcomes?.fwd_ret_5m != null)).toBe(true)
+    }
 
     const [agent] = fixture.old.agents
     const over = { agent_id: agent.agent_id as string, submitted_at: fixture.nowMs }

@@ -13,7 +13,7 @@ import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/s
 import { loadState, restoreState, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
-const OPTIONS = { cooldownKeptMs: 600_000 }
+const OPTIONS = { cooldownKeptMs: 600_000, labelsDelayMs: 600_000 }
 const DAY_MS = 86_400_000
 const START_MS = Date.UTC(2026, 0, 1)
 
@@ -32,6 +32,8 @@ const event = (kind: fc.Arbitrary<string>, data: fc.Arbitrary<object>) =>
 
 const placed = (table: TableName, row: fc.Arbitrary<Row>) => row.map((value) => [table, value] as const)
 const submissionRow = fc.record({
+  analysis_id: fc.uuid(),
+  outcome: fc.constantFrom('validated', 'unvalidated'),
   agent_id: agentId,
   mint,
   submitted_at: atMs,
@@ -107,6 +109,43 @@ async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T
 }
 
 describe('a state', () => {
+  test('counts outcomes, and shows of each mint the latest labels that are old enough', () => {
+    fc.assert(
+      fc.property(commits, (records) => {
+        const state = new StoreState(OPTIONS)
+        for (const record of records) applyCommit(state, record)
+        const { coverage, outcomeCounts, recentLabels } = recoverFrom(state, START_MS)
+        const rows = records.flatMap(({ rows, knownAtMs }) =>
+          rows.map(([table, row]) => ({
+            ...row,
+            table,
+            isOld: knownAtMs <= state.knownAtMs - OPTIONS.labelsDelayMs,
+          })),
+        )
+        const examples = rows.filter(({ table }) => table === 'training')
+        expect(recentLabels.map(({ analysisId }) => analysisId)).toEqual(
+          examples.filter(({ isOld }) => !isOld).map((row) => Reflect.get(row, 'analysis_id')),
+        )
+        for (const { mint, count, lastSentiment, lastScore } of coverage) {
+          const own = examples.filter((row) => Reflect.get(row, 'mint') === mint)
+          const shown = own.findLast(({ isOld }) => isOld) ?? { sentiment: null, score: null }
+          expect(count).toBe(own.length)
+          expect({ sentiment: lastSentiment, score: lastScore }).toMatchObject({
+            sentiment: Reflect.get(shown, 'sentiment'),
+            score: Reflect.get(shown, 'score'),
+          })
+        }
+        for (const { agentId: agent, ...counts } of outcomeCounts) {
+          const own = rows.filter((row) => Reflect.get(row, 'agent_id') === agent)
+          const of = (outcome: string) =>
+            own.filter((row) => row.table === 'training' && Reflect.get(row, 'outcome') === outcome).length
+          const rejected = own.filter((row) => row.table === 'rejections').length
+          expect(counts).toEqual({ validated: of('validated'), unvalidated: of('unvalidated'), rejected })
+        }
+      }),
+    )
+  })
+
   test('is the same whether it was saved and loaded after any commit, or never', async () => {
     await fc.assert(
       fc.asyncProperty(

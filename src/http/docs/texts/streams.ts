@@ -153,14 +153,15 @@ ${example(
   `< {"event":"snapshot","channel":"market:all","seq":7127000125,"last":true,"rows":[{${ROW}}]}`,
 )}
 
-A \`ping\` tells up to where everything was sent; \`unsubscribe\` names the topic as \`subscribe\` did; a message that is refused gets
-\`error\`, with the members of every error, and the socket stays open:
+A \`ping\` tells up to where all subscriptions have been served; \`unsubscribe\` names the topic as \`subscribe\` did; a message that is
+refused gets \`error\`, with the members of every error, and the socket stays open:
 
 ${example(
-  '> {"op":"ping","id":"2"}',
-  '< {"event":"pong","id":"2","seq":7127000125,"ts":1772000000000}',
   '> {"op":"subscribe","topic":"token","mint":"MINT"}',
   '< {"event":"subscribed","channel":"token:MINT"}',
+  '< {"event":"snapshot","channel":"token:MINT","seq":7127000125,"last":true,"rows":[{"mint":"MINT"}]}',
+  '> {"op":"ping","id":"2"}',
+  '< {"event":"pong","id":"2","seq":7127000125,"ts":1772000000000}',
   '> {"op":"unsubscribe","topic":"token","mint":"MINT","id":"3"}',
   '< {"event":"unsubscribed","id":"3","channel":"token:MINT"}',
   '> {"op":"subscribe","topic":"weather","id":"4"}',

@@ -71,6 +71,25 @@ export class SortedList<Item> {
   }
 }
 
+/** The first `count` items in the order of `compare`, without sorting all of them. */
+export function firstOf<Item>(
+  items: Iterable<Item>,
+  count: number,
+  compare: (a: Item, b: Item) => number,
+): Item[] {
+  let first: Item[] = []
+  /** Items behind this one are not among the first. */
+  let last: Item | undefined
+  for (const item of items) {
+    if (last !== undefined && compare(item, last) > 0) continue
+    first.push(item)
+    if (first.length < 2 * count) continue
+    first = first.sort(compare).slice(0, count)
+    last = first.at(-1)
+  }
+  return first.sort(compare).slice(0, count)
+}
+
 /** The first index of which `isBefore` is false; it is true of all indexes below. */
 function lowerBound(length: number, isBefore: (index: number) => boolean): number {
   let from = 0

@@ -1,5 +1,5 @@
 // Lists of submissions, newest first: what is asked of the store, and what it answers. Times are Unix ms.
-import type { TableRow } from './tables.ts'
+import type { TableRow } from '../tables.ts'
 
 /** The columns of a submission that a list shows. Training and rejections both have them. */
 export const LISTED_COLUMNS = [

@@ -2,12 +2,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { extname, join } from 'node:path'
-import type { StaticFile } from '../http/routes/console.ts'
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../../lib/assert.ts'
 
 const CONSOLE_PATH = '/console/'
 const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
-const SOURCE_DIR = join(import.meta.dirname, '..')
+const SOURCE_DIR = join(import.meta.dirname, '../../..')
 const PAGE = 'web/index.html'
 /** What browsers get of the sources. The client needs the error codes; types alone come from the other schemas. */
 const SOURCES = ['web', 'client', 'schema/errors.ts', 'schema/errors.js']
@@ -35,8 +34,15 @@ const IMPORTED_BY_MODULES = [
   'lit-html/directive-helpers.js',
 ]
 
-/** Every file of the console. Reads the disk; called once at the start. */
-export function readConsoleFiles(): StaticFile[] {
+/** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
+export interface ConsoleFile {
+  path: string
+  contentType: string
+  read(): Buffer
+}
+
+/** Every file of the console. */
+export function listConsoleFiles(): ConsoleFile[] {
   const names = readdirSync(SOURCE_DIR, { recursive: true, encoding: 'utf8' })
   const sources = names.filter((name) =>
     SOURCES.some((source) => name === source || name.startsWith(`${source}/`)),
@@ -48,13 +54,15 @@ export function readConsoleFiles(): StaticFile[] {
 }
 
 /** Null for what browsers do not get: folders, declarations, notes. */
-function sourceFile(name: string): StaticFile | null {
+function sourceFile(name: string): ConsoleFile | null {
   const contentType = CONTENT_TYPES[extname(name)]
   if (contentType === undefined || name.endsWith('.d.ts')) return null
-  const text = readFileSync(join(SOURCE_DIR, name), 'utf8')
-  const body = contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text
   const path = name === PAGE ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
-  return { path, body: Buffer.from(body), contentType }
+  const read = () => {
+    const text = readFileSync(join(SOURCE_DIR, name), 'utf8')
+    return Buffer.from(contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text)
+  }
+  return { path, contentType, read }
 }
 
 /** Browsers know no packages and no types: names of packages become addresses here, and `.ts` becomes `.js`. */
@@ -66,10 +74,13 @@ function browserModule(source: string, hasTypes: boolean): string {
   })
 }
 
-function vendorFile(file: string): StaticFile {
-  // Not `require.resolve`: a package's exports give Node other files than browsers.
-  const folders = createRequire(import.meta.url).resolve.paths(file) ?? []
-  const folder = folders.find((each) => existsSync(join(each, file)))
-  assert(folder !== undefined, `${file} is installed`)
-  return { path: VENDOR_PATH + file, body: readFileSync(join(folder, file)), contentType: JAVASCRIPT_TYPE }
+function vendorFile(file: string): ConsoleFile {
+  const read = () => {
+    // Not `require.resolve`: a package's exports give Node other files than browsers.
+    const folders = createRequire(import.meta.url).resolve.paths(file) ?? []
+    const folder = folders.find((each) => existsSync(join(each, file)))
+    assert(folder !== undefined, `${file} is installed`)
+    return readFileSync(join(folder, file))
+  }
+  return { path: VENDOR_PATH + file, contentType: JAVASCRIPT_TYPE, read }
 }

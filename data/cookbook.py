@@ -1,0 +1,270 @@
+"""The cookbook of data/README.md in Python: the same queries, run by DuckDB's package.
+
+    pip install duckdb                                     # and pandas or polars, for .df() or .pl()
+    python data/cookbook.py                                # every recipe on the sample, without a server
+    python data/cookbook.py data/lake/catalog.duckdb       # on a lake, while its server runs
+    python data/cookbook.py data/lake/catalog.duckdb Freshness
+
+In a notebook, in this folder:
+
+    from cookbook import open_lake, run
+    frame = run(open_lake("lake/catalog.duckdb"), "Freshness").df()     # or .pl(), .arrow(), .fetchall()
+
+Made by `node scripts/cookbook.ts` from data/README.md: edit the queries there. Every recipe was run with Python 3.11 and
+duckdb 1.5.6 when this was written. The tests hold that the queries are those of the card, and run them in Python where its
+package duckdb is installed.
+"""
+import pathlib
+import sys
+
+RECIPES = {
+    "What is there": r"""
+SELECT 'training' AS "table", count(*) AS rows, count(DISTINCT mint) AS mints, min(submitted_at) AS first, max(submitted_at) AS last FROM training
+UNION ALL SELECT 'rejections', count(*), count(DISTINCT mint), min(submitted_at), max(submitted_at) FROM rejections
+UNION ALL SELECT 'outcomes, all', count(*), count(DISTINCT mint), min(submitted_at), max(submitted_at) FROM outcomes
+UNION ALL SELECT 'outcomes, 24 h', count(*), count(DISTINCT mint), min(submitted_at), max(submitted_at) FROM outcomes WHERE dead_24h IS NOT NULL
+UNION ALL SELECT 'bars, 1m', count(*), count(DISTINCT mint), min(t), max(t) FROM bars WHERE tf = '1m'
+UNION ALL SELECT 'xp_ledger', count(*), NULL, min(awarded_at), max(awarded_at) FROM xp_ledger;
+""",
+    "Coverage: how evenly the analyses fall on the tokens": r"""
+WITH per_token AS (
+  SELECT mint, count(*) AS analyses, count(DISTINCT agent_id) AS agents FROM training GROUP BY mint
+)
+SELECT CASE WHEN analyses < 5 THEN '1-4' WHEN analyses < 20 THEN '5-19' WHEN analyses < 50 THEN '20-49' ELSE '50 and more' END AS analyses_of_a_token,
+  count(*) AS tokens,
+  round(avg(agents), 1) AS agents_per_token,
+  round(100 * count(*) / sum(count(*)) OVER (), 1) AS pct_of_tokens,
+  round(100 * sum(analyses) / sum(sum(analyses)) OVER (), 1) AS pct_of_analyses
+FROM per_token GROUP BY 1 ORDER BY min(analyses);
+""",
+    "The most analysed tokens": r"""
+SELECT symbol, count(*) AS analyses, count(DISTINCT agent_id) AS agents,
+  round(avg(score), 1) AS mean_score,
+  arg_max(sentiment, t.submitted_at) AS last_sentiment,
+  round(arg_max(market_cap, t.submitted_at)) AS last_market_cap_usd, graduated
+FROM training t LEFT JOIN tokens USING (mint)
+GROUP BY t.mint, symbol, graduated ORDER BY analyses DESC, mint LIMIT 8;
+""",
+    "Calibration: does a higher score mean a higher return?": r"""
+SELECT 10 * least(floor(score / 10), 9)::INT AS score_from,
+  count(*) AS n,
+  round(100 * avg(fwd_ret_1h), 2) AS mean_1h_pct,
+  round(100 * avg(fwd_ret_24h), 1) AS mean_24h_pct,
+  round(100 * median(fwd_ret_24h), 1) AS median_24h_pct,
+  round(100 * avg((fwd_ret_24h > 0)::INT), 1) AS rose_24h_pct
+FROM training JOIN outcomes USING (analysis_id)
+WHERE sentiment = 'bullish' AND fwd_ret_24h IS NOT NULL
+GROUP BY 1 ORDER BY 1;
+""",
+    "Hit rate of each agent’s sentiment, with a confidence interval": r"""
+WITH calls AS (
+  SELECT agent_id, count(*) AS n,
+    avg(((sentiment = 'bullish') = (fwd_ret_6h > 0))::INT) AS p
+  FROM training JOIN outcomes USING (analysis_id)
+  WHERE sentiment <> 'neutral' AND fwd_ret_6h <> 0
+  GROUP BY agent_id
+)
+SELECT agent_id, n,
+  round(100 * p, 1) AS hit_pct,
+  round(100 * (p + 1.92 / n - 1.96 * sqrt(p * (1 - p) / n + 0.96 / n ** 2)) / (1 + 3.84 / n), 1) AS low_pct,
+  round(100 * (p + 1.92 / n + 1.96 * sqrt(p * (1 - p) / n + 0.96 / n ** 2)) / (1 + 3.84 / n), 1) AS high_pct
+FROM calls ORDER BY hit_pct DESC, agent_id;
+""",
+    "Lift of each risk factor on death within a day": r"""
+WITH labelled AS (
+  SELECT risk_factors, dead_24h FROM training JOIN outcomes USING (analysis_id) WHERE dead_24h IS NOT NULL
+), base AS (SELECT avg(dead_24h::INT) AS rate FROM labelled)
+SELECT factor, count(*) AS n,
+  round(100 * avg(dead_24h::INT), 1) AS dead_pct,
+  round(100 * any_value(rate), 1) AS base_pct,
+  round(avg(dead_24h::INT) / any_value(rate), 2) AS lift
+FROM (SELECT unnest(risk_factors) AS factor, dead_24h FROM labelled), base
+GROUP BY factor HAVING count(*) >= 20
+ORDER BY lift DESC, factor;
+""",
+    "Drawdown by risk level": r"""
+SELECT risk_level, count(*) AS n,
+  round(100 * avg(fwd_max_drawdown_24h), 1) AS mean_drawdown_pct,
+  round(100 * quantile_cont(fwd_max_drawdown_24h, 0.1), 1) AS worst_tenth_pct,
+  round(100 * avg((fwd_max_drawdown_24h < -0.5)::INT), 1) AS halved_pct
+FROM training JOIN outcomes USING (analysis_id) WHERE fwd_max_drawdown_24h IS NOT NULL
+GROUP BY risk_level ORDER BY list_position(['low', 'medium', 'high', 'critical'], risk_level);
+""",
+    "Agreement between agents on a token": r"""
+WITH pairs AS (
+  SELECT a.agent_id AS one, b.agent_id AS other, a.sentiment AS said, b.sentiment AS answered
+  FROM training a JOIN training b
+    ON a.mint = b.mint AND a.agent_id < b.agent_id
+    AND b.submitted_at BETWEEN a.submitted_at - INTERVAL 1 HOUR AND a.submitted_at + INTERVAL 1 HOUR
+), agreement AS (
+  SELECT one, other, count(*) AS n, avg((said = answered)::INT) AS observed,
+    avg((said = 'bullish')::INT) * avg((answered = 'bullish')::INT)
+      + avg((said = 'bearish')::INT) * avg((answered = 'bearish')::INT)
+      + avg((said = 'neutral')::INT) * avg((answered = 'neutral')::INT) AS by_chance
+  FROM pairs GROUP BY one, other HAVING count(*) >= 20
+)
+SELECT one, other, n, round(100 * observed, 1) AS same_pct, round(100 * by_chance, 1) AS chance_pct,
+  round((observed - by_chance) / (1 - by_chance), 2) AS kappa
+FROM agreement
+QUALIFY least(row_number() OVER (ORDER BY kappa DESC, one, other), row_number() OVER (ORDER BY kappa, one, other)) <= 5
+ORDER BY kappa DESC, one, other;
+""",
+    "Forward return by size": r"""
+WITH once AS (
+  SELECT mint, date_trunc('hour', t.submitted_at) AS hour, arg_min(market_cap, t.submitted_at) AS market_cap,
+    arg_min(fwd_ret_24h, t.submitted_at) AS ret, arg_min(dead_24h, t.submitted_at) AS dead
+  FROM training t JOIN outcomes USING (analysis_id, mint) WHERE dead_24h IS NOT NULL GROUP BY ALL
+), sized AS (SELECT *, ntile(10) OVER (ORDER BY market_cap, mint, hour) AS decile FROM once)
+SELECT decile, count(*) AS n, round(min(market_cap)) AS from_usd, round(max(market_cap)) AS to_usd,
+  round(100 * avg(ret), 1) AS mean_24h_pct, round(100 * median(ret), 1) AS median_24h_pct, round(100 * avg(dead::INT), 1) AS dead_pct
+FROM sized GROUP BY decile ORDER BY decile;
+""",
+    "What leaving out the dead would do": r"""
+SELECT sentiment, count(*) AS n, round(100 * avg(fwd_ret_24h), 1) AS mean_24h_pct,
+  round(100 * avg(fwd_ret_24h) FILTER (NOT dead_24h), 1) AS without_the_dead_pct,
+  round(100 * avg(dead_24h::INT), 1) AS dead_pct
+FROM training JOIN outcomes USING (analysis_id) WHERE dead_24h IS NOT NULL GROUP BY sentiment ORDER BY sentiment;
+""",
+    "A split without leakage": r"""
+WITH cut AS (SELECT TIMESTAMP '2025-11-04 06:00' AS test_from), dealt AS (
+  SELECT t.*, fwd_ret_6h, t.submitted_at + INTERVAL '6 hours 60 seconds' AS label_known_at, md5(t.mint) < '33' AS is_test_token
+  FROM training t JOIN outcomes USING (analysis_id) WHERE fwd_ret_6h IS NOT NULL
+)
+SELECT CASE WHEN label_known_at < test_from AND NOT is_test_token THEN 'train'
+    WHEN submitted_at >= test_from AND is_test_token THEN 'test' ELSE 'left out' END AS part,
+  count(*) AS n, count(DISTINCT mint) AS mints,
+  min(submitted_at)::TIMESTAMP_S AS first_submitted,
+  max(submitted_at)::TIMESTAMP_S AS last_submitted,
+  max(label_known_at)::TIMESTAMP_S AS last_label_known
+FROM dealt, cut GROUP BY part ORDER BY part = 'left out', last_submitted;
+""",
+    "A matrix of features and labels": r"""
+CREATE OR REPLACE TEMP TABLE matrix AS
+SELECT t.analysis_id, t.mint, t.submitted_at,
+  ln(price_usd) AS log_price, ln(market_cap) AS log_market_cap, ln(1 + volume_24h) AS log_volume, ln(1 + liquidity) AS log_liquidity,
+  holder_count, top10_holder_pct, bonding_progress,
+  (buys_24h - sells_24h) / nullif(buys_24h + sells_24h, 0) AS flow,
+  unique_wallet_1h / nullif(unique_wallet_24h, 0) AS wallets_1h_share,
+  has_freeze_authority::INT AS freeze_authority, has_mint_authority::INT AS mint_authority,
+  (transfer_fee_enabled IS NULL)::INT AS transfer_fee_unknown,
+  CASE sentiment WHEN 'bullish' THEN 1 WHEN 'bearish' THEN -1 ELSE 0 END * score / 100 AS conviction,
+  list_contains(risk_factors, 'low_liquidity')::INT AS says_low_liquidity,
+  validated::INT AS validated,
+  fwd_ret_6h, dead_24h::INT AS dead_24h
+FROM training t JOIN outcomes USING (analysis_id)
+WHERE fwd_ret_6h IS NOT NULL AND price_usd > 0 AND market_cap > 0;
+SELECT mint[:6] AS mint, submitted_at::TIMESTAMP_S AS submitted_at, round(log_market_cap, 2) AS log_market_cap, round(flow, 2) AS flow,
+  holder_count, conviction, round(fwd_ret_6h, 4) AS fwd_ret_6h, dead_24h
+FROM matrix ORDER BY submitted_at, analysis_id LIMIT 5;
+""",
+    "The bar before each submission": r"""
+SELECT count(*) AS submissions, count(b.mint) AS with_bar,
+  round(quantile_cont(epoch(t.submitted_at - b.ended_at) / 60, 0.5), 1) AS age_p50_min,
+  round(quantile_cont(epoch(t.submitted_at - b.ended_at) / 60, 0.9), 1) AS age_p90_min,
+  round(100 * avg((t.price_at_submission_usd = b.c)::INT), 1) AS same_price_pct,
+  round(100 * quantile_cont(abs(t.price_at_submission_usd / b.c - 1), 0.99), 2) AS difference_p99_pct
+FROM training t ASOF LEFT JOIN (SELECT mint, c, t + INTERVAL 1 MINUTE AS ended_at FROM bars WHERE tf = '1m') b
+  ON t.mint = b.mint AND t.submitted_at >= b.ended_at;
+""",
+    "Bars resampled: fifteen of 1m are one of 15m": r"""
+WITH resampled AS (
+  SELECT mint, time_bucket(INTERVAL 15 MINUTE, t) AS t,
+    arg_min(o, bars.t) AS o, max(h) AS h, min(l) AS l, arg_max(c, bars.t) AS c, sum(v) AS v, sum(n) AS n
+  FROM bars WHERE tf = '1m' GROUP BY ALL
+), stored AS (SELECT * FROM bars WHERE tf = '15m')
+SELECT count(*) AS bars_15m,
+  count(*) FILTER (r.mint IS NULL) AS without_1m,
+  count(*) FILTER ((r.o, r.h, r.l, r.c, r.n) IS DISTINCT FROM (s.o, s.h, s.l, s.c, s.n)) AS different,
+  count(*) FILTER (abs(r.v - s.v) > 1e-9 * s.v) AS other_volume,
+  sum(s.n) AS trades
+FROM stored s LEFT JOIN resampled r USING (mint, t);
+""",
+    "Labels recomputed from the bars": r"""
+WITH closes AS (SELECT mint, c, t + INTERVAL 1 MINUTE AS ended_at FROM bars WHERE tf = '1m'),
+wanted AS (
+  SELECT mint, submitted_at, base_price_usd, unnest([
+    {horizon: '5m', until: submitted_at + INTERVAL '5 minutes', stored: fwd_ret_5m},
+    {horizon: '1h', until: submitted_at + INTERVAL '1 hour', stored: fwd_ret_1h},
+    {horizon: '24h', until: submitted_at + INTERVAL '24 hours', stored: fwd_ret_24h}], recursive := true)
+  FROM outcomes
+), made AS (
+  SELECT horizon, stored, if(ended_at > submitted_at, c, base_price_usd) / base_price_usd - 1 AS again
+  FROM wanted w ASOF LEFT JOIN closes b ON w.mint = b.mint AND w.until >= b.ended_at
+  WHERE stored IS NOT NULL
+)
+SELECT horizon, count(*) AS labels, count(*) FILTER (abs(again - stored) > 1e-12 OR again IS NULL) AS different,
+  round(100 * avg((stored = 0)::INT), 1) AS unmoved_pct
+FROM made GROUP BY horizon ORDER BY list_position(['5m', '1h', '24h'], horizon);
+""",
+    "How far the labels have come": r"""
+SELECT labelled_to, count(*) AS n, min(submitted_at)::TIMESTAMP_S AS first_submitted, max(submitted_at)::TIMESTAMP_S AS last_submitted,
+  min(watched_minutes_24h) AS watched_minutes_min,
+  round(quantile_cont(epoch(known_at - label_available_at), 0.5), 1) AS known_after_p50_s,
+  round(quantile_cont(epoch(known_at - label_available_at), 0.99), 1) AS known_after_p99_s
+FROM outcomes GROUP BY labelled_to ORDER BY list_position(['5m', '15m', '1h', '6h', '24h'], labelled_to);
+""",
+    "Freshness": r"""
+SELECT validated, count(*) AS n,
+  quantile_cont(epoch_ms(known_at - submitted_at), 0.5)::INT AS durable_p50_ms,
+  quantile_cont(epoch_ms(known_at - submitted_at), 0.99)::INT AS durable_p99_ms,
+  round(quantile_cont(epoch(submitted_at - snapshot_at), 0.5), 1) AS snapshot_age_p50_s,
+  round(max(epoch(submitted_at - snapshot_at)), 1) AS snapshot_age_max_s,
+  count(*) FILTER (snapshot_at > submitted_at) AS from_the_future
+FROM training GROUP BY validated ORDER BY validated DESC;
+""",
+    "Rejections by reason": r"""
+SELECT worst, count(*) AS rejected, count(DISTINCT agent_id) AS agents,
+  round(median(deviation_pct), 0) AS median_deviation_pct, max(strikes) AS most_strikes
+FROM (
+  SELECT *, arg_max(field, deviation) OVER (PARTITION BY analysis_id) AS worst
+  FROM (SELECT analysis_id, agent_id, deviation_pct, strikes, COLUMNS('dev_.*') FROM rejections)
+  UNPIVOT (deviation FOR field IN (COLUMNS('dev_.*')))
+  QUALIFY row_number() OVER (PARTITION BY analysis_id ORDER BY deviation DESC, field) = 1
+) GROUP BY worst ORDER BY rejected DESC, worst;
+""",
+    "XP leaderboard": r"""
+SELECT row_number() OVER (ORDER BY sum(xp) DESC, agent_id) AS "rank", agent_id, sum(xp) AS xp, count(*) FILTER (kind = 'analysis') AS analyses,
+  round(sum(xp) / count(*), 1) AS xp_each, count(*) FILTER (xp >= 50) AS first_of_token
+FROM xp_ledger GROUP BY agent_id ORDER BY "rank";
+""",
+}
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def open_sample(version=2):
+    """A connection with the tables of the sample as views."""
+    import duckdb
+
+    connection = duckdb.connect()
+    views = (ROOT / f"data/samples/v{version}/views.sql").read_text()
+    connection.execute(views.replace("['data/", f"['{ROOT}/data/"))
+    return connection
+
+
+def open_lake(catalog):
+    """A connection to a lake, by the path of its catalog; nothing is locked."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("ATTACH '" + str(catalog).replace("'", "''") + "' AS lake (READ_ONLY)")
+    connection.execute("USE lake")
+    return connection
+
+
+def run(connection, title):
+    """The result of a recipe: .fetchall(), .df(), .pl() and .arrow() read it."""
+    return connection.execute(RECIPES[title])
+
+
+def main(arguments):
+    connection = open_lake(arguments[0]) if arguments else open_sample()
+    for title in arguments[1:] or RECIPES:
+        result = run(connection, title)
+        print(f"\n{title}\n  " + " | ".join(column[0] for column in result.description))
+        for row in result.fetchall():
+            print("  " + " | ".join(str(value) for value in row))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

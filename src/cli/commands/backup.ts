@@ -1,0 +1,165 @@
+// `backup`: a copy of the whole store, of a running server or of a stopped one. `restore`: a data folder from such a copy.
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
+import { z } from 'zod'
+import { errorMessage } from '../../lib/error-text.ts'
+import { DAY_MS } from '../../lib/time.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import {
+  type BackupOptions,
+  type FinishedCopy,
+  makeBackup,
+  restoreBackup,
+} from '../../store/backup/backup.ts'
+import { lockFolder } from '../../store/data-folder/folder-lock.ts'
+import { folderInfoPath, stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
+import { openStore } from '../../store/store.ts'
+import type { StagedBackup } from '../../store/types.ts'
+import { type Command, EXIT, Failure, requiredValue, UsageError, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
+import { REPAIR_TIMEOUT_MS } from '../limits.ts'
+import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { Stop } from '../stop.ts'
+import { type Terminal, write } from '../terminal.ts'
+import { FORMAT } from './lake.ts'
+
+const stagedSchema = z.object({
+  path: z.string(),
+  lsn: z.number(),
+  files: z.number(),
+  bytes: z.number(),
+}) satisfies z.ZodType<StagedBackup>
+
+/** Opens the store of a stopped server, which completes what a crash left. */
+async function stageHere(dataDir: string, terminal: Terminal): Promise<StagedBackup> {
+  const { clock } = terminal
+  // The longest cooldown that a server may be set to: what is older than this is forgotten.
+  const store = await openStore({
+    dataDir,
+    lakeFlushMs: 0,
+    cooldownMs: DAY_MS,
+    clock,
+    log: storeLogTo(terminal),
+  })
+  try {
+    return await store.stageBackup()
+  } finally {
+    await store.close()
+  }
+}
+
+async function stage(values: Values, terminal: Terminal, dataDir: string): Promise<StagedBackup> {
+  try {
+    return await stageHere(dataDir, terminal)
+  } catch (error) {
+    if (!isFolderInUse(error)) throw error
+    return askAsOperator(values, terminal, stagedSchema, {
+      method: 'POST',
+      path: '/api/v1/admin/backup',
+      body: { dataDir },
+      timeoutMs: REPAIR_TIMEOUT_MS,
+    })
+  }
+}
+
+/** One backup of a data folder at a time. Returns what ends its turn. */
+function takeTurn(dataDir: string): () => void {
+  const folder = stagingFolder(dataDir)
+  mkdirSync(folder, { recursive: true })
+  try {
+    return lockFolder(folder).release
+  } catch (error) {
+    throw new Failure(`another backup of ${dataDir} is being made: ${errorMessage(error)}`)
+  }
+}
+
+function resultText(copy: FinishedCopy, what: string): string {
+  const { path, lsn, files, bytes, findings } = copy
+  return [
+    `${path}: ${what}, up to commit ${lsn}; ${counted(files, 'file')}, ${counted(bytes, 'byte')}; every file verified`,
+    ...findings.map(({ file, message }) => `missing in the original too: ${file}: ${message}`),
+    '',
+  ].join('\n')
+}
+
+async function finish(
+  copy: FinishedCopy,
+  what: string,
+  values: Values,
+  { stdout }: Terminal,
+): Promise<number> {
+  await write(
+    stdout,
+    values.format === 'json' ? `${JSON.stringify(copy, null, 2)}\n` : resultText(copy, what),
+  )
+  return copy.findings.length === 0 ? EXIT.done : EXIT.failed
+}
+
+function optionsOf(terminal: Terminal, stop: Stop): BackupOptions {
+  return { nowMs: terminal.clock.now(), check: () => stop.check(), log: storeLogTo(terminal) }
+}
+
+async function backUp(values: Values, terminal: Terminal): Promise<number> {
+  const asked = dataDirOf(values, terminal)
+  if (!existsSync(folderInfoPath(asked)))
+    throw new ServiceError('not_found', `there is no store in ${asked}: ${folderInfoPath(asked)} is missing`)
+  const dataDir = realpathSync(asked)
+  const out = resolve(requiredValue(values, 'out'))
+  if (`${out}${sep}`.startsWith(`${dataDir}${sep}`))
+    throw new UsageError(`--out: ${out} is in the data folder; name a folder elsewhere, best on another disk`)
+  const stop = new Stop(terminal)
+  const endTurn = takeTurn(dataDir)
+  try {
+    const copy = await stop.during(async () => {
+      const staged = await stage(values, terminal, dataDir)
+      return makeBackup(staged, out, optionsOf(terminal, stop))
+    })
+    return await finish(copy, 'a backup', values, terminal)
+  } finally {
+    await rm(stagedCopyFolder(dataDir), { recursive: true, force: true })
+    endTurn()
+  }
+}
+
+export const backupCommand: Command = {
+  name: 'backup',
+  summary:
+    'Copy the whole store (submissions, lake, agents, keys, limits) to a folder; the server may be running',
+  operands: [],
+  options: {
+    out: { value: 'FOLDER', isRequired: true, description: 'A new or empty folder' },
+    format: FORMAT,
+    'data-dir': DATA_DIR,
+    url: URL_OPTION,
+  },
+  notes: [
+    'All that was acknowledged before this began is in it. On the disk of the data folder the files of the lake are linked',
+    'and cost nothing: copy the folder elsewhere, or name one on another disk, to have a backup of a lost disk. A running',
+    'server is asked at --url, with MINTLAKE_ADMIN_KEY. Exit code 1: it could not be made, or the lake had lost files before.',
+    'snapshots/ is not in it.',
+  ],
+  run: backUp,
+}
+
+export const restoreCommand: Command = {
+  name: 'restore',
+  summary: 'Check a backup, and make a data folder of it that a server can start on',
+  operands: [],
+  options: {
+    from: { value: 'FOLDER', isRequired: true, description: 'What mintlake backup has written' },
+    format: FORMAT,
+    'data-dir': { ...DATA_DIR, description: `A new or empty folder. ${DATA_DIR.description}` },
+  },
+  notes: [
+    'Stream positions go on above those of the run that was lost, so that clients notice and read everything again. The',
+    'backup stays as it is. An agent whose latest submissions are not in the backup may send them again.',
+  ],
+  async run(values, terminal) {
+    const stop = new Stop(terminal)
+    const copy = await stop.during(() =>
+      restoreBackup(requiredValue(values, 'from'), dataDirOf(values, terminal), optionsOf(terminal, stop)),
+    )
+    return finish(copy, 'restored', values, terminal)
+  },
+}

@@ -1,0 +1,136 @@
+// `doctor`: whether a server can run here, and what is wrong with the one that does.
+import { readConfig } from '../../config/config.ts'
+import { type Config, SETTINGS } from '../../config/settings.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import { type Command, EXIT, type Option, type Values } from '../command.ts'
+import { type Check, type CheckResult, fail, type Level, ok, warn } from '../doctor/check.ts'
+import { checkDiskSpace, checkFolder, checkWritable } from '../doctor/data-folder.ts'
+import {
+  BINARIES,
+  checkBinary,
+  checkClock,
+  checkDescriptors,
+  checkMemory,
+  checkNode,
+} from '../doctor/platform.ts'
+import { askHealth, checkPort, checkServer } from '../doctor/server.ts'
+import { ADMIN_KEY_CHARACTERS_MIN } from '../limits.ts'
+import { URL_OPTION, urlOf } from '../server-client.ts'
+import { type Terminal, write } from '../terminal.ts'
+
+/** The flags of `serve`: without a value, the environment or the default counts, as there. */
+const settingOptions = (): Record<string, Option> =>
+  Object.fromEntries(
+    Object.values(SETTINGS).flatMap(({ flag, description }) =>
+      flag === null ? [] : [[flag, { value: 'VALUE', description }]],
+    ),
+  )
+
+const givenFlags = (values: Values): string[] =>
+  Object.keys(settingOptions()).flatMap((flag) => (values[flag] ? [`--${flag}`, values[flag]] : []))
+
+interface ReadSettings {
+  /** The default ones where those that were given are wrong, so that the other checks can be made. */
+  config: Config
+  result: CheckResult
+}
+
+function readSettings(values: Values, { env }: Terminal): ReadSettings {
+  try {
+    const config = readConfig(givenFlags(values), env)
+    return { config, result: checkConfig(config) }
+  } catch (error) {
+    return {
+      config: readConfig([], {}),
+      result: fail(
+        errorMessage(error),
+        'a server would not start with it; mintlake serve --help lists the settings',
+      ),
+    }
+  }
+}
+
+function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
+  if (adminKey !== '' && adminKey === feedKey)
+    return warn('feeds have the operator’s key', 'give MINTLAKE_FEED_KEY a value of its own')
+  if (adminKey !== '' && adminKey.length < ADMIN_KEY_CHARACTERS_MIN)
+    return warn(
+      `MINTLAKE_ADMIN_KEY has fewer than ${ADMIN_KEY_CHARACTERS_MIN} characters`,
+      'openssl rand -hex 24 makes one that nobody guesses',
+    )
+  if (adminKey === '')
+    return warn(
+      'MINTLAKE_ADMIN_KEY is not set: the operator’s commands, backups of the running server among them, are off',
+      'set it in the environment of the server',
+    )
+  const market = feeds.includes('simulator') ? '; the market is simulated (--feed)' : ''
+  return ok(`every setting is valid and has an effect; listens on ${host}${market}`)
+}
+
+async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
+  const { config, result } = readSettings(values, terminal)
+  const { dataDir, diskReserveMb, host, port } = config
+  const env = { ...terminal.env, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
+  const url = urlOf(values, { ...terminal, env })
+  const health = await askHealth(url)
+  return [
+    { name: 'node', run: () => checkNode() },
+    ...Object.entries(BINARIES).map(([name, program]) => ({ name, run: () => checkBinary(name, program) })),
+    { name: 'memory', run: () => checkMemory() },
+    { name: 'descriptors', run: () => checkDescriptors() },
+    { name: 'settings', run: () => result },
+    { name: 'port', run: () => checkPort(host, port, health) },
+    { name: 'data folder', run: () => checkFolder(dataDir) },
+    { name: 'disk', run: () => checkWritable(dataDir) },
+    { name: 'room', run: () => checkDiskSpace(dataDir, diskReserveMb) },
+    { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
+    { name: 'server', run: () => checkServer(url, health, Boolean(values.url)) },
+  ]
+}
+
+type Finding = CheckResult & { name: string }
+
+/** A check that fails by itself is a finding, and keeps no other from being made. */
+async function carryOut({ name, run }: Check): Promise<Finding> {
+  try {
+    return { name, ...(await run()) }
+  } catch (error) {
+    return { name, ...fail(errorMessage(error), 'this check itself failed') }
+  }
+}
+
+const NAME_WIDTH = 18
+const lineOf = ({ name, level, message, remedy }: Finding): string =>
+  `${level.padEnd(5)} ${name.padEnd(NAME_WIDTH)} ${message}${remedy === null ? '' : `\n${' '.repeat(NAME_WIDTH + 7)}→ ${remedy}`}\n`
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const findings: Finding[] = []
+  for (const check of await checksFor(values, terminal)) {
+    const finding = await carryOut(check)
+    findings.push(finding)
+    if (values.json !== 'true') await write(terminal.stdout, lineOf(finding))
+  }
+  const count = (level: Level): number => findings.filter((each) => each.level === level).length
+  const isHealthy = count('fail') === 0
+  const summary = `${count('fail')} wrong, ${count('warn')} to look at, ${count('ok')} well\n`
+  const json = `${JSON.stringify({ ok: isHealthy, checks: findings }, null, 2)}\n`
+  await write(terminal.stdout, values.json === 'true' ? json : summary)
+  return isHealthy ? EXIT.done : EXIT.failed
+}
+
+export const doctorCommand: Command = {
+  name: 'doctor',
+  summary: 'Check whether a server can run here, and what is wrong with the one that does',
+  operands: [],
+  options: {
+    json: { description: 'As JSON' },
+    url: URL_OPTION,
+    ...settingOptions(),
+  },
+  notes: [
+    'Give it the flags and the environment of the server. Exit code 0: nothing is wrong, though something may be worth a look;',
+    '1: a server would not start, would lose data, or says itself that something is wrong. Nothing is changed: a small file',
+    'is written to the data folder and removed, to measure the disk.',
+  ],
+  run,
+}

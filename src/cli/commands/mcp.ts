@@ -1,0 +1,61 @@
+// `mcp`: gives a language model the API as tools, over the standard streams.
+import { readFileSync } from 'node:fs'
+import { SETTINGS } from '../../config/settings.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { DATA_DIR } from '../common.ts'
+import { KEY_FILE_BYTES_MAX } from '../limits.ts'
+import { URL_OPTION, urlOf } from '../server-client.ts'
+import type { Terminal } from '../terminal.ts'
+
+const KEY_ENV = 'MINTLAKE_KEY'
+
+/** The agent's key; null where none was given. */
+function keyOf(values: Values, { env }: Terminal): string | null {
+  const path = values['key-file']
+  if (!path) return env[KEY_ENV] || null
+  let key: string
+  try {
+    key = readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new Failure(`the key file cannot be read: ${errorMessage(error)}`)
+  }
+  if (key.length > 0 && key.length <= KEY_FILE_BYTES_MAX) return key
+  throw new Failure(`${path} holds no key`)
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const options = {
+    baseUrl: urlOf(values, terminal),
+    key: keyOf(values, terminal),
+    dataDir: values['data-dir'] || terminal.env[SETTINGS.dataDir.env] || null,
+  }
+  // Loaded here, so that other commands do not pay for it.
+  const { serveMcp } = await import('../../mcp/serve.ts')
+  const { stdin, stdout, stderr } = terminal
+  await serveMcp(options, {
+    stdin,
+    stdout,
+    onError: (error) => void stderr.write(`mintlake mcp: ${errorMessage(error)}\n`),
+    onInterrupt: (act) => terminal.onInterrupt(act),
+  })
+  return EXIT.done
+}
+
+export const mcpCommand: Command = {
+  name: 'mcp',
+  summary: 'Give a language model the API as tools: an MCP server over the standard streams',
+  operands: [],
+  options: {
+    url: URL_OPTION,
+    'key-file': {
+      value: 'FILE',
+      description: `File with the API key of an agent; without it ${KEY_ENV}; without both, reads only`,
+    },
+    'data-dir': {
+      ...DATA_DIR,
+      description: `${SETTINGS.dataDir.description}, for the tool sql, which is there only with it; ${SETTINGS.dataDir.env}`,
+    },
+  },
+  run,
+}

@@ -1,0 +1,111 @@
+// The data folder: whether a server can use it, how much room it has, and how fast its disk syncs.
+import { existsSync } from 'node:fs'
+import { open, rm, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { checkFinished } from '../../store/backup/note.ts'
+import { readFolderInfo } from '../../store/data-folder/folder-info.ts'
+import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
+import { isV1 } from '../../store/data-folder/older-versions.ts'
+import { stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
+import { DISK_FREE_MB_USUAL, SYNC_MS_USUAL, SYNCS_MEASURED } from '../limits.ts'
+import { type CheckResult, fail, ok, warn } from './check.ts'
+
+const MEGABYTE = 1_048_576
+/** Types of file systems, as statfs tells them on Linux. */
+const TMPFS = 0x01021994
+const NFS = 0x6969
+
+/** The folder, or the nearest one above it that exists. */
+function existingFolder(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : existingFolder(dirname(path))
+}
+
+export function checkFolder(dataDir: string): CheckResult {
+  if (!existsSync(dataDir)) return ok(`${dataDir} is made at the first start`)
+  try {
+    checkFinished(dataDir)
+    const info = readFolderInfo(dataDir)
+    const holder = findLockHolder(dataDir)
+    if (
+      holder === null &&
+      existsSync(stagedCopyFolder(dataDir)) &&
+      findLockHolder(stagingFolder(dataDir)) === null
+    )
+      return warn(
+        `${stagedCopyFolder(dataDir)} is left of a backup that was killed, and keeps room on the disk`,
+        'remove it, or make a backup',
+      )
+    if (holder !== null) return ok(`${dataDir} is in use by process ${holder}`)
+    if (info !== null) return ok(`${dataDir} has a store of format ${info.format}, which nobody uses now`)
+    if (!isV1(dataDir)) return ok(`${dataDir} has no store yet`)
+    return warn(
+      `${dataDir} has a store of version 0.1`,
+      'make a copy: the next start imports it, and 0.1 cannot use it then',
+    )
+  } catch (error) {
+    return fail(errorMessage(error), 'restore it from a backup, or name another folder with --data-dir')
+  }
+}
+
+/** Writes and syncs a small file as the log does. */
+async function measureSyncs(path: string): Promise<number[]> {
+  const file = await open(path, 'wx')
+  try {
+    const times: number[] = []
+    for (let count = 0; count < SYNCS_MEASURED; count++) {
+      const beganMs = performance.now()
+      await file.write('mintlake doctor\n')
+      await file.datasync()
+      times.push(performance.now() - beganMs)
+    }
+    return times.sort((a, b) => a - b)
+  } finally {
+    await file.close()
+    await rm(path)
+  }
+}
+
+export async function checkWritable(dataDir: string): Promise<CheckResult> {
+  const folder = existingFolder(dataDir)
+  try {
+    if (!(await stat(folder)).isDirectory())
+      return fail(`${folder} is no folder`, 'name another with --data-dir')
+    const times = await measureSyncs(join(folder, `.mintlake-doctor-${process.pid}`))
+    const median = times[Math.floor(times.length / 2)] ?? 0
+    const slowest = times.at(-1) ?? 0
+    const found = `${folder} can be written; a sync takes ${median.toFixed(2)} ms, the slowest of ${times.length} ${slowest.toFixed(1)} ms`
+    const { type } = await statfs(folder)
+    if (type === TMPFS)
+      return warn(
+        `${folder} is in memory (tmpfs)`,
+        'all is lost at a reboot: name a folder on a disk with --data-dir',
+      )
+    if (type === NFS)
+      return warn(`${folder} is on NFS`, 'locks and hard links may fail there: use a local disk')
+    if (median <= SYNC_MS_USUAL) return ok(found)
+    return warn(
+      found,
+      'each submission waits for at least one sync: use a faster disk, or one that fewer programs use',
+    )
+  } catch (error) {
+    const full = ['ENOSPC', 'EDQUOT'].includes(systemCode(error))
+    return fail(
+      `${folder} cannot be written: ${errorMessage(error)}`,
+      full
+        ? 'make room on the disk'
+        : 'give it to the user that runs the server, or name another with --data-dir',
+    )
+  }
+}
+
+/** @param reserveMb below which submissions are refused */
+export async function checkDiskSpace(dataDir: string, reserveMb: number): Promise<CheckResult> {
+  const folder = existingFolder(dataDir)
+  const { bavail, bsize } = await statfs(folder)
+  const freeMb = Math.floor((bavail * bsize) / MEGABYTE)
+  const found = `${freeMb} MB of the disk are free`
+  const remedy = 'make room, or let rows expire with --retain-bars-days'
+  if (freeMb < reserveMb) return fail(`${found}: below --disk-reserve-mb submissions are refused`, remedy)
+  return freeMb < DISK_FREE_MB_USUAL ? warn(found, remedy) : ok(found)
+}

@@ -1,0 +1,36 @@
+import type { DocumentSettings } from '../docs/texts/limits-text.ts'
+import type { Route } from '../route.ts'
+import { type AgentDeps, agentRoutes } from './agents.ts'
+import { barRoute } from './bars.ts'
+import { type CalibrationDeps, calibrationRoute } from './calibration.ts'
+import { consoleRoutes } from './console.ts'
+import { documentRoutes } from './documents.ts'
+import { type ExportDeps, exportRoutes } from './export.ts'
+import { type LakeDeps, lakeRoutes } from './lake.ts'
+import { type MarketDeps, marketRoutes } from './market.ts'
+import { type OperationDeps, operationRoutes } from './operation.ts'
+
+export interface AllRouteDeps
+  extends MarketDeps,
+    AgentDeps,
+    CalibrationDeps,
+    ExportDeps,
+    LakeDeps,
+    OperationDeps {
+  settings: DocumentSettings
+}
+
+/** Every route of the server, with those that describe the others. Only their handlers use `deps`. */
+export function allRoutes(deps: AllRouteDeps): Route[] {
+  const routes = [
+    ...marketRoutes(deps),
+    barRoute(deps.market),
+    ...agentRoutes(deps),
+    calibrationRoute(deps),
+    ...exportRoutes(deps),
+    ...lakeRoutes(deps),
+    ...operationRoutes(deps),
+    ...consoleRoutes(),
+  ]
+  return [...routes, ...documentRoutes(routes, deps.settings)]
+}

@@ -1,0 +1,20 @@
+// Bounds of the MCP server. A language model reads every character of an answer, so these are far below those of HTTP.
+/** Rows of the market list in one answer, about 1 KB each. */
+export const ROWS_DEFAULT = 20
+export const ROWS_MAX = 100
+/** Bars in one answer. */
+export const BARS_DEFAULT = 60
+export const BARS_MAX = 300
+/** Rows of a query's result, and their size as JSON; what is beyond is left out, and the answer says so. */
+export const SQL_ROWS_DEFAULT = 100
+export const SQL_ROWS_MAX = 1_000
+export const SQL_RESULT_CHARACTERS_MAX = 256 * 1024
+export const SQL_CHARACTERS_MAX = 64 * 1024
+/** Time limit of a query. */
+export const SQL_MS_MAX = 30_000
+/** Calls that are answered at once; one more is refused. */
+export const CALLS_MAX = 16
+/** The largest message that is read. */
+export const MESSAGE_BYTES_MAX = 1024 * 1024
+/** Retries of a request to a server that is away: a model that is told of it does something else. */
+export const RETRIES_MAX = 2

@@ -1,0 +1,165 @@
+// Makes a backup of a store from a copy that nobody writes to, and restores one. Either writes into an empty folder, which is
+// marked as unfinished until all of it is durable and verified.
+import { existsSync } from 'node:fs'
+import { readdir, rm, rmdir, stat, statfs } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
+import { reserveAboveLostRun } from '../data-folder/positions.ts'
+import { isFullError } from '../duckdb/database.ts'
+import { StoreError, unavailable } from '../errors.ts'
+import { hashFile, relativePath } from '../lake/lake-files.ts'
+import { backupNotePath } from '../paths.ts'
+import type { StagedBackup, StoreLog } from '../types.ts'
+import type { Finding } from '../verify/findings.ts'
+import { verifyLake } from '../verify/verify.ts'
+import { type CopiedStore, copyBytes, copyStore } from './copy-store.ts'
+import { checkFinished, readBackupNote, writeBackupNote, writeUnfinishedNote } from './note.ts'
+
+export interface BackupOptions {
+  nowMs: number
+  /** Called often. Throws to give up: what was written is removed. */
+  check(): void
+  log: StoreLog
+}
+
+export interface FinishedCopy {
+  path: string
+  /** The last commit that it has. */
+  lsn: number
+  files: number
+  bytes: number
+  /** What is missing in the original too: files of its lake that were lost or damaged. */
+  findings: readonly Finding[]
+}
+
+const MEGABYTE = 1_048_576
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / MEGABYTE)} MB`
+
+/** Copies `staged`, which nobody writes to, to the new or empty folder `out`. */
+export async function makeBackup(
+  staged: Pick<StagedBackup, 'path' | 'lsn'>,
+  out: string,
+  options: BackupOptions,
+): Promise<FinishedCopy> {
+  const { lsn } = staged
+  return intoEmptyFolder(resolve(out), { source: staged.path, links: true }, options, async (folder) => {
+    const copied = await copyStore(staged.path, folder, { ...options, links: true })
+    const findings = await verifyCopy(folder, copied, options)
+    await writeBackupNote(folder, { madeAtMs: options.nowMs, lsn, files: copied.files })
+    return { lsn, findings, ...sizeOf(copied) }
+  })
+}
+
+/** Copies the backup `from`, after a check of every byte, to the new or empty folder `dataDir`, for a server to start on. */
+export async function restoreBackup(
+  from: string,
+  dataDir: string,
+  options: BackupOptions,
+): Promise<FinishedCopy> {
+  const source = resolve(from)
+  const { files, lsn, madeAtMs } = await readBackupNote(source)
+  for (const { path, bytes, sha256 } of files) {
+    options.check()
+    const found = await stat(join(source, path)).catch(() => null)
+    if (found?.size !== bytes || (await hashFile(join(source, path))) !== sha256)
+      throw new StoreError(
+        'invalid',
+        `${join(source, path)} is missing or not as it was when the backup was made`,
+      )
+  }
+  return intoEmptyFolder(resolve(dataDir), { source, links: false }, options, async (folder) => {
+    // Copied, not linked: the backup must not depend on what happens to this folder.
+    const copied = await copyStore(source, folder, { ...options, links: false })
+    const nowMs = Math.max(options.nowMs, madeAtMs)
+    await reserveAboveLostRun({ dataDir: folder, nowMs, log: options.log })
+    const findings = await verifyCopy(folder, copied, options)
+    await rm(backupNotePath(folder))
+    await syncPath(folder)
+    return { lsn, findings, ...sizeOf(copied) }
+  })
+}
+
+const sizeOf = ({ files }: CopiedStore): { files: number; bytes: number } => ({
+  files: files.length,
+  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+})
+
+/** Reads the whole copy. @returns what the original lacks as well @throws where anything else is wrong */
+async function verifyCopy(
+  folder: string,
+  { losses }: CopiedStore,
+  { nowMs, check }: BackupOptions,
+): Promise<Finding[]> {
+  const lost = new Set(losses.map(relativePath))
+  const { findings } = await verifyLake({ dataDir: folder, nowMs, onStage: check })
+  const [wrong] = findings.filter(({ file }) => file === null || !lost.has(file))
+  if (wrong !== undefined)
+    throw unavailable(`the copy in ${folder} is not whole: ${wrong.file ?? wrong.table}: ${wrong.message}`)
+  return [...findings]
+}
+
+/** What is copied, and whether its files may be linked. */
+interface Origin {
+  source: string
+  links: boolean
+}
+
+/** Runs `write` with a folder that is marked as unfinished. Where it fails, all that it wrote is removed. */
+async function intoEmptyFolder(
+  folder: string,
+  origin: Origin,
+  { check }: BackupOptions,
+  write: (folder: string) => Promise<Omit<FinishedCopy, 'path'>>,
+): Promise<FinishedCopy> {
+  const isNew = await claimEmptyFolder(folder)
+  try {
+    await writeUnfinishedNote(folder)
+    await requireRoom(origin, folder)
+    check()
+    return { path: folder, ...(await write(folder)) }
+  } catch (error) {
+    await empty(folder, isNew).catch(() => undefined)
+    if (['ENOSPC', 'EDQUOT'].includes(systemCode(error)) || isFullError(error))
+      throw unavailable(`the disk of ${folder} is full: nothing of it was kept`)
+    if (error instanceof StoreError || systemCode(error) === '') throw error
+    throw unavailable(`${folder} cannot be written: ${errorMessage(error)}`)
+  }
+}
+
+/** Removes everything in a folder, and the folder too where it is new. */
+async function empty(folder: string, isNew: boolean): Promise<void> {
+  const note = backupNotePath(folder)
+  const paths = (await readdir(folder)).map((name) => join(folder, name))
+  for (const path of paths) if (path !== note) await rm(path, { recursive: true, force: true })
+  // Last, so that a folder that could not be emptied is still marked.
+  await rm(note, { force: true })
+  if (isNew) await rmdir(folder)
+}
+
+/** Makes the folder, or finds it empty. @returns whether it is new @throws StoreError `invalid` where something is in it */
+async function claimEmptyFolder(folder: string): Promise<boolean> {
+  try {
+    if (!existsSync(folder)) {
+      await makeFolder(folder)
+      return true
+    }
+    if ((await readdir(folder)).length === 0) return false
+  } catch (error) {
+    throw unavailable(`${folder} cannot be used: ${errorMessage(error)}`)
+  }
+  checkFinished(folder)
+  throw new StoreError('invalid', `${folder} is not empty: name a new folder`)
+}
+
+/** Throws where the disk has no room for a copy, unless most of it can be linked. */
+async function requireRoom({ source, links }: Origin, folder: string): Promise<void> {
+  const [from, to] = [await stat(source), await stat(folder)]
+  if (links && from.dev === to.dev) return
+  const { bavail, bsize } = await statfs(folder)
+  const neededBytes = await copyBytes(source)
+  if (bavail * bsize >= neededBytes) return
+  throw unavailable(
+    `the disk of ${folder} has ${megabytes(bavail * bsize)} left of the ${megabytes(neededBytes)} that are needed`,
+  )
+}

@@ -1,0 +1,132 @@
+// Copies a data folder that nobody writes to: the state, the log, the live files of the lake with their links, and a catalog
+// for where the copy is. Each file is durable when this resolves.
+import { readdir, stat } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { makeFolder, syncPath } from '../../lib/files.ts'
+import { copyDurably, linkOrCopy } from '../data-folder/snapshot.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import { literal } from '../duckdb/sql.ts'
+import { writeCatalog } from '../lake/catalog.ts'
+import { type DataFile, hashFile } from '../lake/lake-files.ts'
+import { openLinks, readLakePaths } from '../lake/links.ts'
+import {
+  groupByTable,
+  type ListedFile,
+  listAllLiveFiles,
+  listQuarantinedFiles,
+  type QuarantinedFile,
+} from '../lake/manifest.ts'
+import {
+  deadLetterFolder,
+  folderInfoPath,
+  lakeFolder,
+  logFolder,
+  positionsPath,
+  stateLogPath,
+  statePath,
+} from '../paths.ts'
+import type { BackupFile } from './note.ts'
+
+export interface CopyOptions {
+  /** Links files that are never written again, where both folders are on one disk, instead of copying them. */
+  links: boolean
+  nowMs: number
+  /** Called before each file. Throws to give up. */
+  check(): void
+}
+
+export interface CopiedStore {
+  files: BackupFile[]
+  /** Files of the lake that were lost or damaged in the original, and that no repair has acknowledged. */
+  losses: readonly QuarantinedFile[]
+}
+
+interface Listed {
+  live: ListedFile[]
+  quarantined: QuarantinedFile[]
+}
+
+/** What the state database of a folder says of its lake. */
+export const readManifest = (dataDir: string): Promise<Listed> =>
+  withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
+    await connection.run(`ATTACH ${literal(statePath(dataDir))} AS state (READ_ONLY)`)
+    await connection.run('USE state')
+    return { live: await listAllLiveFiles(connection), quarantined: await listQuarantinedFiles(connection) }
+  })
+
+/** The names in a folder, with their paths; none where it is missing. */
+const pathsIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
+
+/** The files of a data folder besides the lake, as absolute paths. */
+export async function listServerFiles(dataDir: string): Promise<string[]> {
+  const known = [statePath(dataDir), stateLogPath(dataDir), folderInfoPath(dataDir), positionsPath(dataDir)]
+  return [
+    ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
+    ...(await pathsIn(logFolder(dataDir))),
+    ...(await pathsIn(deadLetterFolder(dataDir))),
+  ]
+}
+
+/** Copies the store of `from` into the folder `to`, which exists and has nothing in the way. */
+export async function copyStore(from: string, to: string, options: CopyOptions): Promise<CopiedStore> {
+  const { live, quarantined } = await readManifest(from)
+  const files: BackupFile[] = []
+  await makeFolder(logFolder(to))
+  const folders = new Set([to, logFolder(to)])
+  for (const path of await listServerFiles(from)) {
+    options.check()
+    const copy = join(to, relative(from, path))
+    // The state is written again once a server starts on the copy.
+    const bytes = await copyDurably(path, copy)
+    folders.add(dirname(copy))
+    files.push({ path: relative(to, copy), bytes, sha256: await hashFile(copy) })
+  }
+  files.push(...(await copyLake(from, to, live, options)))
+  for (const folder of folders) await syncPath(folder)
+  await writeCatalogOf(to, { live, quarantined }, options.nowMs)
+  return { files, losses: quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null) }
+}
+
+async function copyLake(
+  from: string,
+  to: string,
+  live: readonly ListedFile[],
+  { check, links: mayLink }: CopyOptions,
+): Promise<BackupFile[]> {
+  await makeFolder(lakeFolder(to))
+  const source = await readLakePaths(lakeFolder(from))
+  // The disk of the copy may have no hard links, although that of the original has them.
+  const target = await openLinks(lakeFolder(to))
+  const files: BackupFile[] = []
+  const folders = new Set<string>()
+  for (const file of live) {
+    check()
+    const path = target.pathOf(file)
+    await makeFolder(dirname(path))
+    const bytes = await (mayLink ? linkOrCopy : copyDurably)(source.pathOf(file), path)
+    folders.add(dirname(path))
+    if (target.hasLinks) {
+      await target.add([file])
+      folders.add(dirname(target.linkPathOf(file)))
+    }
+    files.push({ path: relative(to, path), bytes, sha256: file.sha256 ?? (await hashFile(path)) })
+  }
+  for (const folder of folders) await syncPath(folder)
+  return files
+}
+
+async function writeCatalogOf(dataDir: string, { live, quarantined }: Listed, nowMs: number): Promise<void> {
+  const lakeDir = lakeFolder(dataDir)
+  const { pathOf } = await readLakePaths(lakeDir)
+  const options = { lakeDir, pathOf: (file: DataFile) => pathOf(file), failpoint: () => {} }
+  await writeCatalog({ tables: groupByTable(live), quarantined }, nowMs, options)
+}
+
+/** How large a copy is where nothing can be linked. */
+export async function copyBytes(dataDir: string): Promise<number> {
+  const { live } = await readManifest(dataDir)
+  let bytes = live.reduce((sum, file) => sum + file.bytes, 0)
+  for (const path of await listServerFiles(dataDir)) bytes += (await stat(path)).size
+  return bytes
+}

@@ -1,0 +1,196 @@
+// `mintlake doctor` in sound and in broken situations.
+import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CheckResult } from '../../src/cli/doctor/check.ts'
+import { checkDiskSpace } from '../../src/cli/doctor/data-folder.ts'
+import {
+  checkBinary,
+  checkClock,
+  checkDescriptors,
+  checkMemory,
+  checkNode,
+} from '../../src/cli/doctor/platform.ts'
+import { checkServer } from '../../src/cli/doctor/server.ts'
+import { noSmallDisk, openSmallDisk } from '../support/disk/small-disk.ts'
+import { runCommand } from '../support/terminal.ts'
+import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
+
+const SECURE = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+const BINARIES = ['uWebSockets.js', '@duckdb/node-api']
+
+let server: TestServer
+let folder: string
+beforeAll(async () => {
+  server = await openTestServer()
+  folder = temporaryFolder()
+})
+afterAll(async () => {
+  await server.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Report {
+  code: number
+  ok: boolean
+  checks: Record<string, CheckResult>
+}
+
+/** Runs the command against the server of this file unless `args` name another port. */
+async function doctor(args: string[], env: Record<string, string> = SECURE): Promise<Report> {
+  const { code, out } = await runCommand(['doctor', '--json', ...args], env)
+  const { ok, checks } = JSON.parse(out)
+  return { code, ok, checks: Object.fromEntries(checks.map((each: { name: string }) => [each.name, each])) }
+}
+const here = (...args: string[]) => ['--port', `${server.port}`, '--data-dir', server.dataDir, ...args]
+
+describe('a machine where all is well', () => {
+  it('is told with exit code 0, by line and as JSON, and nothing is left in the data folder', async () => {
+    const before = readdirSync(server.dataDir)
+    const { code, ok, checks } = await doctor(here())
+    expect({ code, ok }, JSON.stringify(checks)).toEqual({ code: 0, ok: true })
+    for (const name of ['node', ...BINARIES, 'settings', 'port', 'data folder', 'server'])
+      expect(checks[name], name).toMatchObject({ level: 'ok', remedy: null })
+    expect(checks.port.message).toContain('a Mintlake server answers')
+    expect(checks['data folder'].message).toContain(`in use by process ${process.pid}`)
+    expect(readdirSync(server.dataDir)).toEqual(before)
+    const { out } = await runCommand(['doctor', ...here()], SECURE)
+    expect(out).toMatch(/^ok {4}node {15}Node 22\./)
+    expect(out).toMatch(/0 wrong, \d+ to look at, \d+ well\n$/)
+  })
+
+  it('has a free port and a folder yet to be made before the first start', async () => {
+    const { code, checks } = await doctor(['--port', '0', '--data-dir', join(folder, 'not', 'yet')])
+    expect(code).toBe(0)
+    expect(checks['data folder'].message).toContain('is made at the first start')
+    expect(checks.port.message).toContain('is free')
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
+
+describe('what is wrong has a remedy and exit code 1', () => {
+  const wrong = async (name: string, args: string[], message: RegExp, env = SECURE) => {
+    const { code, checks } = await doctor(args, env)
+    expect(checks[name]).toMatchObject({ level: 'fail', message: expect.stringMatching(message) })
+    expect(checks[name].remedy).toMatch(/\w/)
+    expect(code).toBe(1)
+  }
+
+  it('a setting without an effect, a wrong one, a misspelt one', async () => {
+    await wrong(
+      'settings',
+      ['--feed', 'none', '--simulator-rate', '5'],
+      /has no effect without --feed simulator/,
+    )
+    await wrong('settings', ['--tokens-max', 'many'], /--tokens-max: "many" is not valid/)
+    await wrong('settings', [], /did you mean MINTLAKE_DATA_DIR/, {
+      ...SECURE,
+      MINTLAKE_DATADIR: 'x',
+    } as typeof SECURE)
+  })
+
+  it('another program on the port, or an address of another machine', async () => {
+    const other: Server = createServer((socket) => socket.end('220 mail\r\n'))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const address = other.address()
+    const port = typeof address === 'object' ? `${address?.port}` : ''
+    try {
+      await wrong('port', ['--port', port, '--data-dir', folder], /is in use by another program/)
+    } finally {
+      other.close()
+    }
+    await wrong(
+      'port',
+      ['--port', '0', '--host', '192.0.2.1', '--data-dir', folder],
+      /cannot be used: EADDRNOTAVAIL/,
+    )
+  })
+
+  it('a data folder that is damaged, of a newer version, unfinished, or a file', async () => {
+    const at = (name: string, file: string, text: string): string[] => {
+      mkdirSync(join(folder, name))
+      writeFileSync(join(folder, name, file), text)
+      return ['--port', '0', '--data-dir', join(folder, name)]
+    }
+    await wrong('data folder', at('damaged', 'store.json', '{'), /store\.json is damaged/)
+    const newer = { format: 9, logId: 'x', createdAtMs: 0, holdsSimulated: false, holdsReal: false }
+    await wrong(
+      'data folder',
+      at('newer', 'store.json', JSON.stringify(newer)),
+      /has format 9, which a newer version/,
+    )
+    await wrong(
+      'data folder',
+      at('part', 'backup.json', '{"complete":false}'),
+      /is an unfinished backup or restore/,
+    )
+    writeFileSync(join(folder, 'file'), '')
+    await wrong('disk', ['--port', '0', '--data-dir', join(folder, 'file')], /is no folder/)
+  })
+
+  it('a named server that does not answer, or says itself that something is wrong', async () => {
+    await wrong('server', ['--url', 'http://127.0.0.1:1', '--data-dir', folder], /no server answers/)
+    const health = { status: 'degraded', reasons: ['the disk is nearly full'], simulated: false, feeds: [] }
+    expect(checkServer('http://x', health, true)).toMatchObject({
+      level: 'fail',
+      message: 'the server at http://x is degraded: the disk is nearly full',
+    })
+  })
+
+  it.skipIf(noSmallDisk !== null)('a disk without room', async () => {
+    const disk = await openSmallDisk(folder, '64k')
+    try {
+      expect(await checkDiskSpace(disk.root, 64)).toMatchObject({ level: 'fail' })
+      const { checks } = await doctor(['--port', '0', '--data-dir', disk.root])
+      expect(checks.disk).toMatchObject({
+        level: 'warn',
+        message: expect.stringContaining('in memory (tmpfs)'),
+      })
+      disk.fill(0)
+      await wrong('disk', ['--port', '0', '--data-dir', disk.root], /ENOSPC/)
+    } finally {
+      await disk.remove()
+    }
+  })
+
+  it('another Node, a binary that does not load, little memory, a clock from before the program', async () => {
+    expect(checkNode('20.19.0')).toMatchObject({
+      level: 'fail',
+      message: expect.stringContaining('Node 20.19.0'),
+    })
+    expect(await checkBinary('no-such-package', 'await import(process.argv[1])')).toMatchObject({
+      level: 'fail',
+      message: expect.stringContaining('no-such-package does not load'),
+    })
+    expect(checkMemory(512 * 1_048_576).level).toBe('fail')
+    expect(checkClock(Date.UTC(1970, 0), folder).level).toBe('fail')
+  })
+})
+
+describe('what may be worth a look', () => {
+  it('is told with exit code 0: no operator’s key, or one that can be guessed', async () => {
+    const bare = await doctor(here(), {})
+    expect(bare).toMatchObject({ code: 0, checks: { settings: { level: 'warn' } } })
+    const short = await doctor(here(), { MINTLAKE_ADMIN_KEY: 'secret' })
+    expect(short.checks.settings).toMatchObject({
+      level: 'warn',
+      message: expect.stringContaining('fewer than 16'),
+    })
+    expect(JSON.stringify(short)).not.toContain('"secret"')
+  })
+
+  it('is a clock that was set back, and few file descriptors', () => {
+    writeFileSync(join(folder, 'state.duckdb'), '')
+    const nowMs = Date.UTC(2026, 5)
+    utimesSync(join(folder, 'state.duckdb'), nowMs / 1_000, nowMs / 1_000)
+    expect(checkClock(nowMs, folder).level).toBe('ok')
+    expect(checkClock(nowMs - 3_600_000, folder).level).toBe('warn')
+    expect(
+      checkDescriptors('Max open files            1024                 4096                 files').level,
+    ).toBe('warn')
+    expect(
+      checkDescriptors('Max open files            65536                65536                files').level,
+    ).toBe('ok')
+  })
+})

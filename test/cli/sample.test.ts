@@ -1,0 +1,58 @@
+// `mintlake sql --sample`, and what `mintlake sql` says of a query without a row on a young lake.
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { SteppedClock } from '../support/clock.ts'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+
+const NOON_MS = Date.UTC(2026, 5, 1, 12)
+const LABELLED =
+  'SELECT analysis_id FROM training JOIN outcomes USING (analysis_id) WHERE fwd_ret_24h IS NOT NULL'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await openTestServer({}, { clock: new SteppedClock(NOON_MS) })
+  await server.store.flushLake()
+})
+afterAll(() => server.remove())
+
+const here = (sql: string) => runCommand(['sql', sql, '--format', 'csv', '--data-dir', server.dataDir])
+const samples = () => readdirSync(tmpdir()).filter((name) => name.startsWith('mintlake-sample-'))
+
+it('the sample is queried without a lake or a server, and its copy is removed', async () => {
+  const before = samples()
+  const all = await runCommand(['sql', '--sample', 'SELECT count(*) AS n FROM training', '--format', 'csv'])
+  expect(all).toEqual({ code: 0, out: 'n\n1224\n', err: '' })
+  expect((await runCommand(['sql', '--sample', LABELLED, '--format', 'jsonl'])).out.split('\n').length).toBe(
+    631,
+  )
+  expect((await runCommand(['sql', '--sample', 'SELEKT'])).code).toBe(1)
+  expect(samples()).toEqual(before)
+})
+
+it('--sample and --data-dir together are refused', async () => {
+  expect(await runCommand(['sql', '--sample', 'SELECT 1', '--data-dir', server.dataDir])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('name two lakes'),
+  })
+})
+
+it('a query without a row says when the first outcome of its horizon is due, and only then', async () => {
+  expect((await here(LABELLED)).err).toContain('this lake has no accepted submission yet; --sample')
+  const key = await server.client.register()
+  const answer = await submit(server.client, key, submission(await seedToken(server.client, NOON_MS)))
+  expect(answer.status, answer.text).toBe(201)
+  await server.store.flushLake()
+  expect(await here(LABELLED)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(
+      'no outcome of this lake is 24h old yet, the first will be at 2026-06-02T12:00:00',
+    ),
+  })
+  expect((await here("SELECT mint FROM training WHERE mint = 'none'")).err).toBe('')
+  expect((await here('SELECT count(fwd_ret_24h) AS n FROM outcomes')).err).toBe('')
+  const sampled = await runCommand(['sql', '--sample', `${LABELLED} AND fwd_ret_24h > 1e9`])
+  expect(sampled).toMatchObject({ code: 0, err: '' })
+})

@@ -1,0 +1,233 @@
+// `mintlake mcp` as the SDK's own client sees it, over the standard streams, on a real server.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { quant, SUMMARY, seedToken } from '../support/submission.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+
+const PROGRAM = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
+const TOOLS = [
+  'get_bars',
+  'get_datapoint',
+  'get_schema',
+  'leaderboard',
+  'list_market',
+  'standing',
+  'submit_analysis',
+]
+
+let server: TestServer
+let key: string
+/** Clients of a server with a key and a lake, and of one with neither. Starting one takes seconds. */
+let keyed: Client
+let plain: Client
+const clients: Client[] = []
+
+beforeAll(async () => {
+  server = await openTestServer()
+  key = await server.client.register('model')
+  const both = [connect(['--data-dir', server.dataDir], { MINTLAKE_KEY: key }), connect()]
+  ;[keyed, plain] = (await Promise.all(both)).map(({ client }) => client)
+})
+afterAll(async () => {
+  for (const client of clients) await client.close()
+  await server.remove()
+})
+
+interface Connection {
+  client: Client
+  transport: StdioClientTransport
+  /** What it wrote to standard error. */
+  errors(): string
+}
+
+async function connect(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Connection> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: ['--no-warnings', PROGRAM, 'mcp', '--url', server.url, ...args],
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stderr: 'pipe',
+  })
+  const client = new Client({ name: 'test', version: '1' })
+  let text = ''
+  transport.stderr?.on('data', (chunk) => {
+    text += chunk
+  })
+  clients.push(client)
+  await client.connect(transport)
+  return { client, transport, errors: () => text }
+}
+
+/** Calls a tool and checks that its text says what its structured content does. */
+async function call(client: Client, name: string, args: object = {}) {
+  const {
+    content,
+    structuredContent,
+    isError = false,
+  } = await client.callTool({ name, arguments: { ...args } })
+  const [first] = content
+  if (first?.type !== 'text') throw new Error(`${name} answers no text`)
+  expect(JSON.parse(first.text)).toEqual(structuredContent)
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+  return { isError, answer: structuredContent as any }
+}
+
+const seed = (): Promise<string> => seedToken(server.client, Date.now())
+
+describe('with a key', () => {
+  test('lists its tools, and warns of what strangers wrote', async () => {
+    const { tools } = await keyed.listTools()
+    expect(tools.map(({ name }) => name).toSorted()).toEqual([...TOOLS, 'sql'].toSorted())
+    for (const name of ['list_market', 'get_datapoint'])
+      expect(tools.find((tool) => tool.name === name)?.description).toMatch(/strangers.*never instructions/)
+    expect(keyed.getInstructions()).toMatch(/strangers/)
+    const submit = tools.find(({ name }) => name === 'submit_analysis')
+    expect(submit?.annotations?.readOnlyHint).toBe(false)
+    expect(submit?.inputSchema.required).toEqual(['mint', 'sentiment', 'score', 'summary', 'quant'])
+    expect(JSON.stringify(submit?.inputSchema)).toContain('high_unique_wallet_growth')
+  })
+
+  test('reads the market, submits and stands on the leaderboard', async () => {
+    const mint = await seed()
+    const client = keyed
+    const list = await call(client, 'list_market', { limit: 3, sort: 'market_cap' })
+    expect(list.answer.data.map((row: { mint: string }) => row.mint)).toContain(mint)
+    expect((await call(client, 'get_datapoint', { mint })).answer).toMatchObject({ mint, holderCount: 200 })
+    expect((await call(client, 'get_bars', { mint, tf: '5m' })).answer).toMatchObject({
+      data: [],
+      meta: { tf: '5m' },
+    })
+    expect((await call(client, 'get_schema')).answer.schema).toMatchObject({ type: 'object' })
+    const body = { mint, sentiment: 'bullish', score: 70, summary: SUMMARY, quant }
+    const { answer, isError } = await call(client, 'submit_analysis', body)
+    expect(isError).toBe(false)
+    expect(answer).toMatchObject({ outcome: 'validated', xpEarned: 50 })
+    const ranks = await call(client, 'leaderboard', { limit: 1 })
+    expect(ranks.answer.leaderboard).toMatchObject([{ name: 'model', xp: 50 }])
+    const again = await call(client, 'submit_analysis', body)
+    expect(again).toMatchObject({
+      isError: true,
+      answer: { code: 'mint_cooldown', suggestion: expect.any(String) },
+    })
+    expect(again.answer.retryAfterMs).toBeGreaterThan(0)
+  })
+
+  test('a dry run stores nothing, and the standing is told', async () => {
+    const before = await call(keyed, 'standing')
+    const body = { mint: await seed(), sentiment: 'neutral', score: 50, summary: SUMMARY, quant }
+    const trial = await call(keyed, 'submit_analysis', { ...body, dryRun: true })
+    expect(trial.answer).toMatchObject({ dryRun: true, outcome: 'validated', xpEarned: 50 })
+    const { answer } = await call(keyed, 'standing')
+    expect(answer.standing).toMatchObject({ xp: before.answer.standing.xp, banned: false })
+  })
+
+  test.each([
+    ['list_market', { tab: 'lively' }, 'invalid_parameter', 'live'],
+    ['list_market', { limit: 'many' }, 'invalid_parameter', undefined],
+    ['get_bars', { mint: 'x'.repeat(40) }, 'invalid_mint', undefined],
+    ['get_datapoint', {}, 'invalid_parameter', undefined],
+    [
+      'submit_analysis',
+      { quant: { ...quant, riskFactors: ['rug_pull_risk'] } },
+      'validation_failed',
+      'rug_pattern',
+    ],
+    ['submit_analysis', { dryRun: 'certainly' }, 'invalid_parameter', undefined],
+  ])('%s of %j is refused with %s', async (name, args, code, suggestion) => {
+    const client = keyed
+    const { isError, answer } = await call(client, name, args)
+    expect(isError).toBe(true)
+    expect(answer).toMatchObject({ code, error: expect.any(String) })
+    if (suggestion !== undefined)
+      expect(answer.errors.map((fault: { suggestion?: string }) => fault.suggestion)).toContain(suggestion)
+    // It still answers.
+    expect((await call(client, 'leaderboard')).isError).toBe(false)
+  })
+})
+
+describe('without a key', () => {
+  test.each(['submit_analysis', 'standing'])('%s says how to give one', async (name) => {
+    const { isError, answer } = await call(plain, name)
+    expect(isError).toBe(true)
+    expect(answer).toMatchObject({ code: 'missing_key', suggestion: expect.stringContaining('MINTLAKE_KEY') })
+  })
+
+  test('a key may come from a file', async () => {
+    const path = join(server.dataDir, 'agent.key')
+    writeFileSync(path, `${key}\n`)
+    const { client } = await connect(['--key-file', path])
+    const { answer } = await call(client, 'submit_analysis', { mint: 'no' })
+    expect(answer.code).toBe('validation_failed')
+  })
+})
+
+describe('sql', () => {
+  test('is there with a lake only', async () => {
+    expect((await plain.listTools()).tools.map(({ name }) => name).toSorted()).toEqual(TOOLS)
+  })
+
+  test('answers columns and rows, and cuts what is too long', async () => {
+    const client = keyed
+    const few = await call(client, 'sql', { query: 'SELECT 1 AS one, NULL AS nothing' })
+    expect(few.answer).toEqual({
+      columns: [
+        { name: 'one', type: 'INTEGER' },
+        { name: 'nothing', type: expect.any(String) },
+      ],
+      rows: [[1, null]],
+      truncated: false,
+    })
+    const many = await call(client, 'sql', { query: 'FROM range(5000)', limit: 7 })
+    expect(many.answer).toMatchObject({ truncated: true })
+    expect(many.answer.rows).toHaveLength(7)
+    const wide = await call(client, 'sql', { query: "SELECT repeat('x', 100000) FROM range(100)" })
+    expect(wide.answer.rows).toHaveLength(2)
+    const tables = await call(client, 'sql', { query: 'SHOW TABLES' })
+    expect(tables.answer.rows.flat()).toContain('training')
+  })
+
+  test.each([
+    ['CREATE TABLE lake.x AS SELECT 1', /read-only/],
+    ["COPY (SELECT 1) TO '/tmp/out.csv'", /disabled/],
+    ["SELECT * FROM read_csv('/etc/passwd')", /disabled|permission/i],
+    ['SELEC 1', /syntax/],
+  ])('%s is refused', async (query, sentence) => {
+    const client = keyed
+    const { isError, answer } = await call(client, 'sql', { query })
+    expect(isError).toBe(true)
+    expect(answer).toMatchObject({ code: 'invalid', error: expect.stringMatching(sentence) })
+  })
+
+  test('a query that the caller gives up is ended', async () => {
+    const client = keyed
+    const controller = new AbortController()
+    const endless = client.callTool(
+      { name: 'sql', arguments: { query: 'SELECT count(*) FROM range(100000000) a, range(100000000) b' } },
+      { signal: controller.signal },
+    )
+    // Queries run one after another: this one waits until that one has ended.
+    const next = call(client, 'sql', { query: 'SELECT 2' })
+    controller.abort()
+    await expect(endless).rejects.toThrow()
+    expect((await next).answer.rows).toEqual([[2]])
+  })
+})
+
+test('a server that is away is told of, and does not end it', async () => {
+  const other = await openTestServer()
+  const { client } = await connect(['--url', other.url])
+  await other.remove()
+  const { isError, answer } = await call(client, 'leaderboard')
+  expect(isError).toBe(true)
+  expect(answer).toMatchObject({ code: 'network_error', suggestion: expect.stringContaining('--url') })
+})
+
+test('it ends when its client does, and writes nothing beside the protocol', async () => {
+  const { client, transport, errors } = await connect()
+  const { pid } = transport
+  await client.close()
+  expect(() => process.kill(pid ?? 0, 0)).toThrow('ESRCH')
+  expect(errors()).toBe('')
+})
