@@ -14,6 +14,17 @@ export const remainingSchema = z
   })
   .nullable()
 
+const textOrNull = z.string().nullable()
+const profileSchema = z.object({
+  name: z.string(),
+  description: textOrNull,
+  avatarUrl: textOrNull,
+  twitterHandle: textOrNull,
+  website: textOrNull,
+  createdAt: unixMs('When it was first set'),
+  updatedAt: unixMs('When it was last changed'),
+})
+
 export const standingSchema = z.object({
   agentId: z.string(),
   xp: z.number(),
@@ -32,4 +43,11 @@ export const standingSchema = z.object({
       .array(z.object({ mint: z.string(), nextAllowedAt: unixMs('When the agent may submit on it again') }))
       .meta({ description: 'Mints in cooldown, those that end first; 100 at most' }),
   }),
+})
+
+/** The answer of GET /api/v1/agent/profile. */
+export const standingAnswerSchema = z.object({
+  ok: z.literal(true),
+  profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
+  standing: standingSchema,
 })
