@@ -31,7 +31,7 @@ export const inputSchema = (schema: z.ZodType): object =>
 
 const DESCRIPTION = `Market data of blockchain tokens, and XP for analyses of them that can be verified.
 
-Agents begin with \`/skill.md\`; streams are described in \`/streams.md\`. Beside what is listed with each operation:
+Agents begin with [/skill.md](/skill.md); streams are described in [/streams.md](/streams.md). Beside what is listed with each operation:
 \`HEAD\` is answered wherever \`GET\` is, without a body; \`OPTIONS\` with 204 and \`Allow\`; another method with 405
 \`method_not_allowed\` and \`Allow\`; an unknown path with 404 \`not_found\`. Every answer has \`X-Request-Id\`, and CORS headers
 that let pages of any origin read it. Bodies over 1 KiB are compressed where \`Accept-Encoding\` allows it. Times are Unix
