@@ -97,7 +97,8 @@ const isVersioned = ({ method, docs }: Route): boolean => method === 'GET' && do
 
 function describeOperation(route: Route): ZodOpenApiOperationObject {
   const { docs, summary } = route
-  const { operationId, tag, description, query, params, headers, body, extensions } = docs
+  const { operationId, tag, description, query, headers, body, extensions } = docs
+  const params = docs.params ?? (route.path.endsWith('/{id}') ? ID_PARAMS : undefined)
   return {
     operationId,
     tags: [tag],
@@ -176,5 +177,8 @@ const contentOf = (body: BodyDocs): Record<string, ZodOpenApiMediaTypeObject> =>
   Object.fromEntries(
     Object.entries(body).map(([type, schema]) => [type, schema === null ? BYTES : { schema }]),
   )
+
+/** The parameter of a path that ends with one, unless its route tells more. */
+const ID_PARAMS = z.object({ id: z.string() })
 
 const BYTES: ZodOpenApiMediaTypeObject = { schema: { type: 'string', format: 'binary' } }
