@@ -11,7 +11,7 @@ import {
 import { problemSchema } from '../../schema/api/problem.ts'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { PROBLEM_TYPE } from '../context.ts'
-import type { Route } from '../route.ts'
+import { isRead, type Route } from '../route.ts'
 import { COMPONENTS, EXAMPLES } from './components.ts'
 import { errorsOf } from './errors.ts'
 import {
@@ -121,15 +121,14 @@ function describeOperation(route: Route): ZodOpenApiOperationObject {
 }
 
 /** An empty alternative means that a key may be left out. */
-function securityOf({ access }: Route): Record<string, string[]>[] {
-  if (access === 'open') return []
-  return [...(access === 'read' || access === 'personal' ? [{}] : []), { bearer: [] }, { apiKey: [] }]
+function securityOf(route: Route): Record<string, string[]>[] {
+  if (route.access === 'open') return []
+  return [...(isRead(route) ? [{}] : []), { bearer: [] }, { apiKey: [] }]
 }
 
 function describeResponses(route: Route): ZodOpenApiResponsesObject {
   const { docs, access, countLimit } = route
-  const isLimited =
-    access === 'read' || access === 'personal' || countLimit !== undefined || docs.rateLimited !== undefined
+  const isLimited = isRead(route) || countLimit !== undefined || docs.rateLimited !== undefined
   const shared = { ...ANSWER_HEADERS.shape, ...(isLimited && LIMIT_HEADERS.shape) }
   const versioned = isVersioned(route) ? VERSION_HEADERS : CACHE_HEADERS
   const responses: ZodOpenApiResponsesObject = {}
