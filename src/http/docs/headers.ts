@@ -53,6 +53,7 @@ export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
   401: shared({ 'WWW-Authenticate': maybeText('Bearer') }),
   403: MAYBE_RETRY_HEADERS,
   409: MAYBE_RETRY_HEADERS,
+  416: z.object({ 'Content-Range': z.string().meta({ description: 'Length of the file: bytes */LENGTH' }) }),
   426: z.object({ Upgrade: z.literal('websocket') }),
   429: RETRY_HEADERS,
   503: RETRY_HEADERS,

@@ -127,7 +127,7 @@ function securityOf(route: Route): Record<string, string[]>[] {
 }
 
 function describeResponses(route: Route): ZodOpenApiResponsesObject {
-  const { docs, access, countLimit } = route
+  const { docs, countLimit } = route
   const isLimited = isRead(route) || countLimit !== undefined || docs.rateLimited !== undefined
   const shared = { ...ANSWER_HEADERS.shape, ...(isLimited && LIMIT_HEADERS.shape) }
   const versioned = isVersioned(route) ? VERSION_HEADERS : CACHE_HEADERS
