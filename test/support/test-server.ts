@@ -50,17 +50,19 @@ export interface Answer {
   text: string
 }
 
+/** Reads the whole body of an answer, and holds the answer to the API description. */
+async function readChecked(method: string, url: string, response: Response): Promise<Buffer> {
+  const body = Buffer.from(await response.arrayBuffer())
+  const { pathname, search } = new URL(url)
+  const { status, headers } = response
+  checkConformance({ method, path: pathname + search, status, headers, body })
+  return body
+}
+
 /** `fetch` whose answer is held to the API description. Not for streams: it waits for the end of the body. */
 export async function checkedFetch(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init)
-  const { pathname, search } = new URL(url)
-  checkConformance({
-    method: init.method ?? 'GET',
-    path: pathname + search,
-    status: response.status,
-    headers: response.headers,
-    body: Buffer.from(await response.clone().arrayBuffer()),
-  })
+  await readChecked(init.method ?? 'GET', url, response.clone())
   return response
 }
 
@@ -79,13 +81,13 @@ export class Client {
     headers: Record<string, string> = {},
   ): Promise<Answer> {
     const raw = typeof body === 'string' || body instanceof Uint8Array
-    const response = await checkedFetch(this.url + path, {
+    const response = await fetch(this.url + path, {
       method,
       redirect: 'manual',
       headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
-    const text = await response.text()
+    const text = (await readChecked(method, this.url + path, response)).toString()
     const type = response.headers.get('content-type') ?? ''
     const isJson = type.includes('json') && !type.includes('ndjson')
     return {

@@ -3,6 +3,8 @@ import { z } from 'zod'
 
 const whole = (description: string) => z.number().int().min(0).meta({ description })
 const text = (description: string) => z.string().meta({ description })
+const maybeText = (description: string) => z.string().optional().meta({ description })
+const maybeWhole = (description: string) => z.number().int().min(0).optional().meta({ description })
 
 /** The same headers, each under its name among the components, to which all operations refer. */
 function shared<Shape extends Record<string, z.ZodType>>(shape: Shape): z.ZodObject<Shape> {
@@ -13,33 +15,33 @@ function shared<Shape extends Record<string, z.ZodType>>(shape: Shape): z.ZodObj
 
 /** Request headers that any operation reads. */
 export const REQUEST_HEADERS = z.object({
-  'X-Request-Id': text('Becomes the X-Request-Id of the answer').optional(),
+  'X-Request-Id': maybeText('Becomes the X-Request-Id of the answer'),
 })
 export const CONDITIONAL_HEADERS = z.object({
-  'If-None-Match': text('ETag of the version that the client has: 304 if it is current').optional(),
+  'If-None-Match': maybeText('ETag of the version that the client has: 304 if it is current'),
 })
 
 /** Headers of every answer. */
 export const ANSWER_HEADERS = shared({
   'X-Request-Id': text('Names the request in the server’s log'),
-  'X-Ignored-Parameters': text('Query parameters that are not known, comma-separated').optional(),
+  'X-Ignored-Parameters': maybeText('Query parameters that are not known, comma-separated'),
 })
-export const CACHE_HEADERS = shared({ 'Cache-Control': text('How long it may be reused').optional() })
+export const CACHE_HEADERS = shared({ 'Cache-Control': maybeText('How long it may be reused') })
 export const VERSION_HEADERS = z.object({
   ...shared({ ETag: text('Its version, for If-None-Match') }).shape,
   ...CACHE_HEADERS.shape,
 })
 /** Absent where the limit is switched off. */
 export const LIMIT_HEADERS = shared({
-  'RateLimit-Policy': text('The limit: q requests in w seconds')
-    .meta({ examples: ['"read";q=30;w=60'] })
-    .optional(),
-  RateLimit: text('What is left: r requests, and t seconds until one more')
-    .meta({ examples: ['"read";r=29;t=60'] })
-    .optional(),
-  'X-RateLimit-Limit': whole('Requests in the window').optional(),
-  'X-RateLimit-Remaining': whole('Requests that are left').optional(),
-  'X-RateLimit-Reset': whole('When one more becomes free').meta({ unit: 'Unix s' }).optional(),
+  'RateLimit-Policy': maybeText('The limit: q requests in w seconds').meta({
+    examples: ['"read";q=30;w=60'],
+  }),
+  RateLimit: maybeText('What is left: r requests, and t seconds until one more').meta({
+    examples: ['"read";r=29;t=60'],
+  }),
+  'X-RateLimit-Limit': maybeWhole('Requests in the window'),
+  'X-RateLimit-Remaining': maybeWhole('Requests that are left'),
+  'X-RateLimit-Reset': maybeWhole('When one more becomes free').meta({ unit: 'Unix s' }),
 })
 
 const RETRY_HEADERS = shared({ 'Retry-After': whole('When to try again').meta({ unit: 'seconds' }) })
@@ -48,24 +50,25 @@ const MAYBE_RETRY_HEADERS = RETRY_HEADERS.partial()
 
 /** Headers of errors, by status. */
 export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
-  401: shared({ 'WWW-Authenticate': text('Bearer').optional() }),
+  401: shared({ 'WWW-Authenticate': maybeText('Bearer') }),
   403: MAYBE_RETRY_HEADERS,
   409: MAYBE_RETRY_HEADERS,
+  416: z.object({ 'Content-Range': z.string().meta({ description: 'Length of the file: bytes */LENGTH' }) }),
   426: z.object({ Upgrade: z.literal('websocket') }),
   429: RETRY_HEADERS,
   503: RETRY_HEADERS,
 }
 
 export const LIST_HEADERS = z.object({
-  ETag: text('Version of the page; a stream has none').optional(),
-  'X-Result-Count': whole('Rows of this answer').optional(),
-  'X-List-Version': whole('Position in the sequence of changes').optional(),
-  'X-Next-Cursor': text('`cursor` of the next page').optional(),
-  'X-Accel-Buffering': text('Of a stream: no, so that proxies pass each line on').optional(),
+  ETag: maybeText('Version of the page; a stream has none'),
+  'X-Result-Count': maybeWhole('Rows of this answer'),
+  'X-List-Version': maybeWhole('Position in the sequence of changes'),
+  'X-Next-Cursor': maybeText('`cursor` of the next page'),
+  'X-Accel-Buffering': maybeText('Of a stream: no, so that proxies pass each line on'),
 })
 export const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
-  'X-Complete-From': whole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }).optional(),
+  'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
 })
 /** Of answers that may be repeated. */
 export const REPLAY_HEADERS = z.object({

@@ -11,7 +11,7 @@ import {
 import { problemSchema } from '../../schema/api/problem.ts'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { PROBLEM_TYPE } from '../context.ts'
-import type { Route } from '../route.ts'
+import { isRead, type Route } from '../route.ts'
 import { COMPONENTS, EXAMPLES } from './components.ts'
 import { errorsOf } from './errors.ts'
 import {
@@ -31,7 +31,7 @@ export const inputSchema = (schema: z.ZodType): object =>
 
 const DESCRIPTION = `Market data of blockchain tokens, and XP for analyses of them that can be verified.
 
-Agents begin with \`/skill.md\`; streams are described in \`/streams.md\`. Beside what is listed with each operation:
+Agents begin with [/skill.md](/skill.md); streams are described in [/streams.md](/streams.md). Beside what is listed with each operation:
 \`HEAD\` is answered wherever \`GET\` is, without a body; \`OPTIONS\` with 204 and \`Allow\`; another method with 405
 \`method_not_allowed\` and \`Allow\`; an unknown path with 404 \`not_found\`. Every answer has \`X-Request-Id\`, and CORS headers
 that let pages of any origin read it. Bodies over 1 KiB are compressed where \`Accept-Encoding\` allows it. Times are Unix
@@ -97,7 +97,8 @@ const isVersioned = ({ method, docs }: Route): boolean => method === 'GET' && do
 
 function describeOperation(route: Route): ZodOpenApiOperationObject {
   const { docs, summary } = route
-  const { operationId, tag, description, query, params, headers, body, extensions } = docs
+  const { operationId, tag, description, query, headers, body, extensions } = docs
+  const params = docs.params ?? (route.path.endsWith('/{id}') ? ID_PARAMS : undefined)
   return {
     operationId,
     tags: [tag],
@@ -120,15 +121,14 @@ function describeOperation(route: Route): ZodOpenApiOperationObject {
 }
 
 /** An empty alternative means that a key may be left out. */
-function securityOf({ access }: Route): Record<string, string[]>[] {
-  if (access === 'open') return []
-  return [...(access === 'read' || access === 'personal' ? [{}] : []), { bearer: [] }, { apiKey: [] }]
+function securityOf(route: Route): Record<string, string[]>[] {
+  if (route.access === 'open') return []
+  return [...(isRead(route) ? [{}] : []), { bearer: [] }, { apiKey: [] }]
 }
 
 function describeResponses(route: Route): ZodOpenApiResponsesObject {
-  const { docs, access, countLimit } = route
-  const isLimited =
-    access === 'read' || access === 'personal' || countLimit !== undefined || docs.rateLimited !== undefined
+  const { docs, countLimit } = route
+  const isLimited = isRead(route) || countLimit !== undefined || docs.rateLimited !== undefined
   const shared = { ...ANSWER_HEADERS.shape, ...(isLimited && LIMIT_HEADERS.shape) }
   const versioned = isVersioned(route) ? VERSION_HEADERS : CACHE_HEADERS
   const responses: ZodOpenApiResponsesObject = {}
@@ -176,5 +176,8 @@ const contentOf = (body: BodyDocs): Record<string, ZodOpenApiMediaTypeObject> =>
   Object.fromEntries(
     Object.entries(body).map(([type, schema]) => [type, schema === null ? BYTES : { schema }]),
   )
+
+/** The parameter of a path that ends with one, unless its route tells more. */
+const ID_PARAMS = z.object({ id: z.string() })
 
 const BYTES: ZodOpenApiMediaTypeObject = { schema: { type: 'string', format: 'binary' } }

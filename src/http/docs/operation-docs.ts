@@ -33,7 +33,7 @@ export interface OperationDocs {
   description?: string
   /** The query parameters that the route reads. Others are ignored, and the answer tells their names. */
   query?: z.ZodObject
-  /** The parameters of the path. */
+  /** The parameters of the path; `id` as a text unless told. */
   params?: z.ZodObject
   /** Request headers that change the answer, beside those of every route. */
   headers?: z.ZodObject

@@ -101,6 +101,11 @@ async function sendFile(
   }
 }
 
+const FILE_HEADERS = z.object({
+  'Accept-Ranges': z.literal('bytes'),
+  'Last-Modified': z.string().meta({ description: 'When the file was written' }),
+})
+
 /** Not counted as reads: one query takes dozens of requests. The maximum of downloads at once bounds them instead. */
 export function lakeRoutes(deps: LakeDeps): Route[] {
   return [
@@ -140,20 +145,20 @@ export function lakeRoutes(deps: LakeDeps): Route[] {
           'The name is that of the catalog. HEAD tells the length. One range of bytes is served (Range, If-Range); of several ' +
           'the file is served whole. The ETag is strong: the content of a name never changes.',
         headers: z.object({
-          range: z.string().optional().describe('bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT'),
-          'if-range': z.string().optional().describe('The ETag that the range belongs to'),
-          'if-none-match': z.string().optional(),
+          Range: z.string().optional().describe('bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT'),
+          'If-Range': z.string().optional().describe('The ETag that the range belongs to'),
         }),
         answers: {
-          200: { description: 'The whole file', content: { [PARQUET_TYPE]: null } },
+          200: { description: 'The whole file', content: { [PARQUET_TYPE]: null }, headers: FILE_HEADERS },
           206: {
             description: 'The range',
             content: { [PARQUET_TYPE]: null },
-            headers: z.object({ 'Content-Range': z.string() }),
+            headers: FILE_HEADERS.extend({
+              'Content-Range': z.string().meta({ description: 'Which bytes of how many' }),
+            }),
           },
-          304: { description: 'If-None-Match names the file' },
         },
-        errors: ['file_gone', 'range_not_satisfiable', 'store_unavailable'],
+        errors: ['not_found', 'file_gone', 'range_not_satisfiable', 'store_unavailable'],
       },
       handle: (context) => sendFile(deps, context),
     },

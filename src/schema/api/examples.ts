@@ -73,6 +73,7 @@ export const EXAMPLE_RECEIPT = {
 }
 
 export const EXAMPLE_ANALYSIS = {
+  labelsAvailableAt: null,
   analysisId: EXAMPLE_ANALYSIS_ID,
   agentId: EXAMPLE_AGENT_ID,
   mint: EXAMPLE_MINT,

@@ -1,5 +1,6 @@
 // Answers of the routes that give the lake to researchers on other machines.
 import { z } from 'zod'
+import { okData, withExample } from './parts.ts'
 
 export const lakeFileSchema = z.object({
   name: z.string().describe('Name of the file; it never stands for other content'),
@@ -32,4 +33,30 @@ export const lakeCatalogSchema = z.object({
 })
 export type LakeCatalog = z.infer<typeof lakeCatalogSchema>
 
-export const lakeCatalogAnswerSchema = z.object({ ok: z.literal(true), data: lakeCatalogSchema })
+export const lakeCatalogAnswerSchema = withExample(okData(lakeCatalogSchema), {
+  ok: true,
+  data: {
+    schemaVersion: 3,
+    tables: [
+      {
+        table: 'training',
+        description: 'One labelled example per accepted submission',
+        rows: 1_200,
+        bytes: 412_000,
+        latestBy: null,
+        newestBy: [],
+        files: [
+          {
+            name: 'training-2026-02-25-000000000000001-000000000001200.parquet',
+            path: '/api/v1/lake/files/training-2026-02-25-000000000000001-000000000001200.parquet',
+            dt: '2026-02-25',
+            rows: 1_200,
+            bytes: 412_000,
+            sha256: null,
+            schemaVersion: 3,
+          },
+        ],
+      },
+    ],
+  },
+})

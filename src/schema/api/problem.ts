@@ -81,6 +81,7 @@ export const problemSchema = z
       .literal(true)
       .optional()
       .meta({ description: 'Of a dry run: nothing but the attempt is stored' }),
+    bytes: wholeCount('Of 416: length of the file').optional(),
     feeds: z.array(feedStateSchema).optional().meta({ description: 'Of /readyz' }),
   })
   .meta({

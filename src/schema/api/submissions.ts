@@ -78,9 +78,7 @@ export const analysisSchema = z.object({
   quant: quantSchema.nullable(),
   labelsAvailableAt: unixMs(
     'When others may see sentiment, score, summary and quant, which are null until then; null: they are shown',
-  )
-    .nullable()
-    .optional(),
+  ).nullable(),
   enriched: enrichedSchema,
   createdAt: unixMs('When it was submitted'),
 })

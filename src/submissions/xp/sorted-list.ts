@@ -41,8 +41,7 @@ export class SortedList<Item> {
   /** How many items come before this one. */
   indexOf(item: Item): number {
     const index = this.#chunkOf(item)
-    let before = 0
-    for (let each = 0; each < index; each++) before += this.#chunks[each].length
+    const before = this.#chunks.slice(0, index).reduce((sum, { length }) => sum + length, 0)
     const chunk = this.#chunks[index]
     return chunk === undefined ? before : before + this.#indexIn(chunk, item)
   }
@@ -59,15 +58,15 @@ export class SortedList<Item> {
 
   /** The first chunk whose last item does not come before `item`. */
   #chunkOf(item: Item): number {
-    return lowerBound(this.#chunks.length, (index) => {
-      const chunk = this.#chunks[index]
-      return this.#compare(chunk[chunk.length - 1], item) < 0
+    return lowerBound(this.#chunks, (chunk) => {
+      const last = chunk.at(-1)
+      return last !== undefined && this.#compare(last, item) < 0
     })
   }
 
   /** The first place in a chunk whose item does not come before `item`. */
   #indexIn(chunk: readonly Item[], item: Item): number {
-    return lowerBound(chunk.length, (index) => this.#compare(chunk[index], item) < 0)
+    return lowerBound(chunk, (each) => this.#compare(each, item) < 0)
   }
 }
 
@@ -90,13 +89,14 @@ export function firstOf<Item>(
   return first.sort(compare).slice(0, count)
 }
 
-/** The first index of which `isBefore` is false; it is true of all indexes below. */
-function lowerBound(length: number, isBefore: (index: number) => boolean): number {
+/** The first index of an entry of which `isBefore` is false; it is true of all entries below. */
+function lowerBound<Entry>(entries: readonly Entry[], isBefore: (entry: Entry) => boolean): number {
   let from = 0
-  let to = length
+  let to = entries.length
   while (from < to) {
     const middle = (from + to) >>> 1
-    if (isBefore(middle)) from = middle + 1
+    const entry = entries[middle]
+    if (entry !== undefined && isBefore(entry)) from = middle + 1
     else to = middle
   }
   return from
