@@ -9,8 +9,10 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 
-/** Folders, and the files that the compiler leaves alone: what the program reads while it runs. */
-const isCopied = (path) => statSync(path).isDirectory() || !path.endsWith('.ts') || path.endsWith('.d.ts')
+/** What the program reads while it runs. The console's sources lose their types when they are served. */
+const isRead = (path) =>
+  path.startsWith(join(root, 'src/web')) || !path.endsWith('.ts') || path.endsWith('.d.ts')
+const isCopied = (path) => statSync(path).isDirectory() || isRead(path)
 
 function build() {
   const compiler = join(

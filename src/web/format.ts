@@ -17,7 +17,8 @@ export function formatPrice(usd: number | null | undefined): string {
   if (usd >= 1_000) return `$${usd.toLocaleString('en-US', { maximumFractionDigits: 0 })}`
   if (usd >= 1) return `$${usd.toFixed(2)}`
   const [digits = '0', exponent = '0'] = usd.toExponential(PRICE_DIGITS - 1).split('e')
-  const zeros = -Number(exponent) - 1
+  // A price just below one may round up to it.
+  const zeros = Math.max(0, -Number(exponent) - 1)
   const significant = digits.replace('.', '').replace(/0+$/, '')
   return zeros < COUNTED_ZEROS_MIN
     ? `$0.${'0'.repeat(zeros)}${significant}`

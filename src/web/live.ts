@@ -62,6 +62,14 @@ const channelOf = (topic: Topic): string => {
   }
 }
 
+async function isServing(): Promise<boolean> {
+  try {
+    return (await fetch('/readyz', { signal: AbortSignal.timeout(5_000) })).ok
+  } catch {
+    return false
+  }
+}
+
 export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
@@ -110,11 +118,23 @@ export class Live {
       for (const subscription of this.#subscriptions.values()) this.#sendSubscribe(subscription)
     }
     socket.onmessage = ({ data }) => this.#receive(JSON.parse(data))
+    let isOpened = false
+    socket.addEventListener('open', () => {
+      isOpened = true
+    })
     socket.onclose = () => {
       if (this.#socket !== socket) return
       this.#socket = null
-      this.#retryLater()
+      void this.#reconnect(isOpened)
     }
+  }
+
+  /** A browser does not tell why a handshake was refused: a server that answers otherwise refused it for its limits. */
+  async #reconnect(wasOpened: boolean): Promise<void> {
+    const isLimited = !wasOpened && (await isServing())
+    if (isLimited) this.#setState('limited')
+    else if (this.state === 'limited') this.#setState('waiting')
+    this.#retryLater(isLimited ? LIMITED_RETRY_MS : RETRY_MS_MIN)
   }
 
   #connectNow(): void {
@@ -124,7 +144,7 @@ export class Live {
   }
 
   /** Waits longer after each failure, with jitter so that many consoles do not return at once. */
-  #retryLater(msMin = RETRY_MS_MIN): void {
+  #retryLater(msMin: number): void {
     const ceilingMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#attempts++)
     const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
     this.retryAtMs = Date.now() + waitMs

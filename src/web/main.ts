@@ -8,7 +8,6 @@ import { parseRoute, type Route, routeHref } from './router.ts'
 import { agentsView } from './views/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market.ts'
-import { queryView } from './views/query.ts'
 import { submissionsView } from './views/submissions.ts'
 import { systemView } from './views/system.ts'
 import { tokenView } from './views/token.ts'
@@ -22,7 +21,6 @@ const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInM
   calibration: { label: 'Calibration', create: calibrationView, isInMenu: true },
   system: { label: 'System', create: systemView, isInMenu: true },
   try: { label: 'Try it', create: tryView, isInMenu: true },
-  query: { label: 'Query', create: queryView, isInMenu: true },
 }
 
 /** The agent's key lives as long as the tab. */

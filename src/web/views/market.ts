@@ -52,7 +52,7 @@ class MarketView implements View {
   #isDescending: boolean
   #filter: ListFilter
   #isLoaded = false
-  #isHovered = false
+  #isHeld = false
   #hadGap = false
   #error: string | null = null
   #scrollTopPx = 0
@@ -142,7 +142,7 @@ class MarketView implements View {
   }
 
   #tick(): void {
-    if (this.#isHovered) return
+    if (this.#isHeld) return
     this.#reorder()
     this.#app.invalidate()
   }
@@ -206,7 +206,7 @@ class MarketView implements View {
     const { search, isLowCoverage, isLive } = this.#filter
     const isFiltered = search !== '' || isLowCoverage || isLive
     const count = isFiltered ? `${shown.length} of ${size}` : `${size}`
-    return this.#isHovered && changedCount > 0
+    return this.#isHeld && changedCount > 0
       ? `${count} tokens · order held, ${changedCount} changed`
       : `${count} tokens`
   }
@@ -220,10 +220,10 @@ class MarketView implements View {
     const { first, end } = this.#span()
     return html`<div class="table" role="table" aria-label="Tokens" aria-rowcount=${shown.length + 1} aria-busy=${!this.#isLoaded}
         tabindex="-1" @scroll=${(event: Event) => this.#scrolled(event.currentTarget as HTMLElement)}
-        @pointerenter=${() => this.#hover(true)} @pointerleave=${() => this.#hover(false)}>
+        @pointerenter=${() => this.#hold(true)} @pointerleave=${() => this.#hold(false)}>
       <div class="row head" role="row">${COLUMNS.map((column) => this.#heading(column))}</div>
       ${this.#isLoaded && shown.length === 0 ? this.#empty() : nothing}
-      <div class="rows" role="rowgroup" style=${styles({ height: `${shown.length * ROW_HEIGHT_PX}px` })}>
+      <div class="rows" role="rowgroup" @focusin=${() => this.#hold(true)} @focusout=${() => this.#hold(false)} style=${styles({ height: `${shown.length * ROW_HEIGHT_PX}px` })}>
         ${repeat(
           shown.slice(first, end),
           (row) => row.mint,
@@ -290,9 +290,10 @@ class MarketView implements View {
     this.#app.invalidate()
   }
 
-  #hover(isHovered: boolean): void {
-    this.#isHovered = isHovered
-    if (!isHovered) this.#reorder()
+  /** Keeps the order while the pointer or the focus is on the list. */
+  #hold(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    if (!isHeld) this.#reorder()
     this.#app.invalidate()
   }
 }

@@ -16,12 +16,6 @@ afterAll(() => server.remove())
 const get = (path: string, headers?: Record<string, string>) => server.client.get(path, headers)
 
 describe('/docs', () => {
-  it('is where / leads', async () => {
-    const { status, headers } = await get('/')
-    expect(status).toBe(302)
-    expect(headers.get('location')).toBe('/docs')
-  })
-
   it('is a page that may load and ask nothing but this server', async () => {
     const { text, headers } = await get('/docs')
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
