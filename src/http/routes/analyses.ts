@@ -33,15 +33,13 @@ export async function listAnalyses(
   const bounds = { min: 1, max: ANALYSES_LIMIT_MAX, otherwise: ANALYSES_LIMIT_DEFAULT }
   const { value: limit, clamped } = wholeNumber(query, 'limit', bounds)
   const mint = query.get('mint') || null
-  const { analyses, next, searchedToMs } = await submissions.analyses(
-    {
-      agentId: parseAgentId(query.get('agentId') || null, caller),
-      mint: mint === null ? null : checkMint(mint),
-      before: parseCursor(query.get('cursor') || null),
-      limit,
-    },
-    caller,
-  )
+  const wanted = {
+    agentId: parseAgentId(query.get('agentId') || null, caller),
+    mint: mint === null ? null : checkMint(mint),
+    before: parseCursor(query.get('cursor') || null),
+    limit,
+  }
+  const { analyses, next, searchedToMs } = await submissions.analyses(wanted, caller)
   const meta = {
     limit,
     nextCursor: next === null ? null : formatCursor(next),

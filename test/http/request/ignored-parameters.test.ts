@@ -155,7 +155,7 @@ it.each(emptyRoutes().map((route) => [`${route.method} ${route.path}`, route] as
   async (_, route) => {
     const declared = Object.keys(route.docs?.query?.shape ?? {})
     const read = new Set<string>()
-    for (const text of ['', `mint=${mint}`, 'follow=1', 'cursor=x'])
+    for (const text of ['', `mint=${mint}`, 'follow=1', 'cursor=x', `mint=${mint}&cursor=`])
       for (const name of await readNames(route, text)) read.add(name)
     expect([...read].toSorted()).toEqual(declared.toSorted())
   },

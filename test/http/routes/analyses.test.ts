@@ -91,6 +91,9 @@ describe('the list of an agent’s submissions', () => {
       clock.pass(60_000)
     }
     server.market.advanceTo(clock.now())
+    // A label is due once the bars up to its time have been emitted.
+    await expect.poll(() => server.market.barsEmittedToMs).toBe(clock.now() - 15_000)
+    await server.store.bars.flush()
     await server.store.flushLake()
     await server.store.flushLake()
     const [{ outcomes }] = (await get('?agentId=me', key)).body.data
