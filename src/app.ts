@@ -46,7 +46,7 @@ import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
-import type { Agents, JudgedSubmission } from './submissions/types.ts'
+import type { Agents, EvaluatedSubmission } from './submissions/types.ts'
 
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
@@ -142,11 +142,11 @@ async function startParts(base: Base): Promise<App> {
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const submissionLog = new SubmissionLog()
   const countSubmission = countSubmissions(metrics)
-  const { agents, submissions } = createSubmissions(base, market, (judged) => {
-    countSubmission(judged.outcome)
-    const agentName = agents.name(judged.agentId)
-    const symbol = market.profile(judged.mint)?.symbol ?? null
-    submissionLog.add({ ...judged, agentName, symbol }, market.seq)
+  const { agents, submissions } = createSubmissions(base, market, (evaluated) => {
+    countSubmission(evaluated.outcome)
+    const agentName = agents.name(evaluated.agentId)
+    const symbol = market.profile(evaluated.mint)?.symbol ?? null
+    submissionLog.add({ ...evaluated, agentName, symbol }, market.seq)
     broadcaster.wake()
   })
   const sources = await startFeeds(config, market, marketClock, log)
@@ -247,7 +247,7 @@ function setAnalysisCount(market: Market, mint: string, count: number): void {
 function createSubmissions(
   { config, clock, store }: Base,
   market: Market,
-  onJudged: (submission: JudgedSubmission) => void,
+  onEvaluated: (submission: EvaluatedSubmission) => void,
 ) {
   const { recovered } = store
   const random = machineRandom()
@@ -274,7 +274,7 @@ function createSubmissions(
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
-    onJudged,
+    onEvaluated,
   })
   return { agents, submissions }
 }

@@ -40,6 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: [],
   cli: ['config', 'mcp', 'store'],
   client: [],
+  web: ['client'],
   mcp: ['client', 'store/errors.ts', 'store/query'],
   http: [
     'market/types.ts',

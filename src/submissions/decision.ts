@@ -1,6 +1,7 @@
 import type { Write } from '../schema/tables.ts'
-import type { SubmissionError } from './errors.ts'
-import type { Receipt } from './types.ts'
+import { SubmissionError } from './errors.ts'
+import type { Evaluation } from './rows.ts'
+import type { EvaluatedSubmission, Receipt } from './types.ts'
 
 /** An evaluated submission that is to be written. What it reserves is in force already; `confirm` or `cancel` must follow. */
 export interface Decision {
@@ -11,4 +12,18 @@ export interface Decision {
   confirm(): void
   /** The store refused the rows. Releases what this submission reserved, and nothing else. */
   cancel(): void
+}
+
+/** What everybody may know of a submission at once. */
+export function evaluatedSubmission(evaluation: Evaluation, { result }: Decision): EvaluatedSubmission {
+  const { analysisId, agentId, submission, outcome, deviation, submittedAtMs } = evaluation
+  return {
+    analysisId,
+    agentId,
+    mint: submission.mint,
+    outcome,
+    deviationPct: deviation.deviationPct,
+    xpEarned: result instanceof SubmissionError ? 0 : result.xpEarned,
+    createdAt: submittedAtMs,
+  }
 }

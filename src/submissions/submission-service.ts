@@ -9,7 +9,7 @@ import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
 import { STRIKE_RULES, type StrikeRules } from './accounts/sanctions.ts'
 import { AnalysisReader } from './analysis-reader.ts'
-import type { Decision } from './decision.ts'
+import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
 import { Evaluator } from './evaluator.ts'
 import {
@@ -32,7 +32,7 @@ import type {
   AnalysisPage,
   AwardReceipt,
   Caller,
-  JudgedSubmission,
+  EvaluatedSubmission,
   MarketReader,
   Receipt,
   RecoveredLimits,
@@ -69,7 +69,7 @@ export interface SubmissionServiceOptions {
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
   /** Called when an evaluated submission is durable. */
-  onJudged?(submission: JudgedSubmission): void
+  onEvaluated?(submission: EvaluatedSubmission): void
   submitRateMax?: number
   cooldownMs?: number
   strikeRules?: StrikeRules
@@ -277,7 +277,7 @@ export class SubmissionService implements Submissions {
       throw error
     }
     await this.#record(attempt, started, decision)
-    this.#options.onJudged?.(judged(started.evaluation, decision))
+    this.#options.onEvaluated?.(evaluatedSubmission(started.evaluation, decision))
     const { result } = decision
     if (result instanceof SubmissionError) throw result
     this.#options.onAccepted(result.mint, this.#scoreboard.count(result.mint))
@@ -380,19 +380,6 @@ export class SubmissionService implements Submissions {
       this.#rate.release(agentId, now.monotonicMs)
       throw error
     }
-  }
-}
-
-function judged(evaluation: Evaluation, { result }: Decision): JudgedSubmission {
-  const { analysisId, agentId, submission, outcome, deviation, submittedAtMs } = evaluation
-  return {
-    analysisId,
-    agentId,
-    mint: submission.mint,
-    outcome,
-    deviationPct: deviation.deviationPct,
-    xpEarned: result instanceof SubmissionError ? 0 : result.xpEarned,
-    createdAt: submittedAtMs,
   }
 }
 

@@ -123,7 +123,7 @@ export interface Receipt {
 }
 
 /** An evaluated submission that is durable, without its labels. */
-export interface JudgedSubmission {
+export interface EvaluatedSubmission {
   analysisId: string
   agentId: string
   mint: string

@@ -39,7 +39,7 @@ export function safeUrl(text: string | null | undefined): string | null {
 }
 
 /** A link that a stranger wrote: opens outside, gives nothing away, and shows where it leads. */
-export function strangerLink(
+export function untrustedLink(
   label: string,
   text: string | null | undefined,
 ): TemplateResult | typeof nothing {

@@ -60,7 +60,7 @@ export const fileDocs = (name: string, contentType: string): OperationDocs => ({
 
 /** Files of one folder of the console: scripts and styles. `path` ends with `{id}`. */
 export const consoleFileDocs = (path: string): OperationDocs => ({
-  operationId: `getConsoleFile_${path.split('/').slice(2, -1).join('_') || 'root'}`,
+  operationId: `getConsoleFile_${path.split(/[/-]/).slice(2, -1).join('_')}`,
   tag: 'documents',
   params: z.object({ id: text('Name of the file') }),
   answers: {

@@ -1,6 +1,5 @@
 import { SingleFlight } from '../../lib/single-flight.ts'
 import { type Calibration, calibrationAnswerSchema } from '../../schema/api/calibration.ts'
-import { JSON_TYPE } from '../context.ts'
 import { CALIBRATION_TTL_MS } from '../limits.ts'
 import type { PlainRoute } from '../route.ts'
 
@@ -24,7 +23,7 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
       answers: {
         200: {
           description: 'Groups by sentiment and by score',
-          content: { [JSON_TYPE]: calibrationAnswerSchema },
+          content: { 'application/json': calibrationAnswerSchema },
         },
       },
       errors: ['store_unavailable'],

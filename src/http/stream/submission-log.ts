@@ -1,4 +1,4 @@
-import type { StreamedSubmission } from '../../schema/api/judged-submission.ts'
+import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import { SUBMISSIONS_STREAMED_MAX } from '../limits.ts'
 
 interface Entry {

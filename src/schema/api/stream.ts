@@ -3,10 +3,9 @@ import { z } from 'zod'
 import { barSchema, TIMEFRAMES } from '../bar.ts'
 import { dataPointSchema } from '../datapoint.ts'
 import { marketItemSchema } from '../market-item.ts'
-import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_MINT } from './examples.ts'
-import { judgedSubmissionSchema } from './judged-submission.ts'
-import { mintSchema, unixMs } from './parts.ts'
+import { mintSchema, percent, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
@@ -29,6 +28,20 @@ const channel = z.string().meta({
   description: '`market:<tab>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
   examples: ['market:live'],
 })
+
+/** A submission as the stream tells of it the moment it is durable. Its labels stay with its agent at first. */
+export const streamedSubmissionSchema = z.object({
+  analysisId: z.string(),
+  agentId: z.string(),
+  agentName: z.string(),
+  mint: z.string(),
+  symbol: z.string().nullable(),
+  outcome: z.enum(OUTCOMES),
+  deviationPct: percent('The largest deviation'),
+  xpEarned: z.number(),
+  createdAt: unixMs('When it was submitted'),
+})
+export type StreamedSubmission = z.infer<typeof streamedSubmissionSchema>
 
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
@@ -96,7 +109,7 @@ const rows = z
     z.array(streamRowSchema),
     z.array(dataPointSchema),
     z.array(barSchema),
-    z.array(judgedSubmissionSchema),
+    z.array(streamedSubmissionSchema),
   ])
   .meta({ description: 'Rows of the list, the DataPoint of a token, bars, or submissions' })
 

@@ -71,14 +71,14 @@ function groupsSql(
   return `
     WITH labelled AS (${selectNewestRows(TABLES.outcomes, outcomes)}),
     returns AS (${returns}),
-    judged AS (
+    evaluated AS (
       SELECT mint, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
       FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
       WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs})
     ),
     labels AS (
-      SELECT 'sentiment' AS kind, sentiment AS label, mint, horizon, pct FROM judged UNION ALL
-      SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, horizon, pct FROM judged
+      SELECT 'sentiment' AS kind, sentiment AS label, mint, horizon, pct FROM evaluated UNION ALL
+      SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, horizon, pct FROM evaluated
     ),
     by_token AS (
       SELECT kind, label, horizon, mint, count(*) AS n, avg(pct) AS pct FROM labels GROUP BY ALL

@@ -84,7 +84,7 @@ class AgentsView implements View {
     return html`<section aria-labelledby="view-title">
       <p><a href=${routeHref('agents')}>← All agents</a></p>
       <header class="toolbar">
-        <h1 id="view-title" class="stranger">${leader?.name ?? shortAddress(this.#agentId)}</h1>
+        <h1 id="view-title" class="untrusted">${leader?.name ?? shortAddress(this.#agentId)}</h1>
         ${leader === undefined ? nothing : html`<p class="status">rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses</p>`}
       </header>
       ${
@@ -116,7 +116,7 @@ class AgentsView implements View {
 
 const leaderRow = ({ rank, agentId, name, xp, analyses }: AgentRank): TemplateResult => html`<tr>
   <td class="num">${rank}</td>
-  <td><a class="stranger" href=${routeHref('agents', agentId)}>${name}</a></td>
+  <td><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>
   <td class="num">${formatCount(analyses)}</td>
   <td class="num">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>

@@ -4,11 +4,11 @@ import { repeat } from 'lit-html/directives/repeat.js'
 import type { App, View } from '../app.ts'
 import { emptyState, meter, sparkline, tokenMark } from '../dom.ts'
 import { formatAge, formatCount, formatPrice, formatUsd } from '../format.ts'
-import { isSortKey, type ListFilter, type MarketRow, MarketRows, type SortKey } from '../market-rows.ts'
 import { type Route, replaceQuery, routeHref } from '../router.ts'
-import { Sparklines } from '../sparklines.ts'
 import { styles } from '../styles.ts'
-import { visibleSpan } from '../virtual-rows.ts'
+import { isSortKey, type ListFilter, type MarketRow, MarketRows, type SortKey } from './market-rows.ts'
+import { Sparklines } from './sparklines.ts'
+import { visibleSpan } from './virtual-rows.ts'
 
 const TABS = ['all', 'live', 'new', 'graduated'] as const
 type Tab = (typeof TABS)[number]

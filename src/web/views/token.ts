@@ -4,6 +4,10 @@ import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
 import type { AnalysisPage } from '../../client/index.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
+import { emptyState, tokenMark } from '../dom.ts'
+import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
+import { type Route, routeHref } from '../router.ts'
+import { analysesTable } from './analyses-table.ts'
 import {
   creatorTexts,
   type DataPoint,
@@ -11,11 +15,7 @@ import {
   holdersTable,
   securityFlags,
   tradesTable,
-} from '../datapoint-fields.ts'
-import { emptyState, tokenMark } from '../dom.ts'
-import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
-import { type Route, routeHref } from '../router.ts'
-import { analysesTable } from './analyses-table.ts'
+} from './datapoint-fields.ts'
 import { type Bar, TokenChart } from './token-chart.ts'
 
 const TIMEFRAME_MS = {
@@ -118,7 +118,7 @@ class TokenView implements View {
     const { symbol, name, priceUsd, priceChange1h, snapshotAt, isLive, viewerCount } = point
     return html`<header class="token-head">
       ${tokenMark(this.#mint)}
-      <div><h1 id="view-title">${symbol}</h1><p class="stranger">${name}</p></div>
+      <div><h1 id="view-title">${symbol}</h1><p class="untrusted">${name}</p></div>
       <div class="price-now"><b>${formatPrice(priceUsd)}</b><span class=${changeClass(priceChange1h)}>${formatChange(priceChange1h)} 1h</span></div>
       ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}
       <p class="note">as of ${formatAge(snapshotAt, nowMs)} ago · <a href=${routeHref('try', this.#mint)}>submit an analysis</a></p>

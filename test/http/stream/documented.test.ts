@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { streamsText } from '../../../src/http/docs/texts/streams.ts'
 import { FollowReader } from '../../support/follow-reader.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
-import { newMint } from '../../support/submission.ts'
+import { newMint, submission, submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 /** Members whose value differs from run to run. */
@@ -47,6 +47,10 @@ const actions: Readonly<Record<string, () => Promise<void>>> = {
   'the token is evicted': async () => {
     for (let token = 0; token < TOKENS_MAX; token++)
       await server.client.push({ type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' })
+  },
+  'an agent submits': async () => {
+    const { status, text } = await submit(server.client, await server.client.register(), submission(mint))
+    expect(status, text).toBe(201)
   },
   'the server stops': () => server.stop(),
 }

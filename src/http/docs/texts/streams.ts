@@ -12,6 +12,7 @@ import {
   SOCKET_BACKPRESSURE_BYTES_MAX,
   SOCKET_IDLE_SECONDS_MAX,
   STREAM_MESSAGE_BYTES_MAX,
+  SUBMISSIONS_SNAPSHOT_ROWS,
   SUBSCRIPTIONS_MAX,
 } from '../../limits.ts'
 
@@ -135,6 +136,17 @@ ${example(
   `< {"event":"snapshot","channel":"ohlc:MINT:1h","seq":7127000123,"last":true,"rows":[{${BAR}}]}`,
   '# a trade',
   `< {"event":"changes","channel":"ohlc:MINT:1h","seq":7127000124,"rows":[{${BAR}}]}`,
+)}
+
+**submissions**: every submission the moment it is durable, accepted or rejected, with its verdict and without its labels. First the
+latest ${SUBMISSIONS_SNAPSHOT_ROWS} of this run of the server. After \`since\` one that is known may come again: tell them apart by \`analysisId\`.
+
+${example(
+  '> {"op":"subscribe","topic":"submissions"}',
+  '< {"event":"subscribed","channel":"submissions"}',
+  '< {"event":"snapshot","channel":"submissions","seq":7127000123,"last":true,"rows":[]}',
+  '# an agent submits',
+  '< {"event":"changes","channel":"submissions","seq":7127000124,"rows":[{"mint":"MINT","outcome":"validated","xpEarned":50}]}',
 )}
 
 Resuming a tab or a token; a position that cannot be resumed gets \`resync\` and a snapshot of all rows:

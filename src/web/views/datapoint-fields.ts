@@ -1,7 +1,7 @@
 // The fields of the DataPoint as the token's page groups them, with the format of each.
 import type { TemplateResult } from 'lit-html'
 import { html, nothing } from 'lit-html'
-import { strangerLink } from './dom.ts'
+import { untrustedLink } from '../dom.ts'
 import {
   changeClass,
   formatAge,
@@ -12,7 +12,7 @@ import {
   formatPrice,
   formatUsd,
   shortAddress,
-} from './format.ts'
+} from '../format.ts'
 
 export interface Holder {
   address: string
@@ -214,9 +214,9 @@ export const creatorTexts = (point: DataPoint): TemplateResult => html`
   <section class="card">
     <h2>About</h2>
     <p class="note">Written by the token's creator; nobody checked it.</p>
-    <p class="stranger">${point.description ?? 'No description.'}</p>
+    <p class="untrusted">${point.description ?? 'No description.'}</p>
     <p class="links">
-      ${strangerLink('Website', point.website)} ${strangerLink('X', point.twitter)} ${strangerLink('Telegram', point.telegram)}
+      ${untrustedLink('Website', point.website)} ${untrustedLink('X', point.twitter)} ${untrustedLink('Telegram', point.telegram)}
     </p>
     <p class="mono" title="Mint address">${point.mint}</p>
   </section>`
