@@ -1,6 +1,6 @@
 // When followers are sent changes: at once when nothing was sent for a while, together when much changes, and
 // with pauses when sending is much work.
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import type { StreamWriter } from '../../../src/http/stream/follower.ts'
