@@ -71,8 +71,8 @@ export const CHUNK_BARS: Readonly<Record<Timeframe, number>> = {
   '1d': 2,
 }
 
-/** UTF-16 units that a search reads of a token's mint, symbol and name; words beyond are not found. Texts may be longer only if
- *  they have characters that stand for several others. */
+/** UTF-16 units that a search reads of each of a token's mint, symbol and name; words beyond are not found. A text may be longer
+ *  only if it has characters that stand for several others. */
 export const SEARCHED_CHARACTERS_MAX = 512
 
 /** Tokens with new texts that the search has not taken in yet; at the maximum it takes in all, a few milliseconds. */

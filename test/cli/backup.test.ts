@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest'
 import { makeBackup } from '../../src/store/backup/backup.ts'
 import { copyBytes } from '../../src/store/backup/copy-store.ts'
 import { quietLog, readSql } from '../store/support.ts'
@@ -147,9 +147,15 @@ test('a copy has the commits that are in the log alone', async () => {
   const key = await killed.client.register()
   const answer = await submit(killed.client, key, submission(await seedToken(killed.client, Date.now())))
   await killed.kill()
-  const [out, dataDir] = [join(newFolder(), 'backup'), join(newFolder(), 'data')]
+  const dataDir = join(newFolder(), 'data')
   const options = { nowMs: Date.now(), check: () => {}, log: quietLog }
-  expect((await makeBackup({ path: killed.dataDir, lsn: 1 }, out, options)).findings).toEqual([])
+  const copy = async () => {
+    const to = join(newFolder(), 'backup')
+    expect((await makeBackup({ path: killed.dataDir, lsn: 1 }, to, options)).findings).toEqual([])
+    return to
+  }
+  // The lake process of a killed server ends a moment after it.
+  const out = await vi.waitFor(copy, { timeout: 20_000 })
   expect((await restore(out, dataDir)).code).toBe(0)
   const server = await openTestServer({}, {}, dataDir)
   expect((await server.client.get(`/api/v1/analysis/${answer.body.analysisId}`)).status).toBe(200)

@@ -63,8 +63,10 @@ export class SearchIndex {
   #wordsOf(slot: number): string {
     const { mint, symbol, name } = this.#tokens.metadata[slot]
     // A token of which only the mint is known has that as symbol and name.
-    const words = [...new Set([mint, symbol, name])].map(searchWords).join('\n')
-    return `${truncateText(markStarts(words), SEARCHED_CHARACTERS_MAX)}\n`
+    const texts = [...new Set([mint, symbol, name])].map((text) =>
+      truncateText(searchWords(text), SEARCHED_CHARACTERS_MAX),
+    )
+    return `${markStarts(texts.join('\n'))}\n`
   }
 
   #setWords(slot: number, words: string): void {

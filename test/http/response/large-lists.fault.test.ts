@@ -64,7 +64,7 @@ it('other clients are served while the rows of a large list are rendered for the
   }
   expect((await read(await list)).rows).toBe(TOKENS)
   // Rendering the rows takes some 32 turns of the event loop. In one turn only earlier look-ups could be served.
-  expect(served).toBeGreaterThan(8)
+  expect(served).toBeGreaterThan(4)
 })
 
 it.runIf(process.platform === 'linux')(
