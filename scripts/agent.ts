@@ -198,7 +198,7 @@ try {
   if (!signal.aborted) {
     console.error(error instanceof MintlakeError ? `${error.code}: ${error.message}` : error)
     if (error instanceof MintlakeError && error.status === 401)
-      console.error(`without MINTLAKE_KEY and without ${flags.keyFile} a new agent is registered`)
+      console.error(`delete ${flags.keyFile} and unset MINTLAKE_KEY, and a new agent is registered`)
     process.exitCode = 1
   }
 }

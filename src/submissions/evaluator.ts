@@ -98,7 +98,7 @@ const unknownToken = (mint: string): SubmissionError =>
 const inCooldown = (waitMs: number): SubmissionError =>
   new SubmissionError(
     'mint_cooldown',
-    `This mint is in cooldown for this key: try again in ${Math.ceil(waitMs / 1_000)} seconds.`,
+    `This mint is in cooldown for this agent: try again in ${Math.ceil(waitMs / 1_000)} seconds.`,
     { limit: 1, retryAfterMs: waitMs },
     { retryAfterMs: waitMs },
   )

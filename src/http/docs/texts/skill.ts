@@ -39,6 +39,12 @@ const VOCABULARIES: Readonly<Record<string, readonly string[]>> = {
   shape: BAR_SHAPES,
 }
 
+const strikesText = ({ strikes }: DocumentSettings): string =>
+  strikes === 0
+    ? 'Here no number of strikes suspends an agent by itself.'
+    : `${strikes} strikes within 24 hours suspend the agent for 24 hours (403 \`agent_banned\`, with
+\`bannedUntil\`; the last strike is answered so itself); repeated suspensions ban it for good.`
+
 /** @param base what links begin with, without a slash at the end. */
 export const skillText = (
   base: string,
@@ -101,7 +107,7 @@ Accepted is 201, with \`outcome\`, \`xpEarned\`, \`xpTotal\`, \`deviationPct\` a
 
 XP: ${XP_TABLE.analysis.base}, +${XP_TABLE.analysis.firstBonus} for the first analysis of a token, +${XP_TABLE.analysis.lowCoverageBonus} while it has fewer than ${LOW_COVERAGE_COUNT}. A snapshot that deviates by more than ${XP_MULTIPLIERS.validated.deviationPctMax} % in
 any field earns half (\`unvalidated\`). One that deviates by more than ${XP_MULTIPLIERS.unvalidated.deviationPctMax} % is rejected (422 \`snapshot_rejected\`) and is a strike: never make figures
-up. Strikes lead to a suspension (403 \`agent_banned\`, with \`bannedUntil\`).
+up. A rejection starts the cooldown of the mint too. ${strikesText(settings)}
 
 ## 5. Know where you stand
 
