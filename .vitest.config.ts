@@ -1,4 +1,4 @@
-// In: nothing. Out: how the tests are run. Two files at a time: the machine the suite is sized for has two cores.
+// How the tests are run. Two files at a time: the machine the suite is sized for has two cores.
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -11,6 +11,8 @@ const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', 
 const LONGEST = [
   'store/process/kill.fault',
   'bench',
+  'web/console',
+  'server/process.fault',
   'server/failing-sync.fault',
   'store/lake/catalog',
   'store/lake/lake',

@@ -46,7 +46,10 @@ function stopOnSignals(app: App, log: Log): void {
       void exit(1)
     }, STOP_MS_MAX).unref()
     app.stop().then(
-      () => exit(0),
+      () => {
+        log.info({}, 'stopped')
+        return exit(0)
+      },
       (error) => {
         log.error({ err: error }, 'shutting down failed')
         return exit(1)

@@ -73,6 +73,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const env = { ...terminal.env, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
   const url = urlOf(values, { ...terminal, env })
   const health = await askHealth(url)
+  const servedHere = typeof health === 'string' || values.url ? null : url
   return [
     { name: 'node', run: () => checkNode() },
     ...Object.entries(BINARIES).map(([name, program]) => ({ name, run: () => checkBinary(name, program) })),
@@ -80,7 +81,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'descriptors', run: () => checkDescriptors() },
     { name: 'settings', run: () => result },
     { name: 'port', run: () => checkPort(host, port, health) },
-    { name: 'data folder', run: () => checkFolder(dataDir) },
+    { name: 'data folder', run: () => checkFolder(dataDir, servedHere) },
     { name: 'disk', run: () => checkWritable(dataDir) },
     { name: 'room', run: () => checkDiskSpace(dataDir, diskReserveMb) },
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },

@@ -21,7 +21,13 @@ function existingFolder(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingFolder(dirname(path))
 }
 
-export function checkFolder(dataDir: string): CheckResult {
+/** @param serverUrl of a server that answers on this machine, or null. */
+export function checkFolder(dataDir: string, serverUrl: string | null): CheckResult {
+  if (serverUrl !== null && (!existsSync(dataDir) || findLockHolder(dataDir) === null))
+    return warn(
+      `${serverUrl} answers, but no server uses ${dataDir}: these checks are about another folder than the server's`,
+      'name the folder of the server with --data-dir',
+    )
   if (!existsSync(dataDir)) return ok(`${dataDir} is made at the first start`)
   try {
     checkFinished(dataDir)
