@@ -140,15 +140,13 @@ async function startParts(base: Base): Promise<App> {
   const { market, marketClock, recorder } = createMarket(base)
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
-  const submissionLog = new SubmissionLog()
   const countSubmission = countSubmissions(metrics)
   const { agents, submissions } = createSubmissions(base, market, (evaluated) => {
     countSubmission(evaluated.outcome)
-    const agentName = agents.name(evaluated.agentId)
-    const symbol = market.profile(evaluated.mint)?.symbol ?? null
-    submissionLog.add({ ...evaluated, agentName, symbol }, market.seq)
+    submissionLog.add(evaluated, market.seq)
     broadcaster.wake()
   })
+  const submissionLog = createSubmissionLog(agents, market)
   const sources = await startFeeds(config, market, marketClock, log)
   const { feeds, pushed } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
@@ -278,6 +276,13 @@ function createSubmissions(
   })
   return { agents, submissions }
 }
+
+const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionLog =>
+  new SubmissionLog((submission) => ({
+    ...submission,
+    agentName: agents.name(submission.agentId),
+    symbol: market.profile(submission.mint)?.symbol ?? null,
+  }))
 
 interface HttpParts {
   routes: readonly Route[]

@@ -1,4 +1,5 @@
 import type { StreamedSubmission } from '../../schema/api/stream.ts'
+import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { SUBMISSIONS_STREAMED_MAX } from '../limits.ts'
 
 interface Entry {
@@ -6,13 +7,19 @@ interface Entry {
   number: number
   /** The market's position when it became durable. */
   seq: number
-  line: Buffer
+  submission: EvaluatedSubmission
 }
 
 /** The latest submissions of this run, for those who follow them. The oldest are forgotten beyond SUBMISSIONS_STREAMED_MAX. */
 export class SubmissionLog {
   readonly #entries: Entry[] = []
+  readonly #describe: (submission: EvaluatedSubmission) => StreamedSubmission
   #count = 0
+
+  /** @param describe adds names. It is called when somebody follows: submissions themselves do not pay for it. */
+  constructor(describe: (submission: EvaluatedSubmission) => StreamedSubmission) {
+    this.#describe = describe
+  }
 
   /** Submissions so far. */
   get count(): number {
@@ -20,29 +27,29 @@ export class SubmissionLog {
   }
 
   /** @param seq the market's position now. */
-  add(submission: StreamedSubmission, seq: number): void {
-    this.#entries.push({
-      number: ++this.#count,
-      seq,
-      line: Buffer.from(`${JSON.stringify(submission)}\n`),
-    })
+  add(submission: EvaluatedSubmission, seq: number): void {
+    this.#entries.push({ number: ++this.#count, seq, submission })
     if (this.#entries.length > SUBMISSIONS_STREAMED_MAX) this.#entries.shift()
   }
 
   /** NDJSON of the newest, oldest first. */
   newest(limit: number): Buffer {
-    return join(this.#entries.slice(-limit))
+    return this.#join(this.#entries.slice(-limit))
   }
 
   /** NDJSON of those after a number. */
   after(number: number): Buffer {
-    return join(this.#entries.filter((entry) => entry.number > number))
+    return this.#join(this.#entries.filter((entry) => entry.number > number))
   }
 
   /** NDJSON of those since a position of the market, that position included: one at it may come a second time. */
   since(seq: number): Buffer {
-    return join(this.#entries.filter((entry) => entry.seq >= seq))
+    return this.#join(this.#entries.filter((entry) => entry.seq >= seq))
+  }
+
+  #join(entries: readonly Entry[]): Buffer {
+    return Buffer.from(
+      entries.map(({ submission }) => `${JSON.stringify(this.#describe(submission))}\n`).join(''),
+    )
   }
 }
-
-const join = (entries: readonly Entry[]): Buffer => Buffer.concat(entries.map(({ line }) => line))
