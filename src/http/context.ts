@@ -92,6 +92,8 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 export const PROBLEM_TYPE = 'application/problem+json'
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 
+export const NO_BYTES = Buffer.alloc(0)
+
 /** The whole body in one buffer. */
 export function bodyBytes(body: HttpAnswer['body']): Buffer {
   if (Buffer.isBuffer(body)) return body

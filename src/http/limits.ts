@@ -2,13 +2,14 @@
 import { HOUR_MS } from '../lib/time.ts'
 
 export { BATCH_MINTS_MAX } from '../schema/api/market.ts'
+export { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../schema/api/parts.ts'
 export {
+  ANALYSES_LIMIT_DEFAULT,
+  ANALYSES_LIMIT_MAX,
   BARS_LIMIT_DEFAULT,
   BARS_LIMIT_MAX,
   EXPORT_LIMIT_DEFAULT,
   EXPORT_LIMIT_MAX,
-  IGNORED_NAME_CHARACTERS_MAX,
-  IGNORED_NAMES_MAX,
   LEADERBOARD_LIMIT_DEFAULT,
   LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_DEFAULT,
@@ -92,9 +93,6 @@ export const FROZEN_LIST_SHARED_MS = 1_000
 /** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is
  *  forgotten, and made again when it is needed. */
 export const ARROW_TEMPLATES_MAX = 2_048
-/** Rows of one page of a list of submissions. */
-export const ANALYSES_LIMIT_DEFAULT = 50
-export const ANALYSES_LIMIT_MAX = 200
 /** How long one calibration serves all who ask. */
 export const CALIBRATION_TTL_MS = 60_000
 /** Submissions of this run that streams can still be sent, and those that a stream begins with. */

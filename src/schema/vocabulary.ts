@@ -55,6 +55,8 @@ export const STREAM_SOURCES = ['pumpfun', 'studio', 'none'] as const
 export type Sentiment = (typeof SENTIMENTS)[number]
 export type RiskFactor = (typeof RISK_FACTORS)[number]
 export type Outcome = (typeof OUTCOMES)[number]
+/** Submissions of one agent, by outcome. */
+export type OutcomeCounts = Readonly<Record<Outcome, number>>
 export type Tab = (typeof TABS)[number]
 export type Sort = (typeof SORTS)[number]
 export type Order = (typeof ORDERS)[number]

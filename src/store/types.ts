@@ -6,7 +6,7 @@ import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
 import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
-import type { OutcomeCounts } from './state/state.ts'
+import type { OutcomeCounts } from '../schema/vocabulary.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {

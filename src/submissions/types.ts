@@ -7,7 +7,7 @@ import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/a
 import type { agentRankSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
 import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
-import type { AgentType, Outcome } from '../schema/vocabulary.ts'
+import type { AgentType, Outcome, OutcomeCounts } from '../schema/vocabulary.ts'
 
 /** The market's state, as submissions read it. */
 export interface MarketReader {
@@ -57,9 +57,6 @@ export interface TokenLabels {
   sentiment: string
   score: number
 }
-
-/** Submissions of one agent, by outcome. */
-export type OutcomeCounts = Readonly<Record<Outcome, number>>
 
 export interface Agent {
   agentId: string

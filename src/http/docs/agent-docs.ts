@@ -9,8 +9,7 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
-import { analysesQuery, submitQuery } from '../../schema/api/analyses.ts'
-import { leaderboardQuery } from '../../schema/api/queries.ts'
+import { analysesQuery, leaderboardQuery, submitQuery } from '../../schema/api/queries.ts'
 import {
   agentLeaderboardSchema,
   analysesAnswerSchema,

@@ -9,7 +9,7 @@ const NO_NAMES: readonly string[] = []
 
 /** Those of the names that the route does not read, in their order. At most IGNORED_NAMES_MAX, and each cut. */
 export function unknownParameters({ docs }: Route, names: readonly string[]): readonly string[] {
-  const known = docs?.query?.shape ?? {}
+  const known = docs.query?.shape ?? {}
   if (names.every((name) => Object.hasOwn(known, name))) return NO_NAMES
   const unknown = names.filter((name) => !Object.hasOwn(known, name)).slice(0, IGNORED_NAMES_MAX)
   return unknown.map((name) => truncateText(name, IGNORED_NAME_CHARACTERS_MAX))

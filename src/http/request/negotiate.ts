@@ -4,7 +4,6 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { Context } from '../context.ts'
 import { oneOf } from './parameters.ts'
 
-export { FORMATS }
 export type Format = (typeof FORMATS)[number]
 
 const MEDIA_TYPES: Readonly<Record<string, Format>> = {

@@ -1,7 +1,7 @@
 // Writes answers to the engine's responses: the only file that does, except for WebSockets.
 import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../../schema/errors.ts'
-import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, PROBLEM_TYPE } from '../context.ts'
+import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, NO_BYTES, PROBLEM_TYPE } from '../context.ts'
 import { STREAMED_BYTES_MIN } from '../limits.ts'
 import { NO_LIMITS } from '../request/read-limits.ts'
 import type { RequestIds } from '../request/request-ids.ts'
@@ -346,5 +346,3 @@ function openMeasuredStream(reply: Reply, bytes: number, stream: (writer: BodyWr
     },
   })
 }
-
-const NO_BYTES = Buffer.alloc(0)

@@ -1,5 +1,5 @@
 // Sends a body that is made in chunks as fast as the client reads: a slow reader holds one chunk.
-import type { BodyWriter } from '../context.ts'
+import { type BodyWriter, NO_BYTES } from '../context.ts'
 
 export interface ChunkSource {
   /** The next bytes; null at the end. Rejects where the rest cannot be made. */
@@ -7,8 +7,6 @@ export interface ChunkSource {
   /** Gives up the rest. May be called at any time. */
   stop(): void
 }
-
-const NO_BYTES = Buffer.alloc(0)
 
 /**
  * Sends the chunks of a source. After one that fills the socket, waits until there is room. A source that fails cuts the

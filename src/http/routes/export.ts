@@ -1,7 +1,7 @@
 // Exports rows of the training set as Parquet or Arrow. A thread of the store makes the file; this sends it as fast as the client
 // reads, and tells in headers where the next request goes on.
 import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
-import type { Context } from '../context.ts'
+import { type Context, NO_BYTES } from '../context.ts'
 import { EXPORT_DOCS } from '../docs/system-docs.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
@@ -28,7 +28,6 @@ const MEDIA_TYPES: Readonly<Record<string, ExportFormat>> = {
   'application/*': 'parquet',
   '*/*': 'parquet',
 }
-const NO_BYTES = Buffer.alloc(0)
 
 function parseRequest(context: Context): ExportRequest {
   const { query } = context

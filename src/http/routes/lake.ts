@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
 import type { LakeDownloads, LakeFile } from '../../store/types.ts'
-import type { Context, HttpAnswer } from '../context.ts'
+import { type Context, type HttpAnswer, NO_BYTES } from '../context.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
 import { byteRange } from '../request/byte-range.ts'
 import { oneOf } from '../request/parameters.ts'
@@ -21,7 +21,6 @@ export interface LakeDeps {
 const CATALOG_PATH = '/api/v1/lake/catalog'
 const FILES_PATH = '/api/v1/lake/files'
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
-const NO_BYTES = Buffer.alloc(0)
 
 const ALL_TABLES: readonly Table[] = Object.values(TABLES)
 const LAKE_TABLES = ALL_TABLES.filter(({ lakeDateColumn }) => lakeDateColumn !== null)

@@ -3,7 +3,7 @@ import { searchWords } from '../../lib/search-words.ts'
 import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Query } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
 import {
@@ -14,7 +14,7 @@ import {
   SEARCH_CHARACTERS_MAX,
 } from '../limits.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
+import { flag, invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
@@ -35,7 +35,6 @@ const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
 /** Not for streams: all followers of a tab share the rows that they are sent. */
 const FILTER_PARAMETERS = ['search', 'max_analyses']
-const NO_BYTES = Buffer.alloc(0)
 
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
 interface ListPage {
@@ -58,8 +57,7 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   // NDJSON is sent row by row. The other formats are made of a whole page, which blocks the event loop.
   const limitMax = format === 'ndjson' ? deps.market.tokensMax : MARKET_LIMIT_MAX_JSON
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
-  const follow = oneOf(query, 'follow', ['0', '1', 'false', 'true'], '0')
-  if (follow === '1' || follow === 'true') {
+  if (flag(query, 'follow')) {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
     return answerFollow(deps, query)
   }

@@ -1,7 +1,6 @@
 // What the schemas of bodies and answers have in common.
 import { z } from 'zod'
 import { MINT_SHAPE } from '../mint.ts'
-import { ignoredNames } from './queries.ts'
 
 export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
 
@@ -9,6 +8,20 @@ export const mintSchema = z.string().meta({ description: 'Mint address, base58 o
 export const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
 export const percent = (description: string) => z.number().meta({ description, unit: 'percent' })
 export const wholeCount = (description: string) => z.number().int().min(0).meta({ description })
+
+/** Unknown parameters that an answer names, and characters of each name. */
+export const IGNORED_NAMES_MAX = 16
+export const IGNORED_NAME_CHARACTERS_MAX = 64
+
+/** `meta.ignored` of any answer that is an object, errors too. */
+const ignoredNames = z
+  .array(z.string().max(IGNORED_NAME_CHARACTERS_MAX))
+  .max(IGNORED_NAMES_MAX)
+  .optional()
+  .meta({
+    description:
+      'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
+  })
 
 /** Facts about an answer, beside its data. */
 export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>

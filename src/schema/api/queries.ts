@@ -1,13 +1,16 @@
 // The query parameters of every route that reads any. Others are ignored, and the answer tells their names.
 import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../bar.ts'
-import { MINT_SHAPE } from '../mint.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { mintSchema as mint } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
 export const MARKET_LIMIT_MAX_JSON = 500
 export const BARS_LIMIT_DEFAULT = 100
 export const BARS_LIMIT_MAX = 1_000
+/** Rows of one page of a list of submissions. */
+export const ANALYSES_LIMIT_DEFAULT = 50
+export const ANALYSES_LIMIT_MAX = 200
 export const LEADERBOARD_LIMIT_DEFAULT = 50
 export const LEADERBOARD_LIMIT_MAX = 200
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
@@ -16,15 +19,10 @@ export const EXPORT_LIMIT_MAX = 500_000
 /** Characters of a search of the market list. */
 export const SEARCH_CHARACTERS_MAX = 64
 
-/** Unknown parameters that an answer names, and characters of each name. */
-export const IGNORED_NAMES_MAX = 16
-export const IGNORED_NAME_CHARACTERS_MAX = 64
-
 /** The formats of reads of the market; the parameter wins over the Accept header. */
 export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 export const EXPORT_FORMATS = ['parquet', 'arrow'] as const
 
-const mint = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
 /** One of these words, in upper or lower case. */
 const word = <Word extends string>(words: readonly [Word, ...Word[]], description: string) =>
   z.enum(words).optional().meta({ description })
@@ -38,16 +36,6 @@ const limit = (otherwise: number, max: number, told: string) =>
     .min(1)
     .default(otherwise)
     .meta({ description: `Rows wanted. More than ${max} become ${max}${told}` })
-
-/** `meta.ignored` of any answer that is an object, errors too. */
-export const ignoredNames = z
-  .array(z.string().max(IGNORED_NAME_CHARACTERS_MAX))
-  .max(IGNORED_NAMES_MAX)
-  .optional()
-  .meta({
-    description:
-      'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
-  })
 
 /** GET /api/v1/market */
 export const marketQuery = z.object({
@@ -111,4 +99,21 @@ export const exportQuery = z.object({
     'X-Next-Since of the answer before, for the rows after it; or Unix ms, for rows known from then on',
   ),
   limit: limit(EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, ''),
+})
+
+/** GET /api/v1/analysis */
+export const analysesQuery = z.object({
+  agentId: text('List the submissions of this agent; `me`: of the agent whose key is sent'),
+  mint: text('List the submissions on this token only'),
+  cursor: text('meta.nextCursor of the page before'),
+  limit: limit(ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX, ''),
+})
+
+/** POST /api/v1/analysis/submit */
+export const submitQuery = z.object({
+  dryRun: word(
+    ['0', '1', 'false', 'true'],
+    '1: every check, the verdict and the XP that it would earn. It uses the submit rate; nothing else is stored, and ' +
+      'the Idempotency-Key is not read. Refusals are those of a submission, with `dryRun:true`',
+  ),
 })

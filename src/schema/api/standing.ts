@@ -1,15 +1,13 @@
 // The standing of an agent, as its profile shows it.
 import { z } from 'zod'
 import { EXAMPLE_AGENT_ID } from './examples.ts'
-
-const count = (description: string) => z.number().int().min(0).meta({ description })
-const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
+import { unixMs, wholeCount } from './parts.ts'
 
 /** What is left of a limit; null where there is no such limit. */
 export const remainingSchema = z
   .object({
-    limit: count('Requests in one window'),
-    remaining: count('Requests that are left'),
+    limit: wholeCount('Requests in one window'),
+    remaining: wholeCount('Requests that are left'),
     windowMs: z.number().int().meta({ unit: 'ms' }),
     resetAt: unixMs('When more become free'),
   })
@@ -19,11 +17,11 @@ export const standingSchema = z.object({
   agentId: z.string(),
   xp: z.number(),
   rank: z.number().int().min(1).nullable().meta({ description: 'On the leaderboard; null without XP' }),
-  analyses: count('Accepted analyses'),
-  validated: count('Of these, validated'),
-  unvalidated: count('Of these, unvalidated'),
-  rejected: count('Rejected submissions'),
-  strikes: count('Rejected submissions that still count towards a suspension'),
+  analyses: wholeCount('Accepted analyses'),
+  validated: wholeCount('Of these, validated'),
+  unvalidated: wholeCount('Of these, unvalidated'),
+  rejected: wholeCount('Rejected submissions'),
+  strikes: wholeCount('Rejected submissions that still count towards a suspension'),
   banned: z.boolean(),
   bannedUntil: unixMs('When the ban ends; null: there is none, or it never ends').nullable(),
   limits: z.object({

@@ -127,10 +127,9 @@ export const coverageAnswerSchema = withExample(
   EXAMPLE_COVERAGE,
 )
 
-const { data: listed, meta: listMeta } = analysisListSchema.shape
 /** With agentId or mint a list of submissions, otherwise the most analysed tokens. */
 export const analysesAnswerSchema = withExample(
-  z.union([coverageAnswerSchema, okWith({ data: listed, meta: metaWith(listMeta.shape) })]),
+  z.union([coverageAnswerSchema, analysisListSchema]),
   EXAMPLE_COVERAGE,
 )
 

@@ -1,6 +1,8 @@
 // Expires whole UTC dates of a table. What left is recorded, so that row numbers are not used again and `lake verify` knows why
 // rows are missing. The files are deleted after the readers' grace period, like merged ones.
+
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { DAY_MS } from '../../lib/time.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne } from '../duckdb/query.ts'
@@ -13,8 +15,6 @@ import {
   markReplaced,
   pathListSql,
 } from './manifest.ts'
-
-const DAY_MS = 86_400_000
 
 /** For how many full days before today a table's rows stay in the lake. Tables not named are kept for ever. */
 export type RetainedDays = Partial<Record<TableName, number>>

@@ -1,5 +1,7 @@
 // Looks up a submission in the lake. Its ID contains its time, so only files of that day are read.
+
 import { decodeTime } from 'ulid'
+import { DAY_MS } from '../../lib/time.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { type SubmissionRow, TABLES } from '../../schema/tables.ts'
 import type { ConnectionQueue } from '../duckdb/database.ts'
@@ -10,7 +12,6 @@ import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { selectNewestRows } from '../lake/parquet-sql.ts'
 
-const DAY_MS = 86_400_000
 const ID_PREFIX = 'an_'
 /** The tables that have submissions. */
 const SUBMISSION_TABLES: readonly LakeTable[] = [TABLES.training, TABLES.rejections]

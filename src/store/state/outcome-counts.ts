@@ -2,12 +2,13 @@
 // rebuilt, or an earlier version wrote it. From then on they are counted with each commit.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
+import type { OutcomeCounts } from '../../schema/vocabulary.ts'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
-import type { OutcomeCounts, StateOptions, StoreState } from './state.ts'
+import type { StateOptions, StoreState } from './state.ts'
 import { loadState, restoreState, saveState } from './state-database.ts'
 
 /** An entry of the state that tells that its counts are complete. */

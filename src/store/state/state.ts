@@ -1,6 +1,7 @@
 // The state: what the commits add up to, as far as the server needs it at a start. It depends on the commits alone, not on a
 // clock or a file, so that the server and the lake process derive the same state from the same log.
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
+import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
@@ -35,13 +36,6 @@ export interface AgentTotal {
   xp: number
   /** Accepted analyses. */
   analyses: number
-}
-
-/** Submissions of one agent, by outcome. */
-export interface OutcomeCounts {
-  validated: number
-  unvalidated: number
-  rejected: number
 }
 
 export interface MintTotal {
@@ -199,7 +193,7 @@ function startCooldown(state: StoreState, placed: Submission): void {
 const NO_SUBMISSIONS: OutcomeCounts = { validated: 0, unvalidated: 0, rejected: 0 }
 const NO_ANALYSES: MintTotal = { count: 0, lastSentiment: '', lastScore: 0 }
 
-function countOutcome(state: StoreState, agentId: string, outcome: keyof OutcomeCounts): void {
+function countOutcome(state: StoreState, agentId: string, outcome: Outcome): void {
   const counts = state.agentOutcomes.get(agentId) ?? NO_SUBMISSIONS
   state.agentOutcomes.replace(agentId, { ...counts, [outcome]: counts[outcome] + 1 })
 }

@@ -1,8 +1,10 @@
 // Agents with their keys, profiles and bans. Every change is a row of an append-only table, durable before it is answered.
 // The state held here is the sum of those rows in the order in which they were written. Whatever lasts for a time ends by
 // the monotonic clock.
+
 import { ulid } from 'ulid'
 import { type Clock, type Instant, readClock, toMonotonicMs } from '../../lib/clock.ts'
+import { DAY_MS } from '../../lib/time.ts'
 import {
   operatorRegistrationSchema,
   profileChangeSchema,
@@ -28,8 +30,6 @@ import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
 import { type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
 import { changedProfile, type ProfileChange, parseBody, type Registration } from './profiles.ts'
-
-const DAY_MS = 86_400_000
 
 export interface AgentRegistryOptions {
   recovered: RecoveredAgents

@@ -1,5 +1,4 @@
-import type { Outcome } from '../../schema/vocabulary.ts'
-import type { OutcomeCounts } from '../types.ts'
+import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 
 /** Durable submissions of each agent, by outcome. */
 export class OutcomeTable {
