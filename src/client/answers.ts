@@ -1,39 +1,25 @@
-// The answers of the HTTP API, as far as the client returns them.
+// The answers of the HTTP API, as far as the client returns them: the types of the schemas that describe them.
 import type { z } from 'zod'
+import type {
+  issuedKeySchema,
+  profileSchema,
+  registeredSchema,
+  rotatedSchema,
+} from '../schema/api/accounts.ts'
 import type { analysisListSchema } from '../schema/api/analyses.ts'
+import type { barsMetaSchema, marketMetaSchema } from '../schema/api/market.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
-import type { Bar, BarFill, Timeframe } from '../schema/bar.ts'
-import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
+import type { agentRankSchema, receiptSchema } from '../schema/api/submissions.ts'
+import type { Bar } from '../schema/bar.ts'
+import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
-import type { AgentType, Order, Outcome, Sort, Tab } from '../schema/vocabulary.ts'
 
 /** An answer without `ok`, which tells successes from errors. */
 type AnswerOf<Schema extends z.ZodType> = Omit<z.infer<Schema>, 'ok'>
 
-/** What most answers may tell beside their data. */
-interface CommonMeta {
-  /** Query parameters that this server does not know. */
-  ignored?: readonly string[]
-  /** Parameters that were over their maximum, with the value that was used. */
-  clamped?: { limit: number }
-}
-
 export interface MarketPage {
   data: MarketItem[]
-  meta: CommonMeta & {
-    tab: Tab
-    sort: Sort
-    order: Order
-    limit: number
-    offset: number
-    /** Rows of this page, and of the list. */
-    count: number
-    total: number
-    /** Position of this page in the sequence of changes. */
-    version: number
-    /** The next page of the same version, for at least 30 s; null: this is the last. */
-    nextCursor: string | null
-  }
+  meta: z.infer<typeof marketMetaSchema>
 }
 
 export interface DataPoints {
@@ -45,46 +31,14 @@ export interface DataPoints {
 export interface Bars {
   /** Oldest first, the forming bar last. */
   data: Bar[]
-  meta: CommonMeta & {
-    mint: string
-    tf: Timeframe
-    limit: number
-    fill: BarFill
-    /** Intervals without a trade between the first and the last bar. */
-    gaps: number
-    /** Bars that start before this time may lack trades, Unix ms. */
-    completeFrom?: number
-  }
-}
-
-/** The verdict on a submission. */
-export interface Verdict {
-  mint: string
-  outcome: Outcome
-  validated: boolean
-  xpEarned: number
-  /** The agent's XP with this submission. */
-  xpTotal: number
-  /** (base + bonuses) x multiplier. */
-  xpBreakdown: { base: number; firstBonus: number; lowCoverageBonus: number; multiplier: number }
-  /** Largest deviation of the snapshot, percent; 0 where none was sent. */
-  deviationPct: number
-  worstField: SnapshotField | null
-  deviations: Partial<Record<SnapshotField, number>>
-  snapshotSource: 'client' | 'server'
-  enriched: Enriched
-  warning?: string
-  /** Fields that were sent and that only the server may fill. */
-  ignored?: readonly string[]
-  createdAt: number
-  /** When this agent may submit on this mint again, Unix ms. */
-  nextAllowedAt: number
+  meta: z.infer<typeof barsMetaSchema>
 }
 
 /** An accepted submission. */
-export interface Receipt extends Verdict {
-  analysisId: string
-}
+export type Receipt = z.infer<typeof receiptSchema>
+
+/** The verdict on a submission. */
+export type Verdict = Omit<Receipt, 'analysisId'>
 
 /** What a submission would have got. */
 export interface DryRun extends Verdict {
@@ -93,30 +47,10 @@ export interface DryRun extends Verdict {
   analysisId: null
 }
 
-export interface IssuedKey {
-  /** Shown this once: only its hash is kept. */
-  key: string
-  type: AgentType
-  /** Submissions a minute; null: no limit. */
-  rateLimit: number | null
-}
-export interface Registration extends IssuedKey {
-  agentId: string
-}
-export interface RotatedKey extends IssuedKey {
-  /** When the key that was used ends, Unix ms. */
-  oldKeyExpiresAt: number
-}
-
-export interface Profile {
-  name: string
-  description: string | null
-  avatarUrl: string | null
-  twitterHandle: string | null
-  website: string | null
-  createdAt: number
-  updatedAt: number
-}
+export type IssuedKey = z.infer<typeof issuedKeySchema>
+export type Registration = z.infer<typeof registeredSchema>['data']
+export type RotatedKey = z.infer<typeof rotatedSchema>['data']
+export type Profile = z.infer<typeof profileSchema>
 
 /** How an agent stands. */
 export type Standing = z.infer<typeof standingSchema>
@@ -132,10 +66,4 @@ export interface Analysis extends Omit<ListedAnalysis, 'xpEarned' | 'outcomes'> 
 
 export type AnalysisPage = AnswerOf<typeof analysisListSchema>
 
-export interface AgentRank {
-  rank: number
-  agentId: string
-  name: string
-  xp: number
-  analyses: number
-}
+export type AgentRank = z.infer<typeof agentRankSchema>

@@ -11,7 +11,7 @@ export interface Evaluation {
   agentId: string
   submission: Submission
   /** Fields that the client sent and only the server may fill. */
-  ignored: readonly string[]
+  ignored: string[]
   outcome: Outcome
   deviation: Deviation
   /** The DataPoint version that was compared: the features of the training row. */

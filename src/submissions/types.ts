@@ -4,8 +4,8 @@ import type { z } from 'zod'
 import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
 import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
 import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
-import type { agentRankSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
-import type { DataPoint, Enriched, SnapshotField, SnapshotValues } from '../schema/datapoint.ts'
+import type { agentRankSchema, receiptSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
+import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome, OutcomeCounts } from '../schema/vocabulary.ts'
 
@@ -93,30 +93,9 @@ export interface Quota {
 /** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
 export type XpBreakdown = z.infer<typeof xpBreakdownSchema>
 
-/** The result of an accepted submission. Names are those of the JSON that clients read. */
-export interface Receipt {
-  /** Null: of a dry run, which stores no analysis. */
+/** The result of an accepted submission, or of a dry run, which stores no analysis. */
+export interface Receipt extends Omit<z.infer<typeof receiptSchema>, 'analysisId'> {
   analysisId: string | null
-  mint: string
-  outcome: Outcome
-  validated: boolean
-  xpEarned: number
-  /** The agent's XP with this submission. */
-  xpTotal: number
-  xpBreakdown: XpBreakdown
-  /** Largest deviation, percent. */
-  deviationPct: number
-  worstField: SnapshotField | null
-  deviations: Partial<Record<SnapshotField, number>>
-  /** `server`: the client sent no snapshot. */
-  snapshotSource: 'client' | 'server'
-  enriched: Enriched
-  warning?: string
-  /** Fields that the client sent and only the server may fill. */
-  ignored?: readonly string[]
-  createdAt: number
-  /** When the agent may submit on this mint again. */
-  nextAllowedAt: number
 }
 
 /** An evaluated submission that is durable, without its labels. */
