@@ -81,11 +81,57 @@ export type LiveEvent = z.infer<typeof liveEventSchema>
 export type SolPriceEvent = z.infer<typeof solPriceEventSchema> & {
   source?: 'setting' | 'birdeye' | 'simulator'
 }
-/** A feed lost its source: data may be missing from then on until it is connected again. */
+/** A feed lost its source: data may be missing until it is connected again. */
 export interface DisconnectEvent {
   type: 'disconnect'
   ts: number
   feed: string
+  /** When the feed last had data, Unix ms; data may be missing from then on. Without it: from `ts`. */
+  sinceMs?: number
+}
+/** A feed has its source again. */
+export interface ReconnectEvent {
+  type: 'reconnect'
+  ts: number
+  feed: string
+}
+/** Nothing was received (`downtime`), or what was received could not be recorded (`lost`), between two market times, Unix ms. */
+export interface GapEvent {
+  type: 'gap'
+  ts: number
+  fromMs: number
+  toMs: number
+  reason: 'downtime' | 'lost'
+}
+/** What the engine's answers depend on besides the events. */
+export interface EngineSettings {
+  tokensMax: number
+  newWindowMs: number
+  barsPerTokenMax: number
+  versionsMax: number
+}
+/** Says by what a run's events were applied, so that they can be applied again with the same result. */
+export interface RunHeader {
+  runId: string
+  /** Of Mintlake. */
+  version: string
+  /** Of recorded events and of checkpoints. */
+  formatVersion: number
+  /** Version of Node. */
+  node: string
+  settings: EngineSettings
+  feeds: string[]
+  simulated: boolean
+  /** Number of the last event in the checkpoint that the run began with; null where it began with an empty market. */
+  checkpointEventNo: number | null
+  startedAtMs: number
+}
+/** A server begins to deliver events: the change log begins anew at `firstSeq`, and disconnects that are open end. */
+export interface RunEvent {
+  type: 'run'
+  ts: number
+  firstSeq: number
+  header: RunHeader
 }
 /** The number of accepted analyses of a token has changed. Made by the server itself. */
 export interface AnalysisCountEvent {
@@ -96,7 +142,13 @@ export interface AnalysisCountEvent {
 }
 
 export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: 'solPrice' }> | SolPriceEvent
-export type MarketEvent = IngestRecord | DisconnectEvent | AnalysisCountEvent
+export type MarketEvent =
+  | IngestRecord
+  | DisconnectEvent
+  | ReconnectEvent
+  | GapEvent
+  | RunEvent
+  | AnalysisCountEvent
 
 /** Why the engine rejected an event, which then changed nothing. */
 export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown' | 'volume_too_large'

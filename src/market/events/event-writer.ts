@@ -69,6 +69,10 @@ export class EventWriter {
       case 'disconnect':
         this.disconnectCount++
         return null
+      case 'reconnect':
+      case 'gap':
+      case 'run':
+        return null
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
         return null
