@@ -1,4 +1,4 @@
-import { AMOUNT_MAX, bounded, PRICE_MIN } from '../../schema/bounds.ts'
+import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
 import type { EventRejection, TradeEvent } from '../../schema/event.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { watermarkMs } from '../bars/watermark.ts'
@@ -13,6 +13,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import { shownPriceSol, tradePriceSol, tradePriceUsd } from './trade-price.ts'
 
 export interface TradeWriterParts {
   tokens: TokenTable
@@ -56,14 +57,9 @@ export class TradeWriter {
   apply(trade: TradeEvent): EventRejection | null {
     const { vSol, vTokens, ts } = trade
     const solPriceUsd = this.#solPrice.usd
-    const isOnCurve = vSol != null && vTokens != null && obeysCurve(vSol, vTokens)
-    const priceSol = isOnCurve
-      ? vSol / vTokens
-      : trade.solAmount != null
-        ? trade.solAmount / trade.tokenAmount
-        : Number.NaN
+    const priceSol = tradePriceSol(trade.tokenAmount, trade.solAmount, vSol, vTokens)
     if (trade.priceUsd == null && Number.isNaN(solPriceUsd)) return 'sol_price_unknown'
-    const priceUsd = trade.priceUsd ?? priceSol * solPriceUsd
+    const priceUsd = tradePriceUsd(trade.priceUsd, priceSol, solPriceUsd)
     const volumeUsd = priceUsd * trade.tokenAmount
     if (!(priceUsd >= PRICE_MIN && priceUsd <= AMOUNT_MAX)) return 'price_unknown'
     if (!(volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
@@ -82,10 +78,11 @@ export class TradeWriter {
     // A trade that comes late is counted, but the price stays that of the newest one.
     if (!(ts < columns.lastTradeAtMs[rowIndex(slot)])) {
       columns.lastTradeAtMs[rowIndex(slot)] = ts
-      if (isOnCurve) this.#figures.setCurve(slot, vSol, vTokens)
-      else if (vSol != null && vTokens != null) this.#figures.setReserves(slot, vSol, vTokens)
-      const isPricedInSol = priceSol > 0 && priceSol <= AMOUNT_MAX
-      this.#figures.setPrice(slot, priceUsd, isPricedInSol ? priceSol : bounded(priceUsd / solPriceUsd))
+      if (vSol != null && vTokens != null) {
+        if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens)
+        else this.#figures.setReserves(slot, vSol, vTokens)
+      }
+      this.#figures.setPrice(slot, priceUsd, shownPriceSol(priceSol, priceUsd, solPriceUsd))
     }
     this.#recentTrades.add(slot, trade)
     const hotScore = this.#rankings.key(slot, 'hot')
