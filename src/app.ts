@@ -221,7 +221,12 @@ interface MarketParts {
 /** The market, with the analysis counts that the store has, and the recorder that writes what it closes to the store. */
 function createMarket({ config, clock, log, store, positions }: Base): MarketParts {
   const { market, recorder } = createRecordedMarket(
-    { tokensMax: config.tokensMax, newWindowMs: config.newHours * HOUR_MS, firstSeq: positions.first },
+    {
+      tokensMax: config.tokensMax,
+      newWindowMs: config.newHours * HOUR_MS,
+      solPriceMaxAgeMs: config.solPriceMaxAgeMs,
+      firstSeq: positions.first,
+    },
     store,
     log,
   )

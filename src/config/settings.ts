@@ -8,7 +8,7 @@ import {
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
-import { NEW_WINDOW_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
+import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
 import {
   LABELS_DELAY_MS,
@@ -257,7 +257,13 @@ export const SETTINGS = {
     'sol-price',
     '',
     solPrice,
-    'Price of one SOL in USD until a feed sends one; PumpPortal sends none',
+    'Price of one SOL in USD until a feed sends one, of any age; PumpPortal sends none',
+  ),
+  solPriceMaxAgeMs: setting(
+    'sol-price-max-age-ms',
+    SOL_PRICE_MAX_AGE_MS_DEFAULT,
+    wholeNumber(0, 30 * DAY_MS),
+    'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age',
   ),
   logFormat: setting(
     'log-format',

@@ -29,7 +29,7 @@ export interface TradeColumns {
   priceUsd: Float64Array
   vSol: Float64Array
   vTokens: Float64Array
-  /** The price of SOL that the engine had when it took the trade; NaN: none. */
+  /** The price of SOL that the engine had for the trade; NaN: none, or one that was too old. */
   solPriceUsd: Float64Array
   /** 1: a buy, 0: a sell. */
   isBuy: Uint8Array

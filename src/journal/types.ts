@@ -63,7 +63,7 @@ export interface EventJournal {
    * told with a `gap` event as soon as recording works again.
    * @param atMs market time in effect, Unix ms
    * @param receivedAtMs time of receipt, Unix ms
-   * @param solPriceUsd the engine's price of SOL after the event; NaN: none
+   * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
   /** Number of the last event appended; 0: none ever was. */

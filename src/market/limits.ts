@@ -87,6 +87,12 @@ export const HOT_HALF_LIFE_MS = 600_000
 /** A token counts as new for this long after its creation. */
 export const NEW_WINDOW_MS_DEFAULT = DAY_MS
 
+/**
+ * A price of SOL older than this is refused to a trade that has no price in USD. Within a quarter of an hour SOL moves by less than
+ * one percent on most days, which is far below the tolerance of submissions; and a provider may be away for that long.
+ */
+export const SOL_PRICE_MAX_AGE_MS_DEFAULT = 15 * MINUTE_MS
+
 /** The sliding windows: their length, and the timeframe of the bars they consist of, which is their resolution. */
 export const WINDOWS = {
   '1m': { lengthMs: MINUTE_MS, timeframe: '1s' },

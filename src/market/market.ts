@@ -20,6 +20,7 @@ import {
   MINTS_KNOWN_MIN,
   MINTS_KNOWN_PER_TOKEN,
   NEW_WINDOW_MS_DEFAULT,
+  SOL_PRICE_MAX_AGE_MS_DEFAULT,
   TOKENS_MAX_DEFAULT,
   VERSION_RETENTION_MS,
   VERSIONS_MAX_DEFAULT,
@@ -64,6 +65,8 @@ export interface MarketOptions {
   tokensMax?: number
   /** How long a token counts as new. */
   newWindowMs?: number
+  /** How old a price of SOL may be for a trade to be priced with it, ms; 0: any age. */
+  solPriceMaxAgeMs?: number
   barsPerTokenMax?: number
   versionsMax?: number
   changeLogEntriesMax?: number
@@ -89,7 +92,7 @@ export class Market implements MarketEngine {
   readonly #versions: VersionHistory
   readonly #rankings: Rankings
   readonly #searchIndex: SearchIndex
-  readonly #solPrice = new SolPrice()
+  readonly #solPrice: SolPrice
   readonly #projections: Projections
   readonly #pages: PageCache
   readonly #datapoints: DataPointCache
@@ -103,7 +106,7 @@ export class Market implements MarketEngine {
     const { tokensMax = TOKENS_MAX_DEFAULT, onBarClosed, onProfileChanged = () => {} } = options
     const mintsKnownMax = Math.max(MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN * tokensMax)
     const time = this.#time
-    const solPrice = this.#solPrice
+    const solPrice = new SolPrice(options.solPriceMaxAgeMs ?? SOL_PRICE_MAX_AGE_MS_DEFAULT)
     const tokens = new TokenTable(tokensMax)
     const bars = new BarCascade({
       tokensMax,
@@ -139,6 +142,7 @@ export class Market implements MarketEngine {
     const lifecycle = new TokenLifecycle({ ...parts, evictedMints: new EvictedMints(mintsKnownMax) })
     const trades = new TradeWriter({ ...parts, figures, lifecycle })
     this.#tokens = tokens
+    this.#solPrice = solPrice
     this.#bars = bars
     this.#barTexts = new BarTextCache(bars)
     this.#sweep = new ClosedBarSweep(tokens, bars, time)
@@ -187,8 +191,13 @@ export class Market implements MarketEngine {
   }
 
   get solPrice(): SolPriceReport | null {
-    const { usd, source, reportedAtMs } = this.#solPrice
-    return Number.isNaN(usd) ? null : { usd, source, atMs: reportedAtMs }
+    const { usd, source, reportedAtMs, maxAgeMs } = this.#solPrice
+    if (Number.isNaN(usd)) return null
+    return { usd, source, atMs: reportedAtMs, maxAgeMs, isStale: this.#solPrice.isStaleAt(this.timeMs) }
+  }
+
+  solPriceUsdAt(timeMs: number): number {
+    return this.#solPrice.usdAt(timeMs)
   }
 
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {

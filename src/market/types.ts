@@ -128,11 +128,17 @@ export interface TokenProfile extends TokenTexts {
   graduated: boolean
 }
 
-/** The price of SOL in force, who reported it last, and when (market time, Unix ms). */
+/** The latest price of SOL. */
 export interface SolPriceReport {
   usd: number
+  /** Who reported it last. */
   source: string
+  /** Of when the report is, by its source's time, Unix ms; at most the market time of then. */
   atMs: number
+  /** How old it may be for a trade to be priced with it, ms; null: any age. */
+  maxAgeMs: number | null
+  /** Whether it is too old by now: trades without a price in USD are refused. */
+  isStale: boolean
 }
 
 /**
@@ -148,8 +154,10 @@ export interface MarketEngine {
   readonly seq: number
   /** The position at which this run began. */
   readonly firstSeq: number
-  /** The price of SOL in force; null while none is known. */
+  /** The latest price of SOL; null while none is known. */
   readonly solPrice: SolPriceReport | null
+  /** The price of SOL that a trade of this time is priced with; NaN where none is known, or the latest was too old by then. */
+  solPriceUsdAt(timeMs: number): number
   /** Applies an event. @returns why it was not taken; then nothing but the time has changed. */
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
   /** Moves the market's time forward; an earlier time does nothing. */

@@ -58,7 +58,7 @@ export const dataPointSchema = z.object({
   creator: text('Wallet that created the token'),
   priceUsd: usd('Price of the latest trade'),
   priceSol: bounds.amount.nullable().meta({ description: 'Price of the latest trade', unit: 'SOL' }),
-  solPriceUsd: usd('Price of one SOL'),
+  solPriceUsd: usd('Latest price of one SOL; /health tells its source and age'),
   priceChange1h: change('Change against the price one hour ago'),
   priceChange6h: change('Change against the price six hours ago'),
   priceChange24h: change('Change against the price 24 hours ago'),

@@ -107,6 +107,8 @@ export interface GapEvent {
 export interface EngineSettings {
   tokensMax: number
   newWindowMs: number
+  /** 0: any age. */
+  solPriceMaxAgeMs: number
   barsPerTokenMax: number
   versionsMax: number
 }
@@ -151,7 +153,12 @@ export type MarketEvent =
   | AnalysisCountEvent
 
 /** Why the engine rejected an event, which then changed nothing. */
-export type EventRejection = 'late' | 'sol_price_unknown' | 'price_unknown' | 'volume_too_large'
+export type EventRejection =
+  | 'late'
+  | 'sol_price_unknown'
+  | 'sol_price_stale'
+  | 'price_unknown'
+  | 'volume_too_large'
 
 /** Where feeds deliver events. `receivedAtMs` is the time of receipt, Unix ms; it advances the market's time. */
 export interface EventSink {

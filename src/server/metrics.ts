@@ -8,6 +8,8 @@ import type { ExportService } from '../store/export/exporter.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
 import type { Health } from './health.ts'
 
+const MS_PER_SECOND = 1_000
+
 export function addMarketMetrics(metrics: Metrics, market: Market): void {
   metrics.read('mintlake_market_tokens', 'Tokens held', () => market.stats().tokens)
   metrics.read('mintlake_market_events_total', 'Events received', () => market.stats().events)
@@ -27,11 +29,19 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     'Feeds that lost their source',
     () => market.stats().disconnects,
   )
+  metrics.read(
+    'mintlake_sol_price_age_seconds',
+    'Age of the latest price of SOL; NaN: none is known',
+    () => (market.timeMs - (market.solPrice?.atMs ?? Number.NaN)) / MS_PER_SECOND,
+  )
+  metrics.read(
+    'mintlake_sol_price_stale',
+    '1 while the price of SOL is too old for trades to be priced with it',
+    () => Number(market.solPrice?.isStale ?? false),
+  )
   metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
   metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
 }
-
-const MS_PER_SECOND = 1_000
 
 /** Of the log, the lake and the disk. */
 export function addStoreMetrics(metrics: Metrics, store: Pick<Store, 'figures'>): void {

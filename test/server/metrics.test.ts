@@ -28,6 +28,7 @@ const FIGURES = [
   'mintlake_market_tokens',
   'mintlake_market_versions',
   'mintlake_request_bodies_bytes',
+  'mintlake_sol_price_age_seconds',
   'mintlake_state_database_bytes',
   'mintlake_streams',
   'mintlake_streams_stalled',

@@ -64,7 +64,7 @@ export class EventWriter {
         this.#applyLive(event)
         return null
       case 'solPrice':
-        this.#setSolPrice(event.usd, event.source ?? 'push')
+        this.#setSolPrice(event.usd, event.source ?? 'push', event.ts)
         return null
       case 'disconnect':
         this.disconnectCount++
@@ -99,7 +99,7 @@ export class EventWriter {
     lifecycle.endChange(slot)
   }
 
-  #applyPatch({ mint, fields }: PatchEvent): void {
+  #applyPatch({ mint, ts, fields }: PatchEvent): void {
     const { tokens, time, windows, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
@@ -108,7 +108,7 @@ export class EventWriter {
       if (value !== undefined) windows.patch(slot, field, value, time.nowMs)
     }
     const { solPriceUsd, bondingComplete, isLive, isCurrentlyLive, createdAt } = fields
-    if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch')
+    if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
     if (bondingComplete !== undefined) figures.setGraduated(slot, bondingComplete)
     if (isLive !== undefined) figures.setLive(slot, isLive)
     if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
@@ -145,8 +145,8 @@ export class EventWriter {
     lifecycle.endChange(slot)
   }
 
-  #setSolPrice(usd: number, source: string): void {
-    this.#parts.solPrice.set(usd, source, this.#parts.time.nowMs)
+  #setSolPrice(usd: number, source: string, reportedAtMs: number): void {
+    this.#parts.solPrice.set(usd, source, reportedAtMs, this.#parts.time.nowMs)
   }
 
   /** Counts are known of mints that are not held, too: a token that comes back shows its analyses. */

@@ -56,9 +56,10 @@ export class TradeWriter {
   /** @returns why the trade was not taken; then nothing has changed. */
   apply(trade: TradeEvent): EventRejection | null {
     const { vSol, vTokens, ts } = trade
-    const solPriceUsd = this.#solPrice.usd
+    const solPriceUsd = this.#solPrice.usdAt(ts)
     const priceSol = tradePriceSol(trade.tokenAmount, trade.solAmount, vSol, vTokens)
-    if (trade.priceUsd == null && Number.isNaN(solPriceUsd)) return 'sol_price_unknown'
+    if (trade.priceUsd == null && Number.isNaN(solPriceUsd))
+      return Number.isNaN(this.#solPrice.usd) ? 'sol_price_unknown' : 'sol_price_stale'
     const priceUsd = tradePriceUsd(trade.priceUsd, priceSol, solPriceUsd)
     const volumeUsd = priceUsd * trade.tokenAmount
     if (!(priceUsd >= PRICE_MIN && priceUsd <= AMOUNT_MAX)) return 'price_unknown'
@@ -79,7 +80,7 @@ export class TradeWriter {
     if (!(ts < columns.lastTradeAtMs[rowIndex(slot)])) {
       columns.lastTradeAtMs[rowIndex(slot)] = ts
       if (vSol != null && vTokens != null) {
-        if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens)
+        if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens, solPriceUsd)
         else this.#figures.setReserves(slot, vSol, vTokens)
       }
       this.#figures.setPrice(slot, priceUsd, shownPriceSol(priceSol, priceUsd, solPriceUsd))

@@ -1,22 +1,49 @@
 // Every DataPoint shows the price of SOL, so its changes are counted: they are part of a DataPoint's version.
 
+/** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
+const CONSTANT_SOURCE = 'setting'
+
 export class SolPrice {
   /** NaN while unknown. */
   usd = Number.NaN
   /** Who reported it last. */
   source = 'none'
-  /** Market time of the last report, Unix ms. A report of the same price counts. */
+  /** The source's time of the last report, at most the market time of then, Unix ms. A report of the same price counts. */
   reportedAtMs = 0
-  /** How often the price has changed, and when it last did. */
+  /** How often the price has changed, and the market time at which it last did. */
   changeCount = 0
   changedAtMs = 0
+  /** Infinity: a price is never too old. */
+  readonly #maxAgeMs: number
 
-  set(usd: number, source: string, nowMs: number): void {
+  /** @param maxAgeMs how old a price may be for a trade to be priced with it; 0: any age. */
+  constructor(maxAgeMs: number) {
+    this.#maxAgeMs = maxAgeMs === 0 ? Number.POSITIVE_INFINITY : maxAgeMs
+  }
+
+  /** How old the price may be, ms; null where its age does not matter. */
+  get maxAgeMs(): number | null {
+    return this.source === CONSTANT_SOURCE || this.#maxAgeMs === Number.POSITIVE_INFINITY
+      ? null
+      : this.#maxAgeMs
+  }
+
+  /** @param reportedAtMs the source's time; one ahead of the market's counts as now. */
+  set(usd: number, source: string, reportedAtMs: number, nowMs: number): void {
     this.source = source
-    this.reportedAtMs = nowMs
+    this.reportedAtMs = Math.min(reportedAtMs, nowMs)
     if (Object.is(usd, this.usd)) return
     this.usd = usd
     this.changedAtMs = nowMs
     this.changeCount++
+  }
+
+  /** What an event of this time is priced with: NaN where no price is known, or the one known was too old by then. */
+  usdAt(timeMs: number): number {
+    return this.isStaleAt(timeMs) ? Number.NaN : this.usd
+  }
+
+  isStaleAt(timeMs: number): boolean {
+    return timeMs - this.reportedAtMs > this.#maxAgeMs && this.source !== CONSTANT_SOURCE
   }
 }

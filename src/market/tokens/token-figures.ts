@@ -4,14 +4,12 @@ import type { MarketTime } from '../market-time.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { bondingProgress, CURVE_SUPPLY, raisedSol } from './bonding-curve.ts'
-import type { SolPrice } from './sol-price.ts'
 import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, rowIndex, type TokenTable } from './token-table.ts'
 
 export interface TokenFiguresParts {
   tokens: TokenTable
   rankings: Rankings
   changes: RowChanges
-  solPrice: SolPrice
   time: MarketTime
   /** How long a token counts as new. */
   newWindowMs: number
@@ -22,7 +20,6 @@ export class TokenFigures {
   readonly #tokens: TokenTable
   readonly #rankings: Rankings
   readonly #changes: RowChanges
-  readonly #solPrice: SolPrice
   readonly #time: MarketTime
   readonly #newWindowMs: number
   readonly #onProfileChanged: (mint: string) => void
@@ -31,7 +28,6 @@ export class TokenFigures {
     this.#tokens = parts.tokens
     this.#rankings = parts.rankings
     this.#changes = parts.changes
-    this.#solPrice = parts.solPrice
     this.#time = parts.time
     this.#newWindowMs = parts.newWindowMs
     this.#onProfileChanged = parts.onProfileChanged
@@ -66,8 +62,11 @@ export class TokenFigures {
     columns.virtualTokenReserves[rowIndex(slot)] = vTokens
   }
 
-  /** Sets the reserves of a pump.fun curve, and what follows from them: progress, supply and liquidity. */
-  setCurve(slot: number, vSol: number, vTokens: number): void {
+  /**
+   * Sets the reserves of a pump.fun curve, and what follows from them: progress, supply and liquidity.
+   * @param solPriceUsd NaN: unknown, and then the liquidity is, too.
+   */
+  setCurve(slot: number, vSol: number, vTokens: number, solPriceUsd: number): void {
     const { columns, flags, metadata } = this.#tokens
     const row = rowIndex(slot)
     this.setReserves(slot, vSol, vTokens)
@@ -77,7 +76,7 @@ export class TokenFigures {
       this.#onProfileChanged(metadata[slot].mint)
     }
     if ((flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0)
-      columns.liquidity[row] = bounded(2 * raisedSol(vSol) * this.#solPrice.usd)
+      columns.liquidity[row] = bounded(2 * raisedSol(vSol) * solPriceUsd)
   }
 
   /** The supply that the token's creator reported; the market cap counts all of it. */

@@ -26,12 +26,27 @@ export const feedStatusSchema = z.looseObject({
   rejected: z.record(z.string(), z.number()).meta({ description: 'Events that it rejected, by reason' }),
 })
 
-export const solPriceSchema = z.object({
-  usd: z.number().meta({ unit: 'USD' }),
-  source: z.string(),
-  atMs: unixMs('Market time of the report'),
-  ageMs: z.number().meta({ unit: 'ms' }),
-})
+export const solPriceSchema = z
+  .object({
+    usd: z.number().meta({ unit: 'USD' }),
+    source: z
+      .string()
+      .meta({ description: 'Who reported it: birdeye, push, patch, simulator, or setting (--sol-price)' }),
+    atMs: unixMs('Of when the report is, by its source; at most the market time at which it came'),
+    ageMs: z.number().meta({ unit: 'ms', description: 'How long ago that was, in market time' }),
+    maxAgeMs: z.number().nullable().meta({
+      unit: 'ms',
+      description:
+        'The age beyond which trades are not priced with it (--sol-price-max-age-ms); null: any age',
+    }),
+    isStale: z.boolean().meta({
+      description: 'It is older: trades without a price in USD are refused with sol_price_stale',
+    }),
+  })
+  .meta({
+    description:
+      'The latest price of SOL; null: none is known, and trades without a price in USD are refused',
+  })
 
 /** Further figures may be added. */
 const marketStateSchema = z.looseObject({
@@ -67,7 +82,14 @@ export const healthSchema = withExample(
     simulated: true,
     feeds: [{ ...EXAMPLE_FEED, simulated: true, accepted: 120_000, rejected: {} }],
     pushIngest: false,
-    solPrice: { usd: 140, source: 'simulator', atMs: 1_772_000_000_000, ageMs: 800 },
+    solPrice: {
+      usd: 140,
+      source: 'simulator',
+      atMs: 1_772_000_000_000,
+      ageMs: 800,
+      maxAgeMs: 900_000,
+      isStale: false,
+    },
     market: {
       timeMs: 1_772_000_000_800,
       seq: 7_127_000_123,
