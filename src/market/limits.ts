@@ -114,6 +114,18 @@ export const CHANGE_LOG_ENTRIES_MAX = 8_388_608
  *  behind get a `resync`. */
 export const EVICTIONS_MAX = 131_072
 
+/** Gaps that are remembered. At the maximum the two with the least time between them become one, which covers what lies between. */
+export const GAPS_MAX = 1_024
+
+/** Gaps told in one answer. Of more the oldest are told as one, which covers what lies between. */
+export const GAPS_ANSWERED_MAX = 32
+
+/** Feeds that may be away at once. A further one counts as back at the time of its event. */
+export const FEEDS_AWAY_MAX = 64
+
+/** Beginnings and ends of gaps that streams can still tell; at the maximum the oldest is forgotten. */
+export const GAP_CHANGES_MAX = 64
+
 /** Changes looked at for one chunk of a stream, about two milliseconds of work. A follower far behind catches up over several. */
 export const CHANGES_LOOKED_AT_MAX = 32_768
 

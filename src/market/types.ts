@@ -1,7 +1,7 @@
 // What the market offers: its interface, its queries and their answers.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
-import type { EventRejection, MarketEvent } from '../schema/event.ts'
+import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
 
@@ -53,6 +53,9 @@ export interface BarsQuery {
   fill: BarFill
 }
 
+/** An answer with the gaps that touch the time that it speaks of: it may lack trades there. */
+export type WithGaps<Answer> = Answer & { incomplete: readonly Gap[] }
+
 export interface Bars {
   /** Ascending; the forming bar last. */
   bars: Bar[]
@@ -91,6 +94,8 @@ export interface BarsText {
   /** The bars after them. */
   open: string
   rowCount: number
+  /** Start of the first row, Unix ms; 0 without rows. */
+  firstMs: number
   gaps: number
   version: string
 }
@@ -103,6 +108,9 @@ export interface MarketStats {
   lateDropped: number
   evicted: number
   disconnects: number
+  /** Gaps that have begun so far, and those that go on. */
+  gaps: number
+  gapsOpen: number
   versionsHeld: number
   versionsDroppedEarly: number
   barsHeld: number
@@ -148,11 +156,13 @@ export interface SolPriceReport {
 export interface MarketEngine {
   /** Market time: the highest time of receipt or `advanceTo` so far. */
   readonly timeMs: number
+  /** What its answers depend on besides the events. */
+  readonly settings: EngineSettings
   /** The most tokens that the market holds. */
   readonly tokensMax: number
   /** Position of the newest change of a row. Each change gets the next position; later runs go on above it. */
   readonly seq: number
-  /** The position at which this run began. */
+  /** The position at which this run began: that of the last event `run`. What a lower one stood for is not known. */
   readonly firstSeq: number
   /** The latest price of SOL; null while none is known. */
   readonly solPrice: SolPriceReport | null
@@ -178,7 +188,7 @@ export interface MarketEngine {
   changedMints(since: number, visit: (mint: string) => void): void
   /** Position of the last change of a token's row; 0 for a mint that is not held. */
   changedSeq(mint: string): number
-  /** Calls `onChanged` at each change of a row, during the write: it must not read the market. Replaces the watcher before. */
+  /** Calls `onChanged` at each change of a row or a gap, during the write: it must not read the market. Replaces the watcher before. */
   watch(onChanged: (() => void) | null): void
   item(mint: string): MarketItem | null
   profile(mint: string): TokenProfile | null
@@ -193,11 +203,16 @@ export interface MarketEngine {
   /** The nine values that were in effect at `timeMs`; null for a time before the token was first seen, or before the versions
    *  that are held, which reach back five minutes at least. */
   asOf(mint: string, timeMs: number): SnapshotValues | null
-  bars(query: BarsQuery): Bars | null
-  barColumns(query: BarsQuery): BarColumns | null
-  barsText(query: BarsQuery, form: TextForm): BarsText | null
+  bars(query: BarsQuery): WithGaps<Bars> | null
+  barColumns(query: BarsQuery): WithGaps<BarColumns> | null
+  barsText(query: BarsQuery, form: TextForm): WithGaps<BarsText> | null
   /** Bars of the mint that start before this time may lack trades, because the token was evicted and came back. 0: none. */
   barsWholeFromMs(mint: string): number
+  /** The gaps that go on, and the newest that have ended, the newest first. */
+  gaps(endedMax: number): { open: Gap[]; ended: Gap[] }
+  /** Gaps that began or ended after an earlier call, each as it was then: `next` is what that call returned; null: none. `watch`
+   *  tells when there are any. Of many at once the oldest are left out. */
+  gapChanges(next: number | null): { gaps: readonly Gap[]; next: number }
   /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
    *  all tokens. */
   emitClosedBars(tokensMax: number): void

@@ -46,4 +46,7 @@ export interface ClosedBar {
   closedAtMs: number
   /** A bar that starts before this market time may lack trades. */
   watchedSinceMs: number
+  /** False where it starts earlier, or a gap known at `closedAtMs` touches it: it may lack trades. A gap that becomes known later
+   *  is not told here. */
+  complete: boolean
 }

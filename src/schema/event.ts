@@ -164,3 +164,41 @@ export type EventRejection =
 export interface EventSink {
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
 }
+
+/**
+ * Why events may be missing: a feed had lost its source; the server did not run; events were received that could not be recorded;
+ * several gaps are told as one, which covers all of them and what lies between.
+ */
+export const GAP_REASONS = ['disconnect', 'downtime', 'lost', 'several'] as const
+export type GapReason = (typeof GAP_REASONS)[number]
+
+/** An interval of market time in which events may be missing. */
+export interface Gap {
+  /** Unix ms, both included. */
+  fromMs: number
+  /** null: it goes on. */
+  toMs: number | null
+  reason: GapReason
+  /** The feed whose events may be missing; null: any. */
+  feed: string | null
+}
+
+/** A gap as answers and streams tell it. */
+export const gapSchema = z.object({
+  from: z.number().int().meta({ description: 'Its first moment', unit: 'Unix ms' }),
+  to: z.number().int().nullable().meta({ description: 'Its last moment; null: it goes on', unit: 'Unix ms' }),
+  reason: z.enum(GAP_REASONS).meta({
+    description:
+      '`disconnect`: a feed had lost its source; `downtime`: the server did not run; `lost`: events could not be recorded; ' +
+      '`several`: more than one gap, told as one that covers them all',
+  }),
+  feed: z.string().nullable().meta({ description: 'The feed whose events may be missing; null: any' }),
+})
+export type ToldGap = z.infer<typeof gapSchema>
+
+export const tellGap = ({ fromMs, toMs, reason, feed }: Gap): ToldGap => ({
+  from: fromMs,
+  to: toMs,
+  reason,
+  feed,
+})

@@ -4,12 +4,16 @@ import type { Feed } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { type ToldGap, tellGap } from '../schema/event.ts'
 import type { Store, StoreStatus } from '../store/types.ts'
 
 /** How long /health waits for the store's status. */
 const STORE_STATUS_MS_MAX = 1_000
 /** How long one status serves all who ask, since anybody may ask as often as they like. */
 const STORE_STATUS_TTL_MS = 1_000
+
+/** Gaps that have ended which /health shows. */
+const GAPS_SHOWN_MAX = 10
 
 type StoreHealth = Pick<StoreStatus, 'healthy' | 'reasons'>
 const NO_ANSWER: StoreHealth = { healthy: false, reasons: ['the store does not answer'] }
@@ -96,9 +100,15 @@ export class Health {
       pushIngest,
       solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },
       market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
+      gaps: describeGaps(market),
       store,
     }
   }
+}
+
+function describeGaps(market: Market): { open: ToldGap[]; recent: ToldGap[] } {
+  const { open, ended } = market.gaps(GAPS_SHOWN_MAX)
+  return { open: open.map(tellGap), recent: ended.map(tellGap) }
 }
 
 const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>

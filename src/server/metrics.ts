@@ -39,6 +39,16 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     '1 while the price of SOL is too old for trades to be priced with it',
     () => Number(market.solPrice?.isStale ?? false),
   )
+  metrics.read(
+    'mintlake_market_gaps_total',
+    'Intervals in which events may be missing: feeds away, downtime, events that could not be recorded',
+    () => market.stats().gaps,
+  )
+  metrics.read(
+    'mintlake_market_feeds_away',
+    'Feeds that have lost their source and are not back',
+    () => market.stats().gapsOpen,
+  )
   metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
   metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
 }

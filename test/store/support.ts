@@ -83,6 +83,7 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
   buys: 2,
   closedAtMs: NOON_MS + 65_000,
   watchedSinceMs: NOON_MS - 5,
+  complete: true,
   ...over,
 })
 

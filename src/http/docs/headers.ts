@@ -69,6 +69,9 @@ export const LIST_HEADERS = z.object({
 export const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
   'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
+  'X-Incomplete': maybeText(
+    'Intervals in which trades may be missing, as `meta.incomplete` has them; without an end where they go on',
+  ).meta({ examples: ['1772000000000/1772000060000;reason=disconnect;feed=pumpportal'] }),
 })
 /** Of answers that may be repeated. */
 export const REPLAY_HEADERS = z.object({

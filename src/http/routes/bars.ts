@@ -1,6 +1,7 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
-import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm } from '../../market/types.ts'
+import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { type Gap, tellGap } from '../../schema/event.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
@@ -72,7 +73,7 @@ function answerText(market: MarketEngine, context: Context, request: BarsRequest
   if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'json'
-      ? [barsJson(text, createMeta(request, text.gaps, wholeFromMs)), JSON_TYPE]
+      ? [barsJson(text, createMeta(request, text, wholeFromMs)), JSON_TYPE]
       : [wrapRows('', text, '', 0), NDJSON_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
@@ -87,13 +88,13 @@ function answerColumns(market: MarketEngine, context: Context, request: BarsRequ
   const [body, contentType] =
     format === 'arrow'
       ? [barsToArrow(columns, shape), ARROW_TYPE]
-      : [barsToMsgpack(columns, shape, createMeta(request, columns.gaps, wholeFromMs)), MSGPACK_TYPE]
+      : [barsToMsgpack(columns, shape, createMeta(request, columns, wholeFromMs)), MSGPACK_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
 /** @param wholeFromMs bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
 function createHeaders(
-  { version, rowCount }: Pick<BarColumns, 'version' | 'rowCount'>,
+  { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
   { format }: BarsRequest,
   wholeFromMs: number,
 ): Record<string, string> & { ETag: string } {
@@ -103,16 +104,26 @@ function createHeaders(
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),
+    ...(incomplete.length > 0 && { 'X-Incomplete': incomplete.map(gapText).join(', ') }),
   }
 }
 
-const createMeta = ({ query, clamped, ignored }: BarsRequest, gaps: number, wholeFromMs: number) => ({
+/** `from/to;reason=…;feed=…`; without `to` it goes on. */
+const gapText = ({ fromMs, toMs, reason, feed }: Gap): string =>
+  `${fromMs}/${toMs ?? ''};reason=${reason}${feed === null ? '' : `;feed=${feed.replace(/[^\w.-]/g, '_')}`}`
+
+const createMeta = (
+  { query, clamped, ignored }: BarsRequest,
+  { gaps, incomplete }: Pick<WithGaps<BarColumns>, 'gaps' | 'incomplete'>,
+  wholeFromMs: number,
+) => ({
   mint: query.mint,
   tf: query.tf,
   limit: query.limit,
   fill: query.fill,
   gaps,
   ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
+  ...(incomplete.length > 0 && { incomplete: incomplete.map(tellGap) }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
   ...(ignored.length > 0 && { ignored }),
 })

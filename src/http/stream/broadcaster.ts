@@ -94,7 +94,7 @@ export class Broadcaster {
   }
 
   connect(writer: StreamWriter, format: StreamFormat): Follower {
-    const follower = new Follower(writer, format, this.#options.now)
+    const follower = new Follower(writer, format, this.#options.now, this.#delivery.nextGap)
     this.#followers.add(follower)
     writer.onClosed(() => this.#remove(follower))
     writer.onWritable(() => {
@@ -169,6 +169,7 @@ export class Broadcaster {
     const { flushMs, now } = this.#options
     const startedAtMs = now()
     const cpuBeforeMs = threadCpuMs()
+    this.#delivery.tellGaps(this.#followers)
     this.#subscriptions.markChanged()
     this.#serveTabs()
     this.#serveDue()

@@ -1,4 +1,6 @@
 import type { MarketEngine } from '../../market/types.ts'
+import { tellGap } from '../../schema/event.ts'
+import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import { FOLLOW_WRITES_MAX } from '../limits.ts'
 import type { StreamPosition } from './channel.ts'
 import type { Chunk } from './chunk.ts'
@@ -10,11 +12,13 @@ import type { Follower, Subscription } from './follower.ts'
  */
 export type Progress = 'current' | 'stalled' | 'more' | 'too_slow'
 
-/** Sends followers what they have not seen yet: snapshots, changes, resyncs. */
+/** Sends followers what they have not seen yet: snapshots, changes, resyncs, and gaps that began or ended. */
 export class Delivery {
   readonly #market: MarketEngine
   /** The chunk that led the last follower of a tab to the newest change: nearly all others are at the same position. */
   #shared: { from: StreamPosition; chunk: Chunk } | null = null
+  /** Up to this number of `gapChanges` every follower has been told. */
+  #gapsTold = 0
 
   constructor(market: MarketEngine) {
     this.#market = market
@@ -45,6 +49,39 @@ export class Delivery {
   /** @param seq undefined while there is no position to resume from. */
   heartbeat(follower: Follower, seq: number | undefined): void {
     follower.writeControl({ event: 'heartbeat', seq, ts: this.#market.timeMs })
+  }
+
+  /** The number of `gapChanges` of a stream that opens now: only later ones are told. */
+  get nextGap(): number {
+    return this.#market.gapChanges(null).next
+  }
+
+  /** Tells all followers of gaps that began or ended; those whose socket is full at a later call. */
+  tellGaps(followers: Iterable<Follower>): void {
+    const { nextGap } = this
+    if (nextGap === this.#gapsTold) return
+    this.#gapsTold = nextGap
+    // Nearly all followers have been told the same so far, so their frames are made once.
+    const frames = new Map<string, readonly Buffer[]>()
+    for (const follower of followers) {
+      if (follower.nextGap === nextGap) continue
+      if (!follower.canWrite) {
+        this.#gapsTold = Math.min(this.#gapsTold, follower.nextGap)
+        continue
+      }
+      const key = `${follower.format} ${follower.nextGap}`
+      const made = frames.get(key) ?? this.#gapFrames(follower.nextGap, follower.format)
+      frames.set(key, made)
+      for (const frame of made) follower.write(frame)
+      follower.nextGap = nextGap
+    }
+  }
+
+  #gapFrames(next: number, format: StreamFormat): Buffer[] {
+    const ts = this.#market.timeMs
+    return this.#market
+      .gapChanges(next)
+      .gaps.map((gap) => controlFrame(format, { event: 'gap', ...tellGap(gap), ts }))
   }
 
   /** Sends the next chunk, if there is one. */

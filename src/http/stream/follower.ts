@@ -39,8 +39,11 @@ export class Follower {
   /** When the socket became full, or null while it takes what is written. */
   stalledAtMs: number | null = null
   isClosed = false
+  /** Up to this number of `gapChanges` it has been told. */
+  nextGap: number
 
-  constructor(writer: StreamWriter, format: StreamFormat, now: () => number) {
+  constructor(writer: StreamWriter, format: StreamFormat, now: () => number, nextGap: number) {
+    this.nextGap = nextGap
     this.writer = writer
     this.format = format
     this.#now = now

@@ -74,6 +74,7 @@ export class BarTextCache {
       closed: rows.text(span),
       open: rowsText(open, form),
       rowCount,
+      firstMs,
       gaps: countGaps(firstMs, lastMs, TIMEFRAME_MS[tf], rowCount, traded),
       version: barsVersion(this.#store, slot, timeframe, watermarkMs, firstMs, lastMs, rowCount),
     }
@@ -153,5 +154,6 @@ const countTraded = ({ n, rowCount }: BarColumns): number => {
 
 function renderAll(columns: BarColumns, form: TextForm): BarsText {
   const { rowCount, gaps, version } = columns
-  return { closed: NO_TEXT, open: rowsText(columns, form), rowCount, gaps, version }
+  const firstMs = rowCount === 0 ? 0 : columns.t[0]
+  return { closed: NO_TEXT, open: rowsText(columns, form), rowCount, firstMs, gaps, version }
 }

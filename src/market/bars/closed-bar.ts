@@ -2,7 +2,8 @@
 
 import type { ClosedBar } from '../../schema/bar.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import { LATE_GRACE_MS, SILENCE_MS } from '../limits.ts'
+import type { Gaps } from '../gaps.ts'
+import { LATE_GRACE_MS, SILENCE_MS, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
@@ -17,12 +18,14 @@ export function copyClosedBar(
   timeframe: number,
   closedAtMs: number,
   watchedSinceMs: number,
+  gaps: Gaps,
 ): ClosedBar {
   const counts = values[address + N]
+  const startMs = values[address + T]
   return {
     mint,
     tf: TIMEFRAMES[timeframe],
-    t: values[address + T],
+    t: startMs,
     o: values[address + O],
     h: values[address + H],
     l: values[address + L],
@@ -33,6 +36,7 @@ export function copyClosedBar(
     buys: buyCount(counts),
     closedAtMs,
     watchedSinceMs,
+    complete: startMs >= watchedSinceMs && !gaps.touches(startMs, startMs + TIMEFRAME_LENGTHS_MS[timeframe]),
   }
 }
 

@@ -1,12 +1,17 @@
 import type {
+  DisconnectEvent,
   EventRejection,
+  GapEvent,
   GraduatedEvent,
   LiveEvent,
   MarketEvent,
   PatchEvent,
+  ReconnectEvent,
+  RunEvent,
   TokenEvent,
 } from '../../schema/event.ts'
 import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
+import type { Gaps } from '../gaps.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
@@ -25,6 +30,7 @@ export interface EventWriterParts {
   windows: Windows
   pages: PageCache
   changes: RowChanges
+  gaps: Gaps
   analysisCounts: AnalysisCounts
   searchIndex: SearchIndex
   solPrice: SolPrice
@@ -66,17 +72,35 @@ export class EventWriter {
       case 'solPrice':
         this.#setSolPrice(event.usd, event.source ?? 'push', event.ts)
         return null
-      case 'disconnect':
-        this.disconnectCount++
-        return null
-      case 'reconnect':
-      case 'gap':
-      case 'run':
-        return null
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
         return null
+      default:
+        this.#applyToSources(event)
+        return null
     }
+  }
+
+  /** What feeds and the server say of themselves. */
+  #applyToSources(event: DisconnectEvent | ReconnectEvent | GapEvent | RunEvent): void {
+    const { gaps, changes } = this.#parts
+    switch (event.type) {
+      case 'disconnect':
+        this.disconnectCount++
+        gaps.disconnect(event)
+        break
+      case 'reconnect':
+        gaps.reconnect(event)
+        break
+      case 'gap':
+        gaps.add(event)
+        break
+      case 'run':
+        gaps.endAll(event.ts)
+        changes.beginAnew(event.firstSeq)
+        break
+    }
+    changes.notify()
   }
 
   #applyToken(event: TokenEvent): void {

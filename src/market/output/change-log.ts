@@ -24,8 +24,7 @@ export interface ChangeLogOptions {
 const isPowerOfTwo = (length: number): boolean => (length & (length - 1)) === 0
 
 export class ChangeLog {
-  /** The position at which this log began; what a lower one stood for is not known here. */
-  readonly firstSeq: number
+  #firstSeq: number
   readonly #entries: Uint32Array
   readonly #mask: number
   #seq: number
@@ -44,8 +43,13 @@ export class ChangeLog {
     this.#entries = new Uint32Array(entriesMax)
     this.#mask = entriesMax - 1
     this.#evictionSeqs = new Float64Array(evictionsMax)
-    this.firstSeq = firstSeq
+    this.#firstSeq = firstSeq
     this.#seq = firstSeq
+  }
+
+  /** The position at which this log began; what a lower one stood for is not known here. */
+  get firstSeq(): number {
+    return this.#firstSeq
   }
 
   /** Position of the newest change; `firstSeq` before the first. */
@@ -55,7 +59,13 @@ export class ChangeLog {
 
   /** The lowest position from which `since` still finds every change. */
   get oldestSince(): number {
-    return Math.max(this.firstSeq, this.#forgottenSeq, this.#seq - this.#entries.length)
+    return Math.max(this.#firstSeq, this.#forgottenSeq, this.#seq - this.#entries.length)
+  }
+
+  /** Forgets all changes. The next one gets a position above `firstSeq`, and above all that were given. */
+  beginAnew(firstSeq: number): void {
+    this.#seq = Math.max(this.#seq, firstSeq)
+    this.#firstSeq = this.#seq
   }
 
   /** Records a change. @returns its position. */
@@ -76,7 +86,7 @@ export class ChangeLog {
     this.#evictions[index] = eviction
     const oldest = this.#seq - this.#entries.length
     for (const seq of [evictedSeq, ...eviction.lastSeqByTab])
-      if (seq > oldest && seq > this.firstSeq) this.#entries[seq & this.#mask] = EVICTION + index
+      if (seq > oldest && seq > this.#firstSeq) this.#entries[seq & this.#mask] = EVICTION + index
   }
 
   /**

@@ -45,6 +45,16 @@ export class RowChanges {
     this.#onChanged = onChanged
   }
 
+  /** A run begins: no position before it can be resumed. Positions go on above `firstSeq`, and never go back. */
+  beginAnew(firstSeq: number): void {
+    this.#log.beginAnew(firstSeq)
+  }
+
+  /** Something has changed that is no row. */
+  notify(): void {
+    this.#onChanged?.()
+  }
+
   /** Position of the last change of a token's row. */
   changedSeq(slot: number): number {
     return this.#changedSeq[rowIndex(slot)]

@@ -179,6 +179,11 @@ export class TokenTable {
     return this.metadata[slot] !== NO_METADATA
   }
 
+  /** Bars of the token that start before this market time may lack trades: it was evicted and came back. 0: none. */
+  barsWholeFromMs(slot: number): number {
+    return this.columns.barsWholeFromMs[rowIndex(slot)]
+  }
+
   /** Whether the slot holds the token that it held at this position of the change log. */
   isHeldSince(slot: number, seq: number): boolean {
     return this.isHeld(slot) && this.columns.firstSeenSeq[rowIndex(slot)] <= seq

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { BAR_FILLS, barSchema, TIMEFRAMES } from '../bar.ts'
 import { dataPointSchema } from '../datapoint.ts'
+import { gapSchema } from '../event.ts'
 import { marketItemSchema } from '../market-item.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_BAR, EXAMPLE_DATAPOINT, EXAMPLE_ITEM, EXAMPLE_MINT } from './examples.ts'
@@ -93,6 +94,10 @@ export const barsMetaSchema = metaWith({
   fill: z.enum(BAR_FILLS),
   gaps: wholeCount('Intervals without trades between the first bar and the last'),
   completeFrom: unixMs('Bars that start earlier may lack trades: the token had been evicted').optional(),
+  incomplete: z
+    .array(gapSchema)
+    .optional()
+    .meta({ description: 'Intervals in which trades may be missing. Bars that they touch are incomplete' }),
   clamped: clampedSchema,
 })
 

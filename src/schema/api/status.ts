@@ -1,5 +1,6 @@
 // State of the server: /health and /readyz.
 import { z } from 'zod'
+import { gapSchema } from '../event.ts'
 import { EXAMPLE_FEED } from './examples.ts'
 import { okWith, unixMs, wholeCount, withExample } from './parts.ts'
 
@@ -73,6 +74,12 @@ export const healthSchema = withExample(
     pushIngest: z.boolean().meta({ description: 'Whether feeds may push' }),
     solPrice: solPriceSchema.nullable(),
     market: marketStateSchema,
+    gaps: z
+      .object({
+        open: z.array(gapSchema).meta({ description: 'Feeds that are away' }),
+        recent: z.array(gapSchema).meta({ description: 'The latest that have ended, the newest first' }),
+      })
+      .meta({ description: 'Intervals in which events may be missing' }),
     store: storeStateSchema,
   }),
   {
@@ -97,6 +104,10 @@ export const healthSchema = withExample(
       tokensMax: 100_000,
       events: 120_500,
       trades: 118_000,
+    },
+    gaps: {
+      open: [],
+      recent: [{ from: 1_771_999_000_000, to: 1_771_999_060_000, reason: 'downtime', feed: null }],
     },
     store: { healthy: true, reasons: [] },
   },

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { barSchema, TIMEFRAMES } from '../bar.ts'
 import { dataPointSchema } from '../datapoint.ts'
+import { gapSchema } from '../event.ts'
 import { marketItemSchema } from '../market-item.ts'
 import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_MINT } from './examples.ts'
@@ -47,6 +48,8 @@ export type StreamedSubmission = z.infer<typeof streamedSubmissionSchema>
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
 
 const heartbeat = { event: z.literal('heartbeat'), seq: seq.optional(), ts }
+const gap = { event: z.literal('gap'), ...gapSchema.shape, ts }
+const GAP_TOLD = 'A gap began (`to` is null) or ended: events of that interval may be missing'
 const bye = { event: z.literal('bye'), reason: z.enum(BYE_REASONS), seq: seq.optional() }
 
 /** One line of `follow=1`: a row, or an object with `event` about the stream itself. */
@@ -59,6 +62,7 @@ export const streamLineSchema = z.union([
   z
     .object({ event: z.literal('resync') })
     .meta({ description: 'Changes were missed: all rows follow again' }),
+  z.object(gap).meta({ description: GAP_TOLD }),
   z.object(bye).meta({ description: 'The last line' }),
 ])
 
@@ -133,6 +137,7 @@ export const streamMessageSchema = z.union([
     .meta({ description: 'Changes were missed: a snapshot of all rows follows' }),
   z.object(heartbeat),
   z.object({ event: z.literal('pong'), id, seq: seq.optional(), ts }),
+  z.object(gap).meta({ description: GAP_TOLD }),
   z.object(bye).meta({ description: 'The last message; then the socket is closed' }),
   z
     .object({ ...problemSchema.shape, event: z.literal('error'), id })

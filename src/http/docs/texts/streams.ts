@@ -80,9 +80,18 @@ ${example(
 | \`heartbeat\`, \`seq\`?, \`ts\` | every ${FOLLOW_HEARTBEAT_MS / 1_000} s, and after first rows. \`ts\` is market time; \`seq\` is absent while rows are still to come |
 | \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
 | \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
+| \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any |
 | \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`. Connect again with \`since\` |
 
 A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
+  '# a feed loses its source',
+  '< {"event":"gap","from":1772000000000,"to":null,"reason":"disconnect","feed":"pumpportal","ts":1772000001000}',
+  '# the feed has it again',
+  '< {"event":"gap","from":1772000000000,"to":1772000060000,"reason":"disconnect","feed":"pumpportal","ts":1772000060000}',
+)}
 
 ${example(
   'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
@@ -190,11 +199,13 @@ ${example(
 ${example(
   '> {"op":"ping"}',
   '< {"event":"pong","ts":1772000000000}',
+  '# a feed loses its source',
+  '< {"event":"gap","from":1772000000000,"to":null,"reason":"disconnect","feed":"pumpportal","ts":1772000001000}',
   '# the server stops',
   `< {"event":"bye","reason":"${DRAINING}"}`,
 )}
 
-\`heartbeat\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`.
+\`heartbeat\`, \`gap\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`.
 `
 
 const BOUNDS = `## Bounds
