@@ -25,6 +25,7 @@ const FIGURES = [
   'mintlake_log_unflushed_commits',
   'mintlake_market_bars',
   'mintlake_market_events_total',
+  'mintlake_market_gaps_total',
   'mintlake_market_tokens',
   'mintlake_market_versions',
   'mintlake_request_bodies_bytes',
