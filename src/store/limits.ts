@@ -196,6 +196,8 @@ export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 /** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
+/** Entries of one chunk of the saved state. */
+export const STATE_CHUNK_ENTRIES = 16_384
 /** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
 export const RECENT_LABELS_MAX = 100_000
 /** Submissions kept in memory as text for look-ups, and their total length. */
@@ -227,7 +229,7 @@ export const DISK_LOOK_EVERY_MS = 500
 export const TOKENS_HELD_MAX = 262_144
 export const PROFILES_UNCONFIRMED_MAX = 262_144
 export const PROFILES_TIMEOUT_MS = 30_000
-/** Characters of one table and date that are buffered before they are written to a file for DuckDB. */
-export const SPLIT_TEXT_CHARACTERS = 1024 * 1024
+/** Bytes of one table and date that are buffered before they are written to a file for DuckDB. */
+export const SPLIT_BYTES = 1024 * 1024
 
 assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')

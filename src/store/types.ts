@@ -33,7 +33,7 @@ export interface Recovered {
   coverage: { mint: string; count: number; lastSentiment: string | null; lastScore: number | null }[]
   /** Labels that may still be withheld from others. Times are of the server's clock. */
   recentLabels: { analysisId: string; mint: string; sentiment: string; score: number; atMs: number }[]
-  /** Latest submission by agent and mint, while its cooldown may run. Times are of the server's clock. */
+  /** Submissions whose cooldown may run, oldest first: the latest of an agent on a mint counts. Times are of the server's clock. */
   cooldowns: { agentId: string; mint: string; atMs: number }[]
   /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
   strikes: { agentId: string; atMs: number }[]

@@ -65,7 +65,7 @@ function setKnown<Name extends keyof CommonRow>(
   if (value !== null) row[name] = value
 }
 
-/** The columns of `training` and `rejections` that both have. The store sets `known_at` when the row becomes durable. */
+/** The columns of `training` and `rejections` that both have. */
 function commonRow(evaluation: Evaluation): CommonRow {
   const { submission, outcome, deviation } = evaluation
   const { quant } = submission
@@ -75,7 +75,6 @@ function commonRow(evaluation: Evaluation): CommonRow {
     mint: submission.mint,
     submitted_at: evaluation.submittedAtMs,
     snapshot_at: evaluation.snapshotAtMs,
-    known_at: evaluation.submittedAtMs,
     received_at: evaluation.receivedAtMs,
     sentiment: submission.sentiment,
     score: submission.score,

@@ -2,6 +2,7 @@ import { findLakeTable } from '../duckdb/sql.ts'
 import { readLog } from '../log/reader.ts'
 import type { ReadOptions, ReadReport } from '../log/types.ts'
 import { applyCommit, type StoreState } from '../state/state.ts'
+import { StateRowParser } from '../state/state-rows.ts'
 import type { RowSplitter } from './row-splitter.ts'
 
 /**
@@ -9,17 +10,20 @@ import type { RowSplitter } from './row-splitter.ts'
  * `lake verify` share it, so that they agree.
  * @returns what the read found, damage included
  */
-export const splitCommits = (
+export function splitCommits(
   options: Omit<ReadOptions, 'afterLsn'>,
   state: StoreState,
   splitter: RowSplitter,
-): Promise<ReadReport> =>
-  readLog({ ...options, afterLsn: state.lsn }, (commit) => {
-    const { lsn, knownAtMs } = commit
-    const rows = commit.rows()
+): Promise<ReadReport> {
+  const parser = new StateRowParser()
+  return readLog({ ...options, afterLsn: state.lsn }, ({ lsn, knownAtMs, payload }) => {
+    const texts: Buffer[] = []
+    const rows = parser.parse(payload, texts)
     applyCommit(state, { lsn, knownAtMs, rows })
-    for (const [name, row] of rows) {
+    rows.forEach(([name, row], index) => {
       const table = findLakeTable(name)
-      if (table !== undefined) splitter.add(table, row, knownAtMs)
-    }
+      if (table !== undefined)
+        splitter.addText(table, Number(row[table.lakeDateColumn]), texts[index], knownAtMs)
+    })
   })
+}

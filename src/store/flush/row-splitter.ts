@@ -1,10 +1,12 @@
-// Splits rows by table and UTC date into files of JSON lines, which DuckDB reads. Holds a bounded amount of text per file in memory.
+// Splits rows by table and UTC date into files of JSON lines, which DuckDB reads. Holds a bounded number of bytes per file in memory.
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { DAY_MS } from '../../lib/time.ts'
 import type { Row } from '../../schema/tables.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { type SeqRange, utcDate } from '../lake/lake-files.ts'
-import { SPLIT_TEXT_CHARACTERS } from '../limits.ts'
+import { SPLIT_BYTES } from '../limits.ts'
+import { NEWLINE } from '../log/segments/format.ts'
 
 /** Rows of one table and date, as lines of JSON. */
 export interface StagedRows {
@@ -18,11 +20,15 @@ export interface StagedRows {
 }
 
 interface OpenFile extends StagedRows {
-  /** Lines that are not written yet. */
-  lines: string[]
-  /** Length of these lines. */
-  characters: number
+  /** Lines that are not written yet, and their length in bytes. */
+  lines: Buffer
+  bytes: number
 }
+
+/** The column that says when the row became durable, as it begins in JSON. */
+const KNOWN_AT = Buffer.from('"known_at":')
+/** Bytes of `,"known_at":…}` and a newline. */
+const STAMP_BYTES_MAX = 32
 
 export class RowSplitter {
   readonly #folder: string
@@ -36,27 +42,50 @@ export class RowSplitter {
   }
 
   add(table: LakeTable, row: Row, knownAtMs: number): void {
-    const date = utcDate(Number(row[table.lakeDateColumn]))
-    const key = `${table.name}.${date}`
+    const json = Buffer.from(JSON.stringify({ ...row, known_at: knownAtMs }))
+    this.#write(table, Number(row[table.lakeDateColumn]), json, null)
+  }
+
+  /** Adds a row that is JSON already. @param dateMs the time that decides the row's date, Unix ms */
+  addText(table: LakeTable, dateMs: number, json: Buffer, knownAtMs: number): void {
+    // Logs of earlier versions may have rows with a time of their own, which does not count.
+    if (json.includes(KNOWN_AT)) this.add(table, JSON.parse(json.toString()), knownAtMs)
+    else this.#write(table, dateMs, json, knownAtMs)
+  }
+
+  /** @param knownAtMs added to the row; null: the row has it */
+  #write(table: LakeTable, dateMs: number, json: Buffer, knownAtMs: number | null): void {
+    const file = this.#fileOf(table, dateMs)
+    if (file.bytes + json.length + STAMP_BYTES_MAX > file.lines.length) makeRoom(file, json.length)
+    let end = file.bytes + json.copy(file.lines, file.bytes)
+    if (knownAtMs !== null) end += file.lines.write(`,"known_at":${knownAtMs}}`, end - 1, 'latin1') - 1
+    end = file.lines.writeUInt8(NEWLINE, end)
+    file.bytes = end
+    file.rows++
+  }
+
+  #fileOf(table: LakeTable, dateMs: number): OpenFile {
+    const day = Math.floor(dateMs / DAY_MS)
+    const key = `${table.name} ${day}`
     let file = this.#files.get(key)
     if (file === undefined) {
-      const path = join(this.#folder, `${key}.ndjson`)
-      file = { table, date, path, rows: 0, lines: [], characters: 0 }
+      const date = utcDate(dateMs)
+      const path = join(this.#folder, `${table.name}.${date}.ndjson`)
+      file = { table, date, path, rows: 0, lines: Buffer.allocUnsafe(SPLIT_BYTES), bytes: 0 }
       this.#files.set(key, file)
     }
-    const line = JSON.stringify({ ...row, known_at: knownAtMs })
-    file.lines.push(line)
-    file.rows++
-    file.characters += line.length
-    if (file.characters >= SPLIT_TEXT_CHARACTERS) writeLines(file)
+    return file
   }
 
   /** Writes what is still in memory. @returns the files, in order of table and date */
   finish(): StagedRows[] {
     for (const file of this.#files.values()) writeLines(file)
-    return [...this.#files.entries()]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, { table, date, path, rows }]) => ({ table, date, path, rows }))
+    return Array.from(this.#files.values(), ({ table, date, path, rows }) => ({
+      table,
+      date,
+      path,
+      rows,
+    })).sort((a, b) => (a.path < b.path ? -1 : 1))
   }
 
   remove(): void {
@@ -65,8 +94,14 @@ export class RowSplitter {
 }
 
 function writeLines(file: OpenFile): void {
-  if (file.lines.length === 0) return
-  appendFileSync(file.path, `${file.lines.join('\n')}\n`)
-  file.lines = []
-  file.characters = 0
+  if (file.bytes === 0) return
+  appendFileSync(file.path, file.lines.subarray(0, file.bytes))
+  file.bytes = 0
+}
+
+/** Writes the lines so far, and sees that a row of this length fits. */
+function makeRoom(file: OpenFile, rowBytes: number): void {
+  writeLines(file)
+  if (rowBytes + STAMP_BYTES_MAX > file.lines.length)
+    file.lines = Buffer.allocUnsafe(rowBytes + STAMP_BYTES_MAX)
 }

@@ -23,6 +23,7 @@ import {
   isStateBegun,
   loadPosition,
   loadState,
+  moveToChunks,
   noteStateRebuilt,
   type SavedState,
   saveState,
@@ -66,7 +67,7 @@ export async function openLakeStore(
     await rebuild(context, database, lake, nowMs)
     await database.syncFolder()
   }
-  await countStoredOutcomes(context, database, lake, nowMs)
+  await upgradeState(context, database, lake, nowMs)
   blockOlderVersions(context)
   lake.publishTrouble({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
   const saved = await database.maintenance.run(loadState)
@@ -116,8 +117,8 @@ async function recoverLake(
   }
 }
 
-/** Counts the outcomes of a folder whose state has none yet. Where the disk takes no writes, the next start counts them. */
-async function countStoredOutcomes(
+/** Completes a state that an earlier version saved. Where the disk takes no writes, the next start does. */
+async function upgradeState(
   { options, log }: OpenContext,
   database: Database,
   lake: Lake,
@@ -125,12 +126,13 @@ async function countStoredOutcomes(
 ): Promise<void> {
   const spillDir = flushFolder(options.dataDir)
   try {
-    await database.maintenance.run((connection) =>
-      countOutcomes(connection, lake.reader, { options, spillDir, nowMs }),
-    )
+    await database.maintenance.run(async (connection) => {
+      await moveToChunks(connection)
+      await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
+    })
   } catch (error) {
     if (!(isFullError(error) || isReadOnlyError(error))) throw error
-    const message = 'the outcomes of earlier submissions could not be counted: the disk takes no writes'
+    const message = 'the state of an earlier version could not be completed: the disk takes no writes'
     log({ level: 'warn', message, fields: { error: errorMessage(error) } })
   }
 }

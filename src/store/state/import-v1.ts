@@ -137,22 +137,20 @@ const ROW_TOTALS = `SELECT table_name AS name, sum(row_count)::DOUBLE AS rows FR
 /** Adds the times from which limits count. */
 async function addLimitTimes(connection: DuckDBConnection, state: StoreState): Promise<void> {
   const { knownAtMs, options } = state
-  for (const { seq, row } of await readOldRows(connection, 'submit_attempts'))
-    state.submitAttempts.set(`v1 ${seq}`, { agentId: row.agent_id, atMs: row.at, knownAtMs: row.at })
+  for (const { row } of await readOldRows(connection, 'submit_attempts'))
+    state.submitAttempts.push(row.at, { agentId: row.agent_id, atMs: row.at })
   const ms = await receivedMsSql(connection)
   const rejected = await queryRows(connection, strikesSql(ms, knownAtMs - STRIKES_RECOVERED_MS), {
     agentId: 'string',
     atMs: 'number',
   })
-  for (const [index, { agentId, atMs }] of rejected.entries())
-    state.strikes.set(`v1 ${index}`, { agentId, atMs, knownAtMs: atMs })
+  for (const { agentId, atMs } of rejected) state.strikes.push(atMs, { agentId, atMs })
   const started = await queryRows(connection, cooldownsSql(ms, knownAtMs - options.cooldownKeptMs), {
     agentId: 'string',
     mint: 'string',
     atMs: 'number',
   })
-  for (const { agentId, mint, atMs } of started)
-    state.cooldowns.set(`${agentId} ${mint}`, { agentId, mint, atMs, knownAtMs: atMs })
+  for (const { agentId, mint, atMs } of started) state.cooldowns.push(atMs, { agentId, mint, atMs })
 }
 
 const placeRow = <RowType>({ seq, row }: NumberedRow<RowType>, knownAtMs: number): PlacedRow<RowType> => ({

@@ -90,9 +90,13 @@ export class KeyedTable<Value> {
     }
   }
 
-  /** Adds saved entries. They do not count as changed. */
+  /** Adds saved entries, the latest of each key. They do not count as changed. */
   load(entries: Iterable<readonly [string, Value]>): void {
-    for (const [key, value] of entries) this.#put(key, value)
+    for (const [key, value] of entries) {
+      const index = this.#indexes.get(key)
+      if (index !== undefined) this.#empty(index)
+      this.#append(key, value)
+    }
   }
 
   /** Entries that changed since the last call, in the order of the last write; undefined: the entry was deleted. */

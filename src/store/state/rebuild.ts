@@ -83,5 +83,5 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
       atMs: 'number',
     },
   )
-  for (const { analysisId, ...labels } of recent.reverse()) state.recentLabels.set(analysisId, labels)
+  for (const { knownAtMs, ...labels } of recent.reverse()) state.recentLabels.push(knownAtMs, labels)
 }

@@ -2,6 +2,7 @@
 import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
 import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { Recovered } from '../types.ts'
+import type { AgingQueue } from './aging-queue.ts'
 import type { PlacedRow, StoreState } from './state.ts'
 
 /**
@@ -25,14 +26,10 @@ const completeRows = <Name extends TableName>(table: Name, placed: Iterable<Plac
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Converts the values that became durable after `sinceMs`. In one pass, because there may be a million. */
-function mapSince<Value extends { knownAtMs: number }, Result>(
-  values: Iterable<Value>,
-  sinceMs: number,
-  convert: (value: Value) => Result,
-): Result[] {
-  const found: Result[] = []
-  for (const value of values) if (value.knownAtMs > sinceMs) found.push(convert(value))
+/** The values that became durable after `sinceMs`. In one pass, because there may be a million. */
+function valuesSince<Value>(queue: AgingQueue<Value>, sinceMs: number): Value[] {
+  const found: Value[] = []
+  for (const [knownAtMs, value] of queue.entries()) if (knownAtMs > sinceMs) found.push(value)
   return found
 }
 
@@ -43,14 +40,12 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     agents: completeRows('agents', state.agents.values()),
     agentKeys: completeRows('agent_keys', state.agentKeys.values()),
     agentEvents: completeRows('agent_events', state.agentEvents.values()),
-    submitAttempts: mapSince(
-      state.submitAttempts.values(),
-      nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS,
+    submitAttempts: valuesSince(state.submitAttempts, nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS).map(
       ({ agentId, atMs }) => ({ agent_id: agentId, at: atMs }),
     ),
     idempotency: completeRows(
       'idempotency',
-      mapSince(state.idempotency.values(), nowMs - IDEMPOTENCY_KEPT_MS, (placed) => placed),
+      [...state.idempotency.values()].filter(({ knownAtMs }) => knownAtMs > nowMs - IDEMPOTENCY_KEPT_MS),
     ),
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),
@@ -65,18 +60,8 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
       lastSentiment: total.lastSentiment === '' ? null : total.lastSentiment,
       lastScore: total.lastSentiment === '' ? null : total.lastScore,
     })).sort((a, b) => byText(a.mint, b.mint)),
-    recentLabels: Array.from(
-      state.recentLabels.entries(),
-      ([analysisId, { mint, sentiment, score, atMs }]) => ({ analysisId, mint, sentiment, score, atMs }),
-    ),
-    cooldowns: mapSince(state.cooldowns.values(), nowMs - cooldownKeptMs, ({ agentId, mint, atMs }) => ({
-      agentId,
-      mint,
-      atMs,
-    })),
-    strikes: mapSince(state.strikes.values(), nowMs - STRIKES_RECOVERED_MS, ({ agentId, atMs }) => ({
-      agentId,
-      atMs,
-    })),
+    recentLabels: valuesSince(state.recentLabels, Number.NEGATIVE_INFINITY),
+    cooldowns: valuesSince(state.cooldowns, nowMs - cooldownKeptMs),
+    strikes: valuesSince(state.strikes, nowMs - STRIKES_RECOVERED_MS),
   }
 }

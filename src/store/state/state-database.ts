@@ -1,11 +1,24 @@
-// Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. All entries are in one narrow table
-// as JSON: they are only read as a whole, at a start.
+// Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. Entries are JSON in a narrow table, or many
+// together in a chunk: they are only read as a whole, at a start.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { transaction } from '../duckdb/database.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { STATE_TABLES, type StateOptions, type StateTable, StoreState } from './state.ts'
+import { STATE_CHUNK_ENTRIES } from '../limits.ts'
+import type { KeyedTable } from './keyed-table.ts'
+import {
+  AGING_TABLES,
+  type AgingTable,
+  dropEnded,
+  LASTING_TABLES,
+  QUEUES,
+  STATE_TABLES,
+  type StateOptions,
+  type StateTable,
+  StoreState,
+} from './state.ts'
 
 /** A state as it is saved and sent between processes. */
 export interface SavedState extends SavedPosition {
@@ -43,12 +56,19 @@ export async function loadPosition(connection: DuckDBConnection): Promise<SavedP
   return queryOne(connection, sql, { lsn: 'number', knownAtMs: 'number' })
 }
 
+/** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */
+const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
+  THEN '[' || (value ->> 'knownAtMs') || ',' || CASE WHEN table_name = 'recentLabels'
+    THEN '{"analysisId":' || to_json(key) || ',' || value[2:] ELSE value END || ']'
+  ELSE '[' || to_json(key) || ',' || value || ']' END`
+
 /** Loads one text for each table: a DuckDB value for each entry would take most of a start. */
 export async function loadState(connection: DuckDBConnection): Promise<SavedState> {
   const entries = await queryRows(
     connection,
-    `SELECT table_name AS name, '[' || string_agg('[' || to_json(key) || ',' || value || ']', ',' ORDER BY place) || ']' AS json
-     FROM state_entries GROUP BY ALL`,
+    `SELECT name, '[' || string_agg(entries, ',' ORDER BY is_chunk, place) || ']' AS json FROM (
+       SELECT table_name AS name, false AS is_chunk, place, ${SAVED_ENTRY} AS entries FROM state_entries
+       UNION ALL SELECT table_name, true, place, entries FROM state_chunks) GROUP BY name`,
     { name: 'string', json: 'string' },
   )
   const byName = new Map(entries.map(({ name, json }) => [name, json]))
@@ -61,11 +81,15 @@ export function restoreState({ lsn, knownAtMs, tables }: SavedState, options: St
   state.lsn = lsn
   state.knownAtMs = knownAtMs
   for (const name of STATE_TABLES) state[name].load(JSON.parse(tables[name]))
+  dropEnded(state)
   return state
 }
 
 /** The changes of a flush are written to a file, so that DuckDB reads any number of them in one statement. */
 const changesPath = (spillDir: string): string => join(spillDir, 'state-changes.ndjson')
+
+/** What orders the entries of a state: their LSN, and their place among those of a commit or flush. */
+const PLACES_PER_LSN = 2 ** 13
 
 /**
  * Saves what changed since the last call. Must be called inside the transaction of the flush. Where that transaction fails,
@@ -76,9 +100,15 @@ export async function saveState(
   state: StoreState,
   spillDir: string,
 ): Promise<void> {
-  let place = state.lsn * 2 ** 13
+  await connection.run(`UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}`)
+  await saveLasting(connection, state, spillDir)
+  await saveAging(connection, state)
+}
+
+async function saveLasting(connection: DuckDBConnection, state: StoreState, spillDir: string): Promise<void> {
+  let place = state.lsn * PLACES_PER_LSN
   const lines: string[] = []
-  for (const name of STATE_TABLES) {
+  for (const name of LASTING_TABLES) {
     for (const [key, value] of state[name].takeChanges())
       lines.push(
         JSON.stringify({
@@ -89,7 +119,6 @@ export async function saveState(
         }),
       )
   }
-  await connection.run(`UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}`)
   if (lines.length === 0) return
   mkdirSync(spillDir, { recursive: true })
   const path = changesPath(spillDir)
@@ -104,4 +133,48 @@ export async function saveState(
   } finally {
     rmSync(path, { force: true })
   }
+}
+
+/** Adds a chunk of the entries that are new, and deletes the chunks of which every entry has ended. A row for each entry, written
+ *  once and deleted once, would cost a flush several times as much. */
+async function saveAging(connection: DuckDBConnection, state: StoreState): Promise<void> {
+  for (const name of AGING_TABLES) {
+    const written = name === 'idempotency' ? takeWritten(state.idempotency) : state[name].takeNew()
+    for (let from = 0; from < written.length; from += STATE_CHUNK_ENTRIES) {
+      const chunk = written.slice(from, from + STATE_CHUNK_ENTRIES)
+      const place = state.lsn * PLACES_PER_LSN + from / STATE_CHUNK_ENTRIES
+      const sql = `INSERT INTO state_chunks VALUES ('${name}', ${place}, ${state.knownAtMs}, ${chunk.length}, $entries)`
+      await connection.run(sql, { entries: JSON.stringify(chunk).slice(1, -1) })
+    }
+    await connection.run(
+      `DELETE FROM state_chunks WHERE table_name = '${name}' AND (${endedSql(state, name)})`,
+    )
+  }
+}
+
+const takeWritten = <Value>(table: KeyedTable<Value>): [string, Value | undefined][] =>
+  table.takeChanges().filter(([, value]) => value !== undefined)
+
+/** SQL of whether every entry of a chunk has ended. */
+function endedSql(state: StoreState, name: AgingTable): string {
+  const { keptMs, entriesMax } = state.ageLimits[name]
+  const isOld = `known_at_ms <= ${state.knownAtMs - keptMs}`
+  if (state[name].size < entriesMax) return isOld
+  return `${isOld} OR place IN (SELECT place FROM (
+    SELECT place, sum(entry_count) OVER (ORDER BY place DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
+    FROM state_chunks WHERE table_name = '${name}') WHERE newer >= ${entriesMax})`
+}
+
+/** Earlier versions saved the entries of all tables one by one: those that end by their age become chunks. */
+export async function moveToChunks(connection: DuckDBConnection): Promise<void> {
+  const moved = `FROM state_entries WHERE table_name IN (${AGING_TABLES.map(literal).join(', ')})`
+  const { count } = await queryOne(connection, `SELECT count(*)::DOUBLE AS count ${moved}`, {
+    count: 'number',
+  })
+  if (count === 0) return
+  await transaction(connection, async () => {
+    await connection.run(`INSERT INTO state_chunks SELECT table_name, min(place), (SELECT known_at_ms FROM state_position),
+      count(*), string_agg(${SAVED_ENTRY}, ',' ORDER BY place) ${moved} GROUP BY table_name`)
+    await connection.run(`DELETE ${moved}`)
+  })
 }

@@ -1,5 +1,6 @@
-// Reads the rows of a commit from its JSON in the log, with only the columns that a start needs. A start reads up to a million
-// commits; parsing the sixty other columns would take most of its time. A commit with unusual text is parsed as a whole.
+// Reads the rows of a commit from its JSON in the log, with only the columns that the state needs. A start reads up to a million
+// commits, and a flush hands their text on as it is; parsing the sixty other columns would take most of their time. A commit with
+// unusual text is parsed as a whole.
 import { type Cell, type Row, TABLES, type TableName } from '../../schema/tables.ts'
 import { parseRows } from '../log/segments/format.ts'
 import { STATE_COLUMNS } from './state.ts'
@@ -41,12 +42,17 @@ const PLAIN = /^[ !#-[\]-~]*$/
 export class StateRowParser {
   readonly #texts = new Map<string, string>()
 
-  parse(payload: Buffer): TableRow[] {
-    return this.#plainRows(payload) ?? parseRows(payload)
+  /** @param texts takes the JSON of each row: views of the payload, where that is possible */
+  parse(payload: Buffer, texts: Buffer[] | null = null): TableRow[] {
+    const rows = this.#plainRows(payload, texts)
+    if (rows !== null) return rows
+    const parsed = parseRows(payload)
+    texts?.splice(0, texts.length, ...parsed.map(([, row]) => Buffer.from(JSON.stringify(row))))
+    return parsed
   }
 
   /** Null: the commit must be parsed as a whole. */
-  #plainRows(payload: Buffer): TableRow[] | null {
+  #plainRows(payload: Buffer, texts: Buffer[] | null): TableRow[] | null {
     // latin1 gives one character for each byte, so that offsets are those of the payload. All that is searched for is ASCII.
     const text = payload.toString('latin1')
     const rows: TableRow[] = []
@@ -61,6 +67,7 @@ export class StateRowParser {
       const row = this.#row(table, text.slice(from, to), payload, from)
       if (row === null) return null
       rows.push([table, row])
+      texts?.push(payload.subarray(from, to))
       at = next === -1 ? text.length : next + BETWEEN_ROWS.length
     }
     return rows

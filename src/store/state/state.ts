@@ -11,6 +11,7 @@ import {
   SUBMIT_ATTEMPTS_MAX,
   SUBMIT_ATTEMPTS_RECOVERED_MS,
 } from '../limits.ts'
+import { AgingQueue } from './aging-queue.ts'
 import { KeyedTable } from './keyed-table.ts'
 import { Columns } from './value-list.ts'
 
@@ -48,19 +49,18 @@ export interface MintTotal {
 
 /** Labels of an accepted analysis that may still be withheld from others. */
 export interface RecentLabels {
+  analysisId: string
   mint: string
   sentiment: string
   score: number
   /** When the analysis came, by the wall clock. */
   atMs: number
-  knownAtMs: number
 }
 
 /** A time by the wall clock from which a limit counts. */
 export interface Moment {
   agentId: string
   atMs: number
-  knownAtMs: number
 }
 
 export interface CooldownStart extends Moment {
@@ -81,6 +81,7 @@ export interface StateOptions {
 /** Tables are saved under the names of these fields. */
 export class StoreState {
   readonly options: StateOptions
+  readonly ageLimits: Readonly<Record<AgingTable, AgeLimit>>
   /** The last commit applied; 0: none. */
   lsn = 0
   knownAtMs = 0
@@ -88,33 +89,34 @@ export class StoreState {
   readonly agentKeys: KeyedTable<PlacedRow<NewRow<'agent_keys'>>>
   /** Those that still have an effect; see `applyAgentEvent`. */
   readonly agentEvents: KeyedTable<AgentEvent>
-  readonly submitAttempts: KeyedTable<Moment>
-  readonly cooldowns: KeyedTable<CooldownStart>
-  readonly strikes: KeyedTable<Moment>
+  readonly submitAttempts: AgingQueue<Moment>
+  /** The latest one of an agent and a mint counts. */
+  readonly cooldowns: AgingQueue<CooldownStart>
+  readonly strikes: AgingQueue<Moment>
   readonly idempotency: KeyedTable<PlacedRow<NewRow<'idempotency'>>>
   readonly agentTotals: KeyedTable<AgentTotal>
   readonly agentOutcomes: KeyedTable<OutcomeCounts>
   readonly mintTotals: KeyedTable<MintTotal>
-  /** By analysis. */
-  readonly recentLabels: KeyedTable<RecentLabels>
+  readonly recentLabels: AgingQueue<RecentLabels>
   /** Number of rows committed, by table. */
   readonly rowTotals: KeyedTable<number>
 
   constructor(options: StateOptions) {
     this.options = options
+    this.ageLimits = ageLimits(options)
     const isSaved = options.isSaved ?? true
     this.agents = new KeyedTable(isSaved)
     this.agentKeys = new KeyedTable(isSaved)
     this.agentEvents = new KeyedTable(isSaved)
-    this.submitAttempts = new KeyedTable(isSaved, new Columns(['agentId'], ['atMs', 'knownAtMs']))
-    this.cooldowns = new KeyedTable(isSaved, new Columns(['agentId', 'mint'], ['atMs', 'knownAtMs']))
-    this.strikes = new KeyedTable(isSaved, new Columns(['agentId'], ['atMs', 'knownAtMs']))
+    this.submitAttempts = new AgingQueue(isSaved, new Columns(['agentId'], ['atMs']))
+    this.cooldowns = new AgingQueue(isSaved, new Columns(['agentId', 'mint'], ['atMs']))
+    this.strikes = new AgingQueue(isSaved, new Columns(['agentId'], ['atMs']))
     this.idempotency = new KeyedTable(isSaved)
     this.agentTotals = new KeyedTable(isSaved, new Columns([], ['xp', 'analyses']))
     this.agentOutcomes = new KeyedTable(isSaved, new Columns([], ['validated', 'unvalidated', 'rejected']))
-    this.recentLabels = new KeyedTable(
+    this.recentLabels = new AgingQueue(
       isSaved,
-      new Columns(['mint', 'sentiment'], ['score', 'atMs', 'knownAtMs']),
+      new Columns(['analysisId', 'mint', 'sentiment'], ['score', 'atMs']),
     )
     this.mintTotals = new KeyedTable(isSaved, new Columns(['lastSentiment'], ['count', 'lastScore']))
     this.rowTotals = new KeyedTable(isSaved)
@@ -122,21 +124,41 @@ export class StoreState {
 }
 
 /** The tables of a state that are saved entry by entry. */
-export const STATE_TABLES = [
+export const LASTING_TABLES = [
   'agents',
   'agentKeys',
   'agentEvents',
-  'submitAttempts',
-  'cooldowns',
-  'strikes',
-  'idempotency',
   'agentTotals',
   'agentOutcomes',
   'mintTotals',
-  'recentLabels',
   'rowTotals',
 ] as const satisfies readonly (keyof StoreState)[]
+/** Those whose entries end by their age, and are never looked up by a key. */
+export const QUEUES = [
+  'submitAttempts',
+  'cooldowns',
+  'strikes',
+  'recentLabels',
+] as const satisfies readonly (keyof StoreState)[]
+/** The tables whose entries end by their age. They are saved flush by flush. */
+export const AGING_TABLES = [...QUEUES, 'idempotency'] as const
+export type AgingTable = (typeof AGING_TABLES)[number]
+export const STATE_TABLES = [...LASTING_TABLES, ...AGING_TABLES] as const
 export type StateTable = (typeof STATE_TABLES)[number]
+
+/** How old entries of a table may be, counted by the times of the commits, and how many there may be. */
+export interface AgeLimit {
+  keptMs: number
+  entriesMax: number
+}
+
+const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateOptions): Record<AgingTable, AgeLimit> => ({
+  submitAttempts: { keptMs: SUBMIT_ATTEMPTS_RECOVERED_MS, entriesMax: SUBMIT_ATTEMPTS_MAX },
+  cooldowns: { keptMs: cooldownKeptMs, entriesMax: Number.POSITIVE_INFINITY },
+  strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },
+  idempotency: { keptMs: IDEMPOTENCY_KEPT_MS, entriesMax: IDEMPOTENCY_RECOVERED_MAX },
+  recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
+})
 
 /** Applies a commit. One that was applied before changes nothing. */
 export function applyCommit(state: StoreState, record: CommitRecord): void {
@@ -153,7 +175,8 @@ export function applyCommit(state: StoreState, record: CommitRecord): void {
   forgetOld(state)
 }
 
-/** The columns that the state needs of tables with many rows, and the identity of a submission. A start reads no others. */
+/** The columns that the state needs of tables with many rows, the identity of a submission and the time that decides the date of a
+ *  row in the lake. A start and a flush read no others. */
 export const STATE_COLUMNS = {
   training: [
     'analysis_id',
@@ -166,7 +189,7 @@ export const STATE_COLUMNS = {
     'score',
   ],
   rejections: ['analysis_id', 'agent_id', 'mint', 'submitted_at', 'received_at'],
-  xp_ledger: ['agent_id', 'kind', 'xp'],
+  xp_ledger: ['agent_id', 'awarded_at', 'kind', 'xp'],
   submit_attempts: ['agent_id', 'at'],
 } as const satisfies Partial<Record<TableName, readonly string[]>>
 
@@ -185,9 +208,8 @@ const getReceivedAtMs = ({ row, knownAtMs }: Submission): number => row.received
 const makePositionKey = ({ lsn, index }: { lsn: number; index: number }): string => `${lsn}.${index}`
 
 function startCooldown(state: StoreState, placed: Submission): void {
-  const { row, knownAtMs } = placed
-  const { agent_id: agentId, mint } = row
-  state.cooldowns.set(`${agentId} ${mint}`, { agentId, mint, atMs: getReceivedAtMs(placed), knownAtMs })
+  const { agent_id: agentId, mint } = placed.row
+  state.cooldowns.push(placed.knownAtMs, { agentId, mint, atMs: getReceivedAtMs(placed) })
 }
 
 const NO_SUBMISSIONS: OutcomeCounts = { validated: 0, unvalidated: 0, rejected: 0 }
@@ -204,15 +226,14 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
     const total = state.mintTotals.get(mint) ?? NO_ANALYSES
     state.mintTotals.replace(mint, { ...total, count: total.count + 1 })
     const atMs = getReceivedAtMs(placed)
-    state.recentLabels.set(analysisId, { mint, sentiment, score, atMs, knownAtMs: placed.knownAtMs })
+    state.recentLabels.push(placed.knownAtMs, { analysisId, mint, sentiment, score, atMs })
     countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
     startCooldown(state, placed)
   },
   rejections(state, placed) {
-    const { row, knownAtMs } = placed
-    const strike = { agentId: row.agent_id, atMs: getReceivedAtMs(placed), knownAtMs }
-    state.strikes.set(makePositionKey(placed), strike)
-    countOutcome(state, row.agent_id, 'rejected')
+    const agentId = placed.row.agent_id
+    state.strikes.push(placed.knownAtMs, { agentId, atMs: getReceivedAtMs(placed) })
+    countOutcome(state, agentId, 'rejected')
     startCooldown(state, placed)
   },
   xp_ledger(state, { row }) {
@@ -223,9 +244,8 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   agents: (state, placed) => state.agents.set(placed.row.agent_id, placed),
   agent_keys: (state, placed) => state.agentKeys.set(placed.row.key_hash, placed),
   agent_events: applyAgentEvent,
-  submit_attempts(state, placed) {
-    const { agent_id: agentId, at: atMs } = placed.row
-    state.submitAttempts.set(makePositionKey(placed), { agentId, atMs, knownAtMs: placed.knownAtMs })
+  submit_attempts(state, { row, knownAtMs }) {
+    state.submitAttempts.push(knownAtMs, { agentId: row.agent_id, atMs: row.at })
   },
   idempotency(state, placed) {
     state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, placed)
@@ -262,21 +282,32 @@ function expireKey(state: StoreState, placed: AgentEvent, key: string): void {
     state.agentEvents.set(key, placed)
 }
 
-/** Deletes entries that no limit needs any more. Their age is counted by the times of the commits. */
+/** Deletes entries that no limit needs any more. */
 function forgetOld(state: StoreState): void {
-  const { knownAtMs, options } = state
-  const isOlder = (keptMs: number) => (value: { knownAtMs: number }) => value.knownAtMs <= knownAtMs - keptMs
-  const isOlderOrMany = (keptMs: number, max: number) => (value: { knownAtMs: number }, size: number) =>
-    size > max || isOlder(keptMs)(value)
-  state.submitAttempts.deleteOldest(isOlderOrMany(SUBMIT_ATTEMPTS_RECOVERED_MS, SUBMIT_ATTEMPTS_MAX))
-  state.cooldowns.deleteOldest(isOlder(options.cooldownKeptMs))
-  state.strikes.deleteOldest(isOlderOrMany(STRIKES_RECOVERED_MS, STRIKES_MAX))
-  state.idempotency.deleteOldest(isOlderOrMany(IDEMPOTENCY_KEPT_MS, IDEMPOTENCY_RECOVERED_MAX))
-  const isShown = isOlder(options.labelsDelayMs ?? 0)
-  state.recentLabels.deleteOldest(isOlderOrMany(options.labelsDelayMs ?? 0, RECENT_LABELS_MAX), (labels) => {
+  const shownToMs = state.knownAtMs - state.ageLimits.recentLabels.keptMs
+  deleteEnded(state, (knownAtMs, labels) => {
     // Labels that gave way to too many others must not be shown too early, so they never are.
-    if (isShown(labels)) showLabels(state, labels)
+    if (knownAtMs <= shownToMs) showLabels(state, labels)
   })
+}
+
+/** Deletes the entries of a loaded state that had ended when it was saved: a chunk stays until its last entry has ended. */
+export const dropEnded = (state: StoreState): void => deleteEnded(state, null)
+
+function deleteEnded(
+  state: StoreState,
+  onLabels: ((knownAtMs: number, labels: RecentLabels) => void) | null,
+): void {
+  const { knownAtMs, ageLimits } = state
+  for (const name of QUEUES) {
+    const { keptMs, entriesMax } = ageLimits[name]
+    if (name === 'recentLabels') state[name].deleteEnded(knownAtMs - keptMs, entriesMax, onLabels)
+    else state[name].deleteEnded(knownAtMs - keptMs, entriesMax)
+  }
+  const { keptMs, entriesMax } = ageLimits.idempotency
+  state.idempotency.deleteOldest(
+    (placed, size) => size > entriesMax || placed.knownAtMs <= knownAtMs - keptMs,
+  )
 }
 
 /** The labels of an analysis become the latest of its mint. */

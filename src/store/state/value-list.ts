@@ -39,7 +39,7 @@ export class PlainValues<Value> implements ValueList<Value> {
 const NUMBERS_MIN = 64
 
 /** Numbers in 8 bytes each. A plain array may store them as heap objects. */
-class NumberList implements ValueList<number> {
+export class NumberList implements ValueList<number> {
   #numbers = new Float64Array(NUMBERS_MIN)
   #length = 0
 

@@ -237,7 +237,7 @@ describe('a state database that is gone', () => {
     // As a start leaves it that ends right after it made the database.
     const instance = await duckdb.DuckDBInstance.create(join(folder, 'state.duckdb'), { threads: '1' })
     const connection = await instance.connect()
-    for (const table of ['lake_files', 'state_entries', 'outcomes_open'])
+    for (const table of ['lake_files', 'state_entries', 'state_chunks', 'outcomes_open'])
       await connection.run(`DELETE FROM ${table}`)
     await connection.run('UPDATE state_position SET lsn = 0, known_at_ms = 0, is_begun = false')
     connection.closeSync()

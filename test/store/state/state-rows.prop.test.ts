@@ -83,12 +83,14 @@ const columnsOf = ([table, row]: TableRow): TableRow => {
 const asJson = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value))
 
 describe('the rows that a state is made of', () => {
-  test('have the columns that it needs, whatever the texts in them look like', () => {
+  test('have the columns that it needs and their whole text, whatever the texts in them look like', () => {
     const parser = new StateRowParser()
     fc.assert(
       fc.property(rows, (made) => {
-        const read = parser.parse(payloadOf(made)).map(columnsOf)
+        const texts: Buffer[] = []
+        const read = parser.parse(payloadOf(made), texts).map(columnsOf)
         expect(asJson(read)).toEqual(asJson(made.map(columnsOf)))
+        expect(texts.map((text) => JSON.parse(text.toString()))).toEqual(asJson(made.map(([, row]) => row)))
       }),
       { numRuns: 2_000 },
     )

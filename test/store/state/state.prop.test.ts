@@ -10,7 +10,7 @@ import { transaction } from '../../../src/store/duckdb/database.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import { recoverFrom } from '../../../src/store/state/recovered.ts'
 import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/state/state.ts'
-import { loadState, restoreState, saveState } from '../../../src/store/state/state-database.ts'
+import { loadState, moveToChunks, restoreState, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
 const OPTIONS = { cooldownKeptMs: 600_000, labelsDelayMs: 600_000 }
@@ -170,6 +170,75 @@ describe('a state', () => {
       ),
       { numRuns: 30 },
     )
+  })
+
+  test('keeps no saved chunk whose entries have all ended, and at most as many entries as a limit needs', async () => {
+    await withDatabase(async (connection) => {
+      const state = new StoreState({ ...OPTIONS, cooldownKeptMs: 60_000 })
+      const save = () => transaction(connection, () => saveState(connection, state, folder))
+      for (let lsn = 1; lsn <= 30; lsn++) {
+        const row = { agent_id: 'ag_1', mint: `mint-${lsn}`, submitted_at: 5 }
+        applyCommit(state, { lsn, knownAtMs: START_MS + lsn * 10_000, rows: [['rejections', row]] })
+        await save()
+      }
+      const held = async () =>
+        (
+          await connection.runAndReadAll(
+            'SELECT table_name, count(*)::INT, sum(entry_count)::INT FROM state_chunks GROUP BY 1 ORDER BY 1',
+          )
+        ).getRowsJson()
+      expect(await held()).toEqual([
+        ['cooldowns', 6, 6],
+        ['strikes', 30, 30],
+      ])
+      Object.assign(state.ageLimits.strikes, { entriesMax: 4 })
+      applyCommit(state, { lsn: 31, knownAtMs: START_MS + 310_000, rows: [] })
+      await save()
+      expect(await held()).toEqual([
+        ['cooldowns', 5, 5],
+        ['strikes', 4, 4],
+      ])
+    })
+  })
+
+  test('that an earlier version saved entry by entry is the same, before and after its entries are moved', async () => {
+    await withDatabase(async (connection) => {
+      const entries = [
+        ['submitAttempts', '3.1', 3, { agentId: 'ag_1', atMs: 990, knownAtMs: 1_000 }],
+        ['cooldowns', 'ag_1 A', 3, { agentId: 'ag_1', mint: 'A', atMs: 990, knownAtMs: 1_000 }],
+        ['strikes', '3.0', 4, { agentId: 'ag_1', atMs: 991, knownAtMs: 1_000 }],
+        [
+          'recentLabels',
+          'an_1',
+          5,
+          { mint: 'A', sentiment: 'bullish', score: 7, atMs: 990, knownAtMs: 1_000 },
+        ],
+        ['mintTotals', 'A', 5, { count: 1, lastSentiment: '', lastScore: 0 }],
+      ] as const
+      for (const [table, key, place, value] of entries)
+        await connection.run('INSERT INTO state_entries VALUES ($table, $key, $place, $value)', {
+          table,
+          key,
+          place,
+          value: JSON.stringify(value),
+        })
+      await connection.run('UPDATE state_position SET lsn = 5, known_at_ms = 1000')
+      const read = async () => recoverFrom(restoreState(await loadState(connection), OPTIONS), 1_000)
+      const before = await read()
+      expect(before).toMatchObject({
+        submitAttempts: [{ agent_id: 'ag_1', at: 990 }],
+        cooldowns: [{ agentId: 'ag_1', mint: 'A', atMs: 990 }],
+        strikes: [{ agentId: 'ag_1', atMs: 991 }],
+        recentLabels: [{ analysisId: 'an_1', mint: 'A', sentiment: 'bullish', score: 7, atMs: 990 }],
+        coverage: [{ mint: 'A', count: 1 }],
+      })
+      await moveToChunks(connection)
+      expect(await read()).toEqual(before)
+      const left = await connection.runAndReadAll('SELECT DISTINCT table_name FROM state_entries')
+      expect(left.getRowsJson()).toEqual([['mintTotals']])
+      await moveToChunks(connection)
+      expect(await read()).toEqual(before)
+    })
   })
 
   test('is not changed by a commit that was applied before', () => {
