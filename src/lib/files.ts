@@ -1,6 +1,6 @@
 // Makes files and folders durable. Syncing a file makes its content durable, syncing a folder the names in it.
 import { closeSync, fsyncSync, openSync } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { mkdir, open, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Syncs a file or a folder. */
@@ -21,6 +21,15 @@ export function syncPathNow(path: string): void {
   } finally {
     closeSync(file)
   }
+}
+
+/** Gives a file a new content, durably: readers find the old one or the new one, whole. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`
+  await writeFile(temporary, text)
+  await syncPath(temporary)
+  await rename(temporary, path)
+  await syncPath(dirname(path))
 }
 
 /** Folders that were created but not synced yet, each with the topmost folder created along with it. When a sync fails, the next

@@ -1,19 +1,17 @@
 // The client in Chromium, on a page of another origin than the server's.
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { stripTypeScriptTypes } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join, normalize } from 'node:path'
-import { chromium } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission } from '../support/submission.ts'
 import { openTestServer } from '../support/test-server.ts'
+import { hasBrowser, openBrowser, skipped } from '../web/browser.ts'
 import type { PageResult } from './browser-page.ts'
 
-const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 const ROOT = new URL('../../', import.meta.url).pathname
 
 const page = (baseUrl: string, body: object) => `<!doctype html><script type="module">
@@ -35,16 +33,13 @@ async function serve(html: string) {
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
 }
 
-const isInstalled = existsSync(CHROMIUM)
-const skipped = isInstalled ? '' : ` (skipped: there is no ${CHROMIUM}; CHROMIUM_PATH may name another)`
-
-test.skipIf(!isInstalled)(`the client runs in Chromium${skipped}`, async () => {
+test.skipIf(!hasBrowser)(`the client runs in Chromium${skipped}`, async () => {
   const lake = await openTestServer()
   const mint = mintOfSymbol('browser')
   const token = { type: 'token', mint, ts: Date.now(), name: 'Seed', symbol: 'SEED' }
   await lake.client.push(token, { type: 'patch', mint, ts: Date.now(), fields: { priceUsd: 1 } })
   const { origin, server } = await serve(page(lake.url, submission(mint)))
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  const browser = await openBrowser()
   try {
     const tab = await browser.newPage()
     const faults: string[] = []

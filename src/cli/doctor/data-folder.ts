@@ -1,7 +1,9 @@
 // The data folder: whether a server can use it, how much room it has, and how fast its disk syncs.
+
 import { existsSync } from 'node:fs'
 import { open, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { checkFinished } from '../../store/backup/note.ts'
 import { readFolderInfo } from '../../store/data-folder/folder-info.ts'
@@ -11,7 +13,6 @@ import { stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
 import { DISK_FREE_MB_USUAL, SYNC_MS_USUAL, SYNCS_MEASURED } from '../limits.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
 
-const MEGABYTE = 1_048_576
 /** Types of file systems, as statfs tells them on Linux. */
 const TMPFS = 0x01021994
 const NFS = 0x6969

@@ -1,9 +1,11 @@
 // What the machine offers: the version of Node, the binaries, memory, file descriptors, the clock.
+
 import { execFile } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { statePath } from '../../store/paths.ts'
@@ -19,7 +21,6 @@ import { type CheckResult, fail, ok, warn } from './check.ts'
 const NODE_MAJOR = 22
 /** Node runs TypeScript as it is from this version on. */
 const NODE_MINOR_MIN = 18
-const MEGABYTE = 1_048_576
 /** Packages are found from here, wherever the command is run. */
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 /** The program is younger than this: a clock before it is wrong. */

@@ -1,8 +1,10 @@
 // Makes a backup of a store from a copy that nobody writes to, and restores one. Either writes into an empty folder, which is
 // marked as unfinished until all of it is durable and verified.
+
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { reserveAboveLostRun } from '../data-folder/positions.ts'
@@ -33,7 +35,6 @@ export interface FinishedCopy {
   findings: readonly Finding[]
 }
 
-const MEGABYTE = 1_048_576
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / MEGABYTE)} MB`
 
 /** Copies `staged`, which nobody writes to, to the new or empty folder `out`. */
@@ -120,8 +121,7 @@ async function intoEmptyFolder(
     return { path: folder, ...(await write(folder)) }
   } catch (error) {
     await empty(folder, isNew).catch(() => undefined)
-    if (['ENOSPC', 'EDQUOT'].includes(systemCode(error)) || isFullError(error))
-      throw unavailable(`the disk of ${folder} is full: nothing of it was kept`)
+    if (isFullError(error)) throw unavailable(`the disk of ${folder} is full: nothing of it was kept`)
     if (error instanceof StoreError || systemCode(error) === '') throw error
     throw unavailable(`${folder} cannot be written: ${errorMessage(error)}`)
   }

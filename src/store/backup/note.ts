@@ -1,11 +1,10 @@
 // `backup.json` in a backup: whether it is complete, and every file with its hash. It is written before anything else, as not
 // complete, and last, as complete. A server refuses a folder whose backup.json says that it is not.
 import { readFileSync } from 'node:fs'
-import { readFile, rename, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
-import { syncPath } from '../../lib/files.ts'
+import { replaceFile } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { StoreError } from '../errors.ts'
 import { backupNotePath } from '../paths.ts'
@@ -25,14 +24,8 @@ export type BackupFile = BackupNote['files'][number]
 
 const noteSchema = z.union([z.object({ complete: z.literal(false) }), completeSchema])
 
-async function write(folder: string, note: object): Promise<void> {
-  const path = backupNotePath(folder)
-  const temporary = `${path}.tmp`
-  await writeFile(temporary, `${JSON.stringify(note, null, 1)}\n`)
-  await syncPath(temporary)
-  await rename(temporary, path)
-  await syncPath(dirname(path))
-}
+const write = (folder: string, note: object): Promise<void> =>
+  replaceFile(backupNotePath(folder), `${JSON.stringify(note, null, 1)}\n`)
 
 /** Marks a folder as unfinished, durably. */
 export const writeUnfinishedNote = (folder: string): Promise<void> => write(folder, { complete: false })

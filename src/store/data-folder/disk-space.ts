@@ -1,10 +1,11 @@
 // Whether the disk has room for another commit. The free space is read at an interval, so that a hanging disk delays no commit.
+
 import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
+import { MEGABYTE } from '../../lib/bytes.ts'
 import { unavailable } from '../errors.ts'
 import { DISK_LOOK_EVERY_MS } from '../limits.ts'
 
-const MEGABYTE = 1_048_576
 /** Free space needed to flush the log to the lake and the state, as a multiple of its bytes. */
 const FLUSH_FACTOR = 2
 

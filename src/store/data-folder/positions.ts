@@ -1,11 +1,10 @@
 // Reserves stream positions, so that each run begins above all positions of earlier runs. Either of two sources suffices: a file
 // with the reserved range, written ahead of use, and the wall clock, at a rate that no market reaches.
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
-import { syncPath } from '../../lib/files.ts'
-import { publish, temporaryPath } from '../lake/lake-files.ts'
+import { replaceFile } from '../../lib/files.ts'
 import {
   POSITIONS_AHEAD,
   POSITIONS_CHECK_MS,
@@ -44,11 +43,8 @@ async function readReservation(path: string, log: StoreLog): Promise<number> {
   return 0
 }
 
-async function writeReservation(path: string, reservedTo: number): Promise<void> {
-  await writeFile(temporaryPath(path), formatReservation(reservedTo))
-  await syncPath(temporaryPath(path))
-  await publish(path)
-}
+const writeReservation = (path: string, reservedTo: number): Promise<void> =>
+  replaceFile(path, formatReservation(reservedTo))
 
 /** The first position for a time; 0 for a clock that is centuries off, which would use up all positions. */
 const positionAt = (nowMs: number): number =>

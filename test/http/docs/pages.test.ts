@@ -1,11 +1,9 @@
 // What a browser opens, and links of documents under whatever name a client reaches the server.
-import { existsSync } from 'node:fs'
-import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
+import { hasBrowser, openBrowser } from '../../web/browser.ts'
 
-const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 const BROWSER_MS_MAX = 60_000
 
 let server: TestServer
@@ -45,11 +43,11 @@ describe('/docs', () => {
     expect((await get(path, { 'If-None-Match': etag })).status).toBe(304)
   })
 
-  it.runIf(existsSync(CHROMIUM))(
+  it.runIf(hasBrowser)(
     'renders every operation in a browser and tries one, without a fault or a request elsewhere (skipped without Chromium)',
     { timeout: BROWSER_MS_MAX },
     async () => {
-      const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+      const browser = await openBrowser()
       try {
         const page = await browser.newPage()
         const faults: string[] = []
