@@ -1,4 +1,6 @@
 // What the journal offers: a writer, in the server, and a reader, in any process.
+import type { Clock } from '../lib/clock.ts'
+import type { Disk } from '../lib/disk.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import type { EventBatch } from './event-batch.ts'
 
@@ -21,8 +23,10 @@ export interface JournalDamage {
 }
 
 export interface ReadJournalOptions {
-  /** The last event wanted. Batches are never divided: later events may come with it. */
+  /** The last event wanted; the caller knows that it was recorded. Batches are never divided: later events may come with it. */
   throughEventNo?: number
+  /** Identity of the data folder (store.json), so that segments of another one are not read; null: any. */
+  folderId?: string | null
   /** Called for each damaged part, in the order in which they are found. */
   onDamage?(damage: JournalDamage): void
 }
@@ -39,19 +43,54 @@ export type ReadJournal = (
   options?: ReadJournalOptions,
 ) => AsyncIterable<EventBatch>
 
+/** An interval of market time, Unix ms, of which events were not recorded. */
+export interface LostInterval {
+  fromMs: number
+  toMs: number
+}
+
+/** The part of a logger that the journal uses. */
+export interface JournalLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+export interface JournalOptions {
+  folder: string
+  /** Identity of the data folder. */
+  folderId: string
+  runId: string
+  /** Number of the `run` event with which this market began as an empty one; null: it begins with the next event. */
+  originEventNo: number | null
+  simulated: boolean
+  /** Numbers up to this one are used already, by checkpoints or by the lake. */
+  afterEventNo: number
+  clock: Clock
+  log: JournalLog
+  /** Free bytes of the disk; null: not known. Nothing is written while there are fewer than `neededBytes`. */
+  freeBytes(): number | null
+  neededBytes: number
+  /** Events of this interval were lost and recording works again. May append. */
+  onLost(interval: LostInterval): void
+  /** For tests. */
+  disk?: Disk
+  segmentBytes?: number
+  bytesMax?: number
+  waitingBytesMax?: number
+}
+
 export interface JournalStats {
   /** Events appended in this run, and those that could not be recorded. */
   recorded: number
   lost: number
-  /** Whether events are being recorded at present; false while the disk is slow, full or failing. */
-  isRecording: boolean
-  /** Why not; null while they are. */
-  reason: string | null
+  /** Why events are not recorded, or not synced, at present; null while they are. */
+  trouble: string | null
   segments: number
   bytes: number
   /** Bytes in memory that wait for the disk. */
   waitingBytes: number
-  /** Number of the newest event that a crash of the process would not lose, and one that a power cut would not. */
+  /** Number of the newest event that a crash of the process would not lose, and of the newest that a power cut would not. */
   writtenEventNo: number
   syncedEventNo: number
 }
@@ -60,19 +99,26 @@ export interface JournalStats {
 export interface EventJournal {
   /**
    * Records an event that the engine has taken. Never waits and never throws: what the disk cannot take is counted as lost, and
-   * told with a `gap` event as soon as recording works again.
+   * `onLost` is called as soon as recording works again.
    * @param atMs market time in effect, Unix ms
    * @param receivedAtMs time of receipt, Unix ms
    * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
-  /** Number of the last event appended; 0: none ever was. */
+  /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */
   readonly lastEventNo: number
-  /** Ends the current segment. Resolves when everything appended so far is in sealed segments and durable. */
+  /** Number of the `run` event with which this market began as an empty one. */
+  readonly originEventNo: number
+  /** Resolves when everything appended so far is with the disk, or when it has refused for `timeoutMs`. @returns whether it is */
+  written(timeoutMs: number): Promise<boolean>
+  /**
+   * Ends the current segment. Resolves when everything appended so far is durable, with the number of the last durable event,
+   * which is lower where the disk has refused for SEAL_MS_MAX. Never rejects.
+   */
   seal(): Promise<{ throughEventNo: number }>
   /** Deletes the segments whose events all have numbers up to this one. */
   removeThrough(eventNo: number): Promise<void>
   stats(): JournalStats
-  /** Writes what waits, seals, and closes. */
+  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. */
   close(): Promise<void>
 }

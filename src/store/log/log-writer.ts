@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
-import { type Disk, nodeDisk } from './disk.ts'
+import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { DiskOperations, type OverdueCheck } from './disk-operations.ts'
 import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
 import {

@@ -2,7 +2,7 @@
 // the format, the invariants and what happens on failures.
 import { assert } from '../../lib/assert.ts'
 import { CommitQueue } from './commit-queue.ts'
-import { nodeDisk } from './disk.ts'
+import { nodeDisk } from '../../lib/disk.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'
 import { LogWriter } from './log-writer.ts'

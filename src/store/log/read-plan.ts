@@ -2,7 +2,7 @@
 // segments determine. Reads only the start of each file.
 import { join } from 'node:path'
 import { systemCode } from '../../lib/error-text.ts'
-import type { Disk } from './disk.ts'
+import type { Disk } from '../../lib/disk.ts'
 import { LogError } from './errors.ts'
 import { SEGMENT_BYTES, SEGMENT_START_BYTES } from './limits.ts'
 import {

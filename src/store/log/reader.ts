@@ -2,7 +2,7 @@
 // verification use it. Holds one record in memory at a time.
 import { systemCode } from '../../lib/error-text.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
-import { type Disk, nodeDisk } from './disk.ts'
+import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { SCAN_CHUNK_BYTES, SEGMENT_START_BYTES } from './limits.ts'
 import { type PlannedSegment, planRead, segmentRemovedError } from './read-plan.ts'
 import { addDamage, addEntry, lsnRange, newReadReport } from './read-report.ts'

@@ -2,7 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import type { StoreLog } from '../types.ts'
-import type { Disk } from './disk.ts'
+import type { Disk } from '../../lib/disk.ts'
 
 /** One row, validated and encoded by `encodeWrite`. */
 export interface EncodedRow {

@@ -1,6 +1,6 @@
 // A power cut at each operation of a scripted run loses nothing that was acknowledged and brings back nothing that was refused.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { LOSSES, type Loss, SimulatedDisk, seededRandom } from './simulated-disk.ts'
+import { LOSSES, type Loss, SimulatedDisk, seededRandom } from '../../support/disk/simulated-disk.ts'
 import { quiet, TIMEOUT_MS, World } from './world.ts'
 
 beforeEach(() => {

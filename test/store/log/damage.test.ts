@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import type { LsnRange, Position, ReadReport } from '../../../src/store/log/types.ts'
+import { SimulatedDisk, systemError } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
-import { SimulatedDisk, systemError } from './simulated-disk.ts'
 import { quiet } from './world.ts'
 
 interface Line {

@@ -5,9 +5,9 @@ import { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import type { CommitLog, CommitRecord, LogOptions } from '../../../src/store/log/types.ts'
+import type { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
-import type { SimulatedDisk } from './simulated-disk.ts'
 
 export const TIMEOUT_MS = 10_000
 /** Small, so that scripts see segments sealed because of their size. */

@@ -2,7 +2,7 @@
 // shares is held, and later reads are refused.
 import { join } from 'node:path'
 import { errorMessage, systemCode } from '../../../lib/error-text.ts'
-import type { Disk } from '../disk.ts'
+import type { Disk } from '../../../lib/disk.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'
 import type { CommitRecord, Position } from '../types.ts'

@@ -1,0 +1,116 @@
+// The frames of a segment: kind, length and CRC-32 of a payload, then the payload. All numbers are little-endian.
+import { crc32 } from 'node:zlib'
+import { z } from 'zod'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { FRAME_BYTES_MAX } from '../limits.ts'
+
+export const FORMAT = 1
+/** Kind, payload length, CRC of both and the payload, and four bytes that are zero. */
+export const FRAME_HEAD_BYTES = 16
+/** A segment while its first bytes are written; it is renamed then. */
+export const NEXT_NAME = 'next.tmp'
+/** A copy of a segment whose sync failed, while it is written. */
+export const COPY_NAME = 'copy.tmp'
+
+const NAME = /^(\d{20})\.events$/
+/** The first bytes of every frame. */
+export const MAGIC = Buffer.from('MJ\xf5', 'latin1')
+const KINDS = { header: 0x48, batch: 0x42, end: 0x45 } as const
+export type FrameKind = keyof typeof KINDS
+
+const [LENGTH_AT, CRC_AT, ZERO_AT] = [4, 8, 12]
+
+const eventNo = z.number().int().min(0)
+
+/** First frame of a segment. Events from `firstEventNo` on that earlier segments hold are void. */
+const headerSchema = z.object({
+  format: z.number(),
+  /** Identity of the data folder, so that a segment of another one is not taken for its own. */
+  folderId: z.string(),
+  firstEventNo: eventNo.min(1),
+  runId: z.string(),
+  /** Number of the `run` event with which an empty market began: this segment goes on from it. */
+  originEventNo: eventNo.min(1),
+  /** Whether the market is made up. */
+  simulated: z.boolean(),
+})
+export type SegmentHeader = z.infer<typeof headerSchema>
+
+/** Last frame of a sealed segment. */
+const endSchema = z.object({ lastEventNo: eventNo })
+export type SegmentEnd = z.infer<typeof endSchema>
+
+export const segmentName = (firstEventNo: number): string =>
+  `${String(firstEventNo).padStart(20, '0')}.events`
+
+/** The number of the first event of the segment with this file name; null where it is not the name of a segment. */
+export function parseSegmentName(name: string): number | null {
+  const digits = NAME.exec(name)?.[1]
+  const number = Number(digits)
+  return digits !== undefined && Number.isSafeInteger(number) ? number : null
+}
+
+/** Writes the head of a frame whose payload is in place already. */
+export function sealFrame(frame: Buffer, kind: FrameKind): Buffer {
+  MAGIC.copy(frame)
+  frame[MAGIC.length] = KINDS[kind]
+  frame.writeUInt32LE(frame.length - FRAME_HEAD_BYTES, LENGTH_AT)
+  frame.writeUInt32LE(0, ZERO_AT)
+  frame.writeUInt32LE(checksum(frame), CRC_AT)
+  return frame
+}
+
+const checksum = (frame: Buffer): number =>
+  crc32(frame.subarray(FRAME_HEAD_BYTES), crc32(frame.subarray(0, CRC_AT)))
+
+function jsonFrame(kind: FrameKind, value: object): Buffer {
+  const text = JSON.stringify(value)
+  const frame = Buffer.alloc(FRAME_HEAD_BYTES + Buffer.byteLength(text))
+  frame.write(text, FRAME_HEAD_BYTES)
+  return sealFrame(frame, kind)
+}
+
+export const headerFrame = (header: Omit<SegmentHeader, 'format'>): Buffer =>
+  jsonFrame('header', { format: FORMAT, ...header })
+
+export const endFrame = (lastEventNo: number): Buffer => jsonFrame('end', { lastEventNo })
+
+export interface FrameHead {
+  kind: FrameKind
+  /** Of the whole frame. */
+  bytes: number
+}
+
+/** What the 16 bytes at `at` say; null where no frame begins there. */
+export function readFrameHead(bytes: Buffer, at: number): FrameHead | null {
+  if (bytes.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return null
+  const byte = bytes[at + MAGIC.length]
+  const kind =
+    byte === KINDS.batch ? 'batch' : byte === KINDS.header ? 'header' : byte === KINDS.end ? 'end' : null
+  const length = bytes.readUInt32LE(at + LENGTH_AT)
+  if (kind === null || length > FRAME_BYTES_MAX || bytes.readUInt32LE(at + ZERO_AT) !== 0) return null
+  return { kind, bytes: FRAME_HEAD_BYTES + length }
+}
+
+/** Whether a frame is as it was written. */
+export const isWhole = (frame: Buffer): boolean => frame.readUInt32LE(CRC_AT) === checksum(frame)
+
+const readJson = <Schema extends z.ZodType>(frame: Buffer, schema: Schema): z.infer<Schema> | null => {
+  try {
+    const parsed = safeParse(schema, JSON.parse(frame.toString('utf8', FRAME_HEAD_BYTES)))
+    return parsed.success ? parsed.data : null
+  } catch {
+    return null
+  }
+}
+
+const formatSchema = z.object({ format: z.number() })
+
+/** The header in a whole frame; only its format where a newer version wrote it; null where it is none. */
+export function readHeader(frame: Buffer): SegmentHeader | { format: number } | null {
+  const format = readJson(frame, formatSchema)
+  return format !== null && format.format > FORMAT ? format : readJson(frame, headerSchema)
+}
+
+/** The end in a whole frame; null where it is none. */
+export const readEnd = (frame: Buffer): SegmentEnd | null => readJson(frame, endSchema)

@@ -1,0 +1,273 @@
+// Writes batches to segments, one write at a time, while what was written is synced in the background. A disk that refuses is tried
+// again; meanwhile batches wait, up to a bound that the journal watches.
+import type { Clock } from '../../lib/clock.ts'
+import { type Disk, nodeDisk } from '../../lib/disk.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import {
+  JOURNAL_BYTES_MAX,
+  LOOK_EVERY_MS,
+  RETRY_MS,
+  RETRY_MS_MAX,
+  SEGMENT_BYTES,
+  SEGMENT_MS,
+  SYNC_EVERY_MS,
+} from '../limits.ts'
+import type { JournalEnd } from '../reader.ts'
+import { endFrame } from '../segments/format.ts'
+import type { JournalLog, JournalOptions } from '../types.ts'
+import { ClosedSegments } from './closed-segments.ts'
+import { createSegment, type SegmentFile, type WrittenBatch } from './segment-file.ts'
+
+type QueuedItem = WrittenBatch | { ended: Promise<void>; onEnded(): void }
+
+export class BatchWriter {
+  /** Bytes of batches that wait. */
+  waitingBytes = 0
+  /** The last event that a crash of the process would not lose, and the last that a power cut would not. */
+  writtenEventNo: number
+  syncedEventNo: number
+  readonly #options: JournalOptions
+  readonly #disk: Disk
+  readonly #clock: Clock
+  readonly #log: JournalLog
+  readonly #closed: ClosedSegments
+  readonly #originEventNo: number
+  readonly #onWritten: () => void
+  readonly #queue: QueuedItem[] = []
+  #open: SegmentFile | null = null
+  /** Why nothing is written at present; null while batches are. */
+  #trouble: string | null = null
+  #syncTrouble: string | null = null
+  #retryMs = RETRY_MS
+  #isPumping = false
+  #isClosed = false
+  #syncing: Promise<void> | null = null
+  /** The open segment, where a sync of it has failed. Once that has happened, a later sync may do nothing and succeed. */
+  #failedOpen: SegmentFile | null = null
+  /** Names of segments have changed since the folder was synced. */
+  #hasNewNames = true
+  #wake: () => void = () => {}
+  readonly #syncTimer: NodeJS.Timeout
+
+  /** @param onWritten called after each batch */
+  constructor(options: JournalOptions, end: JournalEnd, originEventNo: number, onWritten: () => void) {
+    const { disk = nodeDisk, clock, folder, log } = options
+    this.#options = options
+    this.#disk = disk
+    this.#clock = clock
+    this.#log = log
+    this.#onWritten = onWritten
+    this.#originEventNo = originEventNo
+    this.#closed = new ClosedSegments({
+      ...{ disk, folder, found: end.segments, lastEventNo: end.lastEventNo },
+      onUnreadable: (error) =>
+        log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
+    })
+    this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
+    // What an earlier process wrote is synced first.
+    this.syncedEventNo =
+      end.segments.length === 0 ? this.writtenEventNo : (end.segments[0].firstEventNo ?? 1) - 1
+    this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
+    this.#syncTimer.unref()
+  }
+
+  /** Why events are not written, or not synced; null while they are. */
+  get trouble(): string | null {
+    return this.#trouble ?? this.#syncTrouble
+  }
+
+  get bytes(): number {
+    return this.#closed.bytes + (this.#open?.bytes ?? 0)
+  }
+
+  get segmentCount(): number {
+    return this.#closed.count + (this.#open === null ? 0 : 1)
+  }
+
+  add(batch: WrittenBatch): void {
+    this.waitingBytes += batch.frame.length
+    this.#queue.push(batch)
+    void this.#pump()
+  }
+
+  /** Ends the open segment once everything that waits is written. */
+  endSegment(): Promise<void> {
+    const last = this.#queue.at(-1)
+    if (last !== undefined && 'ended' in last) return last.ended
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#queue.push({ ended: promise, onEnded: resolve })
+    void this.#pump()
+    return promise
+  }
+
+  /** Makes durable what has been written so far. @returns whether the disk did. Never rejects. */
+  async sync(): Promise<boolean> {
+    await this.#syncing
+    const writtenEventNo = this.writtenEventNo
+    this.#syncing ??= this.#syncNow()
+    await this.#syncing
+    return this.syncedEventNo >= writtenEventNo
+  }
+
+  removeThrough(eventNo: number): Promise<void> {
+    return this.#closed.removeThrough(eventNo)
+  }
+
+  /** Nothing is written afterwards; what waits is given up. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#syncTimer)
+    this.#wake()
+    await this.#syncing
+    await this.#closed.close()
+    await this.#open?.file.close().catch(() => undefined)
+  }
+
+  /** Writes what waits. Never rejects. One call does the work at a time. */
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    for (let item = this.#queue[0]; item !== undefined && !this.#isClosed; item = this.#queue[0]) {
+      const reason = 'ended' in item ? null : this.#whyNotNow()
+      if (reason !== null) {
+        this.#noteTrouble(reason)
+        await this.#sleep(LOOK_EVERY_MS)
+        continue
+      }
+      await this.#writeItem(item)
+    }
+    this.#isPumping = false
+  }
+
+  async #writeItem(item: QueuedItem): Promise<void> {
+    try {
+      if ('ended' in item) {
+        await this.#endOpen()
+        item.onEnded()
+        this.#queue.shift()
+        return
+      }
+      await this.#writeBatch(item)
+    } catch (error) {
+      this.#setOpenAside()
+      this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
+      await this.#sleep(this.#retryMs)
+      this.#retryMs = Math.min(RETRY_MS_MAX, 2 * this.#retryMs)
+      return
+    }
+    this.#queue.shift()
+    this.waitingBytes -= item.frame.length
+    this.#noteTrouble(null)
+    this.#retryMs = RETRY_MS
+    this.#onWritten()
+  }
+
+  async #writeBatch(batch: WrittenBatch): Promise<void> {
+    const open = this.#open
+    const nowMs = this.#clock.monotonicMs()
+    if (open !== null) await open.append(batch)
+    else {
+      const { folder, folderId, runId, simulated } = this.#options
+      const header = { folderId, runId, simulated, originEventNo: this.#originEventNo }
+      await this.#disk.makeFolder(folder)
+      this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
+      this.#hasNewNames = true
+    }
+    this.writtenEventNo = batch.lastEventNo
+    const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
+    if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
+      await this.#endOpen()
+  }
+
+  async #endOpen(): Promise<void> {
+    const open = this.#open
+    if (open === null) return
+    // Without its end frame the next segment shows where it ended.
+    await open.end(endFrame(open.lastEventNo)).catch(() => undefined)
+    this.#setOpenAside()
+  }
+
+  /** To be called while nothing is being written to it. */
+  #setOpenAside(): void {
+    const open = this.#open
+    if (open === null) return
+    const { name, firstEventNo, lastEventNo, bytes, file } = open
+    const state = open === this.#failedOpen ? 'sync_failed' : 'unsynced'
+    this.#closed.add({ name, firstEventNo, lastEventNo, bytes, file, state })
+    this.#open = this.#failedOpen = null
+  }
+
+  #whyNotNow(): string | null {
+    const { freeBytes, neededBytes, bytesMax = JOURNAL_BYTES_MAX } = this.#options
+    const free = freeBytes()
+    if (free !== null && free < neededBytes) return 'the disk is nearly full'
+    if (this.bytes >= bytesMax)
+      return 'the journal has its largest size: the lake or the checkpoints are far behind'
+    return null
+  }
+
+  #noteTrouble(trouble: string | null): void {
+    if (trouble === null && this.#trouble !== null) this.#log.info({}, 'market events are recorded again')
+    else if (trouble !== null && this.#trouble === null)
+      this.#log.error({ reason: trouble }, 'market events are not being recorded')
+    this.#trouble = trouble
+  }
+
+  #syncIfNeeded(): void {
+    if (this.syncedEventNo < this.writtenEventNo) this.#syncing ??= this.#syncNow()
+  }
+
+  async #syncNow(): Promise<void> {
+    const writtenEventNo = this.writtenEventNo
+    const open = this.#open
+    try {
+      const isRenamed = await this.#closed.sync()
+      if (open !== null) await this.#syncOpen(open)
+      if (this.#hasNewNames || isRenamed) {
+        this.#hasNewNames = false
+        await this.#syncFolder()
+      }
+      this.syncedEventNo = Math.max(this.syncedEventNo, writtenEventNo)
+      if (this.#syncTrouble !== null) this.#log.info({}, 'the journal is synced again')
+      this.#syncTrouble = null
+    } catch (error) {
+      if (this.#syncTrouble === null)
+        this.#log.error({ error: errorMessage(error) }, 'the journal cannot be synced; trying again')
+      this.#syncTrouble = `the journal cannot be synced: ${errorMessage(error)}`
+    } finally {
+      this.#syncing = null
+    }
+  }
+
+  async #syncOpen(open: SegmentFile): Promise<void> {
+    if (open === this.#failedOpen) throw new Error('it has to be written anew')
+    try {
+      await open.file.sync()
+    } catch (error) {
+      if (this.#open === open) this.#failedOpen = open
+      else this.#closed.markFailed(open.name)
+      void this.endSegment()
+      throw error
+    }
+  }
+
+  async #syncFolder(): Promise<void> {
+    try {
+      await this.#disk.syncFolder(this.#options.folder)
+    } catch (error) {
+      this.#hasNewNames = true
+      throw error
+    }
+  }
+
+  /** Also ends when the writer is closed. */
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
