@@ -3,8 +3,8 @@
 import { type Disk, nodeDisk } from '../lib/disk.ts'
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
-import { type PlannedSegment, planJournal } from './segments/plan.ts'
-import { type FoundBatch, readSegment, type SegmentEnding } from './segments/segment-reader.ts'
+import { type JournalPlan, type PlannedSegment, planJournal } from './segments/plan.ts'
+import { type FoundBatch, findProven, readSegment, type SegmentEnding } from './segments/segment-reader.ts'
 import type { JournalDamage, ReadJournalOptions } from './types.ts'
 
 export interface DiskReadOptions extends ReadJournalOptions {
@@ -17,39 +17,68 @@ export async function* readJournal(
   afterEventNo: number,
   options: DiskReadOptions = {},
 ): AsyncGenerator<EventBatch, void> {
-  for await (const { frame } of readFrames(folder, afterEventNo, options)) {
+  const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
+  const plan = await planJournal(disk, folder, folderId)
+  for (const file of plan.foreign)
+    onDamage({ kind: 'foreign_file', file, fromByte: 0, toByte: 0, missing: null })
+  for await (const { frame } of readPlanned(disk, plan, { afterEventNo, throughEventNo, onDamage })) {
     const batch = decodeBatch(frame)
     if (batch !== null) yield batch
   }
 }
 
-/** As `readJournal`, but does not decode the batches. */
-export async function* readFrames(
-  folder: string,
-  afterEventNo: number,
-  { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} }: DiskReadOptions,
-): AsyncGenerator<FoundBatch, void> {
-  const { segments, foreign } = await planJournal(disk, folder, folderId)
-  for (const file of foreign) onDamage({ kind: 'foreign_file', file, fromByte: 0, toByte: 0, missing: null })
+interface PlannedRead {
+  afterEventNo: number
+  throughEventNo: number
+  onDamage(damage: JournalDamage): void
+}
+
+interface Ending extends SegmentEnding {
+  /** Where the journal ends, where it was read to its end; null: it has no segments behind `afterEventNo`. */
+  segment: PlannedSegment | null
+}
+
+async function* readPlanned(
+  disk: Disk,
+  { segments }: JournalPlan,
+  { afterEventNo, throughEventNo, onDamage }: PlannedRead,
+): AsyncGenerator<FoundBatch, Ending> {
   const wanted = segments.filter(
     ({ firstEventNo, cutoffEventNo }) => cutoffEventNo > afterEventNo && firstEventNo <= throughEventNo,
   )
-  const provenEventNo = Number.isFinite(throughEventNo) ? throughEventNo : 0
-  let nextEventNo = afterEventNo + 1
+  const provenEventNo = Math.max(
+    Number.isFinite(throughEventNo) ? throughEventNo : 0,
+    await findProvenIn(disk, segments),
+  )
+  const ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
+  if (throughEventNo <= afterEventNo) return ending
   for (const segment of wanted) {
-    if (segment.firstEventNo > nextEventNo) onDamage(missingBetween(nextEventNo, segment.firstEventNo - 1))
-    const batches = readSegment({ disk, segment, provenEventNo, onDamage })
-    nextEventNo = (yield* pickBatches(batches, afterEventNo, throughEventNo)).nextEventNo
-    if (nextEventNo > throughEventNo) return
+    const isConnected =
+      segment.firstEventNo <= ending.nextEventNo || segment.firstEventNo <= provenEventNo + 1
+    // Only the first one may not be connected: readSegment sees to the others.
+    if (!isConnected) break
+    reportMissing(ending.nextEventNo, segment.firstEventNo - 1, onDamage)
+    const batches = readSegment(disk, { segment, provenEventNo, onDamage })
+    Object.assign(ending, yield* pickBatches(batches, afterEventNo, throughEventNo), { segment })
+    if (ending.isCutOff || ending.nextEventNo > throughEventNo) return ending
   }
-  if (wanted.length === 0 && nextEventNo <= provenEventNo)
-    onDamage(missingBetween(nextEventNo, provenEventNo))
+  if (ending.segment !== null) return ending
+  const lastEventNo = Math.min(provenEventNo, throughEventNo)
+  reportMissing(ending.nextEventNo, lastEventNo, onDamage)
+  return { ...ending, nextEventNo: Math.max(ending.nextEventNo, lastEventNo + 1) }
 }
 
-const missingBetween = (from: number, to: number): JournalDamage => ({
-  ...{ kind: 'missing', file: null, fromByte: 0, toByte: 0 },
-  missing: { from, to },
-})
+/** The last event that is known to have been durable. */
+async function findProvenIn(disk: Disk, segments: readonly PlannedSegment[]): Promise<number> {
+  const newest = segments.at(-1)
+  if (newest === undefined) return 0
+  const shown = segments.map(({ header }) => header?.syncedEventNo ?? 0)
+  return Math.max(...shown, await findProven(disk, newest))
+}
+
+function reportMissing(from: number, to: number, onDamage: (damage: JournalDamage) => void): void {
+  if (from <= to) onDamage({ kind: 'missing', file: null, fromByte: 0, toByte: 0, missing: { from, to } })
+}
 
 /** Passes on the batches of a segment that have events behind `afterEventNo` and up to `throughEventNo`. */
 async function* pickBatches(
@@ -64,29 +93,39 @@ async function* pickBatches(
     if (lastEventNo <= afterEventNo) continue
     if (firstEventNo <= throughEventNo) yield next.value
     if (lastEventNo < throughEventNo) continue
-    await batches.return({ nextEventNo: lastEventNo + 1, isSealed: false })
-    return { nextEventNo: lastEventNo + 1, isSealed: false }
+    const ending = { nextEventNo: lastEventNo + 1, isCutOff: false }
+    await batches.return(ending)
+    return ending
   }
 }
 
 export interface JournalEnd {
+  /** Those that hold events, oldest first. */
   segments: PlannedSegment[]
+  /** Those behind the end: their events were never durable and are not used. They have to be deleted before others are written. */
+  voidSegments: PlannedSegment[]
   /** Number of the last event that can be read or is known to be lost; 0 where there is none. */
   lastEventNo: number
-  /** The newest segment is complete and was closed in order. */
-  isSealed: boolean
+  /** The last event that is known to have been durable. */
+  syncedEventNo: number
 }
 
-/** Finds where the journal ends; reads the newest segment only. */
+/** Finds where the journal ends; reads the newest segments only. */
 export async function findEnd(disk: Disk, folder: string, folderId: string): Promise<JournalEnd> {
-  const { segments } = await planJournal(disk, folder, folderId)
-  const newest = segments.at(-1)
-  if (newest === undefined) return { segments, lastEventNo: 0, isSealed: true }
-  const batches = readSegment({ disk, segment: newest, provenEventNo: 0, onDamage: () => {} })
+  const plan = await planJournal(disk, folder, folderId)
+  const { segments } = plan
+  const syncedEventNo = await findProvenIn(disk, segments)
+  const read = { afterEventNo: syncedEventNo, throughEventNo: Infinity, onDamage: () => {} }
+  const batches = readPlanned(disk, plan, read)
   for (;;) {
     const next = await batches.next()
     if (next.done !== true) continue
-    const { nextEventNo, isSealed } = next.value
-    return { segments, lastEventNo: nextEventNo - 1, isSealed }
+    const lastEventNo = next.value.nextEventNo - 1
+    const isVoid = ({ firstEventNo }: PlannedSegment): boolean => firstEventNo > lastEventNo
+    return {
+      segments: segments.filter((segment) => !isVoid(segment)),
+      voidSegments: segments.filter(isVoid),
+      ...{ lastEventNo, syncedEventNo: Math.min(syncedEventNo, lastEventNo) },
+    }
   }
 }

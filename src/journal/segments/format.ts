@@ -22,12 +22,15 @@ const [LENGTH_AT, CRC_AT, ZERO_AT] = [4, 8, 12]
 
 const eventNo = z.number().int().min(0)
 
-/** First frame of a segment. Events from `firstEventNo` on that earlier segments hold are void. */
+/** First frame of a segment. Events from `firstEventNo` on that earlier segments hold are void: they were not whole when a new
+ *  process went on behind them. */
 const headerSchema = z.object({
   format: z.number(),
   /** Identity of the data folder, so that a segment of another one is not taken for its own. */
   folderId: z.string(),
   firstEventNo: eventNo.min(1),
+  /** Events up to this one were durable when the segment was begun. */
+  syncedEventNo: eventNo,
   runId: z.string(),
   /** Number of the `run` event with which an empty market began: this segment goes on from it. */
   originEventNo: eventNo.min(1),
@@ -36,7 +39,7 @@ const headerSchema = z.object({
 })
 export type SegmentHeader = z.infer<typeof headerSchema>
 
-/** Last frame of a sealed segment. */
+/** Last frame of a sealed segment. It is written once its events are durable. */
 const endSchema = z.object({ lastEventNo: eventNo })
 export type SegmentEnd = z.infer<typeof endSchema>
 

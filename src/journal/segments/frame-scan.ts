@@ -18,7 +18,7 @@ const NO_BYTES = Buffer.alloc(0)
 
 /** A buffer that moves forward over a file. The bytes from `at` to `end` are not consumed yet. */
 class FileWindow {
-  bytes = Buffer.allocUnsafeSlow(SCAN_CHUNK_BYTES)
+  bytes: Buffer
   at = 0
   end = 0
   isAtEnd = false
@@ -26,8 +26,9 @@ class FileWindow {
   #base = 0
   readonly #file: DiskFile
 
-  constructor(file: DiskFile) {
+  constructor(file: DiskFile, chunkBytes: number) {
     this.#file = file
+    this.bytes = Buffer.allocUnsafeSlow(chunkBytes)
   }
 
   get available(): number {
@@ -69,7 +70,8 @@ class FileWindow {
 
 /** Yields everything in a file in order; together the items cover each byte once. */
 export async function* scanFrames(file: DiskFile): AsyncGenerator<ScannedFrame, void> {
-  const window = new FileWindow(file)
+  const fileBytes = await file.size()
+  const window = new FileWindow(file, Math.max(FRAME_HEAD_BYTES, Math.min(fileBytes, SCAN_CHUNK_BYTES)))
   try {
     for (;;) {
       await window.fill(FRAME_HEAD_BYTES)
@@ -115,6 +117,6 @@ async function skipToFrame(window: FileWindow): Promise<ScannedFrame> {
     // The first bytes of the next frame may be the last ones here.
     window.at = window.isAtEnd ? window.end : Math.max(window.at, window.end - MAGIC.length + 1)
     if (window.isAtEnd) return invalidRange(from, window.offset - from)
-    await window.fill(SCAN_CHUNK_BYTES)
+    await window.fill(window.bytes.length)
   }
 }

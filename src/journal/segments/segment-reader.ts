@@ -1,5 +1,5 @@
-// Reads the batches of one segment in order and decides what is missing: what a later segment, a later batch or the end frame shows
-// to have been there is damage; the rest at the end of the newest segment was being written when its process ended.
+// Reads the batches of one segment in order and decides what is missing: events that are known to have been durable are damage. Others
+// were being written when a process ended; a disk writes pages in any order, so nothing behind such a gap counts.
 import type { Disk } from '../../lib/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { type BatchHead, decodeBatchHead } from '../batch/batch-decoder.ts'
@@ -16,8 +16,8 @@ export interface FoundBatch extends BatchHead {
 export interface SegmentEnding {
   /** The number that follows the last event of this segment, lost ones included. */
   nextEventNo: number
-  /** It has an end frame, and everything before it is whole. */
-  isSealed: boolean
+  /** The journal ends in this segment: what follows was never durable and is not whole. */
+  isCutOff: boolean
 }
 
 async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncGenerator<ScannedFrame, void> {
@@ -35,9 +35,9 @@ async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncG
   }
 }
 
-/** The last event that a frame of the segment shows to have been durable. */
-async function findProven(disk: Disk, segment: PlannedSegment): Promise<number> {
-  let provenEventNo = segment.firstEventNo - 1
+/** The last event that the frames of a segment show to have been durable; 0 where they show none. */
+export async function findProven(disk: Disk, segment: PlannedSegment): Promise<number> {
+  let provenEventNo = 0
   for await (const { kind, frame } of scanSegment(disk, segment)) {
     const shown = kind === 'batch' ? decodeBatchHead(frame)?.syncedEventNo : null
     const ending = kind === 'end' ? readEnd(frame)?.lastEventNo : null
@@ -50,8 +50,6 @@ async function findProven(disk: Disk, segment: PlannedSegment): Promise<number> 
 class SegmentCheck {
   /** The number that the next batch should begin with. */
   nextEventNo: number
-  isSealed = false
-  /** Behind a gap in what may never have been durable, nothing counts: a disk writes pages in any order. */
   isCutOff = false
   readonly #segment: PlannedSegment
   readonly #provenEventNo: number
@@ -60,7 +58,7 @@ class SegmentCheck {
   #skipped: { from: number; to: number } | null = null
   #isUnreadable = false
 
-  constructor(segment: PlannedSegment, provenEventNo: number, onDamage: (damage: JournalDamage) => void) {
+  constructor({ segment, provenEventNo, onDamage }: SegmentReadOptions) {
     this.nextEventNo = segment.firstEventNo
     this.#segment = segment
     this.#provenEventNo = provenEventNo
@@ -72,41 +70,41 @@ class SegmentCheck {
     const head = kind === 'batch' ? decodeBatchHead(frame) : null
     if (head !== null) return this.#checkBatch(head, offset, length)
     this.#isUnreadable = error !== undefined
-    if (kind === 'end') this.isSealed = this.#skipped === null && readEnd(frame) !== null
-    else if (kind !== 'header' || offset > 0) this.#skip(offset, length)
+    const isInPlace = (kind === 'end' && readEnd(frame) !== null) || (kind === 'header' && offset === 0)
+    if (!isInPlace) this.#skip(offset, length)
     return null
   }
 
   #checkBatch(head: BatchHead, offset: number, length: number): BatchHead | null {
     const { firstEventNo, lastEventNo } = head
+    const { cutoffEventNo } = this.#segment
     // Void: a later segment has these events.
-    if (firstEventNo > this.#segment.cutoffEventNo) return null
-    if (firstEventNo < this.nextEventNo || lastEventNo > this.#segment.cutoffEventNo) {
+    if (firstEventNo > cutoffEventNo) return null
+    if (firstEventNo < this.nextEventNo || lastEventNo > cutoffEventNo) {
       this.#skip(offset, length)
       return null
     }
     const isBehindGap = firstEventNo > this.nextEventNo
-    if (isBehindGap && this.#provenEventNo < this.nextEventNo) this.isCutOff = true
+    if (isBehindGap && this.#provenEventNo < firstEventNo - 1) this.isCutOff = true
     if (this.isCutOff) return null
     if (isBehindGap || this.#skipped !== null) this.#report(firstEventNo - 1, offset)
     this.#skipped = null
-    this.isSealed = false
     this.nextEventNo = lastEventNo + 1
     return head
   }
 
   /** To be called after the last item. */
   finish(): void {
-    const isLost = this.#provenEventNo >= this.nextEventNo
-    if (!isLost && !this.#isUnreadable) return
-    this.#report(this.#provenEventNo, this.#segment.bytes)
-    this.nextEventNo = Math.max(this.nextEventNo, this.#provenEventNo + 1)
-    this.isSealed = false
+    const lastEventNo = Math.min(this.#provenEventNo, this.#segment.cutoffEventNo)
+    if (lastEventNo >= this.nextEventNo || this.#isUnreadable) this.#report(lastEventNo, this.#segment.bytes)
+    this.nextEventNo = Math.max(this.nextEventNo, lastEventNo + 1)
+    // A later segment goes on behind a gap.
+    if (this.nextEventNo <= this.#segment.cutoffEventNo && this.#segment.cutoffEventNo !== Infinity)
+      this.isCutOff = true
   }
 
   #skip(offset: number, length: number): void {
     this.#skipped = { from: this.#skipped?.from ?? offset, to: offset + length }
-    this.isSealed = false
   }
 
   #report(throughEventNo: number, atByte: number): void {
@@ -118,7 +116,6 @@ class SegmentCheck {
 }
 
 export interface SegmentReadOptions {
-  disk: Disk
   segment: PlannedSegment
   /** Events up to this one are known to have been durable. */
   provenEventNo: number
@@ -126,21 +123,16 @@ export interface SegmentReadOptions {
 }
 
 /** Yields the valid batches of a segment. */
-export async function* readSegment({
-  disk,
-  segment,
-  provenEventNo,
-  onDamage,
-}: SegmentReadOptions): AsyncGenerator<FoundBatch, SegmentEnding> {
-  const { cutoffEventNo } = segment
-  const isNewest = cutoffEventNo === Infinity
-  const proven = isNewest ? Math.max(provenEventNo, await findProven(disk, segment)) : cutoffEventNo
-  const check = new SegmentCheck(segment, proven, onDamage)
-  for await (const item of scanSegment(disk, segment)) {
+export async function* readSegment(
+  disk: Disk,
+  options: SegmentReadOptions,
+): AsyncGenerator<FoundBatch, SegmentEnding> {
+  const check = new SegmentCheck(options)
+  for await (const item of scanSegment(disk, options.segment)) {
     const head = check.check(item)
     if (head !== null) yield { ...head, frame: item.frame }
     if (check.isCutOff) break
   }
   check.finish()
-  return { nextEventNo: check.nextEventNo, isSealed: check.isSealed }
+  return { nextEventNo: check.nextEventNo, isCutOff: check.isCutOff }
 }

@@ -13,7 +13,6 @@ import {
   SYNC_EVERY_MS,
 } from '../limits.ts'
 import type { JournalEnd } from '../reader.ts'
-import { endFrame } from '../segments/format.ts'
 import type { JournalLog, JournalOptions } from '../types.ts'
 import { ClosedSegments } from './closed-segments.ts'
 import { createSegment, type SegmentFile, type WrittenBatch } from './segment-file.ts'
@@ -44,8 +43,6 @@ export class BatchWriter {
   #syncing: Promise<void> | null = null
   /** The open segment, where a sync of it has failed. Once that has happened, a later sync may do nothing and succeed. */
   #failedOpen: SegmentFile | null = null
-  /** Names of segments have changed since the folder was synced. */
-  #hasNewNames = true
   #wake: () => void = () => {}
   readonly #syncTimer: NodeJS.Timeout
 
@@ -59,14 +56,12 @@ export class BatchWriter {
     this.#onWritten = onWritten
     this.#originEventNo = originEventNo
     this.#closed = new ClosedSegments({
-      ...{ disk, folder, found: end.segments, lastEventNo: end.lastEventNo },
+      ...{ disk, folder, end },
       onUnreadable: (error) =>
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
-    // What an earlier process wrote is synced first.
-    this.syncedEventNo =
-      end.segments.length === 0 ? this.writtenEventNo : (end.segments[0].firstEventNo ?? 1) - 1
+    this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
   }
@@ -142,7 +137,7 @@ export class BatchWriter {
   async #writeItem(item: QueuedItem): Promise<void> {
     try {
       if ('ended' in item) {
-        await this.#endOpen()
+        this.#setOpenAside()
         item.onEnded()
         this.#queue.shift()
         return
@@ -168,23 +163,16 @@ export class BatchWriter {
     if (open !== null) await open.append(batch)
     else {
       const { folder, folderId, runId, simulated } = this.#options
-      const header = { folderId, runId, simulated, originEventNo: this.#originEventNo }
+      const { syncedEventNo } = this
+      const header = { folderId, runId, simulated, originEventNo: this.#originEventNo, syncedEventNo }
       await this.#disk.makeFolder(folder)
+      await this.#closed.removeVoid()
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
-      this.#hasNewNames = true
     }
     this.writtenEventNo = batch.lastEventNo
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
     if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
-      await this.#endOpen()
-  }
-
-  async #endOpen(): Promise<void> {
-    const open = this.#open
-    if (open === null) return
-    // Without its end frame the next segment shows where it ended.
-    await open.end(endFrame(open.lastEventNo)).catch(() => undefined)
-    this.#setOpenAside()
+      this.#setOpenAside()
   }
 
   /** To be called while nothing is being written to it. */
@@ -221,12 +209,10 @@ export class BatchWriter {
     const writtenEventNo = this.writtenEventNo
     const open = this.#open
     try {
-      const isRenamed = await this.#closed.sync()
+      await this.#closed.syncFiles()
       if (open !== null) await this.#syncOpen(open)
-      if (this.#hasNewNames || isRenamed) {
-        this.#hasNewNames = false
-        await this.#syncFolder()
-      }
+      await this.#disk.syncFolder(this.#options.folder)
+      await this.#closed.becomeDurable()
       this.syncedEventNo = Math.max(this.syncedEventNo, writtenEventNo)
       if (this.#syncTrouble !== null) this.#log.info({}, 'the journal is synced again')
       this.#syncTrouble = null
@@ -247,15 +233,6 @@ export class BatchWriter {
       if (this.#open === open) this.#failedOpen = open
       else this.#closed.markFailed(open.name)
       void this.endSegment()
-      throw error
-    }
-  }
-
-  async #syncFolder(): Promise<void> {
-    try {
-      await this.#disk.syncFolder(this.#options.folder)
-    } catch (error) {
-      this.#hasNewNames = true
       throw error
     }
   }

@@ -2,7 +2,8 @@
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
-import type { PlannedSegment } from '../segments/plan.ts'
+import type { JournalEnd } from '../reader.ts'
+import { endFrame } from '../segments/format.ts'
 import { rewriteSegment, UnreadableError } from './segment-file.ts'
 
 interface ClosedSegment {
@@ -10,17 +11,16 @@ interface ClosedSegment {
   firstEventNo: number
   lastEventNo: number
   bytes: number
-  /** Its open file until it is durable; null: it is durable, or was left by an earlier process. */
+  /** Its open file until it is durable; null: it is durable, was written anew, or was left by an earlier process. */
   file: DiskFile | null
-  state: 'durable' | 'unsynced' | 'sync_failed'
+  state: 'unsynced' | 'sync_failed' | 'synced' | 'durable'
 }
 
 export interface ClosedSegmentsOptions {
   disk: Disk
   folder: string
-  /** Those that earlier processes left, and the last event in them. */
-  found: readonly PlannedSegment[]
-  lastEventNo: number
+  /** What earlier processes left. */
+  end: JournalEnd
   onUnreadable(error: unknown): void
 }
 
@@ -30,16 +30,19 @@ export class ClosedSegments {
   readonly #folder: string
   readonly #onUnreadable: (error: unknown) => void
   #segments: ClosedSegment[]
+  #void: readonly string[]
 
-  constructor({ disk, folder, found, lastEventNo, onUnreadable }: ClosedSegmentsOptions) {
+  constructor({ disk, folder, end, onUnreadable }: ClosedSegmentsOptions) {
     this.#disk = disk
     this.#folder = folder
     this.#onUnreadable = onUnreadable
-    // A killed process may have left bytes that exist in the page cache only.
-    this.#segments = found.map(({ name, bytes, firstEventNo, cutoffEventNo }) => ({
-      ...{ name, bytes, firstEventNo, file: null, state: 'unsynced' },
-      lastEventNo: Math.min(cutoffEventNo, lastEventNo),
-    }))
+    this.#void = end.voidSegments.map(({ name }) => name)
+    this.#segments = end.segments.map(({ name, bytes, firstEventNo, cutoffEventNo }) => {
+      const lastEventNo = Math.min(cutoffEventNo, end.lastEventNo)
+      // A killed process may have left bytes that exist in the page cache only.
+      const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'unsynced'
+      return { name, bytes, firstEventNo, lastEventNo, file: null, state }
+    })
     for (const { bytes } of this.#segments) this.bytes += bytes
   }
 
@@ -62,41 +65,67 @@ export class ClosedSegments {
     for (const segment of this.#segments) if (segment.name === name) segment.state = 'sync_failed'
   }
 
-  /** Makes the contents of all segments durable; their names need a sync of the folder. Rejects where the disk refuses: then it has
-   *  to be called again. @returns whether names have changed */
-  async sync(): Promise<boolean> {
-    let isRenamed = false
-    for (const segment of this.#segments.filter(({ state }) => state !== 'durable')) {
-      if (segment.state === 'sync_failed') isRenamed = (await this.#rewrite(segment)) || isRenamed
-      else await this.#syncFile(segment)
-      await segment.file?.close().catch(() => undefined)
-      segment.file = null
+  /** Syncs the contents of all segments. Rejects where the disk refuses: then it has to be called again. */
+  async syncFiles(): Promise<void> {
+    for (const segment of this.#segments) {
+      if (segment.state === 'sync_failed') await this.#rewrite(segment)
+      else if (segment.state === 'unsynced') await this.#syncFile(segment)
+    }
+  }
+
+  /** To be called when the folder was synced after the files. */
+  async becomeDurable(): Promise<void> {
+    for (const segment of this.#segments) {
+      if (segment.state !== 'synced') continue
+      // Shows that nothing behind it was lost. Without it the next segment does.
+      await segment.file?.write(endFrame(segment.lastEventNo)).catch(() => undefined)
+      await this.#closeFile(segment)
       segment.state = 'durable'
     }
-    return isRenamed
   }
 
   async #syncFile(segment: ClosedSegment): Promise<void> {
     const file = segment.file ?? (await this.#disk.open(join(this.#folder, segment.name)))
-    segment.file = file
     try {
       await file.sync()
+      segment.state = 'synced'
     } catch (error) {
       segment.state = 'sync_failed'
       throw error
+    } finally {
+      if (segment.file === null) await file.close().catch(() => undefined)
     }
   }
 
-  /** @returns false where it cannot be read any more: its readers report that as damage. */
-  async #rewrite({ name }: ClosedSegment): Promise<boolean> {
+  /** Durably deletes what lies behind the end of the journal, which what is written next would contradict. */
+  async removeVoid(): Promise<void> {
+    if (this.#void.length === 0) return
+    for (const name of this.#void) await this.#unlink(name)
+    await this.#disk.syncFolder(this.#folder)
+    this.#void = []
+  }
+
+  async #unlink(name: string): Promise<void> {
+    await this.#disk.unlink(join(this.#folder, name)).catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOENT') throw error
+    })
+  }
+
+  async #rewrite(segment: ClosedSegment): Promise<void> {
     try {
-      await rewriteSegment(this.#disk, this.#folder, name)
-      return true
+      await rewriteSegment(this.#disk, this.#folder, segment.name)
     } catch (error) {
+      // It cannot be read any more: its readers report that as damage.
       if (!(error instanceof UnreadableError)) throw error
       this.#onUnreadable(error)
-      return false
     }
+    await this.#closeFile(segment)
+    segment.state = 'synced'
+  }
+
+  async #closeFile(segment: ClosedSegment): Promise<void> {
+    await segment.file?.close().catch(() => undefined)
+    segment.file = null
   }
 
   /** Deletes the durable segments that have no event behind this one. */
@@ -105,9 +134,7 @@ export class ClosedSegments {
     for (;;) {
       const [oldest] = this.#segments
       if (oldest === undefined || oldest.state !== 'durable' || oldest.lastEventNo > eventNo) break
-      await this.#disk.unlink(join(this.#folder, oldest.name)).catch((error: unknown) => {
-        if (systemCode(error) !== 'ENOENT') throw error
-      })
+      await this.#unlink(oldest.name)
       this.#segments.shift()
       this.bytes -= oldest.bytes
       isRemoved = true
@@ -116,6 +143,6 @@ export class ClosedSegments {
   }
 
   async close(): Promise<void> {
-    for (const segment of this.#segments) await segment.file?.close().catch(() => undefined)
+    for (const segment of this.#segments) await this.#closeFile(segment)
   }
 }

@@ -50,12 +50,6 @@ export class SegmentFile {
     this.bytes += frame.length
     this.lastEventNo = lastEventNo
   }
-
-  /** Writes the end frame. */
-  async end(frame: Buffer): Promise<void> {
-    await writeAll(this.file, frame)
-    this.bytes += frame.length
-  }
 }
 
 export interface WrittenBatch {
