@@ -6,7 +6,13 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** These work on columns of numbers, at indexes that their loops keep within bounds. */
-const FOLDERS_OF_COLUMNS = ['src/http/encode/', 'src/ingest/', 'src/market/', 'src/store/']
+const FOLDERS_OF_COLUMNS = [
+  'src/http/encode/',
+  'src/ingest/',
+  'src/journal/batch/',
+  'src/market/',
+  'src/store/',
+]
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript-7/package.json')), 'bin/tsc')

@@ -6,6 +6,7 @@ import { streamsText } from '../src/http/docs/texts/streams.ts'
 import * as http from '../src/http/limits.ts'
 import { allRoutes } from '../src/http/routes/all-routes.ts'
 import * as ingest from '../src/ingest/limits.ts'
+import * as journal from '../src/journal/limits.ts'
 import * as market from '../src/market/limits.ts'
 import { ERRORS } from '../src/schema/errors.ts'
 import { TABLES } from '../src/schema/tables.ts'
@@ -62,6 +63,7 @@ export const FILES_WITH_TABLES = [
   'src/ingest/README.md',
   'src/http/README.md',
   'src/http/stream/README.md',
+  'src/journal/README.md',
   'src/market/README.md',
   'src/store/README.md',
   'src/submissions/README.md',
@@ -70,7 +72,7 @@ export const FILES_WITH_TABLES = [
 
 /** All generated tables by the name of their marker. */
 export function readmeTables() {
-  const limits = { http, submissions, market, ingest, store }
+  const limits = { http, submissions, market, ingest, journal, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],

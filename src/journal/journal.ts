@@ -122,8 +122,7 @@ class Journal implements EventJournal {
 
   #onWritten(): void {
     const { writtenEventNo, waitingBytes } = this.#writer
-    while (this.#waiting.length > 0 && this.#waiting[0].eventNo <= writtenEventNo)
-      this.#waiting.shift()?.resolve()
+    while ((this.#waiting[0]?.eventNo ?? Infinity) <= writtenEventNo) this.#waiting.shift()?.resolve()
     if (!this.#isLosing || waitingBytes > this.#waitingBytesMax / 2) return
     this.#isLosing = false
     const interval = this.#lostInterval

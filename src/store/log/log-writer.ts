@@ -1,10 +1,10 @@
 // Writes groups of commits to segments, one group at a time, and handles failures of the disk: a group whose write or sync
 // failed is in doubt, and nothing is acknowledged until a durable segment header has voided it.
 import { join } from 'node:path'
+import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
-import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { DiskOperations, type OverdueCheck } from './disk-operations.ts'
 import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
 import {

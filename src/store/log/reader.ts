@@ -1,8 +1,9 @@
 // Reads the commits of a log, each once and in order, with every CRC checked, and reports damage. Recovery, the flush and
 // verification use it. Holds one record in memory at a time.
+
+import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
-import { type Disk, nodeDisk } from '../../lib/disk.ts'
 import { SCAN_CHUNK_BYTES, SEGMENT_START_BYTES } from './limits.ts'
 import { type PlannedSegment, planRead, segmentRemovedError } from './read-plan.ts'
 import { addDamage, addEntry, lsnRange, newReadReport } from './read-report.ts'
