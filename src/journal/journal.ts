@@ -1,6 +1,6 @@
 // The writing end of the journal: collects events in batches and hands them to the writer. What cannot be written in time is lost
 // and counted, since the market must never wait for the disk.
-import { nodeDisk } from '../lib/disk.ts'
+import { nodeDisk } from '../lib/disk/disk.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import { BatchEncoder } from './batch/batch-encoder.ts'
 import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, WAITING_BYTES_MAX } from './limits.ts'

@@ -1,6 +1,6 @@
 // Reads the journal: whole batches in order, over all segments, with every checksum checked. Any process may read while the server
 // writes. Holds one batch in memory at a time.
-import { type Disk, nodeDisk } from '../lib/disk.ts'
+import { type Disk, nodeDisk } from '../lib/disk/disk.ts'
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
 import { type JournalPlan, type PlannedSegment, planJournal } from './segments/plan.ts'

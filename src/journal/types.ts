@@ -1,6 +1,6 @@
 // What the journal offers: a writer, in the server, and a reader, in any process.
 import type { Clock } from '../lib/clock.ts'
-import type { Disk } from '../lib/disk.ts'
+import type { Disk } from '../lib/disk/disk.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import type { EventBatch } from './event-batch.ts'
 

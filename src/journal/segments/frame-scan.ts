@@ -1,5 +1,5 @@
 // Finds the frames of a file and the byte ranges between them that are none. Holds one chunk, or one frame if that is larger.
-import type { DiskFile } from '../../lib/disk.ts'
+import type { DiskFile } from '../../lib/disk/disk.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
 import { FRAME_HEAD_BYTES, type FrameKind, isWhole, MAGIC, readFrameHead } from './format.ts'
 

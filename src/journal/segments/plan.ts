@@ -1,6 +1,6 @@
 // Lists the segments of a folder in order, from their names and headers.
 import { join } from 'node:path'
-import type { Disk } from '../../lib/disk.ts'
+import type { Disk } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { JournalError } from '../errors.ts'
 import { SEGMENT_BYTES } from '../limits.ts'

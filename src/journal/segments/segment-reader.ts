@@ -1,6 +1,6 @@
 // Reads the batches of one segment in order and decides what is missing: events that are known to have been durable are damage. Others
 // were being written when a process ended; a disk writes pages in any order, so nothing behind such a gap counts.
-import type { Disk } from '../../lib/disk.ts'
+import type { Disk } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { type BatchHead, decodeBatchHead } from '../batch/batch-decoder.ts'
 import type { JournalDamage } from '../types.ts'

@@ -1,7 +1,7 @@
 // Writes batches to segments, one write at a time, while what was written is synced in the background. A disk that refuses is tried
 // again; meanwhile batches wait, up to a bound that the journal watches.
 import type { Clock } from '../../lib/clock.ts'
-import { type Disk, nodeDisk } from '../../lib/disk.ts'
+import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import {
   JOURNAL_BYTES_MAX,

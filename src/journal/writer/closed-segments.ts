@@ -1,6 +1,6 @@
 // The segments that are not written any more, oldest first: made durable, and deleted when nobody needs their events.
 import { join } from 'node:path'
-import type { Disk, DiskFile } from '../../lib/disk.ts'
+import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import type { JournalEnd } from '../reader.ts'
 import { endFrame } from '../segments/format.ts'

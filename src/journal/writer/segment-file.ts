@@ -1,6 +1,6 @@
 // The files of segments as the writer makes them.
 import { join } from 'node:path'
-import type { Disk, DiskFile } from '../../lib/disk.ts'
+import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
 import { COPY_NAME, headerFrame, NEXT_NAME, type SegmentHeader, segmentName } from '../segments/format.ts'

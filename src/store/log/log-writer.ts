@@ -1,11 +1,11 @@
 // Writes groups of commits to segments, one group at a time, and handles failures of the disk: a group whose write or sync
 // failed is in doubt, and nothing is acknowledged until a durable segment header has voided it.
 import { join } from 'node:path'
-import { type Disk, nodeDisk } from '../../lib/disk.ts'
+import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
+import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
-import { DiskOperations, type OverdueCheck } from './disk-operations.ts'
 import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
 import {
   FAILURE_LINE_INTERVAL_MS,

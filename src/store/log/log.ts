@@ -1,7 +1,7 @@
 // The commit log: queues appends, writes them in groups, and runs other work on the disk between two groups. README.md describes
 // the format, the invariants and what happens on failures.
 import { assert } from '../../lib/assert.ts'
-import { nodeDisk } from '../../lib/disk.ts'
+import { nodeDisk } from '../../lib/disk/disk.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'

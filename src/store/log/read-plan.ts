@@ -1,7 +1,7 @@
 // Plans a read of the log: lists the segments in order and finds the last valid LSN of each, which the headers of later
 // segments determine. Reads only the start of each file.
 import { join } from 'node:path'
-import type { Disk } from '../../lib/disk.ts'
+import type { Disk } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { LogError } from './errors.ts'
 import { SEGMENT_BYTES, SEGMENT_START_BYTES } from './limits.ts'

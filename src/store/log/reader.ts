@@ -1,7 +1,7 @@
 // Reads the commits of a log, each once and in order, with every CRC checked, and reports damage. Recovery, the flush and
 // verification use it. Holds one record in memory at a time.
 
-import { type Disk, nodeDisk } from '../../lib/disk.ts'
+import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { SCAN_CHUNK_BYTES, SEGMENT_START_BYTES } from './limits.ts'

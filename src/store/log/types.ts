@@ -1,6 +1,6 @@
 // The interface of the log, its options, and what it reports.
 import type { Clock } from '../../lib/clock.ts'
-import type { Disk } from '../../lib/disk.ts'
+import type { Disk } from '../../lib/disk/disk.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import type { StoreLog } from '../types.ts'
 

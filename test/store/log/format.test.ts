@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { DiskFile } from '../../../src/lib/disk.ts'
+import type { DiskFile } from '../../../src/lib/disk/disk.ts'
 import { RECORD_BYTES_MAX, SCAN_CHUNK_BYTES } from '../../../src/store/log/limits.ts'
 import * as format from '../../../src/store/log/segments/format.ts'
 import { scan } from '../../../src/store/log/segments/scan.ts'

@@ -1,7 +1,7 @@
 // A disk in memory that loses everything not synced at a power cut (bytes, names, renames, deletions), can be cut at any
 // operation, and fails or hangs on demand.
 import { basename } from 'node:path'
-import type { Disk, DiskFile } from '../../../src/lib/disk.ts'
+import type { Disk, DiskFile } from '../../../src/lib/disk/disk.ts'
 
 export type OperationKind =
   | 'list'

@@ -1,7 +1,7 @@
 // Reads single commits by their position. One read at a time: if the disk hangs, only one of the I/O threads that the process
 // shares is held, and later reads are refused.
 import { join } from 'node:path'
-import type { Disk } from '../../../lib/disk.ts'
+import type { Disk } from '../../../lib/disk/disk.ts'
 import { errorMessage, systemCode } from '../../../lib/error-text.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'

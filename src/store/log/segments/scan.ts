@@ -1,6 +1,6 @@
 // Finds the records of a file and the byte ranges between them that are not records. Holds one chunk, or one record if that is
 // larger, in memory. segment-validator.ts decides what an invalid range means.
-import type { DiskFile } from '../../../lib/disk.ts'
+import type { DiskFile } from '../../../lib/disk/disk.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
 import {
   decodeLine,

@@ -1,7 +1,7 @@
 // Writes one segment file. A file gets its name once its first bytes are durable, and must not be written again after an
 // operation on it failed. A WriteFailure says whether the bytes may be in the file; log-writer.ts acts on it.
 import { join } from 'node:path'
-import type { Disk, DiskFile } from '../../../lib/disk.ts'
+import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
 import { systemCode } from '../../../lib/error-text.ts'
 import type { OverdueCheck } from '../disk-operations.ts'
 import { COPY_CHUNK_BYTES } from '../limits.ts'

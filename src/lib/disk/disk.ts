@@ -1,7 +1,7 @@
 // The file operations of the log and of the journal, behind an interface that tests implement with a simulated disk. Nothing is retried
 // here, and every error is passed on.
 import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
-import { makeFolder, syncPath } from './files.ts'
+import { makeFolder, syncPath } from '../files.ts'
 
 export interface DiskFile {
   /** Appends. Resolves to the number of bytes written, which is smaller than asked for when the disk is full. */

@@ -1,7 +1,7 @@
 // Runs one disk operation at a time with a time limit. While one hangs, no other is started: each hanging call holds one of
 // the few I/O threads that the whole process shares.
-import { assert } from '../../lib/assert.ts'
-import type { Clock } from '../../lib/clock.ts'
+import { assert } from '../assert.ts'
+import type { Clock } from '../clock.ts'
 
 /** Throws when the operation is overdue. To be called between any two calls on the disk, so that no further one is made. */
 export type OverdueCheck = () => void
