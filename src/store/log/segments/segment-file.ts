@@ -2,8 +2,8 @@
 // operation on it failed. A WriteFailure says whether the bytes may be in the file; log-writer.ts acts on it.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
+import type { OverdueCheck } from '../../../lib/disk/disk-operations.ts'
 import { systemCode } from '../../../lib/error-text.ts'
-import type { OverdueCheck } from '../disk-operations.ts'
 import { COPY_CHUNK_BYTES } from '../limits.ts'
 import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'
 
