@@ -8,6 +8,7 @@ import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
+import { ingestFrame } from './ingest/push/push.ts'
 import { type Feeds, followsRecordedTime, provenanceOf, startFeeds } from './ingest/start-feeds.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
@@ -28,6 +29,7 @@ import {
   addDownloadMetrics,
   addExportMetrics,
   addMarketMetrics,
+  addQueryMetrics,
   addServerMetrics,
   addStateMetrics,
   addStoreMetrics,
@@ -40,6 +42,7 @@ import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
 import type { RetainedDays } from './store/lake/retention.ts'
+import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
 import { openStore } from './store/store.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
@@ -56,6 +59,7 @@ export interface App {
   market: Market
   store: Store
   exports: ExportService
+  queries: QueryService
   downloads: LakeFileServer
   http: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
@@ -72,6 +76,7 @@ export interface AppOptions {
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
+  queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
   bodyMsMax?: number
   downloadMsMax?: number
 }
@@ -84,6 +89,7 @@ interface Base {
   log: Log
   store: Store
   exporter: ExportService
+  queries: QueryService
   positions: Positions
 }
 
@@ -95,9 +101,11 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   try {
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
-    const exporter = openExportService({ dataDir, log, diskReserveMb, onUnreadable, ...options.exports })
+    const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
+    const exporter = openExportService({ ...ofLake, ...options.exports })
+    const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    return await startParts({ config, options, clock, log, store, exporter, positions })
+    return await startParts({ config, options, clock, log, store, exporter, queries, positions })
   } catch (error) {
     await store.close()
     throw error
@@ -135,7 +143,7 @@ function retainedDays(config: Config): RetainedDays {
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, store, exporter, positions } = base
+  const { config, options, log, store, exporter, queries, positions } = base
   const { market, marketClock, recorder } = createMarket(base)
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
@@ -147,39 +155,40 @@ async function startParts(base: Base): Promise<App> {
   })
   const submissionLog = createSubmissionLog(agents, market)
   const sources = await startFeeds(config, market, marketClock, log)
-  const { feeds, push } = sources
+  const { feeds, pushed } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
   readRecorderMetrics(metrics, recorder)
-  addStoreMetrics(metrics, store)
-  addDownloadMetrics(metrics, downloads)
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
-  addExportMetrics(metrics, exporter)
+  addLakeMetrics(metrics, base, downloads)
   const routeDeps = {
     config,
     store,
     exporter,
+    queries,
     downloads,
     market,
+    marketClock,
     agents,
     submissions,
     broadcaster,
   }
   const { downloadMsMax } = options
-  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, push })
+  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, pushed })
   const http = {
     routes,
     market,
+    marketClock,
     broadcaster,
     submissionLog,
     agents,
     health,
     limits,
     metrics,
-    push,
+    pushed,
   }
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
@@ -189,7 +198,7 @@ async function startParts(base: Base): Promise<App> {
     ? null
     : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
   const { drainNoticeMs } = config
-  const parts = { health, server, feeds, ticker, broadcaster, exporter, recorder, positions, store }
+  const parts = { health, server, feeds, ticker, broadcaster, exporter, queries, recorder, positions, store }
   let stopping: Promise<void> | null = null
   return {
     port: server.port,
@@ -197,6 +206,7 @@ async function startParts(base: Base): Promise<App> {
     market,
     store,
     exports: exporter,
+    queries,
     downloads,
     http: server,
     ready: becomeReady(sources, health, log),
@@ -206,6 +216,18 @@ async function startParts(base: Base): Promise<App> {
       return stopping
     },
   }
+}
+
+/** Of the store, and of what reads the lake. */
+function addLakeMetrics(
+  metrics: Metrics,
+  { store, exporter, queries }: Base,
+  downloads: LakeFileServer,
+): void {
+  addStoreMetrics(metrics, store)
+  addDownloadMetrics(metrics, downloads)
+  addExportMetrics(metrics, exporter)
+  addQueryMetrics(metrics, queries)
 }
 
 interface MarketParts {
@@ -289,23 +311,27 @@ const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionL
 interface HttpParts {
   routes: readonly Route[]
   market: Market
+  marketClock: Clock
   broadcaster: Broadcaster
   submissionLog: SubmissionLog
   agents: Agents
   health: Health
   limits: ClientLimits
   metrics: Metrics
-  push: Feeds['push']
+  pushed: Feeds['pushed']
 }
 
 function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpServer> {
-  const { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
+  const { routes, market, marketClock, broadcaster, submissionLog, agents, health, limits, metrics, pushed } =
+    parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
     routes,
     streams: { market, broadcaster, submissionLog },
     ingestFrame:
-      config.feedKey === '' ? null : (frame, isBinary) => ({ ...push.ingestFrame(frame, isBinary) }),
+      config.feedKey === ''
+        ? null
+        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, marketClock.now()) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),

@@ -1,6 +1,7 @@
 // Writes rows as a table for people, or as CSV, JSON or NDJSON for programs. Holds one batch at a time, except for tables.
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
+import { csvLine } from '../lib/text/csv.ts'
 import type { QueryResult } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { counted } from './common.ts'
@@ -13,15 +14,6 @@ export type RowFormat = (typeof ROW_FORMATS)[number]
 /** Text of one value. NULL becomes `nothing`. */
 const textOf = (value: Plain, nothing: string): string =>
   value === null ? nothing : typeof value === 'object' ? JSON.stringify(value) : String(value)
-
-/** A CSV field (RFC 4180). An empty string is quoted, so that it can be told from NULL. */
-function csvField(value: Plain): string {
-  if (value === null) return ''
-  const text = textOf(value, '')
-  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-const csvLine = (row: readonly Plain[]): string => `${row.map(csvField).join(',')}\n`
 
 function jsonObject(names: readonly string[], row: readonly Plain[]): string {
   return `{${names.map((name, index) => `${JSON.stringify(name)}:${JSON.stringify(row[index])}`).join(',')}}`

@@ -7,6 +7,7 @@ import type {
   rotatedSchema,
 } from '../schema/api/accounts.ts'
 import type { analysisListSchema } from '../schema/api/analyses.ts'
+import type { queryAnswerSchema } from '../schema/api/lake.ts'
 import type { barsMetaSchema, marketMetaSchema } from '../schema/api/market.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
 import type { agentRankSchema, receiptSchema } from '../schema/api/submissions.ts'
@@ -67,3 +68,6 @@ export interface Analysis extends Omit<ListedAnalysis, 'xpEarned' | 'outcomes'> 
 export type AnalysisPage = AnswerOf<typeof analysisListSchema>
 
 export type AgentRank = z.infer<typeof agentRankSchema>
+
+/** The rows of a query on the lake. How values look is told at `rows` in the API description. */
+export type QueryResult = AnswerOf<typeof queryAnswerSchema>

@@ -12,13 +12,14 @@ import type {
   DryRun,
   MarketPage,
   Profile,
+  QueryResult,
   Receipt,
   Registration,
   RotatedKey,
   Standing,
 } from './answers.ts'
 import { type FollowItem, type FollowOptions, type FollowQuery, follow } from './follow.ts'
-import { BATCH_MINTS_MAX } from './limits.ts'
+import { BATCH_MINTS_MAX, QUERY_MS_MAX } from './limits.ts'
 import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
 
@@ -184,6 +185,18 @@ export class MintlakeClient {
     call?: CallOptions,
   ): Promise<AgentRank[]> {
     return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
+  }
+
+  /**
+   * Runs SQL on the lake, read-only, with the key of a researcher or the operator. Rejects with `query_failed` where it is wrong,
+   * `query_too_costly` where it takes too long or too much memory, `overloaded` where too many run.
+   */
+  query(
+    { sql, limit }: { sql: string; limit?: number | undefined },
+    call?: CallOptions,
+  ): Promise<QueryResult> {
+    const request = { method: 'POST', path: '/api/v1/query', body: { sql, limit }, retry: 'refused' } as const
+    return this.#transport.json(request, { timeoutMs: QUERY_MS_MAX, ...call })
   }
 
   /** JSON Schema of a submission. */

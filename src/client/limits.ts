@@ -1,6 +1,8 @@
 // The client's bounds and defaults. Those that options change are named so in index.ts.
 /** A request, its answer's last byte included. */
 export const REQUEST_MS_MAX = 15_000
+/** A query on the lake, the time that it waits for its turn included. */
+export const QUERY_MS_MAX = 45_000
 /** Retries of one call after failures of the network and 503. */
 export const RETRIES_MAX = 4
 /** The first back-off, and the longest. */

@@ -1,6 +1,7 @@
 // Every limit of the HTTP layer that is no setting, and what happens when it is reached.
 import { HOUR_MS } from '../lib/time.ts'
 
+export { QUERY_ROWS_DEFAULT, QUERY_ROWS_MAX, SQL_CHARACTERS_MAX } from '../schema/api/lake.ts'
 export { BATCH_MINTS_MAX } from '../schema/api/market.ts'
 export { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../schema/api/parts.ts'
 export {

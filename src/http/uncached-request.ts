@@ -146,7 +146,7 @@ export class UncachedRequest {
         return
       }
       context.body = read
-      this.#exchange.defer(() => this.#run(route, context))
+      this.#exchange.defer(() => this.#run(route, context), route.watchesClient !== true)
     })
     this.#exchange.wait(body)
   }

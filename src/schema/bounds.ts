@@ -1,7 +1,7 @@
 // The bounds of all numbers and texts from outside, and their schemas. They are far beyond real market values, but small enough
 // that no product, quotient or sum that the engine computes overflows a double.
 import { z } from 'zod'
-import { truncateText } from '../lib/truncate-text.ts'
+import { truncateText } from '../lib/text/truncate-text.ts'
 
 /** The largest price, amount or value in USD, SOL or tokens. A computed value that is larger counts as unknown. */
 export const AMOUNT_MAX = 1e30

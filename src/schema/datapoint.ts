@@ -2,7 +2,7 @@
 // patch validator all come from here.
 import { z } from 'zod'
 import { recordFrom } from '../lib/record.ts'
-import { truncateText } from '../lib/truncate-text.ts'
+import { truncateText } from '../lib/text/truncate-text.ts'
 import * as bounds from './bounds.ts'
 import { ENRICHED, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'

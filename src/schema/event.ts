@@ -1,7 +1,7 @@
 // Market events and their schemas. Records on the wire and events in the engine are the same, so that push, replay and simulation
 // share one type.
 import { z } from 'zod'
-import { truncateText } from '../lib/truncate-text.ts'
+import { truncateText } from '../lib/text/truncate-text.ts'
 import { amount, count, description, positive, price, time as ts, uri, word } from './bounds.ts'
 import { patchFieldsSchema } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
@@ -61,19 +61,6 @@ export const liveEventSchema = z.object({
   viewerCount: count.nullish(),
 })
 export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: price })
-/** A feed that pushes tells that it has lost its own source, or that it has it again. */
-export const disconnectRecordSchema = z
-  .object({
-    type: z.literal('disconnect'),
-    ts,
-    sinceMs: ts.nullish().meta({ description: 'When it last had data, Unix ms; without it: `ts`' }),
-  })
-  .refine(({ ts, sinceMs }) => sinceMs == null || sinceMs <= ts, {
-    path: ['sinceMs'],
-    error: 'later than ts',
-    params: { code: 'since_after_ts' },
-  })
-export const reconnectRecordSchema = z.object({ type: z.literal('reconnect'), ts })
 
 /** The records that a feed may push. */
 export const ingestRecordSchema = z.discriminatedUnion('type', [
@@ -83,8 +70,6 @@ export const ingestRecordSchema = z.discriminatedUnion('type', [
   graduatedEventSchema,
   liveEventSchema,
   solPriceEventSchema,
-  disconnectRecordSchema,
-  reconnectRecordSchema,
 ])
 
 export type TokenEvent = z.infer<typeof tokenEventSchema>
@@ -158,15 +143,9 @@ export interface AnalysisCountEvent {
   count: number
 }
 
-/** A record that a feed may push. */
-export type IngestRecord = z.infer<typeof ingestRecordSchema>
+export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: 'solPrice' }> | SolPriceEvent
 export type MarketEvent =
-  | TokenEvent
-  | TradeEvent
-  | PatchEvent
-  | GraduatedEvent
-  | LiveEvent
-  | SolPriceEvent
+  | IngestRecord
   | DisconnectEvent
   | ReconnectEvent
   | GapEvent

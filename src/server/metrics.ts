@@ -5,6 +5,7 @@ import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
 import type { ExportService } from '../store/export/exporter.ts'
+import type { QueryService } from '../store/sql/query-service.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
 import type { Health } from './health.ts'
 
@@ -141,11 +142,6 @@ export function addStateMetrics(
     'Events of a feed that the market accepted',
     ({ accepted }) => accepted,
   )
-  readEach(
-    'mintlake_feed_unpriced_trades_total',
-    'Trades of a feed that were refused for lack of a price of SOL, or because the latest was too old',
-    ({ rejected }) => (rejected.sol_price_unknown ?? 0) + (rejected.sol_price_stale ?? 0),
-  )
   readEach('mintlake_feed_rejected_total', 'Events of a feed that the market rejected', ({ rejected }) =>
     Object.values(rejected).reduce((sum, count) => sum + count, 0),
   )
@@ -177,6 +173,17 @@ export function addExportMetrics(metrics: Metrics, exporter: ExportService): voi
     'mintlake_exports_held_bytes',
     'Bytes of exports that wait for their clients',
     () => exporter.held.bytes,
+  )
+}
+
+export function addQueryMetrics(metrics: Metrics, queries: QueryService): void {
+  metrics.read('mintlake_queries', 'Queries on the lake that run', () => queries.running)
+  metrics.read('mintlake_queries_waiting', 'Queries that wait for their turn', () => queries.waiting)
+  metrics.readEach(
+    'mintlake_queries_total',
+    'Queries by what became of them',
+    'outcome',
+    () => queries.outcomes,
   )
 }
 

@@ -4,12 +4,14 @@ import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
-import type { PushFeed } from '../ingest/push/push-feed.ts'
+import { ingestInSlices } from '../ingest/push/push.ts'
+import type { TimedSink } from '../ingest/types.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Exporter, LakeDownloads, Store } from '../store/types.ts'
+import type { Exporter, LakeDownloads, LakeQueries, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
 import type { Health } from './health.ts'
@@ -20,17 +22,21 @@ const METRICS_TTL_MS = 1_000
 export interface RouteDeps {
   config: Config
   market: Market
+  /** The market's clock, by which pushed records are stamped. */
+  marketClock: Clock
   broadcaster: Broadcaster
   agents: Agents
   submissions: Submissions
   exporter: Exporter
   downloads: LakeDownloads
+  queries: LakeQueries
   downloadMsMax?: number | undefined
   store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
   health: Health
   metrics: Metrics
   limits: ClientLimits
-  push: PushFeed
+  /** Where pushed records go. */
+  pushed: TimedSink
 }
 
 /** Every route of the server, with those that describe the others. */
@@ -51,6 +57,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     calibration: () => deps.store.calibration(),
     exports: deps.exporter,
     downloads: deps.downloads,
+    queries: deps.queries,
     downloadMsMax: deps.downloadMsMax,
     health: () => health.report(),
     notReady: () => health.notReady(),
@@ -66,7 +73,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     retireLake: () => deps.store.retireLake(),
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
     ingest: async (body, contentType) => ({
-      ...(await deps.push.ingest(body, contentType)),
+      ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
     }),
     settings: config,
   })

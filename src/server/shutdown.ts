@@ -5,6 +5,7 @@ import type { Feed } from '../ingest/types.ts'
 import type { MarketRecorder } from '../recording/market-recorder.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import type { ExportService } from '../store/export/exporter.ts'
+import type { QueryService } from '../store/sql/query-service.ts'
 import type { Store } from '../store/types.ts'
 import type { Health } from './health.ts'
 
@@ -24,6 +25,7 @@ export interface RunningParts {
   ticker: NodeJS.Timeout | null
   broadcaster: Broadcaster
   exporter: ExportService
+  queries: QueryService
   recorder: MarketRecorder
   positions: Positions
   store: Store
@@ -36,7 +38,7 @@ export interface RunningParts {
  * last.
  */
 export async function shutDown(parts: RunningParts): Promise<void> {
-  const { health, server, feeds, ticker, broadcaster, exporter, recorder, positions, store } = parts
+  const { health, server, feeds, ticker, broadcaster, exporter, queries, recorder, positions, store } = parts
   const wasReady = health.isReady
   health.markDraining()
   server.drain()
@@ -48,7 +50,7 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   broadcaster.close('draining')
   // Requests in flight are answered. Clients that keep using a connection get an answer that closes it, so that closing the
   // rest cuts nobody off.
-  await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close()])
+  await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close(), queries.close()])
   await server.idle(Math.min(parts.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
   await server.close()
   await Promise.race([

@@ -6,8 +6,14 @@ export type StoreErrorCode =
   | 'unavailable'
   /** The store is being closed. */
   | 'closing'
+  /** Too much is asked for at once; a retry may succeed. */
+  | 'overloaded'
   /** The request cannot be fulfilled as it is. */
   | 'invalid'
+  /** The SQL is wrong, is refused, or fails on the data. */
+  | 'query_failed'
+  /** The query takes more time or memory than it may. */
+  | 'query_too_costly'
   | 'not_found'
   /** It existed, and was deleted. */
   | 'gone'

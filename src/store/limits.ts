@@ -121,6 +121,31 @@ export const EXPORT_DRAIN_MS = 5_000
 /** Retry-After while all exports are in use, in seconds. */
 export const EXPORT_RETRY_AFTER_S = 10
 
+/** SQL queries over HTTP that run at once, each in a process of its own, and those that wait for a place; further ones get
+ *  `overloaded`. */
+export const QUERIES_AT_ONCE = 2
+export const QUERIES_WAITING_MAX = 8
+/** Queries of one key that run or wait, so that nobody takes every place. */
+export const QUERIES_PER_KEY_MAX = 3
+/** How long a query may wait for a place, and how long it may then run. Its process is killed afterwards. */
+export const QUERY_WAIT_MS_MAX = 10_000
+export const QUERY_MS_MAX = 30_000
+/** What one query may use: DuckDB's buffers, spilled data, threads, JavaScript's heap. */
+export const QUERY_MEMORY_LIMIT = '256MB'
+export const QUERY_SPILL_BYTES_MAX = 512 * 1024 * 1024
+export const QUERY_THREADS = 1
+export const QUERY_HEAP_MB = 128
+/** Memory of its whole process, which the kernel holds it to: DuckDB's own limit leaves texts out. */
+export const QUERY_PROCESS_MB_MAX = 768
+/** Priority of its process: 0 is usual, 19 the least. */
+export const QUERY_NICENESS = 10
+/** Size of the result; what is beyond is left out, and the answer says so. */
+export const QUERY_RESULT_BYTES_MAX = 4 * 1024 * 1024
+/** How long running queries may go on while the server is closing. */
+export const QUERY_DRAIN_MS = 5_000
+/** Retry-After while all places are taken, in seconds. */
+export const QUERY_RETRY_AFTER_S = 5
+
 /** Files of the lake that are read over HTTP at once; one more gets `store_unavailable`. A DuckDB opens some for each query. */
 export const DOWNLOADS_AT_ONCE = 64
 /** Disk operations of all downloads at once: each may hold one of the threads that commits need as well. */

@@ -19,6 +19,8 @@ export const flushFolder = (dataDir: string): string => join(dataDir, 'flush.tmp
 export const spillFolder = (dataDir: string): string => join(dataDir, 'mintlake.tmp')
 /** Where exports write files for clients, and spill. Emptied at the start. */
 export const exportFolder = (dataDir: string): string => join(dataDir, 'export.tmp')
+/** Where queries of HTTP clients spill. Emptied at the start. */
+export const queryFolder = (dataDir: string): string => join(dataDir, 'query.tmp')
 /** Whether a folder is an unfinished or a complete backup; see backup/note.ts. */
 export const backupNotePath = (dataDir: string): string => join(dataDir, 'backup.json')
 /** Where a server puts the copy that a backup is made from; the next backup replaces it. */

@@ -267,6 +267,46 @@ export interface Exporter {
   begin(request: ExportRequest): ExportJob
 }
 
+export type QueryFormat = 'json' | 'csv'
+
+export interface QueryRequest {
+  /** As DuckDB understands it. Of several statements the last one gives the rows. */
+  sql: string
+  format: QueryFormat
+  /** Rows that are wanted at most. */
+  rowsMax: number
+  /** Who asks: bounds what one client may have running. */
+  owner: string
+}
+
+/** The rows of a query, as far as rows and bytes are within bounds. */
+export interface QueryAnswer {
+  columns: { name: string; type: string }[]
+  rows: number
+  /** Whether the result has more rows. */
+  isTruncated: boolean
+  /** How long the query ran, ms. */
+  ms: number
+  /** Files that the catalog lists and that are lost: their rows are left out. */
+  missingFiles: number
+  /** The rows: a JSON array of arrays, or CSV with a line of column names. */
+  text: Buffer
+}
+
+/** A query that waits or runs. */
+export interface QueryRun {
+  /** Rejects with StoreError: `query_failed`, `query_too_costly`, `overloaded`, `unavailable`, `closing`. */
+  readonly answer: Promise<QueryAnswer>
+  /** Gives up the query. May be called at any time. */
+  stop(): void
+}
+
+/** Runs SQL of HTTP clients on the lake, read-only and within bounds. */
+export interface LakeQueries {
+  /** Throws `overloaded` where too many run or wait. */
+  begin(request: QueryRequest): QueryRun
+}
+
 /** The part of a logger that the store uses. pino fits. */
 export interface StoreLog {
   info(fields: Record<string, unknown>, message: string): void

@@ -8,6 +8,7 @@ import { parseRoute, type Route, routeHref } from './router.ts'
 import { agentsView } from './views/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market.ts'
+import { queryView } from './views/query.ts'
 import { submissionsView } from './views/submissions.ts'
 import { systemView } from './views/system.ts'
 import { tokenView } from './views/token.ts'
@@ -20,6 +21,7 @@ const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInM
   agents: { label: 'Agents', create: agentsView, isInMenu: true },
   calibration: { label: 'Calibration', create: calibrationView, isInMenu: true },
   system: { label: 'System', create: systemView, isInMenu: true },
+  query: { label: 'Query', create: queryView, isInMenu: true },
   try: { label: 'Try it', create: tryView, isInMenu: true },
 }
 
@@ -41,6 +43,8 @@ class Console implements App {
   #isScheduled = false
   #client: MintlakeClient
   #isSimulated = false
+  /** The ID of an element that gets the focus once it is drawn. */
+  #focusNext: string | null = null
   /** How far the server's market time is ahead of the browser's clock. */
   #aheadMs = 0
   readonly #root: HTMLElement
@@ -92,6 +96,7 @@ class Console implements App {
       this.#isScheduled = false
       render(this.#page(), this.#root)
       this.#view.drawn?.()
+      this.#moveFocus()
       document.title = `${this.#view.title} · Mintlake`
     })
   }
@@ -106,19 +111,31 @@ class Console implements App {
     if (this.#view.update?.(route) !== true) {
       this.#view.stop()
       this.#view = this.#createView()
+      this.#focusNext ??= 'main'
       scrollTo(0, 0)
     }
     this.invalidate()
+  }
+
+  /** Gives the focus to what was asked for as soon as it is there: a new view begins at its top, for Tab and for screen readers. */
+  #moveFocus(): void {
+    if (this.#focusNext === null) return
+    const element = document.getElementById(this.#focusNext)
+    if (element === null) return
+    this.#focusNext = null
+    element.focus({ preventScroll: true })
   }
 
   /** `/` goes to the search of the market, as on most sites of the kind. */
   #keyDown(event: KeyboardEvent): void {
     const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
     if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
-    const search = document.getElementById('search')
-    if (search === null) location.hash = routeHref('market')
     event.preventDefault()
-    requestAnimationFrame(() => document.getElementById('search')?.focus())
+    const search = document.getElementById('search')
+    search?.focus()
+    if (search !== null) return
+    location.hash = routeHref('market')
+    this.#focusNext = 'search'
   }
 
   async #readHealth(): Promise<void> {

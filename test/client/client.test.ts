@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createClient, type MintlakeClient, type Submission } from '../../src/client/index.ts'
 import { seedToken, submission } from '../support/submission.ts'
-import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
 
 const COOLDOWN_MS = 300
 let server: TestServer
@@ -66,6 +66,15 @@ test('registers, submits, and reads the analysis, the leaderboard and the profil
   expect(await agent.setProfile({ website: 'https://example.org' })).toMatchObject({ name: 'ranked' })
   expect(await agent.profile()).toMatchObject({ website: 'https://example.org', avatarUrl: null })
   expect(await agent.schema()).toMatchObject({ type: 'object' })
+})
+
+test('queries the lake with a key that may', async () => {
+  const operator = createClient({ baseUrl: server.url, key: ADMIN_KEY })
+  const { data, meta } = await operator.query({ sql: 'SELECT 7 AS n FROM range(3)', limit: 2 })
+  expect(data).toEqual({ columns: [{ name: 'n', type: 'INTEGER' }], rows: [[7], [7]] })
+  expect(meta).toMatchObject({ rows: 2, truncated: true })
+  await expect(operator.query({ sql: 'SELEC' })).rejects.toMatchObject({ code: 'query_failed', status: 400 })
+  await expect(anonymous.query({ sql: 'SELECT 1' })).rejects.toMatchObject({ code: 'missing_key' })
 })
 
 test('a submission whose answer is lost is stored once', async () => {

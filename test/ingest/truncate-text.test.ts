@@ -7,7 +7,7 @@ import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
 import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
 import { TradeTranslator } from '../../src/ingest/replay/trade-translator.ts'
-import { truncateText } from '../../src/lib/truncate-text.ts'
+import { truncateText } from '../../src/lib/text/truncate-text.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 

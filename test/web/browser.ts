@@ -1,5 +1,6 @@
 // Opens the console in Chromium and watches for what must not happen: errors, and requests to other servers.
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
@@ -38,3 +39,23 @@ export async function openPage(
   await page.goto(`${origin}/${hash}`)
   return { page, faults }
 }
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Accessibility faults of a page that was opened with `bypassCSP`, light and dark. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  const faults: string[] = []
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    const { violations } = await page.evaluate<{
+      violations: { id: string; nodes: { html: string }[] }[]
+    }>('axe.run()')
+    faults.push(...violations.map(({ id, nodes }) => `${colorScheme} ${id}: ${nodes[0]?.html.slice(0, 120)}`))
+  }
+  return faults
+}
+
+/** By how much the page is wider than the window. */
+export const overflowPx = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')

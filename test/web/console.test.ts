@@ -1,18 +1,15 @@
 // The console in a real browser, on the real server.
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { accessibilityFaults, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
 
 const MINT = mintOfSymbol('console')
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const VIEWS = ['market', `token/${MINT}`, 'submissions', 'agents', 'calibration', 'system', 'try']
+const VIEWS = ['market', `token/${MINT}`, 'submissions', 'agents', 'calibration', 'system', 'query', 'try']
 
 const token = (mint: string, name: string, more: object = {}) => ({
   type: 'token',
@@ -89,6 +86,10 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await rowOf(page, 'Other').waitFor({ state: 'detached' })
     await rowOf(page, 'Console').waitFor()
     expect(page.url()).toContain('search=cons')
+    await page.goto(`${server.url}/#/agents`)
+    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.keyboard.press('/')
+    await page.locator('#search:focus').waitFor()
   })
 
   test('rows keep their order under the pointer, and say how many changed', async () => {
@@ -168,15 +169,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
       const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true })
       await page.locator('#view-title').waitFor()
       await page.waitForLoadState('networkidle')
-      await page.evaluate(AXE)
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme })
-        const found = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
-          'axe.run()',
-        )
-        const violations = found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)}`)
-        expect({ view, colorScheme, violations }).toEqual({ view, colorScheme, violations: [] })
-      }
+      expect({ view, faults: await accessibilityFaults(page) }).toEqual({ view, faults: [] })
       await page.context().close()
     }
   }, 120_000)
@@ -187,8 +180,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
         viewport: { width: 360, height: 740 },
       })
       await page.locator('#view-title').waitFor()
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      expect({ view, overflow }).toEqual({ view, overflow: 0 })
+      expect({ view, overflow: await overflowPx(page) }).toEqual({ view, overflow: 0 })
       await page.context().close()
     }
   })

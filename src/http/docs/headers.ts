@@ -91,3 +91,9 @@ export const EXPORT_HEADERS = z.object({
   'X-Next-Since': text('`since` of the next request'),
   'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
 })
+/** Of the CSV of a query; JSON has the same in `meta`. */
+export const QUERY_HEADERS = z.object({
+  'Content-Disposition': maybeText('A file name'),
+  'X-Result-Count': maybeWhole('Rows of this answer'),
+  'X-More': z.enum(['true', 'false']).optional().meta({ description: 'Whether the result has more rows' }),
+})

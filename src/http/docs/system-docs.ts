@@ -16,13 +16,14 @@ import {
   unbanSchema,
 } from '../../schema/api/admin.ts'
 import { ingestAnswerSchema } from '../../schema/api/ingest.ts'
+import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
 import { exportQuery } from '../../schema/api/queries.ts'
 import { healthSchema, readySchema } from '../../schema/api/status.ts'
 import { submissionSchemaAnswerSchema } from '../../schema/api/submissions.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { ingestRecord, linesOf } from './components.ts'
-import { EXPORT_HEADERS } from './headers.ts'
+import { EXPORT_HEADERS, QUERY_HEADERS } from './headers.ts'
 import type { BodyDocs, OperationDocs, Tag } from './operation-docs.ts'
 
 const json = (schema: z.ZodType): BodyDocs => ({ 'application/json': schema })
@@ -71,8 +72,7 @@ export const FEED_DOCS: OperationDocs = {
   tag: 'feeds',
   description:
     'A record that is refused does not affect its neighbours. The same address takes a WebSocket: each message is one record ' +
-    'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
-    'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing.',
+    'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object.',
   body: {
     ...byType(NDJSON_MEDIA_TYPES, linesOf('IngestRecord', 'One record a line, as JSON')),
     ...byType(
@@ -97,6 +97,28 @@ export const EXPORT_DOCS: OperationDocs = {
   },
   errors: ['not_acceptable', 'store_unavailable'],
   unversioned: true,
+}
+
+export const QUERY_DOCS: OperationDocs = {
+  operationId: 'queryLake',
+  tag: 'lake',
+  description:
+    'DuckDB’s SQL on the tables of the lake. SHOW TABLES and DESCRIBE training tell what there is. Nothing can be written, and no ' +
+    'file but the lake’s can be read; paths of the lake on the server can be seen. A query may run for 30 seconds in a process of ' +
+    'its own, with bounded memory. Two run at once, and a key may have three running or waiting. Temporary tables live as long as ' +
+    'the query. Closing the connection ends it.',
+  query: z.object({
+    format: z.enum(QUERY_FORMATS).optional().meta({ description: '`json` unless told here or by Accept' }),
+  }),
+  body: json(querySchema),
+  answers: {
+    200: {
+      description: 'The rows',
+      content: { ...json(queryAnswerSchema), ...textType('text/csv') },
+      headers: QUERY_HEADERS,
+    },
+  },
+  errors: ['query_failed', 'query_too_costly', 'not_acceptable', 'overloaded', 'store_unavailable'],
 }
 
 export const STATUS_DOCS = {

@@ -40,9 +40,11 @@ export class Exchange {
   /**
    * Calls `start` after the engine has read the packet that the request came in, unless the client has disconnected. If a
    * second request follows in the same packet, the engine closes the connection: then nothing has been carried out.
+   * @param pauses false: goes on reading from the socket, so that a disconnect is noticed. A request that follows then closes
+   *   the connection.
    */
-  defer(start: () => void): void {
-    this.reply.pause()
+  defer(start: () => void, pauses = true): void {
+    if (pauses) this.reply.pause()
     setImmediate(() => {
       if (!this.reply.isClosed) start()
     })

@@ -1,5 +1,5 @@
 // Tells clients which parameters of their query had no effect: a misspelled one would otherwise go unnoticed.
-import { truncateText } from '../../lib/truncate-text.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
 import type { HttpAnswer } from '../context.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../limits.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'

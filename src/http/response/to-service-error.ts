@@ -7,7 +7,10 @@ import { retryAfter, submitHeaders } from './rate-limit-headers.ts'
 const STORE_CODES: Readonly<Record<StoreErrorCode, ErrorCode>> = {
   unavailable: 'store_unavailable',
   closing: 'draining',
+  overloaded: 'overloaded',
   invalid: 'invalid_parameter',
+  query_failed: 'query_failed',
+  query_too_costly: 'query_too_costly',
   not_found: 'not_found',
   gone: 'file_gone',
 }
@@ -43,8 +46,7 @@ function fromStore(error: StoreError): ServiceError {
     extra.errors = [
       { pointer: `/${error.field}`, code, message: error.message.slice(error.field.length + 1) },
     ]
-  if (error.code !== 'unavailable' && error.code !== 'closing')
-    return new ServiceError(code, error.message, extra)
+  if (ERRORS[code].status !== 503) return new ServiceError(code, error.message, extra)
   const retryAfterMs = error.retryAfterMs ?? RETRY_AFTER_MS
   if (error.retryAfterMs !== null) extra.retryAfterMs = retryAfterMs
   return new ServiceError(code, error.message, extra, retryAfter(retryAfterMs))

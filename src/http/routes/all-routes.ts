@@ -9,6 +9,7 @@ import { type ExportDeps, exportRoutes } from './export.ts'
 import { type LakeDeps, lakeRoutes } from './lake.ts'
 import { type MarketDeps, marketRoutes } from './market.ts'
 import { type OperationDeps, operationRoutes } from './operation.ts'
+import { type QueryDeps, queryRoute } from './query.ts'
 
 export interface AllRouteDeps
   extends MarketDeps,
@@ -16,6 +17,7 @@ export interface AllRouteDeps
     CalibrationDeps,
     ExportDeps,
     LakeDeps,
+    QueryDeps,
     OperationDeps {
   settings: DocumentSettings
 }
@@ -29,6 +31,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
     calibrationRoute(deps),
     ...exportRoutes(deps),
     ...lakeRoutes(deps),
+    queryRoute(deps),
     ...operationRoutes(deps),
     ...consoleRoutes(),
   ]

@@ -1,5 +1,5 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
-import { searchWords } from '../../lib/search-words.ts'
+import { searchWords } from '../../lib/text/search-words.ts'
 import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'

@@ -1,7 +1,7 @@
 // Reads PumpPortal's frames as market events. Events get the time of receipt, because frames carry no time of their own.
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
-import { truncateText } from '../../lib/truncate-text.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'

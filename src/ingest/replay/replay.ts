@@ -5,10 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
 import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { TradeBatch } from './trade-batch.ts'
@@ -69,6 +66,7 @@ function findSliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
 class Replay implements ReplayFeed {
   readonly ready: Promise<void>
   readonly done: Promise<void>
+  #state: FeedStatus['state'] = 'starting'
   #error: string | null = null
   #rows = 0
   #startedAtMs: number
@@ -81,10 +79,7 @@ class Replay implements ReplayFeed {
   #latestMs = Number.NEGATIVE_INFINITY
   readonly #options: ReplayOptions
   readonly #speed: ReplaySpeed
-  readonly #state: FeedState
-  readonly #link: SourceLink
   readonly #counters: EventCounters
-  readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
   readonly #clock: Clock
   readonly #log: FeedLog
@@ -94,10 +89,7 @@ class Replay implements ReplayFeed {
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
-    this.#state = new FeedState(clock)
     this.#counters = new EventCounters(sink)
-    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
-    this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
     this.#log = log
     this.#startedAtMs = this.#reportedAtMs = clock.now()
@@ -114,8 +106,7 @@ class Replay implements ReplayFeed {
         await this.#play(batch)
       }
     } finally {
-      // A source that hangs must not hold up the end.
-      await this.#unlessStopped(Promise.resolve(batches.return?.()))
+      await batches.return?.()
     }
     this.#end()
   }
@@ -124,44 +115,29 @@ class Replay implements ReplayFeed {
   async #nextBatch(batches: AsyncIterator<TradeBatch>): Promise<TradeBatch | null> {
     if (this.#stopping.signal.aborted) return null
     try {
-      const next = await this.#unlessStopped(batches.next())
-      return next === null || next.done === true ? null : next.value
+      const { done, value } = await batches.next()
+      return done === true ? null : value
     } catch (error) {
       this.#fail(error)
       return null
     }
   }
 
-  /** What `waiting` resolves to; null as soon as the replay is stopped. */
-  async #unlessStopped<Value>(waiting: Promise<Value>): Promise<Value | null> {
-    const { signal } = this.#stopping
-    const { promise: stopped, resolve } = Promise.withResolvers<null>()
-    const stop = () => resolve(null)
-    signal.addEventListener('abort', stop)
-    if (signal.aborted) stop()
-    try {
-      return await Promise.race([waiting, stopped])
-    } finally {
-      signal.removeEventListener('abort', stop)
-    }
-  }
-
   #fail(error: unknown): void {
-    this.#state.set('failed')
+    this.#state = 'failed'
     this.#error = errorMessage(error)
     this.#log.error({ error: this.#error, rows: this.#rows, label: this.#options.label }, 'the replay failed')
     this.#readiness.reject(error)
     const atMs = this.#rows === 0 ? this.#clock.now() : this.#latestMs
-    this.#link.lose(atMs, atMs)
+    this.#counters.apply({ type: 'disconnect', ts: atMs, feed: 'replay' }, atMs)
   }
 
   #end(): void {
     this.#endedAtMs = this.#clock.now()
     this.#readiness.resolve()
-    if (this.#state.current !== 'failed')
-      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
+    if (this.#state !== 'failed') this.#state = this.#stopping.signal.aborted ? 'stopped' : 'finished'
     this.#options.onProgress?.(this.progress())
-    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    this.#log.info(this.describe(), `the replay has ${this.#state}`)
   }
 
   async #play(batch: TradeBatch): Promise<void> {
@@ -180,8 +156,8 @@ class Replay implements ReplayFeed {
     const dueMs = this.#dueMs(this.#firstMs)
     let next = row
     for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
-    if (next > row && this.#state.current === 'starting') {
-      this.#state.set('running')
+    if (next > row && this.#state === 'starting') {
+      this.#state = 'running'
       this.#readiness.resolve()
     }
     return next
@@ -213,12 +189,8 @@ class Replay implements ReplayFeed {
       return
     }
     if (trade.ts > this.#latestMs) this.#latestMs = trade.ts
-    try {
-      if (token !== null) this.#counters.apply(token, this.#latestMs)
-      this.#counters.apply(trade, this.#latestMs)
-    } catch (error) {
-      this.#faults.note(error)
-    }
+    if (token !== null) this.#counters.apply(token, this.#latestMs)
+    this.#counters.apply(trade, this.#latestMs)
   }
 
   #report(): void {
@@ -251,7 +223,7 @@ class Replay implements ReplayFeed {
   describe(): FeedStatus {
     return {
       feed: 'replay',
-      ...this.#state.describe(),
+      state: this.#state,
       simulated: false,
       label: this.#options.label ?? null,
       speed: this.#speed,

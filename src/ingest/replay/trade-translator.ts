@@ -1,4 +1,4 @@
-import { truncateText } from '../../lib/truncate-text.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { TokenEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint, mintOfSymbol } from '../../schema/mint.ts'

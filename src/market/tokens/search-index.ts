@@ -5,8 +5,8 @@
 // scattered in memory, a search that many tokens match took 20 to 60 ms. Signatures of 32 bits (superimposed coding) in front of
 // them refused rare words quickly, but made common ones no faster; and an index of sorted words would have to be kept in order
 // by every new token.
-import { searchWords } from '../../lib/search-words.ts'
-import { truncateText } from '../../lib/truncate-text.ts'
+import { searchWords } from '../../lib/text/search-words.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
 import { SEARCH_PENDING_MAX, SEARCHED_CHARACTERS_MAX } from '../limits.ts'
 import type { TokenTable } from './token-table.ts'
 

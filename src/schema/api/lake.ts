@@ -1,6 +1,6 @@
-// Answers of the routes that give the lake to researchers on other machines.
+// The routes that give the lake to researchers on other machines: its files, and SQL on it.
 import { z } from 'zod'
-import { okData, withExample } from './parts.ts'
+import { metaWith, okData, wholeCount, withExample } from './parts.ts'
 
 export const lakeFileSchema = z.object({
   name: z.string().describe('Name of the file; it never stands for other content'),
@@ -60,3 +60,68 @@ export const lakeCatalogAnswerSchema = withExample(okData(lakeCatalogSchema), {
     ],
   },
 })
+
+/** Longest SQL text, UTF-16 units. */
+export const SQL_CHARACTERS_MAX = 16_384
+/** Rows of one answer. */
+export const QUERY_ROWS_DEFAULT = 1_000
+export const QUERY_ROWS_MAX = 10_000
+
+/** DuckDB would take the text before it for the whole. */
+const NO_NUL = /^[^\0]*$/
+
+export const QUERY_FORMATS = ['json', 'csv'] as const
+
+export const querySchema = withExample(
+  z.object({
+    sql: z.string().min(1).max(SQL_CHARACTERS_MAX).regex(NO_NUL, 'must not have a NUL character').meta({
+      description: 'SQL as DuckDB understands it; of several statements the last one gives the rows',
+    }),
+    limit: z
+      .int()
+      .min(1)
+      .max(QUERY_ROWS_MAX)
+      .default(QUERY_ROWS_DEFAULT)
+      .meta({ description: 'Rows that are wanted; meta.truncated says whether there are more' }),
+  }),
+  { sql: 'SELECT sentiment, count(*) AS n FROM training GROUP BY sentiment' },
+)
+
+const columnSchema = z.object({
+  name: z.string().meta({ description: 'Unique: of equal names the later ones get a number' }),
+  type: z.string().meta({ description: 'As DuckDB names it, for example BIGINT or VARCHAR[]' }),
+})
+
+export const queryAnswerSchema = withExample(
+  z.object({
+    ok: z.literal(true),
+    data: z.object({
+      columns: z.array(columnSchema),
+      rows: z.array(z.array(z.unknown())).meta({
+        description:
+          'A value for each column. Numbers are JSON numbers where a double holds them exactly: of BIGINT, HUGEINT, DECIMAL and ' +
+          'their kin those of more than 15 digits are texts. NaN, Infinity and -Infinity are texts. Times are texts in UTC ' +
+          '(TIMESTAMP: YYYY-MM-DD HH:MM:SS.ffffff), use epoch_ms(…) for Unix ms. A BLOB is a text with \\xNN for bytes that are ' +
+          'no printable ASCII. Lists are arrays, a STRUCT is an object, a MAP is an array of {key, value}, a UNION is {tag, value}, ' +
+          'an INTERVAL is {months, days, micros}.',
+      }),
+    }),
+    meta: metaWith({
+      rows: wholeCount('Rows of this answer'),
+      truncated: z.boolean().meta({ description: 'Whether the result has more rows than this answer' }),
+      ms: wholeCount('How long the query ran').meta({ unit: 'ms' }),
+      missingFiles: wholeCount('Lost files of the lake, whose rows are left out'),
+    }),
+  }),
+  {
+    ok: true,
+    data: {
+      columns: [
+        { name: 'sentiment', type: 'VARCHAR' },
+        { name: 'n', type: 'BIGINT' },
+      ],
+      rows: [['bullish', 812]],
+    },
+    meta: { rows: 1, truncated: false, ms: 24, missingFiles: 0 },
+  },
+)

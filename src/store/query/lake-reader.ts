@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { DuckDBConnection, DuckDBResult, StatementType } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
+import { queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
@@ -24,6 +25,8 @@ export interface LakeReaderOptions {
   /** Where the folder for spilled data is created, and how large it may get. */
   spillParent?: string
   spillMax?: string
+  /** Rows of a query's result that are converted at once; see `plainRows`. */
+  rowsAtOnce?: number
 }
 
 /** The result of a query, in batches of a few thousand rows. */
@@ -95,6 +98,16 @@ async function attachCatalog(
   }
 }
 
+/**
+ * The files that the reader may open: those of the catalog, by name. A folder among them could be written to: `EXPORT DATABASE`
+ * makes a folder before its kind of statement is known.
+ */
+async function listReadablePaths(connection: DuckDBConnection, target: string | undefined): Promise<string> {
+  const listed = await queryRows(connection, 'SELECT path FROM lake.lake_files', { path: 'string' })
+  const paths = listed.map(({ path }) => path)
+  return [...paths, ...(target === undefined ? [] : [target])].map(literal).join(', ')
+}
+
 async function attach(
   connection: DuckDBConnection,
   { dataDir, target, spillMax }: LakeReaderOptions,
@@ -104,10 +117,9 @@ async function attach(
   await connection.run(`SET max_temp_directory_size = '${spillMax ?? READER_SPILL_MAX}'`)
   await connection.run(`SET TimeZone = 'UTC'`)
   const missing = await attachCatalog(connection, dataDir, spillDir)
+  await connection.run(`SET allowed_paths = [${await listReadablePaths(connection, target)}]`)
   await connection.run('USE lake')
-  await connection.run(`SET allowed_directories = [${literal(`${realpathSync(lakeFolder(dataDir))}/`)}]`)
   if (target !== undefined) {
-    await connection.run(`SET allowed_paths = [${literal(target)}]`)
     await connection.run('SET enable_progress_bar = true')
     await connection.run('SET enable_progress_bar_print = false')
   }
@@ -143,7 +155,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
     return {
       connection,
       missing,
-      query: (sql) => runQuery(connection, sql),
+      query: (sql) => runQuery(connection, sql, options.rowsAtOnce),
       interrupt: () => connection.interrupt(),
       close,
     }
@@ -195,13 +207,17 @@ async function checkExplained(connection: DuckDBConnection, sql: string): Promis
     throw invalid('only queries can be explained here')
 }
 
-async function runQuery(connection: DuckDBConnection, sql: string): Promise<QueryResult> {
+async function runQuery(
+  connection: DuckDBConnection,
+  sql: string,
+  rowsAtOnce?: number,
+): Promise<QueryResult> {
   try {
     const result = await runStatements(connection, sql)
     const columns = result
       .deduplicatedColumnNames()
       .map((name, index) => ({ name, type: String(result.columnType(index)) }))
-    return { columns, batches: plainRows(result) }
+    return { columns, batches: plainRows(result, rowsAtOnce) }
   } catch (error) {
     if (error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)) throw error
     throw invalid(cleanMessage(error))

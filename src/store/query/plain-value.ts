@@ -27,7 +27,22 @@ const toPlain: DuckDBValueConverter<Plain> = (value: DuckDBValue, type: DuckDBTy
     ? numberOrText(value)
     : JsonDuckDBValueConverter(value, type, self)
 
-/** Yields the rows of a result, one DuckDB chunk at a time. */
-export async function* plainRows(result: DuckDBResult): AsyncGenerator<Plain[][]> {
-  for await (const rows of result.yieldConvertedRows(toPlain)) yield rows
+/**
+ * Yields the rows of a result.
+ * @param rowsAtOnce rows that are converted before they are yielded: with 1, no more than one row of long texts is in memory.
+ *   By default those of one DuckDB chunk.
+ */
+export async function* plainRows(
+  result: DuckDBResult,
+  rowsAtOnce = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Plain[][]> {
+  for await (const chunk of result) {
+    let rows: Plain[][] = []
+    for (let at = 0; at < chunk.rowCount; at++) {
+      rows.push(chunk.convertRowValues(at, toPlain))
+      if (rows.length < rowsAtOnce && at < chunk.rowCount - 1) continue
+      yield rows
+      rows = []
+    }
+  }
 }

@@ -40,21 +40,18 @@ export class BirdeyeServer {
   /** The number of requests answered in any second. The rest get 429. */
   planPerSecond = Number.POSITIVE_INFINITY
   readonly url: string
-  readonly port: number
   readonly #http: Server
   readonly #answeredAtMs: number[] = []
 
   private constructor(http: Server) {
     this.#http = http
-    this.port = (http.address() as AddressInfo).port
-    this.url = `http://127.0.0.1:${this.port}`
+    this.url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
     http.on('request', (request, response) => this.#take(request, response))
   }
 
-  /** @param port of a server that was closed, to listen there again. */
-  static async start(port = 0): Promise<BirdeyeServer> {
+  static async start(): Promise<BirdeyeServer> {
     const http = createServer()
-    http.listen(port, '127.0.0.1')
+    http.listen(0, '127.0.0.1')
     await once(http, 'listening')
     return new BirdeyeServer(http)
   }

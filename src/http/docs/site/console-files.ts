@@ -9,7 +9,14 @@ const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
 const SOURCE_DIR = join(import.meta.dirname, '../../..')
 const PAGE = 'web/index.html'
 /** What browsers get of the sources. The client needs the error codes; types alone come from the other schemas. */
-const SOURCES = ['web', 'client', 'schema/errors.ts', 'schema/errors.js']
+const SOURCES = [
+  'web',
+  'client',
+  'schema/errors.ts',
+  'schema/errors.js',
+  'lib/text/csv.ts',
+  'lib/text/csv.js',
+]
 
 const JAVASCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -22,6 +29,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 /** Modules of packages by the name under which the console imports them, and their files in the package. */
 const MODULES: Readonly<Record<string, string>> = {
   'lit-html': 'lit-html/lit-html.js',
+  'lit-html/directives/guard.js': 'lit-html/directives/guard.js',
   'lit-html/directives/ref.js': 'lit-html/directives/ref.js',
   'lit-html/directives/repeat.js': 'lit-html/directives/repeat.js',
   'lit-html/directive.js': 'lit-html/directive.js',

@@ -1,0 +1,88 @@
+// SQL on the lake for the operator and for researchers. It runs in a process of its own (store/sql).
+import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
+import { QUERY_FORMATS, querySchema } from '../../schema/api/lake.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
+import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { QUERY_DOCS } from '../docs/system-docs.ts'
+import { negotiate } from '../request/negotiate.ts'
+import type { Route } from '../route.ts'
+import { jsonObject } from './agents.ts'
+
+export interface QueryDeps {
+  queries: LakeQueries
+}
+
+const CSV_TYPE = 'text/csv; charset=utf-8'
+const MEDIA_TYPES: Readonly<Record<string, QueryFormat>> = {
+  'application/json': 'json',
+  'text/csv': 'csv',
+  'text/*': 'csv',
+  'application/*': 'json',
+  '*/*': 'json',
+}
+
+/** @throws ServiceError `invalid_json`, `validation_failed`. */
+function parseQuery(context: Context): { sql: string; limit: number } {
+  const result = safeParse(querySchema, jsonObject(context))
+  if (result.success) return result.data
+  const errors = result.error.issues.map(({ path, code, message }) => ({
+    pointer: `/${path.join('/')}`,
+    code,
+    message,
+  }))
+  const { path, message } = firstIssue(result.error)
+  throw new ServiceError('validation_failed', `/${path.join('/')}: ${message}.`, { errors })
+}
+
+/** The rows are JSON already: they are put between the other members as they are. */
+function jsonBody(
+  { columns, text, rows, isTruncated, ms, missingFiles }: QueryAnswer,
+  ignored: object,
+): Buffer {
+  const meta = { rows, truncated: isTruncated, ms, missingFiles, ...ignored }
+  return Buffer.concat([
+    Buffer.from(`{"ok":true,"data":{"columns":${JSON.stringify(columns)},"rows":`),
+    text,
+    Buffer.from(`},"meta":${JSON.stringify(meta)}}`),
+  ])
+}
+
+function toAnswer(answer: QueryAnswer, format: QueryFormat, ignored: readonly string[]): HttpAnswer {
+  const headers = { 'Cache-Control': 'no-store' }
+  if (format === 'json') {
+    const body = jsonBody(answer, ignored.length === 0 ? {} : { ignored })
+    return { status: 200, body, contentType: JSON_TYPE, headers }
+  }
+  return {
+    status: 200,
+    body: answer.text,
+    contentType: CSV_TYPE,
+    headers: {
+      ...headers,
+      'Content-Disposition': 'attachment; filename="query.csv"',
+      'X-Result-Count': `${answer.rows}`,
+      'X-More': `${answer.isTruncated}`,
+    },
+  }
+}
+
+/** Not counted as a read: the places for queries, in all and of one key, bound it instead. */
+export function queryRoute({ queries }: QueryDeps): Route {
+  return {
+    method: 'POST',
+    path: '/api/v1/query',
+    access: 'researcher',
+    summary: 'SQL on the lake, read-only: {sql, limit?}; as JSON or CSV',
+    docs: QUERY_DOCS,
+    changes: [],
+    watchesClient: true,
+    handle: async (context) => {
+      const format = negotiate(context, QUERY_FORMATS, MEDIA_TYPES, QUERY_FORMATS, 'json')
+      const { sql, limit } = parseQuery(context)
+      const run = queries.begin({ sql, format, rowsMax: limit, owner: context.headers.authorization })
+      context.onGone(() => run.stop())
+      return toAnswer(await run.answer, format, context.ignored)
+    },
+  }
+}

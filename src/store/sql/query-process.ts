@@ -1,0 +1,82 @@
+// A child process that runs one query and ends. Of low priority; its database is in memory, reads no file but the lake's, and
+// spills into a folder of its own.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import { MEGABYTE } from '../../lib/bytes.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import { requireSpace } from '../data-folder/disk-space.ts'
+import { StoreError } from '../errors.ts'
+import {
+  QUERY_MEMORY_LIMIT,
+  QUERY_NICENESS,
+  QUERY_PROCESS_MB_MAX,
+  QUERY_RESULT_BYTES_MAX,
+  QUERY_SPILL_BYTES_MAX,
+  QUERY_THREADS,
+} from '../limits.ts'
+import { withLakeReader } from '../query/lake-reader.ts'
+import { encodeResult } from './encode-result.ts'
+import type { FromQuery, QueryFailure, QueryTask, SentAnswer } from './messages.ts'
+
+async function answer(task: QueryTask): Promise<SentAnswer> {
+  const { dataDir, folder, sql, format, rowsMax, diskReserveMb } = task
+  requireSpace(dataDir, diskReserveMb, QUERY_SPILL_BYTES_MAX)
+  mkdirSync(folder, { recursive: true })
+  const options = {
+    dataDir,
+    memoryLimit: QUERY_MEMORY_LIMIT,
+    threads: QUERY_THREADS,
+    spillParent: folder,
+    spillMax: `${QUERY_SPILL_BYTES_MAX}B`,
+    rowsAtOnce: 1,
+  }
+  const startedAtMs = performance.now()
+  return withLakeReader(options, async (reader) => {
+    const bounds = { rowsMax, bytesMax: QUERY_RESULT_BYTES_MAX }
+    const encoded = await encodeResult(await reader.query(sql), format, bounds)
+    const missingFiles = reader.missing.length
+    return { ...encoded, ms: Math.round(performance.now() - startedAtMs), missingFiles }
+  })
+}
+
+/** What DuckDB and JavaScript say where memory, the folder for spilled data or the longest possible text is used up. */
+const USED_UP =
+  /^Out of Memory Error|bad_alloc|Allocation failure|max_temp_directory_size|Cannot create a string longer|Invalid (string|array) length/
+
+const TOO_COSTLY: QueryFailure = {
+  code: 'query_too_costly',
+  message:
+    `the query needs more memory than the ${QUERY_PROCESS_MB_MAX} MB, or more room on the disk than the ` +
+    `${QUERY_SPILL_BYTES_MAX / MEGABYTE} MB, that it may have: read fewer rows or columns, or shorter texts`,
+}
+
+function toFailure(error: unknown): QueryFailure {
+  const text = errorMessage(error)
+  if (USED_UP.test(text)) return TOO_COSTLY
+  if (error instanceof StoreError && error.code === 'invalid') return { code: 'query_failed', message: text }
+  if (error instanceof StoreError && error.code !== 'not_found') return { code: error.code, message: text }
+  return { code: 'unavailable', message: 'the lake cannot be read just now', detail: text }
+}
+
+async function run(task: QueryTask): Promise<void> {
+  let message: FromQuery
+  try {
+    message = { answer: await answer(task) }
+  } catch (error) {
+    message = { failure: toFailure(error) }
+  }
+  if (process.connected) process.send?.(message)
+}
+
+// Where the machine runs out of memory, Linux is to end this process rather than the server.
+try {
+  writeFileSync('/proc/self/oom_score_adj', '1000')
+} catch {
+  // Not Linux.
+}
+// Threads that start after this inherit the priority.
+setPriority(QUERY_NICENESS)
+// The server has ended. DuckDB may be working in a thread that only SIGKILL is sure to end.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+process.once('message', (task: QueryTask) => void run(task))

@@ -1,0 +1,167 @@
+// SQL on the lake, with the key of a researcher or the operator. What the address holds is shown and never run by itself.
+import { html, nothing, type TemplateResult } from 'lit-html'
+import { guard } from 'lit-html/directives/guard.js'
+import { createClient, MintlakeError, type QueryResult } from '../../client/index.ts'
+import { errorText } from '../api.ts'
+import type { App, View } from '../app.ts'
+import { copyable, emptyState } from '../dom.ts'
+import { formatCount } from '../format.ts'
+import { type Route, replaceQuery } from '../router.ts'
+import { EXAMPLES } from './query-examples.ts'
+import { resultTable, saveAsCsv } from './query-result.ts'
+
+/** The key is another one than an agent's, and lives as long as the tab too. */
+const KEY_ITEM = 'mintlake-lake-key'
+/** Rows that are shown and saved. */
+const ROWS = 1_000
+
+interface Running {
+  abort: AbortController
+  sinceMs: number
+}
+
+class QueryView implements View {
+  readonly title = 'Query'
+  readonly #app: App
+  #sql: string
+  #key = sessionStorage.getItem(KEY_ITEM) ?? ''
+  #running: Running | null = null
+  #result: QueryResult | null = null
+  #error: { text: string; isOfKey: boolean } | null = null
+  #isCanceled = false
+
+  constructor(app: App) {
+    this.#app = app
+    this.#sql = app.route.query.get('sql') ?? EXAMPLES[0].sql
+  }
+
+  update(route: Route): boolean {
+    if (route.view !== 'query') return false
+    this.#sql = route.query.get('sql') ?? this.#sql
+    return true
+  }
+
+  stop(): void {
+    this.#running?.abort.abort()
+  }
+
+  render(): TemplateResult {
+    const isRunning = this.#running !== null
+    return html`<section aria-labelledby="view-title">
+      <header class="toolbar">
+        <h1 id="view-title">Query the lake</h1>
+        <p class="note">DuckDB’s SQL, read-only, at most 30 seconds and ${formatCount(ROWS)} rows</p>
+      </header>
+      <form class="stack card query" @submit=${(event: Event) => this.#submit(event)} @keydown=${(event: KeyboardEvent) => this.#keyDown(event)}>
+        <label>Key of a researcher or the operator
+          <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>
+        <div class="chips" role="group" aria-label="Examples">
+          <span class="note">Examples</span>
+          ${EXAMPLES.map(({ title, sql }) => html`<button type="button" class="chip" aria-pressed=${sql === this.#sql} @click=${() => this.#choose(sql)}>${title}</button>`)}
+        </div>
+        <label>SQL
+          <textarea name="sql" class="mono" rows="8" spellcheck="false" autocapitalize="off" required maxlength="16384"
+            .value=${this.#sql} @input=${(event: InputEvent) => this.#edit(inputText(event))}></textarea></label>
+        <div class="actions">
+          <button class="primary" ?disabled=${isRunning}>Run</button>
+          ${isRunning ? html`<button type="button" @click=${() => this.#cancel()}>Cancel</button>` : nothing}
+          <span class="note keys"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
+          <span class="note grow" role="status">${this.#status()}</span>
+          ${this.#result !== null && this.#result.data.rows.length > 0 ? html`<button type="button" @click=${() => this.#save()}>Save as CSV</button>` : nothing}
+        </div>
+      </form>
+      ${this.#outcome()}
+    </section>`
+  }
+
+  #outcome(): TemplateResult | typeof nothing {
+    if (this.#error !== null)
+      return html`<div class="card below" role="alert">
+        <pre class="field-error">${this.#error.text}</pre>
+        ${this.#error.isOfKey ? html`<p class="note">The operator makes such a key:</p>${copyable('npx mintlake keys make lab --type researcher')}` : nothing}
+      </div>`
+    const result = this.#result
+    if (result !== null) return html`${guard([result], () => resultTable(result))}`
+    if (this.#running !== null)
+      return html`<p class="note below">The query runs in a process of its own; the market goes on.</p>`
+    return emptyState(
+      'No query has run yet',
+      'Choose an example, or write SQL of your own. SHOW TABLES and DESCRIBE training tell what there is. The same from a terminal:',
+      'npx mintlake sql "SHOW TABLES"',
+    )
+  }
+
+  #status(): string {
+    if (this.#running !== null)
+      return `running, ${Math.floor((Date.now() - this.#running.sinceMs) / 1_000)} s`
+    if (this.#isCanceled) return 'canceled'
+    if (this.#result === null) return ''
+    const { rows, truncated, ms, missingFiles } = this.#result.meta
+    const more = truncated ? '; there are more: add a LIMIT, or narrow it' : ''
+    const missing = missingFiles > 0 ? `; ${missingFiles} lost files are left out` : ''
+    return `${formatCount(rows)} ${rows === 1 ? 'row' : 'rows'} in ${formatCount(ms)} ms${more}${missing}`
+  }
+
+  #setKey(key: string): void {
+    this.#key = key.trim()
+    if (this.#key === '') sessionStorage.removeItem(KEY_ITEM)
+    else sessionStorage.setItem(KEY_ITEM, this.#key)
+  }
+
+  #edit(sql: string): void {
+    this.#sql = sql
+    this.#app.invalidate()
+  }
+
+  #choose(sql: string): void {
+    this.#edit(sql)
+    document.querySelector<HTMLTextAreaElement>('textarea[name=sql]')?.focus()
+  }
+
+  #keyDown(event: KeyboardEvent): void {
+    if (event.key === 'Escape') this.#cancel()
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+    event.preventDefault()
+    if (event.currentTarget instanceof HTMLFormElement) event.currentTarget.requestSubmit()
+  }
+
+  async #submit(event: Event): Promise<void> {
+    event.preventDefault()
+    if (this.#running !== null) return
+    const abort = new AbortController()
+    this.#running = { abort, sinceMs: Date.now() }
+    this.#error = null
+    this.#isCanceled = false
+    replaceQuery(this.#app.route, { sql: this.#sql })
+    this.#app.invalidate()
+    try {
+      const client = createClient({ baseUrl: location.origin, key: this.#key, retriesMax: 0 })
+      this.#result = await client.query({ sql: this.#sql, limit: ROWS }, { signal: abort.signal })
+    } catch (error) {
+      this.#result = null
+      this.#isCanceled = abort.signal.aborted
+      if (!this.#isCanceled) this.#error = { text: errorText(error), isOfKey: isOfKey(error) }
+    } finally {
+      this.#running = null
+      this.#app.invalidate()
+    }
+  }
+
+  /** Closing the connection ends the query on the server. */
+  #cancel(): void {
+    this.#running?.abort.abort()
+  }
+
+  #save(): void {
+    if (this.#result !== null) saveAsCsv(this.#result)
+  }
+}
+
+/** Whether another key would help. */
+const isOfKey = (error: unknown): boolean =>
+  error instanceof MintlakeError && (error.status === 401 || error.status === 403)
+
+const inputText = ({ target }: Event): string =>
+  target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement ? target.value : ''
+
+export const queryView = (app: App): View => new QueryView(app)
