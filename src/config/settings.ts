@@ -24,6 +24,7 @@ import {
   feedList,
   flag,
   host,
+  hostList,
   networkList,
   publicUrl,
   replaySpeed,
@@ -184,6 +185,12 @@ export const SETTINGS = {
     '',
     publicUrl,
     'Address at which clients reach this server, for links in documents; without it the address of each request',
+  ),
+  imageHosts: setting(
+    'image-hosts',
+    '',
+    hostList,
+    'Hosts whose images of tokens the console shows, over https, comma-separated; they learn the addresses of its visitors',
   ),
   simulatorSeed: setting(
     'simulator-seed',

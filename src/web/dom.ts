@@ -1,31 +1,6 @@
 // Small pieces that several views draw. Texts of tokens come from strangers: they are only ever written as text.
-import { html, nothing, svg, type TemplateResult } from 'lit-html'
+import { html, nothing, type TemplateResult } from 'lit-html'
 import { styles } from './styles.ts'
-
-const MARK_HUES = 360
-const MARK_CELLS = 5
-
-/** A number from a text, the same for the same text (FNV-1a). */
-function hashText(text: string): number {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return hash >>> 0
-}
-
-/** A picture made of a mint's address, in place of the token's image, which would be a request to a stranger's server. */
-export function tokenMark(mint: string): TemplateResult {
-  const hash = hashText(mint)
-  const bits = hashText(`${mint} `)
-  const cells = []
-  for (let at = 0; at < MARK_CELLS * 3; at++) {
-    if (((bits >>> at) & 1) === 0) continue
-    const [x, y] = [at % 3, Math.floor(at / 3)]
-    cells.push(svg`<rect x=${x} y=${y} width="1" height="1"></rect>`)
-    if (x < 2) cells.push(svg`<rect x=${MARK_CELLS - 1 - x} y=${y} width="1" height="1"></rect>`)
-  }
-  const hue = hash % MARK_HUES
-  return html`<svg class="mark" viewBox="-1 -1 7 7" aria-hidden="true" fill="hsl(${hue} 60% 50%)">${cells}</svg>`
-}
 
 /** The address of a link from a token, or null if it is not http(s). */
 export function safeUrl(text: string | null | undefined): string | null {

@@ -73,6 +73,32 @@ describe('a setting that has no effect', () => {
 })
 
 describe('the value of a setting', () => {
+  test('of hosts are names alone, as addresses have them', () => {
+    const hosts = (text: string) => readConfig(['--image-hosts', text], {}).imageHosts
+    expect(readConfig([], {}).imageHosts).toEqual([])
+    expect(hosts('Images.Example, b.example:8443,c.example:443')).toEqual([
+      'images.example',
+      'b.example:8443',
+      'c.example',
+    ])
+    for (const wrong of [
+      'https://a.example',
+      'a.example/x',
+      '*.example',
+      '*',
+      "'self'",
+      'a b',
+      'a;script-src *',
+      'a"',
+      'user@a',
+      'a:99999',
+      '-a',
+      'a..b',
+      Array.from({ length: 33 }, (_, at) => `h${at}`).join(),
+    ])
+      expect(errorOf(['--image-hosts', wrong]), wrong).toContain('--image-hosts')
+  })
+
   test('counts as not set when it is empty in the environment, and never as a limit of 0', () => {
     const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
     expect(readConfig([], empty)).toEqual(readConfig([], {}))

@@ -21,7 +21,7 @@ export const PAGE_DOCS = {
       200: {
         description: 'A page',
         content: { 'text/html': z.string() },
-        headers: pageHeaders('Nothing but this server'),
+        headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
       },
     },
   },
@@ -67,7 +67,7 @@ export const consoleFileDocs = (path: string): OperationDocs => ({
     200: {
       description: 'The file',
       content: { 'text/javascript': z.string(), 'text/css': z.string() },
-      headers: pageHeaders('Nothing but this server'),
+      headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
     },
   },
   errors: ['not_found'],

@@ -3,7 +3,7 @@ import type { Route } from '../route.ts'
 import { type AgentDeps, agentRoutes } from './agents.ts'
 import { barRoute } from './bars.ts'
 import { type CalibrationDeps, calibrationRoute } from './calibration.ts'
-import { consoleRoutes } from './console.ts'
+import { type ConsoleDeps, type ConsoleSettings, consoleRoutes } from './console.ts'
 import { documentRoutes } from './documents.ts'
 import { type ExportDeps, exportRoutes } from './export.ts'
 import { type LakeDeps, lakeRoutes } from './lake.ts'
@@ -15,11 +15,12 @@ export interface AllRouteDeps
   extends MarketDeps,
     AgentDeps,
     CalibrationDeps,
+    ConsoleDeps,
     ExportDeps,
     LakeDeps,
     QueryDeps,
     OperationDeps {
-  settings: DocumentSettings
+  settings: DocumentSettings & ConsoleSettings
 }
 
 /** Every route of the server, with those that describe the others. Only their handlers use `deps`. */
@@ -33,7 +34,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
     ...lakeRoutes(deps),
     queryRoute(deps),
     ...operationRoutes(deps),
-    ...consoleRoutes(),
+    ...consoleRoutes(deps),
   ]
   return [...routes, ...documentRoutes(routes, deps.settings)]
 }

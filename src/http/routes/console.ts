@@ -4,19 +4,32 @@ import { listConsoleFiles } from '../docs/site/console-files.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 
+export interface ConsoleSettings {
+  /** Hosts whose images the console may show. */
+  imageHosts: readonly string[]
+}
+
+export interface ConsoleDeps {
+  settings: ConsoleSettings
+}
+
 /**
  * The console may load what this server has, and nothing else: texts of tokens come from strangers, so neither a script nor a
- * request of theirs can run in it.
+ * request of theirs can run in it. Images of the hosts that the operator names are the exception.
  */
-const SECURITY_HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
+function securityHeaders({ imageHosts }: ConsoleSettings) {
+  const images = imageHosts.map((host) => ` https://${host}`).join('')
+  return {
+    'Content-Security-Policy':
+      `default-src 'self';${images === '' ? '' : ` img-src 'self'${images};`} object-src 'none'; base-uri 'none'; ` +
+      "form-action 'self'; frame-ancestors 'none'",
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+  }
 }
 
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
-export function consoleRoutes(): PlainRoute[] {
+export function consoleRoutes(deps: ConsoleDeps): PlainRoute[] {
   const files = new Map(listConsoleFiles().map((file) => [file.path, file]))
   const served = new Map<string, ReturnType<typeof serveDocument>>()
   const folders = new Set([...files.keys()].filter((path) => path !== '/').map(folderPath))
@@ -29,7 +42,10 @@ export function consoleRoutes(): PlainRoute[] {
     handle: (context) => {
       const file = files.get(context.path)
       if (file === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)
-      const serve = served.get(file.path) ?? serveDocument(file.read(), file.contentType, SECURITY_HEADERS)
+      const { settings } = deps
+      const serve =
+        served.get(file.path) ??
+        serveDocument(file.read(settings), file.contentType, securityHeaders(settings))
       served.set(file.path, serve)
       return serve(context)
     },

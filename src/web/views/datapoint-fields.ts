@@ -34,6 +34,7 @@ export interface DataPoint {
   name: string
   symbol: string
   description: string | null
+  imageUri: string | null
   creator: string | null
   website: string | null
   twitter: string | null

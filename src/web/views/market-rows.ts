@@ -5,6 +5,7 @@ export interface MarketRow {
   mint: string
   name: string
   symbol: string
+  image_uri: string | null
   priceUsd: number | null
   usd_market_cap: number | null
   volume_24h_usd: number | null

@@ -2,8 +2,9 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { repeat } from 'lit-html/directives/repeat.js'
 import type { App, View } from '../app.ts'
-import { emptyState, meter, sparkline, tokenMark } from '../dom.ts'
+import { emptyState, meter, sparkline } from '../dom.ts'
 import { formatAge, formatCount, formatPrice, formatUsd } from '../format.ts'
+import { tokenPicture } from '../picture.ts'
 import { type Route, replaceQuery, routeHref } from '../router.ts'
 import { styles } from '../styles.ts'
 import { isSortKey, type ListFilter, type MarketRow, MarketRows, type SortKey } from './market-rows.ts'
@@ -269,7 +270,7 @@ class MarketView implements View {
     const shape = direction === 'up' ? '▲' : direction === 'down' ? '▼' : ''
     return html`<div class="row" role="row" aria-rowindex=${at + 2} style=${styles({ top: `${at * ROW_HEIGHT_PX}px` })}>
       <div class="cell hot" role="cell">
-        <a href=${routeHref('token', mint)}>${tokenMark(mint)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
+        <a href=${routeHref('token', mint)}>${tokenPicture(mint, row.image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
         ${row.is_currently_live ? html`<span class="badge live">live</span>` : nothing}
         ${row.complete ? html`<span class="badge">graduated</span>` : nothing}
       </div>

@@ -4,8 +4,9 @@ import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
 import type { AnalysisPage } from '../../client/index.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { emptyState, tokenMark } from '../dom.ts'
+import { emptyState } from '../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
+import { tokenPicture } from '../picture.ts'
 import { type Route, routeHref } from '../router.ts'
 import { analysesTable } from './analyses-table.ts'
 import {
@@ -117,7 +118,7 @@ class TokenView implements View {
   #header(point: DataPoint, nowMs: number): TemplateResult {
     const { symbol, name, priceUsd, priceChange1h, snapshotAt, isLive, viewerCount } = point
     return html`<header class="token-head">
-      ${tokenMark(this.#mint)}
+      ${tokenPicture(this.#mint, point.imageUri)}
       <div><h1 id="view-title">${symbol}</h1><p class="untrusted">${name}</p></div>
       <div class="price-now"><b>${formatPrice(priceUsd)}</b><span class=${changeClass(priceChange1h)}>${formatChange(priceChange1h)} 1h</span></div>
       ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}

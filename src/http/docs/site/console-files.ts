@@ -46,7 +46,7 @@ const IMPORTED_BY_MODULES = [
 export interface ConsoleFile {
   path: string
   contentType: string
-  read(): Buffer
+  read(settings: { imageHosts: readonly string[] }): Buffer
 }
 
 /** Every file of the console. */
@@ -66,9 +66,11 @@ function sourceFile(name: string): ConsoleFile | null {
   const contentType = CONTENT_TYPES[extname(name)]
   if (contentType === undefined || name.endsWith('.d.ts')) return null
   const path = name === PAGE ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
-  const read = () => {
+  const read: ConsoleFile['read'] = ({ imageHosts }) => {
     const text = readFileSync(join(SOURCE_DIR, name), 'utf8')
-    return Buffer.from(contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text)
+    if (contentType === JAVASCRIPT_TYPE) return Buffer.from(browserModule(text, extname(name) === '.ts'))
+    // The page itself is told which images it may ask for.
+    return Buffer.from(text.replace('data-image-hosts=""', `data-image-hosts="${imageHosts.join(' ')}"`))
   }
   return { path, contentType, read }
 }
