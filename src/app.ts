@@ -8,7 +8,6 @@ import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
-import { ingestFrame } from './ingest/push/push.ts'
 import { type Feeds, followsRecordedTime, provenanceOf, startFeeds } from './ingest/start-feeds.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
@@ -155,7 +154,7 @@ async function startParts(base: Base): Promise<App> {
   })
   const submissionLog = createSubmissionLog(agents, market)
   const sources = await startFeeds(config, market, marketClock, log)
-  const { feeds, pushed } = sources
+  const { feeds, push } = sources
   const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
@@ -171,24 +170,22 @@ async function startParts(base: Base): Promise<App> {
     queries,
     downloads,
     market,
-    marketClock,
     agents,
     submissions,
     broadcaster,
   }
   const { downloadMsMax } = options
-  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, pushed })
+  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, push })
   const http = {
     routes,
     market,
-    marketClock,
     broadcaster,
     submissionLog,
     agents,
     health,
     limits,
     metrics,
-    pushed,
+    push,
   }
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
@@ -311,27 +308,23 @@ const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionL
 interface HttpParts {
   routes: readonly Route[]
   market: Market
-  marketClock: Clock
   broadcaster: Broadcaster
   submissionLog: SubmissionLog
   agents: Agents
   health: Health
   limits: ClientLimits
   metrics: Metrics
-  pushed: Feeds['pushed']
+  push: Feeds['push']
 }
 
 function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpServer> {
-  const { routes, market, marketClock, broadcaster, submissionLog, agents, health, limits, metrics, pushed } =
-    parts
+  const { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
     routes,
     streams: { market, broadcaster, submissionLog },
     ingestFrame:
-      config.feedKey === ''
-        ? null
-        : (frame, isBinary) => ({ ...ingestFrame(frame, isBinary, pushed, marketClock.now()) }),
+      config.feedKey === '' ? null : (frame, isBinary) => ({ ...push.ingestFrame(frame, isBinary) }),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),

@@ -7,6 +7,8 @@ export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX }
 export const INGEST_RECORD_BYTES_MAX = 256 * 1024
 /** Errors listed in an answer; further ones are only counted. */
 export const INGEST_ERRORS_MAX = 100
+/** How often a feed logs at most that the market has thrown. */
+export const SINK_FAULT_LOG_EVERY_MS = 30_000
 /** No valid NDJSON record is shorter. Once the list of errors is full, shorter lines are rejected unparsed. */
 export const INGEST_LINE_CHARS_MIN = 30
 /** Records read in one turn of the event loop, so that other requests do not wait long. */
@@ -58,6 +60,8 @@ export const UPSTREAM_LOG_EVERY_MS = 30_000
 export const UPSTREAM_TRADE_KEYS_MAX = 2_000
 /** Tokens in one subscription message. */
 export const UPSTREAM_KEYS_PER_MESSAGE_MAX = 200
+/** An upstream that refuses a connection may ask for a wait before the next; at most this one is granted. */
+export const UPSTREAM_RETRY_AFTER_MS_MAX = 60_000
 /** The bounds of the wait between attempts to reconnect. */
 export const RECONNECT_MS_MIN = 250
 export const RECONNECT_MS_MAX = 30_000

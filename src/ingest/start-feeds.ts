@@ -8,14 +8,16 @@ import { BirdeyeClient } from './birdeye/birdeye-client.ts'
 import { type SecurityFeed, startSecurityFeed } from './birdeye/security-feed.ts'
 import { startSolPriceFeed } from './birdeye/sol-price-feed.ts'
 import { startPumpPortal } from './pumpportal/pumpportal.ts'
+import { PushFeed } from './push/push-feed.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { Feed, TimedSink } from './types.ts'
 
 export interface Feeds {
+  /** Those that run, for /health. */
   feeds: Feed[]
-  /** Where pushed events go: to the market, and from there to the security feed, if there is one. */
-  pushed: TimedSink
+  /** What is pushed goes there. It is one of `feeds` where there is a key to push with. */
+  push: PushFeed
 }
 
 /** Starts every feed of the configuration. With a key for Birdeye this includes the feeds of security fields and SOL price. */
@@ -32,18 +34,9 @@ export async function startFeeds(config: Config, sink: TimedSink, clock: Clock, 
   if (birdeye !== null && security !== null)
     feeds.push(security, startSolPriceFeed({ birdeye }, sink, clock, log))
   for (const feed of config.feeds) feeds.push(await startFeed(feed, config, sink, security, clock, log))
-  return { feeds, pushed: security === null ? sink : watchedSink(security, sink) }
-}
-
-/** As `security.watch`, for a sink that has a time. */
-function watchedSink(security: SecurityFeed, market: TimedSink): TimedSink {
-  const { apply } = security.watch(market)
-  return {
-    apply,
-    get timeMs() {
-      return market.timeMs
-    },
-  }
+  const push = new PushFeed(security?.watch(sink) ?? sink, sink, clock)
+  if (config.feedKey !== '') feeds.push(push)
+  return { feeds, push }
 }
 
 /** Where the market's data comes from, as stored in rows of the lake. Null where no data can come in. */

@@ -9,12 +9,13 @@ export interface TimedSink extends EventSink {
 
 export interface FeedStatus {
   feed: string
+  /** `reconnecting`: its source does not answer, and it tries again; `failed`: it will deliver nothing more. */
   state: 'starting' | 'running' | 'reconnecting' | 'finished' | 'failed' | 'stopped'
   /** True where the data is made up. */
   simulated: boolean
-  /** Since when the feed has been in this state, Unix ms; only for feeds whose source can fail. */
-  stateSinceMs?: number
-  /** The latest failure of the source, at a time in Unix ms; null where there was none. */
+  /** Since when the feed has been in this state, Unix ms. */
+  stateSinceMs: number
+  /** The latest failure of the source, at a time in Unix ms; null where there was none. Only for feeds whose source can fail. */
   latestError?: { message: string; atMs: number } | null
   /** Events that the market accepted. */
   accepted: number

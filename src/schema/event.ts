@@ -61,6 +61,19 @@ export const liveEventSchema = z.object({
   viewerCount: count.nullish(),
 })
 export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: price })
+/** A feed that pushes tells that it has lost its own source, or that it has it again. */
+export const disconnectRecordSchema = z
+  .object({
+    type: z.literal('disconnect'),
+    ts,
+    sinceMs: ts.nullish().meta({ description: 'When it last had data, Unix ms; without it: `ts`' }),
+  })
+  .refine(({ ts, sinceMs }) => sinceMs == null || sinceMs <= ts, {
+    path: ['sinceMs'],
+    error: 'later than ts',
+    params: { code: 'since_after_ts' },
+  })
+export const reconnectRecordSchema = z.object({ type: z.literal('reconnect'), ts })
 
 /** The records that a feed may push. */
 export const ingestRecordSchema = z.discriminatedUnion('type', [
@@ -70,6 +83,8 @@ export const ingestRecordSchema = z.discriminatedUnion('type', [
   graduatedEventSchema,
   liveEventSchema,
   solPriceEventSchema,
+  disconnectRecordSchema,
+  reconnectRecordSchema,
 ])
 
 export type TokenEvent = z.infer<typeof tokenEventSchema>
@@ -143,9 +158,15 @@ export interface AnalysisCountEvent {
   count: number
 }
 
-export type IngestRecord = Exclude<z.infer<typeof ingestRecordSchema>, { type: 'solPrice' }> | SolPriceEvent
+/** A record that a feed may push. */
+export type IngestRecord = z.infer<typeof ingestRecordSchema>
 export type MarketEvent =
-  | IngestRecord
+  | TokenEvent
+  | TradeEvent
+  | PatchEvent
+  | GraduatedEvent
+  | LiveEvent
+  | SolPriceEvent
   | DisconnectEvent
   | ReconnectEvent
   | GapEvent

@@ -142,6 +142,11 @@ export function addStateMetrics(
     'Events of a feed that the market accepted',
     ({ accepted }) => accepted,
   )
+  readEach(
+    'mintlake_feed_unpriced_trades_total',
+    'Trades of a feed that were refused for lack of a price of SOL, or because the latest was too old',
+    ({ rejected }) => (rejected.sol_price_unknown ?? 0) + (rejected.sol_price_stale ?? 0),
+  )
   readEach('mintlake_feed_rejected_total', 'Events of a feed that the market rejected', ({ rejected }) =>
     Object.values(rejected).reduce((sum, count) => sum + count, 0),
   )

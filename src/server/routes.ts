@@ -4,9 +4,7 @@ import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
-import { ingestInSlices } from '../ingest/push/push.ts'
-import type { TimedSink } from '../ingest/types.ts'
-import type { Clock } from '../lib/clock.ts'
+import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
@@ -22,8 +20,6 @@ const METRICS_TTL_MS = 1_000
 export interface RouteDeps {
   config: Config
   market: Market
-  /** The market's clock, by which pushed records are stamped. */
-  marketClock: Clock
   broadcaster: Broadcaster
   agents: Agents
   submissions: Submissions
@@ -35,8 +31,7 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
-  /** Where pushed records go. */
-  pushed: TimedSink
+  push: PushFeed
 }
 
 /** Every route of the server, with those that describe the others. */
@@ -73,7 +68,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     retireLake: () => deps.store.retireLake(),
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
     ingest: async (body, contentType) => ({
-      ...(await ingestInSlices(body, contentType, deps.pushed, deps.marketClock)),
+      ...(await deps.push.ingest(body, contentType)),
     }),
     settings: config,
   })

@@ -58,6 +58,8 @@ export const RECORDS: readonly object[] = [
   { type: 'graduated', mint, ts: NOW, pool: 'pump-amm' },
   { type: 'live', mint, ts: NOW, isLive: true, viewerCount: 3 },
   { type: 'solPrice', ts: NOW, usd: 150 },
+  { type: 'disconnect', ts: NOW, sinceMs: NOW - 1 },
+  { type: 'reconnect', ts: NOW },
 ]
 const curve = { bondingCurveKey: mint, vTokensInBondingCurve: 1e9, vSolInBondingCurve: 32, marketCapSol: 32 }
 export const FRAMES: readonly object[] = [

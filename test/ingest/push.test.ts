@@ -36,6 +36,24 @@ test('every kind of record becomes its event, stamped with the time of receipt',
   expect(sink.received.every(({ receivedAtMs }) => receivedAtMs === NOW)).toBe(true)
 })
 
+test('who pushes may tell of a loss of its own, from the time at which it last had data', () => {
+  const { sink, result } = send(
+    lines(
+      { type: 'disconnect', ts: NOW, sinceMs: NOW - 5_000 },
+      { type: 'disconnect', ts: NOW, sinceMs: null },
+      { type: 'reconnect', ts: NOW },
+      { type: 'disconnect', ts: NOW, sinceMs: NOW + 1 },
+      { type: 'reconnect', ts: 'now' },
+    ),
+  )
+  expect(sink.events).toEqual([
+    { type: 'disconnect', ts: NOW, sinceMs: NOW - 5_000, feed: 'push' },
+    { type: 'disconnect', ts: NOW, sinceMs: NOW, feed: 'push' },
+    { type: 'reconnect', ts: NOW, feed: 'push' },
+  ])
+  expect(codesOf(result)).toEqual(['since_after_ts', 'invalid_type'])
+})
+
 test('CRLF, blank lines, a byte order mark and a missing last newline are accepted', () => {
   const line = JSON.stringify(trade)
   const { result } = send(`\ufeff${line}\r\n\r\n  \n\n${line}\n${line}`)
@@ -225,7 +243,7 @@ test('a body read in slices gives the same result as one read at once', async ()
     const atOnce = new MemorySink()
     const sliced = new MemorySink()
     const expected = ingest(body, type, atOnce, NOW)
-    expect(await ingestInSlices(body, type, sliced, { now: () => NOW })).toEqual(expected)
+    expect(await ingestInSlices(body, type, sliced, sliced, { now: () => NOW })).toEqual(expected)
     expect(sliced.events).toEqual(atOnce.events)
     expect(expected.errors).toHaveLength(100)
   }

@@ -237,7 +237,8 @@ describe('a replay whose source fails', () => {
     )
     await replay.done
     expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade', 'disconnect'])
-    expect(sink.received.at(-1)?.receivedAtMs).toBe(FIRST + 5)
+    const lastMs = FIRST + 5
+    expect(sink.links).toEqual([{ type: 'disconnect', ts: lastMs, feed: 'replay', sinceMs: lastMs }])
   })
 })
 

@@ -210,7 +210,10 @@ test('after the machine slept for long, the feed skips the time and reports it',
   clock.timeMs = START + 3_600_000
   await reached
   await feed.stop()
-  const gap = sink.events.find(({ type }) => type === 'disconnect')
-  expect(gap).toEqual({ type: 'disconnect', ts: START + 3_600_000, feed: 'simulator' })
+  const nowMs = START + 3_600_000
+  expect(sink.links).toEqual([
+    { type: 'disconnect', ts: nowMs, feed: 'simulator', sinceMs: START },
+    { type: 'reconnect', ts: nowMs, feed: 'simulator' },
+  ])
   expect(feed.describe().skippedMs).toBe(3_600_000)
 })

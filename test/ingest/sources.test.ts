@@ -36,7 +36,12 @@ test('hostile frames do not end the server, and log, /readyz and /health show wh
     const ready = await server.client.get('/readyz')
     expect(ready).toMatchObject({
       status: 200,
-      body: { feeds: [{ feed: 'pumpportal', state: 'reconnecting' }] },
+      body: {
+        feeds: [
+          { feed: 'pumpportal', state: 'reconnecting' },
+          { feed: 'push', state: 'running' },
+        ],
+      },
     })
     expect(await server.terminate()).toBe(0)
   } finally {
@@ -58,6 +63,7 @@ test('a server is not ready until its source was reached once; it says why and s
   expect(refused.body.detail).toMatch(/^PumpPortal has not been reached yet: .*ECONNREFUSED/)
   expect(refused.body.feeds).toMatchObject([
     { feed: 'pumpportal', state: 'reconnecting', latestError: { atMs: expect.any(Number) } },
+    { feed: 'push', state: 'running' },
   ])
   await server.client.push({ type: 'token', mint, ts: Date.now(), name: 'Pushed', symbol: 'P' })
   expect((await server.client.get('/api/v1/market')).status).toBe(200)

@@ -72,7 +72,8 @@ export const FEED_DOCS: OperationDocs = {
   tag: 'feeds',
   description:
     'A record that is refused does not affect its neighbours. The same address takes a WebSocket: each message is one record ' +
-    'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object.',
+    'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
+    'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing.',
   body: {
     ...byType(NDJSON_MEDIA_TYPES, linesOf('IngestRecord', 'One record a line, as JSON')),
     ...byType(

@@ -10,6 +10,7 @@ import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
   PROVIDER_TIMEOUT_MS,
 } from '../limits.ts'
+import { readRetryAfterMs } from '../retry-after.ts'
 import { wait } from '../wait.ts'
 
 export interface BirdeyeClientOptions {
@@ -33,6 +34,8 @@ export type BirdeyeFault =
   | 'stopped'
 
 const envelope = z.object({ success: z.literal(true), data: z.record(z.string(), z.unknown()) })
+/** Whether Birdeye has answered, with data or by saying that it has none. */
+export const isAnswered = ({ fault }: BirdeyeAnswer): boolean => fault === null || fault === 'not_found'
 const failed = (fault: BirdeyeFault): BirdeyeAnswer => ({ data: null, fault })
 
 /**
@@ -100,28 +103,29 @@ export class BirdeyeClient {
         signal: AbortSignal.any([timeout, signal]),
         redirect: 'manual',
       })
+      if (!response.ok) return this.#toFault(response)
       const body = await readBoundedText(response)
-      return body === null ? failed('malformed') : this.#toAnswer(response, body)
+      const data = body === null ? null : parseEnvelope(body)
+      return data === null ? failed('malformed') : { data, fault: null }
     } catch {
       return failed(signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable')
     }
   }
 
-  #toAnswer(response: Response, body: string): BirdeyeAnswer {
-    if (response.status === 429) {
-      this.#pause(response.headers.get('retry-after'))
-      return failed('rate_limited')
-    }
-    if (response.status === 404) return failed('not_found')
-    if (!response.ok) return failed('refused')
-    const data = parseEnvelope(body)
-    return data === null ? failed('malformed') : { data, fault: null }
+  /** Decides by the status alone: a body that does not end must not hide that Birdeye asks for a pause. */
+  #toFault(response: Response): BirdeyeAnswer {
+    const { status, headers } = response
+    // Read in the background, within the same bounds, so that the connection can be used again.
+    readBoundedText(response).catch(() => {})
+    const retryAfterMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date'))
+    if (status === 429) this.#pause(retryAfterMs ?? PROVIDER_PAUSE_MS)
+    else if (status === 503 && retryAfterMs !== null) this.#pause(retryAfterMs)
+    return failed(status === 429 ? 'rate_limited' : status === 404 ? 'not_found' : 'refused')
   }
 
-  #pause(retryAfter: string | null): void {
-    const retryAfterMs = Number(retryAfter ?? Number.NaN) * 1_000
-    const pauseMs = retryAfterMs > 0 ? Math.min(retryAfterMs, PROVIDER_PAUSE_MS_MAX) : PROVIDER_PAUSE_MS
-    this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() + pauseMs)
+  /** Sends no further request for this long, up to the maximum. */
+  #pause(ms: number): void {
+    this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() + Math.min(ms, PROVIDER_PAUSE_MS_MAX))
   }
 }
 

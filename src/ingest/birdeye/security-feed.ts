@@ -3,6 +3,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
 import {
   PROVIDER_FRESH_MAX,
   PROVIDER_LOG_EVERY_MS,
@@ -11,8 +12,9 @@ import {
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
 import { RecencyQueue } from '../recency-queue.ts'
+import { SinkFaults } from '../sink-faults.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
-import type { BirdeyeAnswer, BirdeyeClient } from './birdeye-client.ts'
+import { type BirdeyeAnswer, type BirdeyeClient, isAnswered } from './birdeye-client.ts'
 import { toEnrichedFields, toTop10Percent } from './enriched-fields.ts'
 
 export interface SecurityOptions {
@@ -79,7 +81,9 @@ class SecurityFetcher implements SecurityFeed {
   readonly #ttlMs: number
   readonly #concurrentMax: number
   readonly #birdeye: BirdeyeClient
+  readonly #state: FeedState
   readonly #counters: EventCounters
+  readonly #sinkFaults: SinkFaults
   readonly #clock: Clock
   readonly #log: FeedLog
   readonly #stopping = new AbortController()
@@ -91,7 +95,10 @@ class SecurityFetcher implements SecurityFeed {
     this.#birdeye = birdeye
     this.#concurrentMax = concurrentMintsMax(birdeye.requestsPerSecond)
     this.#queue = new RecencyQueue(waitingMax)
+    // It has nothing to do until a token is launched or traded.
+    this.#state = new FeedState(clock, 'running')
     this.#counters = new EventCounters(sink)
+    this.#sinkFaults = new SinkFaults('security', this.#counters, clock, log)
     this.#clock = clock
     this.#log = log
   }
@@ -157,6 +164,7 @@ class SecurityFetcher implements SecurityFeed {
         this.#birdeye.get('/defi/token_overview', mint, signal),
       ])
       if (signal.aborted) return
+      this.#state.set(isAnswered(security) || isAnswered(overview) ? 'running' : 'reconnecting')
       this.#countFault(security)
       this.#countFault(overview)
       const isLimited = security.fault === 'rate_limited' || overview.fault === 'rate_limited'
@@ -164,7 +172,7 @@ class SecurityFetcher implements SecurityFeed {
       if (isLimited) this.#enqueue(mint)
       else this.#applyAnswers(mint, security, overview)
     } catch (error) {
-      this.#log.error({ feed: 'security', err: error }, 'an answer of Birdeye could not be applied')
+      this.#sinkFaults.note(error)
     } finally {
       if (!this.#queue.has(mint)) this.#finish(mint)
     }
@@ -210,12 +218,13 @@ class SecurityFetcher implements SecurityFeed {
     const open = [...this.#pending]
     for (const [mint] of open) if (this.#queue.has(mint)) this.#finish(mint)
     await Promise.all(open.map(([, { done }]) => done))
+    this.#state.set('stopped')
   }
 
   describe(): FeedStatus {
     return {
       feed: 'security',
-      state: this.#stopping.signal.aborted ? 'stopped' : 'running',
+      ...this.#state.describe(),
       simulated: false,
       source: SOURCE,
       requestsPerSecond: this.#birdeye.requestsPerSecond,

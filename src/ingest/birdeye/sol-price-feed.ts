@@ -4,8 +4,10 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { price } from '../../schema/bounds.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
 import { PROVIDER_LOG_EVERY_MS } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
+import { SinkFaults } from '../sink-faults.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
@@ -20,8 +22,8 @@ const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /**
  * Starts a feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
- * no USD price without it. When there is no answer the latest price stays in force. The feed is ready after the first answer,
- * whether it holds a price or not.
+ * no USD price without it. When there is no answer the latest price stays in force until it is too old. The feed is ready after
+ * the first answer, whether it holds a price or not.
  */
 export function startSolPriceFeed(
   options: SolPriceOptions,
@@ -39,7 +41,9 @@ class SolPricePoller implements Feed {
   readonly #throttle = new LogThrottle(PROVIDER_LOG_EVERY_MS)
   readonly #everyMs: number
   readonly #birdeye: BirdeyeClient
+  readonly #state: FeedState
   readonly #counters: EventCounters
+  readonly #faults: SinkFaults
   readonly #clock: Clock
   readonly #log: FeedLog
   readonly #stopping = new AbortController()
@@ -51,7 +55,9 @@ class SolPricePoller implements Feed {
     assert(everyMs > 0, 'the interval is above 0')
     this.#birdeye = birdeye
     this.#everyMs = everyMs
+    this.#state = new FeedState(clock)
     this.#counters = new EventCounters(sink)
+    this.#faults = new SinkFaults('solPrice', this.#counters, clock, log)
     this.#clock = clock
     this.#log = log
     this.ready = this.#firstAnswer.promise
@@ -64,12 +70,13 @@ class SolPricePoller implements Feed {
       try {
         await this.#askOnce(signal)
       } catch (error) {
-        this.#log.error({ feed: 'solPrice', err: error }, 'a price of SOL could not be applied')
+        this.#faults.note(error)
       }
       this.#firstAnswer.resolve()
       await wait(this.#everyMs, signal)
     }
     this.#firstAnswer.resolve()
+    this.#state.set('stopped')
   }
 
   async #askOnce(signal: AbortSignal): Promise<void> {
@@ -78,10 +85,12 @@ class SolPricePoller implements Feed {
     const usd = safeParse(price, data?.value).data
     const nowMs = this.#clock.now()
     if (usd !== undefined) {
+      this.#state.set('running')
       this.#latestPrice = { usd, atMs: nowMs }
       this.#counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
       return
     }
+    this.#state.set('reconnecting')
     const message = fault ?? 'malformed'
     this.#counters.countRejected(message)
     this.#latestError = { message, atMs: nowMs }
@@ -89,7 +98,7 @@ class SolPricePoller implements Feed {
     if (suppressed !== null)
       this.#log.warn(
         { feed: 'solPrice', fault: message, suppressed },
-        'Birdeye gave no price of SOL: the latest one stays in force',
+        'Birdeye gave no price of SOL: the latest one stays in force until it is too old',
       )
   }
 
@@ -101,7 +110,7 @@ class SolPricePoller implements Feed {
   describe(): FeedStatus {
     return {
       feed: 'solPrice',
-      state: this.#stopping.signal.aborted ? 'stopped' : 'running',
+      ...this.#state.describe(),
       simulated: false,
       source: 'birdeye',
       latestPrice: this.#latestPrice,

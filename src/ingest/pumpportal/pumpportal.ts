@@ -1,22 +1,28 @@
 // The feed of PumpPortal: one WebSocket connection at a time, with reconnects. The address is never logged: it holds the API key.
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
 import {
   RECONNECT_MS_MAX,
   RECONNECT_MS_MIN,
   UPSTREAM_LOG_EVERY_MS,
+  UPSTREAM_RETRY_AFTER_MS_MAX,
   UPSTREAM_SIGNATURES_MAX,
   UPSTREAM_STEADY_MS,
   UPSTREAM_TRADE_KEYS_MAX,
 } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
+import { SinkFaults } from '../sink-faults.ts'
+import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import { UnpricedTrades } from '../unpriced-trades.ts'
 import { wait } from '../wait.ts'
 import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
 import { TradeSubscriptions } from './trade-subscriptions.ts'
-import { UPSTREAM_TIMING, UpstreamSocket, type UpstreamTiming } from './upstream-socket.ts'
+import { UPSTREAM_TIMING, type UpstreamEnd, UpstreamSocket, type UpstreamTiming } from './upstream-socket.ts'
 
 export interface PumpPortalOptions extends Partial<UpstreamTiming> {
   url: string
@@ -33,7 +39,8 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming> {
 
 /**
  * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
- * frame is applied once; a lost connection is reported to the market, because data may be missing.
+ * frame is applied once. Data may be missing until PumpPortal has sent the first frame over a connection, and again from the last
+ * frame of a connection that is lost: both is told to the market.
  */
 export function startPumpPortal(
   options: PumpPortalOptions,
@@ -62,14 +69,14 @@ const MESSAGE_CHARS_MAX = 200
 
 class PumpPortal implements Feed {
   readonly ready: Promise<void>
-  #state: FeedStatus['state'] = 'starting'
-  #stateSinceMs: number
   #connects = 0
   #disconnects = 0
   #duplicates = 0
   /** Attempts since the last connection that lasted. */
   #attempt = 0
   #latestFrameAtMs: number | null = null
+  /** Until when nothing is missing: the time of the latest frame that was no error, at first that of the start. */
+  #wholeUntilMs: number
   #latestError: { message: string; atMs: number } | null = null
   /** When the current connection opened, on the monotonic clock; null while there is none. */
   #openedAtMs: number | null = null
@@ -79,13 +86,16 @@ class PumpPortal implements Feed {
     lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     reported: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    failed: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
   }
   readonly #subscriptions: TradeSubscriptions
   readonly #options: PumpPortalOptions
   readonly #timing: UpstreamTiming
   readonly #address: string
+  readonly #state: FeedState
+  readonly #link: SourceLink
   readonly #counters: EventCounters
+  readonly #priced: UnpricedTrades
+  readonly #faults: SinkFaults
   readonly #clock: Clock
   readonly #log: FeedLog
   readonly #stopping = new AbortController()
@@ -100,60 +110,62 @@ class PumpPortal implements Feed {
     const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
     this.#address = address.href
-    this.#counters = new EventCounters(sink)
     this.#clock = clock
     this.#log = log
-    this.#stateSinceMs = clock.now()
+    this.#state = new FeedState(clock)
+    this.#counters = new EventCounters(sink)
+    this.#faults = new SinkFaults('pumpportal', this.#counters, clock, log)
+    this.#link = new SourceLink('pumpportal', sink, this.#faults)
+    this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
+    this.#wholeUntilMs = clock.now()
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
   }
 
-  #setState(state: FeedStatus['state']): void {
-    if (this.#state !== state) this.#stateSinceMs = this.#clock.now()
-    this.#state = state
-  }
-
   async #run(): Promise<void> {
     const { signal } = this.#stopping
+    this.#link.lose(this.#wholeUntilMs, this.#clock.now())
     while (!signal.aborted) {
-      try {
-        await this.#connectOnce()
-      } catch (error) {
-        this.#onFailure(error)
-      }
+      const end = await this.#connectOnce().catch((error) => ({
+        reason: errorMessage(error),
+        retryAfterMs: null,
+      }))
+      if (!signal.aborted) this.#onClose(end)
       this.#firstAttempt.resolve()
-      if (signal.aborted) break
-      this.#setState('reconnecting')
-      const { random, reconnectMsMin, reconnectMsMax } = this.#options
-      await wait(backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax), signal)
+      await wait(this.#waitMs(end), signal)
     }
-    this.#firstAttempt.resolve()
-    this.#setState('stopped')
+    this.#state.set('stopped')
+  }
+
+  /** How long to wait before the next attempt. */
+  #waitMs({ retryAfterMs }: UpstreamEnd): number {
+    const { random, reconnectMsMin, reconnectMsMax } = this.#options
+    const ownMs = backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax)
+    return Math.max(ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
   }
 
   /** Connects once. Resolves when the socket is closed again. */
-  async #connectOnce(): Promise<void> {
+  async #connectOnce(): Promise<UpstreamEnd> {
     const { signal } = this.#stopping
     const socket = new UpstreamSocket(
       this.#address,
       {
         onOpen: () => this.#onOpen(socket),
         onFrame: (text) => this.#onFrame(socket, text),
-        onHandlerError: (error) => this.#onFailure(error),
+        onHandlerError: (error) => this.#faults.note(error),
       },
       this.#timing,
     )
     const stop = () => socket.end('stopped')
     signal.addEventListener('abort', stop)
-    const reason = await socket.ended
+    const end = await socket.ended
     signal.removeEventListener('abort', stop)
-    this.#onClose(reason)
+    return end
   }
 
   #onOpen(socket: UpstreamSocket): void {
     this.#connects++
     this.#openedAtMs = this.#clock.monotonicMs()
-    this.#setState('running')
     this.#firstAttempt.resolve()
     this.#log.info({ feed: 'pumpportal', connects: this.#connects }, 'connected')
     this.#send(socket, { method: 'subscribeNewToken' })
@@ -161,23 +173,24 @@ class PumpPortal implements Feed {
     for (const message of this.#subscriptions.subscribeAll()) this.#send(socket, message)
   }
 
-  #onClose(reason: string): void {
+  #onClose({ reason }: UpstreamEnd): void {
     const openedAtMs = this.#openedAtMs
     this.#openedAtMs = null
-    if (this.#stopping.signal.aborted) return
+    this.#state.set('reconnecting')
     const nowMs = this.#clock.now()
     const monotonicMs = this.#clock.monotonicMs()
     this.#latestError = { message: this.#withoutKey(reason), atMs: nowMs }
     const details = { feed: 'pumpportal', error: this.#latestError.message }
-    if (openedAtMs === null) {
+    if (openedAtMs !== null && monotonicMs - openedAtMs >= (this.#options.steadyMs ?? UPSTREAM_STEADY_MS))
+      this.#attempt = 0
+    if (!this.#link.isUp) {
       const suppressed = this.#throttles.unreached.due(monotonicMs)
       if (suppressed !== null)
         this.#log.warn({ ...details, attempt: this.#attempt + 1, suppressed }, 'not connected: trying again')
       return
     }
-    if (monotonicMs - openedAtMs >= (this.#options.steadyMs ?? UPSTREAM_STEADY_MS)) this.#attempt = 0
     this.#disconnects++
-    this.#counters.apply({ type: 'disconnect', ts: nowMs, feed: 'pumpportal' }, nowMs)
+    this.#link.lose(this.#wholeUntilMs, nowMs)
     const suppressed = this.#throttles.lost.due(monotonicMs)
     if (suppressed !== null)
       this.#log.warn(
@@ -188,20 +201,15 @@ class PumpPortal implements Feed {
 
   /** A message without the API key, which an error may repeat with the address. */
   #withoutKey(message: string): string {
-    const { apiKey } = this.#options
-    const text = apiKey ? message.replaceAll(apiKey, '…') : message
+    const key = this.#options.apiKey ?? ''
+    // As it is, and as an address has it.
+    const forms = [key, encodeURIComponent(key), new URLSearchParams({ key }).toString().slice('key='.length)]
+    const text = key === '' ? message : forms.reduce((masked, form) => masked.replaceAll(form, '…'), message)
     return text.slice(0, MESSAGE_CHARS_MAX)
   }
 
   #send(socket: UpstreamSocket, message: object): void {
     socket.send(JSON.stringify(message))
-  }
-
-  #onFailure(error: unknown): void {
-    this.#counters.countRejected('fault')
-    const suppressed = this.#throttles.failed.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.error({ feed: 'pumpportal', err: error, suppressed }, 'a frame could not be applied')
   }
 
   #onFrame(socket: UpstreamSocket, text: string | null): void {
@@ -215,10 +223,21 @@ class PumpPortal implements Feed {
       case 'error':
         this.#onUpstreamError(frame.message, nowMs)
         break
+      case 'notice':
+        this.#onAlive(nowMs)
+        break
       case 'events':
+        this.#onAlive(nowMs)
         this.#applyFrame(socket, frame, nowMs)
         break
     }
+  }
+
+  /** PumpPortal has taken a subscription, or delivers: from now on nothing is missing. */
+  #onAlive(nowMs: number): void {
+    this.#wholeUntilMs = nowMs
+    this.#state.set('running')
+    this.#link.restore(nowMs)
   }
 
   #onUpstreamError(message: string, nowMs: number): void {
@@ -238,7 +257,7 @@ class PumpPortal implements Feed {
       return
     }
     this.#seen.set(frame.key, true)
-    for (const event of frame.events) this.#counters.apply(event, nowMs)
+    for (const event of frame.events) this.#priced.apply(event, nowMs)
     if (!frame.isLaunch || !this.#options.apiKey) return
     for (const message of this.#subscriptions.add(frame.mint)) this.#send(socket, message)
   }
@@ -251,9 +270,8 @@ class PumpPortal implements Feed {
   describe(): FeedStatus {
     return {
       feed: 'pumpportal',
-      state: this.#state,
+      ...this.#state.describe(),
       simulated: false,
-      stateSinceMs: this.#stateSinceMs,
       isConnected: this.#openedAtMs !== null,
       latestError: this.#latestError,
       withTrades: Boolean(this.#options.apiKey),

@@ -6,6 +6,7 @@ import {
   UPSTREAM_PING_MS,
   UPSTREAM_SILENCE_MS_MAX,
 } from '../limits.ts'
+import { readRetryAfterMs } from '../retry-after.ts'
 
 export interface UpstreamTiming {
   /** From the attempt to an open connection. */
@@ -24,6 +25,13 @@ export interface UpstreamHandlers {
   onHandlerError(error: unknown): void
 }
 
+/** Why a connection is over. */
+export interface UpstreamEnd {
+  reason: string
+  /** How long the upstream asks to wait before the next attempt, ms; null where it does not. */
+  retryAfterMs: number | null
+}
+
 export const UPSTREAM_TIMING: UpstreamTiming = {
   connectMsMax: UPSTREAM_CONNECT_MS_MAX,
   pingMs: UPSTREAM_PING_MS,
@@ -35,12 +43,13 @@ export const UPSTREAM_TIMING: UpstreamTiming = {
  * limits on the handshake, frame sizes, pings, silence and unsent data.
  */
 export class UpstreamSocket {
-  /** Resolves with the reason when the socket is closed. */
-  readonly ended: Promise<string>
+  /** Resolves when the socket is closed. */
+  readonly ended: Promise<UpstreamEnd>
   readonly #socket: WebSocket
   readonly #handlers: UpstreamHandlers
   readonly #timers: NodeJS.Timeout[] = []
   #reason: string | null = null
+  #retryAfterMs: number | null = null
   #isPingOpen = false
 
   constructor(address: string, handlers: UpstreamHandlers, timing: UpstreamTiming = UPSTREAM_TIMING) {
@@ -67,13 +76,18 @@ export class UpstreamSocket {
       if (this.#reason === null)
         this.#callHandler(() => handlers.onFrame(isBinary ? null : data.toString('utf8')))
     })
+    this.#socket.on('unexpected-response', (_request, { statusCode, headers }) => {
+      this.#retryAfterMs = readRetryAfterMs(headers['retry-after'], headers.date)
+      this.end(`refused with status ${statusCode}`)
+    })
     this.#socket.on('ping', () => this.#onPeerActive())
     this.#socket.on('pong', () => this.#onPeerActive())
     this.#socket.on('error', (error) => this.end(error.message))
     this.ended = new Promise((resolve) => {
       this.#socket.on('close', (code) => {
         for (const timer of this.#timers) clearTimeout(timer)
-        resolve(this.#reason ?? `closed by the upstream (${code})`)
+        const reason = this.#reason ?? `closed by the upstream (${code})`
+        resolve({ reason, retryAfterMs: this.#retryAfterMs })
       })
     })
   }

@@ -1,5 +1,5 @@
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
-import type { EventRejection, EventSink, IngestRecord, TradeEvent } from '../../schema/event.ts'
+import type { EventRejection, EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { INGEST_ERRORS_MAX, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
 
@@ -25,6 +25,12 @@ const REJECTION_MESSAGES = {
   volume_too_large: `priceUsd times tokenAmount is above ${AMOUNT_MAX} USD`,
 } as const satisfies Record<EventRejection, string>
 
+/** Where records are delivered. */
+export interface RecordSink extends EventSink {
+  /** Called with the code of each record that is refused before it becomes an event. */
+  countRejected?(code: string): void
+}
+
 /** Delivers the records of one body to the sink and counts what became of each. A bad record does not affect the others. */
 export class IngestBatch {
   /** Unix ms; the time of receipt of the records that are added now. */
@@ -32,9 +38,9 @@ export class IngestBatch {
   #accepted = 0
   #rejected = 0
   readonly #errors: IngestError[] = []
-  readonly #sink: EventSink
+  readonly #sink: RecordSink
 
-  constructor(sink: EventSink, receivedAtMs: number) {
+  constructor(sink: RecordSink, receivedAtMs: number) {
     this.#sink = sink
     this.receivedAtMs = receivedAtMs
   }
@@ -54,18 +60,23 @@ export class IngestBatch {
     this.#deliver(timeFault(trade.ts, this.receivedAtMs) ?? trade)
   }
 
-  #deliver(event: IngestRecord | RecordFault): void {
+  #deliver(event: MarketEvent | RecordFault): void {
     if (isFault(event)) {
       this.reject(event.code, event.message)
       return
     }
     const rejection = this.#sink.apply(event, this.receivedAtMs)
     if (rejection === null) this.#accepted++
-    else this.reject(rejection, REJECTION_MESSAGES[rejection])
+    else this.#note(rejection, REJECTION_MESSAGES[rejection])
   }
 
   /** Counts a record that is not delivered. */
   reject(code: string, message: string): void {
+    this.#sink.countRejected?.(code)
+    this.#note(code, message)
+  }
+
+  #note(code: string, message: string): void {
     if (!this.isErrorListFull) this.#errors.push({ index: this.#accepted + this.#rejected, code, message })
     this.#rejected++
   }

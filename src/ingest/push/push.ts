@@ -3,11 +3,9 @@ import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { EventSink } from '../../schema/event.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_SLICE_RECORDS } from '../limits.ts'
-import type { TimedSink } from '../types.ts'
-import { type BodyReader, IngestBatch, type IngestResult } from './ingest-batch.ts'
+import { type BodyReader, IngestBatch, type IngestResult, type RecordSink } from './ingest-batch.ts'
 import { MsgpackBody } from './msgpack-body.ts'
 import { NdjsonBody, parseJson } from './ndjson-body.ts'
 
@@ -34,7 +32,7 @@ function openBody(body: Uint8Array, contentType: string | null, batch: IngestBat
 export function ingest(
   body: Uint8Array,
   contentType: string | null,
-  sink: EventSink,
+  sink: RecordSink,
   receivedAtMs: number,
 ): IngestResult {
   const batch = new IngestBatch(sink, receivedAtMs)
@@ -50,10 +48,11 @@ export function ingest(
 export async function ingestInSlices(
   body: Uint8Array,
   contentType: string | null,
-  market: TimedSink,
+  sink: RecordSink,
+  market: { readonly timeMs: number },
   clock: Pick<Clock, 'now'>,
 ): Promise<IngestResult> {
-  const batch = new IngestBatch(market, clock.now())
+  const batch = new IngestBatch(sink, clock.now())
   const reader = openBody(body, contentType, batch)
   while (reader.read(INGEST_SLICE_RECORDS)) {
     await nextTurn()
@@ -70,7 +69,7 @@ export async function ingestInSlices(
 export function ingestFrame(
   frame: Uint8Array,
   isBinary: boolean,
-  sink: EventSink,
+  sink: RecordSink,
   receivedAtMs: number,
 ): IngestResult {
   if (frame.byteLength > INGEST_FRAME_BYTES_MAX) {

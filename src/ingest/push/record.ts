@@ -4,7 +4,12 @@ import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
-import { type IngestRecord, ingestRecordSchema, type TradeEvent } from '../../schema/event.ts'
+import {
+  type IngestRecord,
+  ingestRecordSchema,
+  type MarketEvent,
+  type TradeEvent,
+} from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
 import { TS_AHEAD_MS_MAX } from '../limits.ts'
 
@@ -13,6 +18,8 @@ export interface RecordFault {
   message: string
 }
 
+/** Name of the feed of everything that is pushed. */
+export const PUSH_FEED = 'push'
 const SECONDS_HINT_AGE_MS_MAX = 10 * 365 * DAY_MS
 const RECORD_TYPES: ReadonlySet<unknown> = new Set(ingestRecordSchema.options.map((o) => o.shape.type.value))
 
@@ -90,18 +97,31 @@ export function timeFault(ts: number, receivedAtMs: number): RecordFault | null 
 }
 
 /** Whether `readRecord` found a fault instead of an event. */
-export const isFault = (outcome: IngestRecord | RecordFault): outcome is RecordFault => 'code' in outcome
+export const isFault = (outcome: MarketEvent | IngestRecord | RecordFault): outcome is RecordFault =>
+  'code' in outcome
 
 /**
  * One record as an event, or what is wrong with it.
  * @param receivedAtMs Unix ms; the record's time may lie at most `TS_AHEAD_MS_MAX` ahead of it.
  */
-export function readRecord(record: unknown, receivedAtMs: number): IngestRecord | RecordFault {
+export function readRecord(record: unknown, receivedAtMs: number): MarketEvent | RecordFault {
   if (!isObject(record)) return { code: 'invalid_type', message: 'a record must be an object' }
   const { type } = record
-  const event = (type === 'trade' ? readTrade(record) : null) ?? parseWithSchema(record, type)
-  if (isFault(event)) return event
-  return timeFault(event.ts, receivedAtMs) ?? creationFault(event, receivedAtMs) ?? event
+  const read = (type === 'trade' ? readTrade(record) : null) ?? parseWithSchema(record, type)
+  if (isFault(read)) return read
+  return timeFault(read.ts, receivedAtMs) ?? creationFault(read, receivedAtMs) ?? toEvent(read)
+}
+
+/** All that push are one feed to the market. */
+function toEvent(record: IngestRecord): MarketEvent {
+  switch (record.type) {
+    case 'disconnect':
+      return { ...record, feed: PUSH_FEED, sinceMs: record.sinceMs ?? record.ts }
+    case 'reconnect':
+      return { ...record, feed: PUSH_FEED }
+    default:
+      return record
+  }
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

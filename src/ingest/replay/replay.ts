@@ -5,7 +5,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
 import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
+import { SinkFaults } from '../sink-faults.ts'
+import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { TradeBatch } from './trade-batch.ts'
@@ -66,7 +69,6 @@ function findSliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
 class Replay implements ReplayFeed {
   readonly ready: Promise<void>
   readonly done: Promise<void>
-  #state: FeedStatus['state'] = 'starting'
   #error: string | null = null
   #rows = 0
   #startedAtMs: number
@@ -79,7 +81,10 @@ class Replay implements ReplayFeed {
   #latestMs = Number.NEGATIVE_INFINITY
   readonly #options: ReplayOptions
   readonly #speed: ReplaySpeed
+  readonly #state: FeedState
+  readonly #link: SourceLink
   readonly #counters: EventCounters
+  readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
   readonly #clock: Clock
   readonly #log: FeedLog
@@ -89,7 +94,10 @@ class Replay implements ReplayFeed {
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
+    this.#state = new FeedState(clock)
     this.#counters = new EventCounters(sink)
+    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
+    this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
     this.#log = log
     this.#startedAtMs = this.#reportedAtMs = clock.now()
@@ -106,7 +114,8 @@ class Replay implements ReplayFeed {
         await this.#play(batch)
       }
     } finally {
-      await batches.return?.()
+      // A source that hangs must not hold up the end.
+      await this.#unlessStopped(Promise.resolve(batches.return?.()))
     }
     this.#end()
   }
@@ -115,29 +124,44 @@ class Replay implements ReplayFeed {
   async #nextBatch(batches: AsyncIterator<TradeBatch>): Promise<TradeBatch | null> {
     if (this.#stopping.signal.aborted) return null
     try {
-      const { done, value } = await batches.next()
-      return done === true ? null : value
+      const next = await this.#unlessStopped(batches.next())
+      return next === null || next.done === true ? null : next.value
     } catch (error) {
       this.#fail(error)
       return null
     }
   }
 
+  /** What `waiting` resolves to; null as soon as the replay is stopped. */
+  async #unlessStopped<Value>(waiting: Promise<Value>): Promise<Value | null> {
+    const { signal } = this.#stopping
+    const { promise: stopped, resolve } = Promise.withResolvers<null>()
+    const stop = () => resolve(null)
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+    try {
+      return await Promise.race([waiting, stopped])
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
   #fail(error: unknown): void {
-    this.#state = 'failed'
+    this.#state.set('failed')
     this.#error = errorMessage(error)
     this.#log.error({ error: this.#error, rows: this.#rows, label: this.#options.label }, 'the replay failed')
     this.#readiness.reject(error)
     const atMs = this.#rows === 0 ? this.#clock.now() : this.#latestMs
-    this.#counters.apply({ type: 'disconnect', ts: atMs, feed: 'replay' }, atMs)
+    this.#link.lose(atMs, atMs)
   }
 
   #end(): void {
     this.#endedAtMs = this.#clock.now()
     this.#readiness.resolve()
-    if (this.#state !== 'failed') this.#state = this.#stopping.signal.aborted ? 'stopped' : 'finished'
+    if (this.#state.current !== 'failed')
+      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.onProgress?.(this.progress())
-    this.#log.info(this.describe(), `the replay has ${this.#state}`)
+    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
   }
 
   async #play(batch: TradeBatch): Promise<void> {
@@ -156,8 +180,8 @@ class Replay implements ReplayFeed {
     const dueMs = this.#dueMs(this.#firstMs)
     let next = row
     for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
-    if (next > row && this.#state === 'starting') {
-      this.#state = 'running'
+    if (next > row && this.#state.current === 'starting') {
+      this.#state.set('running')
       this.#readiness.resolve()
     }
     return next
@@ -189,8 +213,12 @@ class Replay implements ReplayFeed {
       return
     }
     if (trade.ts > this.#latestMs) this.#latestMs = trade.ts
-    if (token !== null) this.#counters.apply(token, this.#latestMs)
-    this.#counters.apply(trade, this.#latestMs)
+    try {
+      if (token !== null) this.#counters.apply(token, this.#latestMs)
+      this.#counters.apply(trade, this.#latestMs)
+    } catch (error) {
+      this.#faults.note(error)
+    }
   }
 
   #report(): void {
@@ -223,7 +251,7 @@ class Replay implements ReplayFeed {
   describe(): FeedStatus {
     return {
       feed: 'replay',
-      state: this.#state,
+      ...this.#state.describe(),
       simulated: false,
       label: this.#options.label ?? null,
       speed: this.#speed,

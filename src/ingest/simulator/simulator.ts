@@ -3,6 +3,7 @@ import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
 import {
   SIMULATOR_DEFAULTS,
   SIMULATOR_LAG_MS_MAX,
@@ -11,6 +12,8 @@ import {
   SIMULATOR_TICK_MS,
   SIMULATOR_TOKENS_MAX,
 } from '../limits.ts'
+import { SinkFaults } from '../sink-faults.ts'
+import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import { Simulation } from './simulation.ts'
@@ -47,11 +50,13 @@ export function startSimulator(options: SimulatorOptions, sink: EventSink, clock
 
 class SimulatorFeed implements Feed {
   readonly ready: Promise<void>
-  #state: FeedStatus['state'] = 'starting'
   #skippedMs = 0
   readonly #options: Required<SimulatorOptions>
   readonly #simulation: Simulation
+  readonly #state: FeedState
+  readonly #link: SourceLink
   readonly #counters: EventCounters
+  readonly #faults: SinkFaults
   readonly #clock: Clock
   readonly #log: FeedLog
   readonly #stopping = new AbortController()
@@ -61,7 +66,10 @@ class SimulatorFeed implements Feed {
     const startMs = clock.now()
     this.#options = options
     this.#simulation = createSimulator({ ...options, startMs })
+    this.#state = new FeedState(clock)
     this.#counters = new EventCounters(sink)
+    this.#faults = new SinkFaults('simulator', this.#counters, clock, log)
+    this.#link = new SourceLink('simulator', sink, this.#faults)
     this.#clock = clock
     this.#log = log
     this.ready = this.#deliverHistory(startMs)
@@ -71,10 +79,10 @@ class SimulatorFeed implements Feed {
   async #deliverHistory(startMs: number): Promise<void> {
     await nextTurn()
     while (!this.#stopping.signal.aborted) {
-      if (this.#simulation.advance(startMs, this.#counters, SIMULATOR_SLICE_EVENTS)) break
+      if (this.#advance(startMs)) break
       await nextTurn()
     }
-    this.#state = 'running'
+    this.#state.set('running')
     this.#log.info(this.describe(), 'the simulated market is running: all of its data is made up')
   }
 
@@ -83,18 +91,29 @@ class SimulatorFeed implements Feed {
     for (let caughtUpMs = startMs; !signal.aborted; ) {
       const nowMs = this.#clock.now()
       if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.#skipGap(caughtUpMs, nowMs)
-      const isCaughtUp = this.#simulation.advance(nowMs, this.#counters, SIMULATOR_SLICE_EVENTS)
+      const isCaughtUp = this.#advance(nowMs)
       if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
       await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
     }
-    this.#state = 'stopped'
+    this.#state.set('stopped')
   }
 
-  /** After the machine slept, the market continues from now. The disconnect event records that data is missing. */
+  /** Delivers a slice of the events up to `untilMs`. @returns whether that were all. */
+  #advance(untilMs: number): boolean {
+    try {
+      return this.#simulation.advance(untilMs, this.#counters, SIMULATOR_SLICE_EVENTS)
+    } catch (error) {
+      this.#faults.note(error)
+      return false
+    }
+  }
+
+  /** After the machine slept, the market continues from now; the time in between is told as lost. */
   #skipGap(fromMs: number, nowMs: number): void {
     this.#skippedMs += nowMs - fromMs
     this.#simulation.skipTo(nowMs)
-    this.#counters.apply({ type: 'disconnect', ts: nowMs, feed: 'simulator' }, nowMs)
+    this.#link.lose(fromMs, nowMs)
+    this.#link.restore(nowMs)
     this.#log.warn({ fromMs, nowMs }, 'the simulator was delayed: it skips the time in between')
   }
 
@@ -106,7 +125,7 @@ class SimulatorFeed implements Feed {
   describe(): FeedStatus {
     return {
       feed: 'simulator',
-      state: this.#state,
+      ...this.#state.describe(),
       simulated: true,
       ...this.#options,
       tokensLaunched: this.#simulation.tokensLaunched,

@@ -187,4 +187,4 @@ export const EXAMPLE_PROFILE = {
   updatedAt: EXAMPLE_TIME_MS,
 }
 
-export const EXAMPLE_FEED = { feed: 'simulator', state: 'running' }
+export const EXAMPLE_FEED = { feed: 'simulator', state: 'running', stateSinceMs: 1_772_000_000_000 }

@@ -15,7 +15,7 @@ export const FEED_STATES = ['starting', 'running', 'reconnecting', 'finished', '
 export const feedStateSchema = z.object({
   feed: z.string(),
   state: z.enum(FEED_STATES),
-  stateSinceMs: unixMs('Since when it has been in this state').optional(),
+  stateSinceMs: unixMs('Since when it has been in this state'),
   latestError: failureSchema.optional(),
 })
 

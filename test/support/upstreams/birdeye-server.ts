@@ -40,18 +40,21 @@ export class BirdeyeServer {
   /** The number of requests answered in any second. The rest get 429. */
   planPerSecond = Number.POSITIVE_INFINITY
   readonly url: string
+  readonly port: number
   readonly #http: Server
   readonly #answeredAtMs: number[] = []
 
   private constructor(http: Server) {
     this.#http = http
-    this.url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+    this.port = (http.address() as AddressInfo).port
+    this.url = `http://127.0.0.1:${this.port}`
     http.on('request', (request, response) => this.#take(request, response))
   }
 
-  static async start(): Promise<BirdeyeServer> {
+  /** @param port of a server that was closed, to listen there again. */
+  static async start(port = 0): Promise<BirdeyeServer> {
     const http = createServer()
-    http.listen(0, '127.0.0.1')
+    http.listen(port, '127.0.0.1')
     await once(http, 'listening')
     return new BirdeyeServer(http)
   }

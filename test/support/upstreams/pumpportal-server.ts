@@ -61,8 +61,10 @@ export class PumpPortalServer {
   readonly peers = new Set<WebSocket>()
   /** TCP connections: open now, most at once, and in all. */
   readonly connections = { open: 0, most: 0, total: 0 }
-  /** Whether a handshake is accepted, left unanswered or refused with a status. */
-  handshake: 'take' | 'hang' | number = 'take'
+  /** Whether a handshake is accepted, left unanswered, refused with a status, or answered with other bytes and then cut. */
+  handshake: 'take' | 'hang' | number | { bytes: string } = 'take'
+  /** Each connection is cut after so many messages of its client; null: it is not. */
+  dropAfterMessages: number | null = null
   /** Called with each new client. */
   onPeer: (peer: WebSocket) => void = () => {}
   readonly url: string
@@ -78,6 +80,10 @@ export class PumpPortalServer {
     http.on('connection', (socket: Socket) => this.#count(socket))
     http.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (this.handshake === 'hang') return
+      if (typeof this.handshake === 'object') {
+        socket.end(this.handshake.bytes)
+        return
+      }
       if (this.handshake !== 'take') {
         socket.end(`HTTP/1.1 ${this.handshake} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
         return
@@ -140,9 +146,15 @@ export class PumpPortalServer {
     this.peers.add(peer)
     peer.on('error', () => {})
     peer.on('close', () => this.peers.delete(peer))
+    let messageCount = 0
+    if (this.dropAfterMessages === 0) peer.terminate()
     peer.on('message', (data) => {
       const message = JSON.parse(data.toString()) as Subscription
       this.messages.push(message)
+      if (++messageCount === this.dropAfterMessages) {
+        peer.terminate()
+        return
+      }
       const isAllowed = !message.method.includes('TokenTrade') || query.includes('api-key=')
       peer.send(
         JSON.stringify(
