@@ -72,3 +72,33 @@ test('a server is not ready until its source was reached once; it says why and s
   await server.remove()
   await back.close()
 })
+
+test('a connection that is lost in the middle of a bar is told with the bars of that time', async () => {
+  const upstream = await PumpPortalServer.start()
+  const server = await openTestServer({
+    feed: 'pumpportal',
+    'pumpportal-url': upstream.url,
+    'sol-price': '150',
+  })
+  const feed = async () => (await server.client.get('/health')).body.feeds[0]
+  const trade = async (name: string) => {
+    const { accepted } = await feed()
+    upstream.send(tradeFrame(mint, name))
+    await expect.poll(async () => (await feed()).accepted, soon).toBe(accepted + 1)
+  }
+  await expect.poll(async () => (await feed()).state, soon).toBe('running')
+  await trade('before')
+  const { latestFrameAtMs } = await feed()
+  upstream.drop()
+  await expect.poll(async () => (await feed()).disconnects, soon).toBe(1)
+  await expect.poll(async () => (await feed()).state, soon).toBe('running')
+  const { stateSinceMs } = await feed()
+  await trade('after')
+  const { data, meta } = (await server.client.get(`/api/v1/ohlc?mint=${mint}&tf=1s`)).body
+  const lost = { from: latestFrameAtMs, to: stateSinceMs, reason: 'disconnect', feed: 'pumpportal' }
+  expect(meta.incomplete.at(-1)).toEqual(lost)
+  expect(data[0].t).toBeLessThanOrEqual(latestFrameAtMs)
+  expect((await server.client.get('/health')).body.gaps.open).toEqual([])
+  await server.remove()
+  await upstream.close()
+})
