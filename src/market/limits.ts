@@ -88,10 +88,10 @@ export const HOT_HALF_LIFE_MS = 600_000
 export const NEW_WINDOW_MS_DEFAULT = DAY_MS
 
 /**
- * A price of SOL older than this is refused to a trade that has no price in USD. Within a quarter of an hour SOL moves by less than
- * one percent on most days, which is far below the tolerance of submissions; and a provider may be away for that long.
+ * A price of SOL older than this is refused to a trade that has no price in USD. Within a day SOL moves by less than the tolerance of
+ * submissions on nearly all days, and programs that push one price a day go on working; an alert warns long before.
  */
-export const SOL_PRICE_MAX_AGE_MS_DEFAULT = 15 * MINUTE_MS
+export const SOL_PRICE_MAX_AGE_MS_DEFAULT = DAY_MS
 
 /** The sliding windows: their length, and the timeframe of the bars they consist of, which is their resolution. */
 export const WINDOWS = {

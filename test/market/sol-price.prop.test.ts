@@ -116,7 +116,7 @@ describe('a price of SOL', () => {
   })
 
   it('of its time prices the trades of a backlog that comes late', () => {
-    const market = new Market({ tokensMax: 1 })
+    const market = new Market({ tokensMax: 1, solPriceMaxAgeMs: 900_000 })
     const hourAgoMs = START_MS - 3_600_000
     market.advanceTo(START_MS)
     const apply = (event: MarketEvent) => market.apply(event, START_MS)

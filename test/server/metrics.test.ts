@@ -32,7 +32,6 @@ const FIGURES = [
   'mintlake_queries_total',
   'mintlake_queries_waiting',
   'mintlake_request_bodies_bytes',
-  'mintlake_sol_price_age_seconds',
   'mintlake_state_database_bytes',
   'mintlake_streams',
   'mintlake_streams_stalled',

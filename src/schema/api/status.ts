@@ -94,7 +94,7 @@ export const healthSchema = withExample(
       source: 'simulator',
       atMs: 1_772_000_000_000,
       ageMs: 800,
-      maxAgeMs: 900_000,
+      maxAgeMs: 86_400_000,
       isStale: false,
     },
     market: {
