@@ -227,6 +227,103 @@ SELECT row_number() OVER (ORDER BY sum(xp) DESC, agent_id) AS "rank", agent_id, 
   round(sum(xp) / count(*), 1) AS xp_each, count(*) FILTER (xp >= 50) AS first_of_token
 FROM xp_ledger GROUP BY agent_id ORDER BY "rank";
 """,
+    "The recorded sequence: what it holds, and whether it is whole": r"""
+WITH all_events AS (
+  SELECT event_no, "at", 'trade' AS kind, mint FROM trades
+  UNION ALL SELECT event_no, "at", kind, mint FROM events
+), runs AS (
+  SELECT event_no AS first_no, coalesce(lead(event_no) OVER (ORDER BY event_no), 1e15) AS next_no, data->>'$.header.runId' AS run_id
+  FROM events WHERE kind = 'run'
+)
+SELECT run_id, kind, count(*) AS events, count(DISTINCT mint) AS mints, min(event_no) AS first_no, max(event_no) AS last_no,
+  max("at")::TIMESTAMP_S AS last_at, sum(count(*)) OVER (PARTITION BY run_id) = max(max(event_no)) OVER (PARTITION BY run_id) - first_no + 1 AS whole
+FROM all_events JOIN runs ON event_no >= runs.first_no AND event_no < next_no
+GROUP BY run_id, runs.first_no, kind ORDER BY runs.first_no, events DESC;
+""",
+    "Bars rebuilt from trades": r"""
+WITH rebuilt AS (
+  SELECT mint, time_bucket(INTERVAL 1 MINUTE, ts) AS t,
+    arg_min(price_usd, (ts, event_no)) AS o, max(price_usd) AS h, min(price_usd) AS l, arg_max(price_usd, (ts, event_no)) AS c,
+    sum(volume_usd) AS v, count(*) AS n, coalesce(sum(volume_usd) FILTER (side = 'buy'), 0) AS buy_v, count(*) FILTER (side = 'buy') AS buys
+  FROM trades GROUP BY ALL
+)
+SELECT count(*) AS bars, count(r.mint) AS rebuilt,
+  count(*) FILTER ((b.o, b.h, b.l, b.c, b.n, b.buys) = (r.o, r.h, r.l, r.c, r.n, r.buys)) AS same_prices_and_counts,
+  count(*) FILTER (abs(b.v - r.v) <= 1e-9 * b.v AND abs(b.buy_v - r.buy_v) <= 1e-9 * b.v) AS same_volumes,
+  count(*) FILTER (NOT complete) AS incomplete
+FROM bars b LEFT JOIN rebuilt r USING (mint, t) WHERE tf = '1m';
+""",
+    "VWAP: what was paid on average": r"""
+SELECT symbol, count(*) AS trades, round(sum(volume_usd)) AS volume_usd,
+  round(1e6 * sum(volume_usd) / sum(token_amount), 3) AS vwap_usd_per_million,
+  round(1e6 * arg_max(price_usd, event_no), 3) AS last_usd_per_million,
+  round(100 * (arg_max(price_usd, event_no) * sum(token_amount) / sum(volume_usd) - 1), 1) AS last_over_vwap_pct
+FROM trades JOIN tokens USING (mint)
+WHERE ts >= (SELECT max(ts) FROM trades) - INTERVAL 6 HOUR
+GROUP BY mint, symbol ORDER BY sum(volume_usd) DESC LIMIT 8;
+""",
+    "Order-flow imbalance: do buys lead?": r"""
+WITH flow AS (
+  SELECT mint, time_bucket(INTERVAL 5 MINUTE, ts) AS t, count(*) AS trades,
+    sum(CASE side WHEN 'buy' THEN volume_usd ELSE -volume_usd END) / sum(volume_usd) AS imbalance, arg_max(price_usd, event_no) AS price
+  FROM trades GROUP BY ALL
+), ahead AS (
+  SELECT f.*, later.price / f.price - 1 AS ret FROM flow f
+  ASOF JOIN (SELECT mint, t + INTERVAL 5 MINUTE AS known_at, price FROM flow) later
+    ON f.mint = later.mint AND f.t + INTERVAL '1 hour 5 minutes' >= later.known_at
+  WHERE f.trades >= 3 AND f.t <= (SELECT max(ts) FROM trades) - INTERVAL '1 hour 5 minutes'
+)
+SELECT least(floor((imbalance + 1) / 0.4), 4)::INT AS fifth, round(min(imbalance), 2) AS from_imbalance, round(max(imbalance), 2) AS to_imbalance,
+  count(*) AS n, round(100 * avg(ret), 2) AS mean_1h_pct, round(100 * median(ret), 2) AS median_1h_pct
+FROM ahead GROUP BY 1 ORDER BY 1;
+""",
+    "First buyers of a token": r"""
+WITH buyers AS (
+  SELECT mint, wallet, min(ts) AS first_at, row_number() OVER (PARTITION BY mint ORDER BY min(event_no)) AS place
+  FROM trades WHERE side = 'buy' AND wallet IS NOT NULL GROUP BY mint, wallet
+), positions AS (
+  SELECT mint, wallet, any_value(first_at) AS first_at, any_value(place) AS place,
+    sum(volume_usd) FILTER (side = 'buy') AS paid, coalesce(sum(volume_usd) FILTER (side = 'sell'), 0) AS got,
+    greatest(sum(CASE side WHEN 'buy' THEN token_amount ELSE -token_amount END), 0) AS held
+  FROM trades JOIN buyers USING (mint, wallet) WHERE place <= 10 GROUP BY mint, wallet
+), last AS (SELECT mint, arg_max(price_usd, event_no) AS price FROM trades GROUP BY mint),
+launched AS (SELECT mint, min(ts) AS launched_at FROM events WHERE kind = 'token' GROUP BY mint)
+SELECT place, count(*) AS buyers,
+  round(quantile_cont(epoch(first_at - launched_at), 0.5)) AS p50_s_after_launch,
+  round(quantile_cont(paid, 0.5), 1) AS p50_paid_usd,
+  round(100 * avg((got > 0)::INT), 1) AS sold_pct,
+  round(100 * (sum(got + held * price) / sum(paid) - 1), 1) AS return_of_all_pct,
+  round(100 * avg((got + held * price > paid)::INT), 1) AS ahead_pct
+FROM positions JOIN last USING (mint) JOIN launched USING (mint) GROUP BY place ORDER BY place;
+""",
+    "Candidates for wash trading": r"""
+WITH pairs AS (
+  SELECT b.mint, b.wallet, b.event_no AS bought, s.event_no AS sold, b.volume_usd + s.volume_usd AS usd
+  FROM trades b JOIN trades s ON b.mint = s.mint AND b.wallet = s.wallet AND b.side = 'buy' AND s.side = 'sell'
+    AND s.ts BETWEEN b.ts AND b.ts + INTERVAL 10 MINUTE AND s.token_amount BETWEEN 0.95 * b.token_amount AND 1.05 * b.token_amount
+  QUALIFY row_number() OVER (PARTITION BY b.event_no ORDER BY s.event_no) = 1
+    AND row_number() OVER (PARTITION BY s.event_no ORDER BY b.event_no) = 1
+), of_token AS (SELECT mint, sum(volume_usd) AS usd FROM trades GROUP BY mint)
+SELECT symbol, count(*) AS round_trips, count(DISTINCT wallet) AS wallets, round(sum(p.usd)) AS usd,
+  round(100 * sum(p.usd) / any_value(t.usd), 2) AS pct_of_volume
+FROM pairs p JOIN of_token t USING (mint) JOIN tokens USING (mint)
+GROUP BY mint, symbol ORDER BY sum(p.usd) / any_value(t.usd) DESC, mint LIMIT 6;
+""",
+    "Slippage: the price of an analysis, and the one that could be had": r"""
+WITH following AS (
+  SELECT analysis_id, sentiment, price_at_submission_usd AS price, t.ts - submitted_at AS wait, t.price_usd AS next_price,
+    1000 / t.sol_price_usd / t.v_sol AS impact
+  FROM training a JOIN trades t ON a.mint = t.mint AND t."at" > a.submitted_at AND t."at" <= a.submitted_at + INTERVAL 1 HOUR
+  WHERE price_at_submission_usd > 0
+  QUALIFY row_number() OVER (PARTITION BY analysis_id ORDER BY t.event_no) = 1
+)
+SELECT sentiment, count(*) AS n, round(quantile_cont(epoch(wait), 0.5)) AS p50_wait_s,
+  round(100 * avg(next_price / price - 1), 2) AS mean_pct,
+  round(100 * quantile_cont(abs(next_price / price - 1), 0.5), 2) AS p50_abs_pct,
+  round(100 * quantile_cont(abs(next_price / price - 1), 0.9), 2) AS p90_abs_pct,
+  round(100 * quantile_cont(impact, 0.5), 1) AS p50_cost_of_1000_usd_pct
+FROM following GROUP BY sentiment ORDER BY sentiment;
+""",
 }
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

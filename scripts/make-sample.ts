@@ -67,7 +67,8 @@ Frozen: tests read it, and it is never written again. All of it is **made up**: 
 store are the real ones, the market is the simulator’s (seed ${seed}, ${tokens} tokens, ${tradesPerSecond} trades a second for ${hours} hours from
 ${new Date(startMs).toISOString()}, after a day of coarse history), and scripted agents submitted for ${agentHours} hours. Time is the
 market’s; how long a row took to be durable was drawn, not measured, and what the server itself makes (bars, tokens,
-outcomes) went to the lake once an hour, not every ten seconds. Made by \`node scripts/make-sample.ts\`.
+outcomes) went to the lake once an hour, not every ten seconds. All events that the market took are recorded, from its first one on.
+Made by \`node scripts/make-sample.ts\`.
 
 - \`<table>/dt=YYYY-MM-DD/part-*.parquet\`: the lake, as a server writes it; described in [../../README.md](../../README.md)
 - \`views.sql\`: the tables as views, for DuckDB in the repository’s root

@@ -49,6 +49,7 @@ import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission } from './submissions/types.ts'
 
+const GIGABYTE = 1e9
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
 
@@ -120,6 +121,11 @@ function openConfiguredStore(config: Config, clock: Clock, log: Log): Promise<St
     lakeGraceMs,
     diskReserveMb,
     retainDays: retainedDays(config),
+    retainEvents: {
+      days: config.retainTradesDays,
+      bytesMax: config.retainTradesGb * GIGABYTE,
+      diskPct: config.retainTradesDiskPct,
+    },
     cooldownMs: config.submitCooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     provenance: provenanceOf(config),

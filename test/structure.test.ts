@@ -39,6 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   recording: ['market', 'store/types.ts'],
   journal: [],
   store: ['journal'],
+  'store/events': ['journal', 'market/events/trade-price.ts', 'market/limits.ts'],
   cli: ['config', 'mcp', 'store'],
   client: [],
   web: ['client'],

@@ -2,11 +2,24 @@
 // two days in some seconds. The same seed gives the same rows, so nothing here reads a clock.
 import { Random } from '../../src/ingest/simulator/random.ts'
 import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
+import { openJournal } from '../../src/journal/journal.ts'
+import type { EventJournal } from '../../src/journal/types.ts'
+import { assert } from '../../src/lib/assert.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
+import {
+  BARS_PER_TOKEN_MAX_DEFAULT,
+  NEW_WINDOW_MS_DEFAULT,
+  SOL_PRICE_MAX_AGE_MS_DEFAULT,
+  VERSIONS_MAX_DEFAULT,
+} from '../../src/market/limits.ts'
 import type { Market } from '../../src/market/market.ts'
 import { createRecordedMarket, type MarketRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
+import type { EventRejection, MarketEvent } from '../../src/schema/event.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
+import { readFolderInfo } from '../../src/store/data-folder/folder-info.ts'
+import { journalFolder } from '../../src/store/paths.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
@@ -41,6 +54,8 @@ const TOKENS_MAX = 10_000
 /** Simulated delay between the evaluation of a submission and its commit. */
 const STORE_DELAY_MS_MEDIAN = 6
 const POPULAR_ROWS = 24
+const FEED = 'simulator'
+const RUN_ID = 'sample'
 
 const quietLog = { info: () => {}, warn: console.warn, error: console.error }
 
@@ -54,6 +69,7 @@ class Run {
   private readonly simulation: Simulation
   private readonly queue: { atMs: number; act: () => Promise<void> }[] = []
   private store!: Store
+  private journal!: EventJournal
   private market!: Market
   private recorder!: MarketRecorder
   private submissions!: SubmissionService
@@ -74,7 +90,7 @@ class Run {
       lakeFlushMs: 0,
       lakeGraceMs: 0,
       lakeQuietMs: 0,
-      provenance: { feed: 'simulator', simulated: true },
+      provenance: { feed: FEED, simulated: true },
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
@@ -85,6 +101,7 @@ class Run {
     )
     this.market = recorded.market
     this.recorder = recorded.recorder
+    await this.record()
     await this.advance(startMs)
     await this.hire()
     await this.actUntil(startMs + hours * HOUR_MS)
@@ -93,14 +110,59 @@ class Run {
     await this.flush()
     await this.store.compactLake()
     await this.store.close()
+    await this.journal.close()
     return this.report
+  }
+
+  /** From now on all events that the market takes are recorded. */
+  private async record(): Promise<void> {
+    const { dataDir } = this.options
+    this.journal = await openJournal({
+      folder: journalFolder(dataDir),
+      folderId: readFolderInfo(dataDir)!.logId,
+      runId: RUN_ID,
+      originEventNo: 1,
+      simulated: true,
+      afterEventNo: 0,
+      clock: systemClock,
+      log: quietLog,
+      freeBytes: () => null,
+      neededBytes: 0,
+      onLost: () => assert(false, 'the disk keeps up'),
+    })
+    this.store.events.follow(this.journal, () => {})
+    this.apply({
+      type: 'run',
+      ts: this.nowMs,
+      firstSeq: 0,
+      header: {
+        ...{ runId: RUN_ID, version: 'sample', formatVersion: 1, node: 'sample', feeds: ['simulator'] },
+        settings: {
+          tokensMax: TOKENS_MAX,
+          newWindowMs: NEW_WINDOW_MS_DEFAULT,
+          solPriceMaxAgeMs: SOL_PRICE_MAX_AGE_MS_DEFAULT,
+          barsPerTokenMax: BARS_PER_TOKEN_MAX_DEFAULT,
+          versionsMax: VERSIONS_MAX_DEFAULT,
+        },
+        ...{ simulated: true, checkpointEventNo: null, startedAtMs: this.nowMs },
+      },
+    })
+  }
+
+  /** Applies an event to the market, and records it. */
+  private apply(event: MarketEvent, receivedAtMs = this.nowMs): EventRejection | null {
+    const { market } = this
+    const rejection = market.apply(event, receivedAtMs)
+    if (rejection === null)
+      this.journal.append(event, market.timeMs, receivedAtMs, FEED, market.solPriceUsdAt(event.ts))
+    return rejection
   }
 
   /** Advances market time and applies the events on the way. */
   private async advance(untilMs: number): Promise<void> {
     while (this.nowMs < untilMs) {
       this.nowMs = Math.min(untilMs, this.nowMs - (this.nowMs % STEP_MS) + STEP_MS)
-      this.simulation.advance(this.nowMs, this.market)
+      this.simulation.advance(this.nowMs, { apply: (event, receivedAtMs) => this.apply(event, receivedAtMs) })
       this.market.advanceTo(this.nowMs)
       if (this.nowMs % MINUTE_MS === 0) await this.recorder.stop()
       if (this.nowMs >= this.flushAtMs) await this.flush()
@@ -144,8 +206,7 @@ class Run {
       random: () => random.next(),
       marketMs: () => market.timeMs,
       recovered: store.recovered,
-      onAccepted: (mint, count) =>
-        market.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }, this.nowMs),
+      onAccepted: (mint, count) => void this.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }),
     })
     for (const strategy of STRATEGIES.flatMap((one) =>
       Array.from({ length: one.accounts ?? 1 }, () => one),

@@ -50,7 +50,15 @@ const NEEDS: readonly Need[] = [
     missing: '--strikes above 0: nobody is suspended',
   },
   {
-    settings: ['retainTrainingDays', 'retainRejectionsDays', 'retainBarsDays', 'retainOutcomesDays'],
+    settings: [
+      'retainTrainingDays',
+      'retainRejectionsDays',
+      'retainBarsDays',
+      'retainOutcomesDays',
+      'retainTradesDays',
+      'retainTradesGb',
+      'retainTradesDiskPct',
+    ],
     isMet: ({ lakeTidyMs }, value) => value === 0 || lakeTidyMs > 0,
     missing: '--lake-tidy-ms above 0: that is when files are removed',
   },

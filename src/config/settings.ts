@@ -9,7 +9,13 @@ import {
 } from '../ingest/limits.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
-import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
+import {
+  DISK_RESERVE_MB_DEFAULT,
+  LAKE_GRACE_MS_DEFAULT,
+  RETAIN_TRADES_DAYS_DEFAULT,
+  RETAIN_TRADES_DISK_PCT_DEFAULT,
+  RETAIN_TRADES_GB_DEFAULT,
+} from '../store/limits.ts'
 import {
   LABELS_DELAY_MS,
   MINT_COOLDOWN_MS,
@@ -131,7 +137,7 @@ export const SETTINGS = {
     'lake-flush-ms',
     10_000,
     wholeNumber(0, DAY_MS),
-    'How often new rows are written to Parquet, ms; 0: at shutdown only',
+    'How often new rows are written to Parquet, ms; 0: at shutdown only. Recorded market events follow a sixth as often while they are few',
   ),
   lakeTidyMs: setting(
     'lake-tidy-ms',
@@ -150,6 +156,24 @@ export const SETTINGS = {
   // Outcomes need the bars of the day after their submission.
   retainBarsDays: retention('bars', 2),
   retainOutcomesDays: retention('outcomes', 1),
+  retainTradesDays: setting(
+    'retain-trades-days',
+    RETAIN_TRADES_DAYS_DEFAULT,
+    wholeNumber(0, RETAIN_DAYS_MAX),
+    'Full days before today for which the lake keeps recorded market events (tables trades and events), by when they were recorded; 0: for ever',
+  ),
+  retainTradesGb: setting(
+    'retain-trades-gb',
+    RETAIN_TRADES_GB_DEFAULT,
+    wholeNumber(0, 1_000_000),
+    'GB that recorded market events may take in the lake: beyond it the oldest leave; 0: no limit',
+  ),
+  retainTradesDiskPct: setting(
+    'retain-trades-disk-pct',
+    RETAIN_TRADES_DISK_PCT_DEFAULT,
+    wholeNumber(0, 100),
+    'Percent of the disk that recorded market events may take in the lake: beyond it the oldest leave; 0: no limit',
+  ),
   diskReserveMb: setting(
     'disk-reserve-mb',
     DISK_RESERVE_MB_DEFAULT,

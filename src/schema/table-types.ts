@@ -40,9 +40,12 @@ export interface Table {
    * Who makes the rows. Absent: a caller commits them and is told when they are durable.
    * `market`: rows of the market, held in memory until they are in the lake, so that they never delay a caller; a killed
    * server loses those since the last flush. `store`: rows that the store computes from other rows.
-   * Rows of `market` and `store` are numbered by table.
+   * `journal`: recorded market events; the journal has them until they are in the lake.
+   * Rows of `market` and `store` are numbered by table, those of `journal` by event.
    */
-  origin?: 'market' | 'store'
+  origin?: 'market' | 'store' | 'journal'
+  /** How the rows of a file are sorted, where not by mint and time. A later file has later rows only. */
+  sortedBy?: readonly string[]
   columns: readonly Column[]
 }
 

@@ -8,23 +8,16 @@ import {
   type SnapshotField,
 } from './features.ts'
 import type { CellTypes, Column, ColumnType, Row, Table } from './table-types.ts'
+import { column, optional, schemaVersion } from './tables/column.ts'
+import { EVENT_TABLES } from './tables/event-tables.ts'
 
 export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
 
-/** Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to. */
-export const LAKE_SCHEMA_VERSION = 2
-
-const column = <Name extends string, Type extends ColumnType>(
-  name: Name,
-  type: Type,
-  comment: string,
-): Column<Name, Type, false> => ({ name, type, nullable: false, comment })
-
-const optional = <Name extends string, Type extends ColumnType>(
-  name: Name,
-  type: Type,
-  comment: string,
-): Column<Name, Type, true> => ({ name, type, nullable: true, comment })
+/**
+ * Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to.
+ * 3: bars have `complete`; the tables trades and events.
+ */
+export const LAKE_SCHEMA_VERSION = 3
 
 /** The lake's name and unit of each compared snapshot field. */
 export const SNAPSHOT_COLUMNS = {
@@ -112,8 +105,6 @@ const provenanceColumns = [
   optional('feed', 'VARCHAR', 'Feeds of the market, comma-separated; NULL: not known'),
   optional('simulated', 'BOOLEAN', 'The market was simulated; NULL: not known'),
 ]
-
-const schemaVersion = column('schema_version', 'INTEGER', 'Version of this table’s schema')
 
 /** How far ahead outcomes look, shortest first. */
 export const HORIZON_NAMES = ['5m', '15m', '1h', '6h', '24h'] as const
@@ -230,6 +221,11 @@ export const TABLES = {
       ),
       column('known_at', 'TIMESTAMP', 'When the row reached the store, UTC'),
       ...provenanceColumns,
+      optional(
+        'complete',
+        'BOOLEAN',
+        'All trades of the interval were seen. False: a feed was away, the server was down or the token was not held during part of it. In a file: as known when the bar was written; the catalog’s view knows of gaps that were found later. NULL: not known, the row has schema version 1 or 2',
+      ),
       schemaVersion,
     ],
   },
@@ -279,6 +275,7 @@ export const TABLES = {
       schemaVersion,
     ],
   },
+  ...EVENT_TABLES,
   outcomes_open: {
     name: 'outcomes_open',
     comment: 'An accepted submission whose last horizon has not passed, with its labels so far',

@@ -50,6 +50,8 @@ export const TIER_ROWS = 2_048
 export const MERGE_FILES_MIN = 8
 /** A merge makes no file with more rows than this. */
 export const MERGED_ROWS_MAX = 8_388_608
+/** The same of recorded events: they leave the lake by files, about 130 MB of this many trades. */
+export const MERGED_EVENTS_MAX = 1_048_576
 /** All files of a date that had no new file for this long are merged into one. */
 export const DATE_QUIET_MS = HOUR_MS
 /** A replaced file is kept this long for readers who started before. */
@@ -80,6 +82,9 @@ export const READ_ATTEMPTS_MAX = 8
 export const READER_MEMORY_LIMIT = '512MB'
 export const READER_SPILL_MAX = '16GB'
 export const READER_THREADS = 2
+/** Recorded events that are read back at once, and DuckDB's memory for it. */
+export const REPLAY_BATCH_EVENTS = 4_096
+export const REPLAY_MEMORY_LIMIT = '256MB'
 /** How often a reader reopens the catalog when files of it were deleted. */
 export const LAKE_REOPENINGS_MAX = 3
 
@@ -250,6 +255,21 @@ export const UNFLUSHED_BYTES_MAX = 2 * 1024 ** 3
 export const FLUSH_BYTES_MAX = 64 * 1024 * 1024
 /** How often the free disk space is read. */
 export const DISK_LOOK_EVERY_MS = 500
+/** Recorded events that are brought to the lake at once: they are one row group of a file. */
+export const EVENTS_SLICE_ROWS = 122_880
+/** Fewer events than a slice wait for so many intervals of flushes: a file and a catalog for each would cost more than their rows. */
+export const EVENTS_FLUSH_INTERVALS = 6
+/** One request to the lake process brings slices for about this long; then the server asks again. */
+export const EVENTS_ROUND_MS = 5_000
+export const EVENTS_TIMEOUT_MS = 120_000
+/** DuckDB's memory for the events of one slice. */
+export const EVENTS_MEMORY_LIMIT = '256MB'
+/** How much of the disk recorded events may use, and how long they stay. */
+export const RETAIN_TRADES_DAYS_DEFAULT = 30
+export const RETAIN_TRADES_GB_DEFAULT = 20
+export const RETAIN_TRADES_DISK_PCT_DEFAULT = 20
+/** How far back a gap that is found late marks bars that were written before. */
+export const LATE_GAP_MS_MAX = DAY_MS
 /** Token profiles that the lake process holds for a flush, and that the server keeps until they are in files. */
 export const TOKENS_HELD_MAX = 262_144
 export const PROFILES_UNCONFIRMED_MAX = 262_144

@@ -88,7 +88,7 @@ export class StatusReporter {
     const reasons = this.#reasonsNotWritable()
     if (!client.isRunning) reasons.push(`the lake process does not run: ${client.lastFailure}`)
     if (damage.length > 0) reasons.push('damage was found in the log; see mintlake lake verify')
-    const { retentionHeld, setAside, stateRebuiltAtMs } = client.trouble
+    const { eventsLost, retentionHeld, setAside, stateRebuiltAtMs } = client.trouble
     reasons.push(...faults.current)
     if (retentionHeld !== null) reasons.push(retentionHeld)
     if (stateRebuiltAtMs !== null)
@@ -97,6 +97,7 @@ export class StatusReporter {
       )
     if (setAside.length > 0)
       reasons.push(`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`)
+    if (eventsLost > 0) reasons.push(`recorded events that are lost: ${eventsLost}; see mintlake lake repair`)
     return reasons
   }
 

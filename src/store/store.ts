@@ -14,6 +14,7 @@ import { claimFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
+import type { EventRetention } from './events/event-retention.ts'
 import { FaultLog } from './fault-log.ts'
 import { FlushScheduler } from './flush-scheduler.ts'
 import type { RetainedDays } from './lake/retention.ts'
@@ -26,6 +27,7 @@ import type { CommitLog } from './log/types.ts'
 import { logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
+import { EventFlushes } from './recorded-events.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
 import { recoverFrom } from './state/recovered.ts'
@@ -60,6 +62,8 @@ export interface StoreOptions {
   lakeGraceMs?: number
   /** For how many full days before today rows stay in the lake, by table. Tables not named are kept for ever. */
   retainDays?: RetainedDays
+  /** How long recorded events stay, and how much of the disk they may take. Default: no limit. */
+  retainEvents?: EventRetention
   /** A date without a new file for this long is merged into one file. */
   lakeQuietMs?: number
   /** Commits are refused while less than this is free on the disk; 0: until it is full. A flush may use the rest. */
@@ -117,11 +121,13 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
+    retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
     crash: options.crash ?? null,
   })
   const space = new DiskSpace(dataDir, diskReserveMb)
   try {
-    const state = restoreState(await client.open(), { cooldownKeptMs, labelsDelayMs, isSaved: false })
+    const saved = await client.open()
+    const state = restoreState(saved, { cooldownKeptMs, labelsDelayMs, isSaved: false })
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.refresh()
@@ -134,7 +140,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       applyTo(state, unflushed),
     )
     const recovered = recoverFrom(state, now())
-    return new DurableStore({ options, client, commits, lock, space, unflushed, recovered })
+    const { eventNo } = saved
+    return new DurableStore({ options, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
@@ -163,12 +170,15 @@ interface StoreParts {
   space: DiskSpace
   unflushed: UnflushedRows
   recovered: Recovered
+  /** The last recorded event that the lake has. */
+  eventNo: number
 }
 
 class DurableStore implements Store {
   readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
+  readonly events: EventFlushes
   readonly caughtUp: Promise<void>
   readonly #parts: StoreParts
   readonly #provenance: Provenance | null
@@ -180,7 +190,7 @@ class DurableStore implements Store {
   #closed: Promise<void> | null = null
 
   constructor(parts: StoreParts) {
-    const { client, commits, options, recovered, space, unflushed } = parts
+    const { client, commits, eventNo, options, recovered, space, unflushed } = parts
     const {
       clock,
       dataDir,
@@ -200,6 +210,7 @@ class DurableStore implements Store {
         client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
     })
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
+    this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs
@@ -233,8 +244,8 @@ class DurableStore implements Store {
     return client.askPatiently('calibration', { nowMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
-  flushLake(): Promise<void> {
-    return this.#flushes.flush()
+  async flushLake(): Promise<void> {
+    await Promise.all([this.#flushes.flush(), this.events.flush()])
   }
 
   compactLake(): Promise<{ merged: number; removed: number }> {
@@ -252,8 +263,10 @@ class DurableStore implements Store {
     return this.#maintenance.retire()
   }
 
-  snapshot(folder: string): Promise<Snapshot> {
+  async snapshot(folder: string): Promise<Snapshot> {
     const { client, options } = this.#parts
+    // As far as the lake can be written: what the journal still has is not in the copy.
+    await this.events.flush().catch(() => undefined)
     return this.#flushes.pauseFor(async (segments) => {
       const copied = await makeSnapshot(options.dataDir, resolve(folder), segments, (to) =>
         client.ask('snapshot', { to }, limits.HOUSEKEEPING_TIMEOUT_MS),
@@ -291,9 +304,10 @@ class DurableStore implements Store {
   async #close(): Promise<void> {
     const { client, commits, lock, space } = this.#parts
     this.#flushes.stop()
+    this.events.stop()
     this.#maintenance.stop()
-    const isFlushed = await this.#flushes.close()
-    await Promise.all([commits.close(), client.close(isFlushed)])
+    const areFlushed = await Promise.all([this.#flushes.close(), this.events.close()])
+    await Promise.all([commits.close(), client.close(areFlushed.every(Boolean))])
     space.close()
     lock.release()
   }

@@ -56,6 +56,8 @@ export interface LakeTrouble {
   setAside: readonly SetAsideFile[]
   /** Why expired dates are not removed; null: they are. */
   retentionHeld: string | null
+  /** Recorded events that are lost, without a repair having acknowledged it. */
+  eventsLost: number
   /** When the lost state was rebuilt from the lake's files, Unix ms; null: it was not, or a repair has acknowledged it. */
   stateRebuiltAtMs: number | null
 }
@@ -144,6 +146,31 @@ export interface ProfileSink {
   write(rows: readonly Row[]): Promise<void>
 }
 
+/** The journal of recorded events, as far as the store needs it: it must be open until the store is closed. */
+export interface EventSource {
+  /** Number of the last event recorded. */
+  readonly lastEventNo: number
+  /** Resolves when all events so far are durable in complete segments, with the number of the last one. */
+  seal(): Promise<{ throughEventNo: number }>
+}
+
+/** How far the lake has recorded events. */
+export interface EventProgress {
+  /** The lake has every event up to this one, durably: the journal need not keep it. 0: none. */
+  eventNo: number
+  /** Every event from this one on has stayed in the lake; earlier ones have left it. */
+  retainedFrom: number
+}
+
+/** The way of recorded events to the lake. */
+export interface RecordedEvents {
+  readonly progress: EventProgress
+  /** From now on brings the events of a journal to the lake. `onProgress` is called after each step. Called once. */
+  follow(source: EventSource, onProgress: (progress: EventProgress) => void): void
+  /** Resolves when everything recorded before this call is in the lake. */
+  flush(): Promise<void>
+}
+
 export interface StoreStatus {
   /** Commits are taken, and the lake follows them. */
   healthy: boolean
@@ -191,6 +218,7 @@ export interface Store {
   readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
+  readonly events: RecordedEvents
   /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
   /** Makes all rows durable together. A rejection with `mayBeStored` leaves it open whether they are stored. */
@@ -204,7 +232,7 @@ export interface Store {
   submissions(query: SubmissionQuery): Promise<SubmissionPage>
   /** Compares labels with outcomes. Costly: see `SingleFlight`. Rejects with `unavailable` as `submissions` does. */
   calibration(): Promise<Calibration>
-  /** Resolves when everything committed and delivered before this call is in the lake. */
+  /** Resolves when everything committed, delivered and recorded before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */
   compactLake(): Promise<{ merged: number; removed: number }>

@@ -6,6 +6,7 @@ import { makeFolder, syncPath } from '../../lib/files.ts'
 import { copyDurably, linkOrCopy } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
+import { type EventMetadata, loadEventMetadata } from '../events/event-metadata.ts'
 import { writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, hashFile } from '../lake/lake-files.ts'
 import { openLinks, readLakePaths } from '../lake/links.ts'
@@ -44,6 +45,7 @@ export interface CopiedStore {
 interface Listed {
   live: ListedFile[]
   quarantined: QuarantinedFile[]
+  recorded: EventMetadata
 }
 
 /** What the state database of a folder says of its lake. */
@@ -51,7 +53,11 @@ export const readManifest = (dataDir: string): Promise<Listed> =>
   withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     await connection.run(`ATTACH ${literal(statePath(dataDir))} AS state (READ_ONLY)`)
     await connection.run('USE state')
-    return { live: await listAllLiveFiles(connection), quarantined: await listQuarantinedFiles(connection) }
+    return {
+      live: await listAllLiveFiles(connection),
+      quarantined: await listQuarantinedFiles(connection),
+      recorded: await loadEventMetadata(connection),
+    }
   })
 
 /** The names in a folder, with their paths; none where it is missing. */
@@ -70,7 +76,8 @@ export async function listServerFiles(dataDir: string): Promise<string[]> {
 
 /** Copies the store of `from` into the folder `to`, which exists and has nothing in the way. */
 export async function copyStore(from: string, to: string, options: CopyOptions): Promise<CopiedStore> {
-  const { live, quarantined } = await readManifest(from)
+  const listed = await readManifest(from)
+  const { live, quarantined } = listed
   const files: BackupFile[] = []
   await makeFolder(logFolder(to))
   const folders = new Set([to, logFolder(to)])
@@ -84,7 +91,7 @@ export async function copyStore(from: string, to: string, options: CopyOptions):
   }
   files.push(...(await copyLake(from, to, live, options)))
   for (const folder of folders) await syncPath(folder)
-  await writeCatalogOf(to, { live, quarantined }, options.nowMs)
+  await writeCatalogOf(to, listed, options.nowMs)
   return { files, losses: quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null) }
 }
 
@@ -116,11 +123,11 @@ async function copyLake(
   return files
 }
 
-async function writeCatalogOf(dataDir: string, { live, quarantined }: Listed, nowMs: number): Promise<void> {
+async function writeCatalogOf(dataDir: string, { live, ...known }: Listed, nowMs: number): Promise<void> {
   const lakeDir = lakeFolder(dataDir)
   const { pathOf } = await readLakePaths(lakeDir)
   const options = { lakeDir, pathOf: (file: DataFile) => pathOf(file), failpoint: () => {} }
-  await writeCatalog({ tables: groupByTable(live), quarantined }, nowMs, options)
+  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, options)
 }
 
 /** How large a copy is where nothing can be linked. */

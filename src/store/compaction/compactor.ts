@@ -6,6 +6,8 @@ import type { Instant } from '../../lib/clock.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
+import { acknowledgeLostEvents } from '../events/event-position.ts'
+import { type EventRetention, listExpiredEvents } from '../events/event-retention.ts'
 import { ClockGuard } from '../lake/clock-guard.ts'
 import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
 import { relativePath, removeFile } from '../lake/lake-files.ts'
@@ -34,6 +36,7 @@ export interface CompactorOptions {
   /** How long a replaced file is kept for readers who started before, ms. */
   lakeGraceMs: number
   retainDays: RetainedDays
+  retainEvents: EventRetention
   /** No merge starts while less than this is free on the lake's disk, MB. */
   diskReserveMb: number
   failpoint(point: CrashPoint): void
@@ -160,26 +163,31 @@ export class Compactor {
   }
 
   /**
-   * Removes expired dates from the catalog and the folders; their files are deleted after the grace period. Where the clock
-   * may be wrong nothing expires, unless an operator has confirmed it. @returns how many files expired
+   * Removes expired dates and events from the catalog and the folders; their files are deleted after the grace period. Where the
+   * clock may be wrong nothing expires for its age, unless an operator has confirmed it. @returns how many files expired
    */
   #expireDates(now: Instant, isClockConfirmed: boolean): Promise<number> {
     const nowMs = now.wallMs
-    const { retainDays, failpoint, log } = this.#options
-    const { database } = this.#lake
+    const { retainDays, retainEvents, failpoint, log } = this.#options
+    const { database, lakeDir } = this.#lake
     return database.maintenance.run(async (connection) => {
       if (isClockConfirmed) await this.#clock.trust(connection, now)
       const doubt = await this.#clock.check(connection, now)
-      const files = await listExpiredFiles(connection, retainDays, nowMs)
-      this.#reportHold(files.length === 0 ? null : doubt)
-      if (files.length === 0 || doubt !== null) return 0
+      const dated = await listExpiredFiles(connection, retainDays, nowMs)
+      const listEvents = (isClockTrusted: boolean) =>
+        listExpiredEvents(connection, retainEvents, lakeDir, { nowMs, isClockTrusted })
+      const events = await listEvents(true)
+      const trusted = doubt === null ? [...dated, ...events] : await listEvents(false)
+      this.#reportHold(trusted.length < dated.length + events.length ? doubt : null)
+      const files = trusted
+      if (files.length === 0) return 0
       await expireFiles(connection, files, nowMs)
       this.#lake.markCatalogStale()
       failpoint('retain:listed')
       await this.#lake.applyListChange(connection, [], files)
       failpoint('retain:unlinked')
       await this.#lake.refreshCatalog(connection, nowMs)
-      log({ level: 'info', message: 'old dates left the lake', fields: { files: files.length } })
+      log({ level: 'info', message: 'old rows left the lake', fields: { files: files.length } })
       return files.length
     })
   }
@@ -204,8 +212,9 @@ export class Compactor {
       )
       if (acknowledges) {
         await acknowledgeLosses(connection, open, nowMs)
+        await acknowledgeLostEvents(connection, nowMs)
         await noteStateRebuilt(connection, null)
-        lake.publishTrouble({ stateRebuiltAtMs: null })
+        lake.publishTrouble({ eventsLost: 0, stateRebuiltAtMs: null })
       }
       lake.markCatalogStale()
       await lake.refreshCatalog(connection, nowMs)

@@ -1,9 +1,10 @@
 // Chooses which live files of a table to merge into one. Size-tiered, as in log-structured stores: eight files of one tier become
 // one of the next, so that a row is rewritten a handful of times however many flushes there are. Files of a date that has
 // had no new file for an hour are merged into one. Files of different dates are never merged.
+import { findLakeTable } from '../duckdb/sql.ts'
 import type { DataFile } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
-import { MERGE_FILES_MIN, MERGED_ROWS_MAX, TIER_ROWS } from '../limits.ts'
+import { MERGE_FILES_MIN, MERGED_EVENTS_MAX, MERGED_ROWS_MAX, TIER_ROWS } from '../limits.ts'
 
 /** Files of up to TIER_ROWS rows are in tier 0; each further tier is MERGE_FILES_MIN times as large. */
 function findTier(rows: number): number {
@@ -14,12 +15,16 @@ function findTier(rows: number): number {
 
 const countRows = (files: readonly ListedFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0)
 
-/** Cuts a run of files into groups of at most MERGED_ROWS_MAX rows. Groups of one file are left out. */
+/** The most rows of a merged file. Recorded events leave the lake file by file, so theirs are smaller. */
+const rowsMaxOf = (table: string): number =>
+  findLakeTable(table)?.origin === 'journal' ? MERGED_EVENTS_MAX : MERGED_ROWS_MAX
+
+/** Cuts a run of files into groups that are not too large to merge. Groups of one file are left out. */
 function splitBySize(files: readonly ListedFile[]): ListedFile[][] {
   const groups: ListedFile[][] = []
   let group: ListedFile[] = []
   for (const file of files) {
-    if (group.length > 0 && countRows(group) + file.rows > MERGED_ROWS_MAX) {
+    if (group.length > 0 && countRows(group) + file.rows > rowsMaxOf(file.table)) {
       groups.push(group)
       group = []
     }
@@ -29,16 +34,16 @@ function splitBySize(files: readonly ListedFile[]): ListedFile[][] {
   return groups.filter(({ length }) => length > 1)
 }
 
-/** Cuts files into runs at quarantined files, so that a restored one does not overlap a merged file. */
-function splitAtGaps(files: readonly ListedFile[], gaps: readonly DataFile[]): ListedFile[][] {
+/** Cuts files into runs at each file of `between`. */
+function splitAt(files: readonly ListedFile[], between: readonly DataFile[]): ListedFile[][] {
   const runs: ListedFile[][] = []
   for (const file of files) {
     const run = runs.at(-1)
     const previous = run?.at(-1)
-    const hasGap = gaps.some(
+    const isCut = between.some(
       ({ first }) => previous !== undefined && previous.first < first && first < file.first,
     )
-    if (run === undefined || hasGap) runs.push([file])
+    if (run === undefined || isCut) runs.push([file])
     else run.push(file)
   }
   return runs
@@ -69,8 +74,15 @@ export function planMerges(
   const byDate = Map.groupBy(files, ({ date }) => date)
   return [...byDate].flatMap(([date, ofDate]) => {
     const isQuiet = ofDate.every(({ writtenAtMs }) => writtenAtMs <= quietSinceMs)
-    const gaps = quarantined.filter((file) => file.table === ofDate[0].table && file.date === date)
-    return splitAtGaps(ofDate, gaps).flatMap((run) => {
+    const { table } = ofDate[0]
+    // A restored file must not overlap a merged one. Where files are in order among each other they stay so across dates, which
+    // may go back from one run of the server to the next.
+    const isInOrder = findLakeTable(table)?.sortedBy !== undefined
+    const between = [
+      ...quarantined.filter((file) => file.table === table && file.date === date),
+      ...(isInOrder ? files.filter((file) => file.date !== date) : []),
+    ]
+    return splitAt(ofDate, between).flatMap((run) => {
       const tiered = groupByTier(run)
       return tiered.length > 0 || !isQuiet ? tiered : splitBySize(run)
     })

@@ -1,5 +1,6 @@
 // Copies Parquet files of one table into one sorted file. Rows that are too many to sort in memory are cut by key into slices,
-// which are sorted one after another and concatenated: memory depends on the slice, not on the files.
+// which are sorted one after another and concatenated: memory depends on the slice, not on the files. Files that are sorted among
+// themselves (`sortedBy`) are only concatenated.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -14,7 +15,13 @@ import {
   sortColumns,
   sortOrderSql,
 } from '../duckdb/sql.ts'
-import { copyToParquet, newestOnlySql, type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
+import {
+  copyToParquet,
+  newestOnlySql,
+  type ReadableFile,
+  selectAllRows,
+  shapeOf,
+} from '../lake/parquet-sql.ts'
 import {
   LAKE_ROW_GROUP_ROWS,
   MERGE_MEMORY_LIMIT,
@@ -26,6 +33,7 @@ import {
 
 export interface SortedCopy {
   table: LakeTable
+  /** Oldest rows first. */
   files: readonly ReadableFile[]
   /** Rows of all files together. */
   rows: number
@@ -108,11 +116,15 @@ async function copyInSlices(
       slices.push(literal(path))
     }
     const joined = `FROM read_parquet([${slices.join(', ')}], hive_partitioning=false)`
-    return await runCopy(connection, copyToParquet(joined, target, { rowGroupRows }))
+    return await runCopy(connection, copyToParquet(joined, target, { ...shapeOf(table), rowGroupRows }))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** SQL that selects the rows to write in their order, without cutting them into slices. */
+const selectInOrderSql = (work: SortedCopy): string =>
+  work.table.sortedBy === undefined ? selectSql(work, '') : selectAllRows(work.table, work.files)
 
 /** Writes the sorted copy. Rejects with `unavailable` where even the smallest slice does not fit in memory. @returns its rows */
 export function copySorted(work: SortedCopy): Promise<number> {
@@ -126,8 +138,10 @@ export function copySorted(work: SortedCopy): Promise<number> {
       const count = Math.ceil(work.rows / sliceRows)
       const rowGroupRows = Math.min(sliceRows, LAKE_ROW_GROUP_ROWS)
       try {
-        if (count > 1) return await copyInSlices(connection, work, count, rowGroupRows)
-        return await runCopy(connection, copyToParquet(selectSql(work, ''), work.target, { rowGroupRows }))
+        if (count > 1 && work.table.sortedBy === undefined)
+          return await copyInSlices(connection, work, count, rowGroupRows)
+        const shape = { ...shapeOf(work.table), rowGroupRows }
+        return await runCopy(connection, copyToParquet(selectInOrderSql(work), work.target, shape))
       } catch (error) {
         // Rows may be wider than expected.
         if (!isOutOfMemory(error) || sliceRows <= MERGE_SLICE_ROWS_MIN) throw error

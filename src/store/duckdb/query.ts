@@ -8,6 +8,7 @@ interface CellTypes {
   number: number
   'number?': number | null
   boolean: boolean
+  'boolean?': boolean | null
   bigint: bigint
 }
 

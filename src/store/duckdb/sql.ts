@@ -87,9 +87,12 @@ export const lakeColumns = (table: Table): string =>
 export const keepsNewestOnly = ({ latestBy, keepsHistory }: LakeTable): boolean =>
   latestBy !== undefined && keepsHistory !== true
 
-/** Sort order of a lake file: mint where there is one, then time, then the first column, so that the order is total. */
+/**
+ * Sort order of a lake file: that of the table where it names one, else mint where there is one, then time, then the first column,
+ * so that the order is total.
+ */
 export const sortColumns = (table: LakeTable): readonly Column[] => {
-  const names = new Set(['mint', table.lakeDateColumn, table.columns[0].name])
+  const names = new Set(table.sortedBy ?? ['mint', table.lakeDateColumn, table.columns[0].name])
   return [...names].flatMap((name) => table.columns.filter((column) => column.name === name))
 }
 

@@ -44,7 +44,11 @@ async function findUnreadableLines(
 }
 
 /** Durably appends lines that the dead-letters file does not hold yet: a retried flush finds the same lines again. */
-function appendDeadLetters(dataDir: string, { table, date }: StagedRows, lines: readonly string[]): void {
+export function appendDeadLetters(
+  dataDir: string,
+  { table, date }: Pick<StagedRows, 'table' | 'date'>,
+  lines: readonly string[],
+): void {
   const folder = deadLetterFolder(dataDir)
   mkdirSync(folder, { recursive: true })
   const path = join(folder, `${table.name}.${date}.ndjson`)

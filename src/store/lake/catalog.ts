@@ -4,9 +4,10 @@ import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
-import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
+import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
 import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
 import { selectNewestRows, toReadableFiles } from './parquet-sql.ts'
@@ -23,6 +24,7 @@ export interface CatalogContent {
   tables: readonly CatalogTable[]
   /** Missing or damaged files: no view reads them. */
   quarantined: readonly QuarantinedFile[]
+  recorded: EventMetadata
 }
 
 export interface CatalogOptions {
@@ -57,10 +59,29 @@ function commentSql(table: LakeTable): string[] {
   ]
 }
 
-function tableSql({ table, files }: CatalogTable, pathOf: CatalogOptions['pathOf']): string[] {
+/** Bars, with what became known of gaps after they were written. Costs a hash join where there is any, else nothing. */
+const correctedBarsSql = (bars: string): string =>
+  `SELECT * REPLACE (complete AND NOT EXISTS (FROM lake_incomplete_bars AS later
+     WHERE later.tf = bars.tf AND later.t = bars.t) AS complete) FROM (${bars}) AS bars`
+
+function viewSql(
+  { table, files }: CatalogTable,
+  pathOf: CatalogOptions['pathOf'],
+  hasIncompleteBars: boolean,
+): string {
+  const rows = selectNewestRows(table, toReadableFiles(files, pathOf))
+  return table.name === TABLES.bars.name && hasIncompleteBars ? correctedBarsSql(rows) : rows
+}
+
+function tableSql(
+  listed: CatalogTable,
+  pathOf: CatalogOptions['pathOf'],
+  hasIncompleteBars: boolean,
+): string[] {
+  const { table, files } = listed
   const rows = files.map((file) => fileRow(file, pathOf(file)))
   return [
-    `CREATE VIEW ${identifier(table.name)} AS ${selectNewestRows(table, toReadableFiles(files, pathOf))}`,
+    `CREATE VIEW ${identifier(table.name)} AS ${viewSql(listed, pathOf, hasIncompleteBars)}`,
     ...commentSql(table),
     ...(rows.length > 0 ? [`INSERT INTO lake_files VALUES ${rows.join(', ')}`] : []),
   ]
@@ -69,7 +90,7 @@ function tableSql({ table, files }: CatalogTable, pathOf: CatalogOptions['pathOf
 /** Runs as one transaction in one call: each of hundreds of small ones would sync the disk and delay the store's commits. */
 const insertContent = (
   connection: DuckDBConnection,
-  { tables, quarantined }: CatalogContent,
+  { tables, quarantined, recorded }: CatalogContent,
   nowMs: number,
   { pathOf }: Pick<CatalogOptions, 'pathOf'>,
 ) =>
@@ -79,11 +100,12 @@ const insertContent = (
       FILES,
       SET_ASIDE,
       INFO,
+      ...createEventMetadataSql(recorded),
       ...(quarantined.length > 0
         ? [`INSERT INTO lake_set_aside VALUES ${quarantined.map(setAsideRow).join(', ')}`]
         : []),
       `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
-      ...tables.flatMap((table) => tableSql(table, pathOf)),
+      ...tables.flatMap((table) => tableSql(table, pathOf, recorded.incompleteBars.length > 0)),
       'COMMIT',
     ].join(';\n'),
   )

@@ -8,7 +8,6 @@ import { queryOne, queryRows } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ, relation, sortOrderSql } from '../duckdb/sql.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
-import type { CrashPoint } from '../process/protocol.ts'
 import {
   type DataFile,
   fileSizeBytes,
@@ -19,11 +18,14 @@ import {
   writeOrRemove,
 } from './lake-files.ts'
 import { type NewFile, nextSeq } from './manifest.ts'
-import { copyToParquet } from './parquet-sql.ts'
+import { copyToParquet, shapeOf } from './parquet-sql.ts'
+
+/** Steps of writing a file: its rows are written, it is durable, it has its name. */
+export type WriteStep = 'copied' | 'synced' | 'published'
 
 export interface FileWriterOptions {
   pathOf(file: DataFile): string
-  failpoint(point: CrashPoint): void
+  failpoint(step: WriteStep): void
 }
 
 /** A file to be written. */
@@ -31,7 +33,7 @@ export interface PendingFile {
   file: DataFile
   rows: number
   table: LakeTable
-  /** SQL of its rows. */
+  /** SQL of its rows; of those of a table that names its order, in that order. */
   select: string
 }
 
@@ -100,13 +102,14 @@ async function writeDataFile(
 ): Promise<NewFile> {
   const path = pathOf(file)
   const temporary = temporaryPath(path)
-  const copy = copyToParquet(`${select} ORDER BY ${sortOrderSql(table)}`, temporary)
+  const ordered = table.sortedBy === undefined ? `${select} ORDER BY ${sortOrderSql(table)}` : select
+  const copy = copyToParquet(ordered, temporary, shapeOf(table))
   await makeFolder(dirname(path))
   await writeOrRemove(temporary, async () => void (await connection.run(copy)))
-  failpoint('flush:copied')
+  failpoint('copied')
   await syncPath(temporary)
-  failpoint('flush:synced')
+  failpoint('synced')
   await publish(path)
-  failpoint('flush:published')
+  failpoint('published')
   return measureFile(file, rows, path)
 }

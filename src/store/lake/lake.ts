@@ -7,13 +7,15 @@ import type { TableName } from '../../schema/tables.ts'
 import { type Database, isFullError, transaction } from '../duckdb/database.ts'
 import { queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, type LakeTable, MANIFEST } from '../duckdb/sql.ts'
+import { loadEventMetadata } from '../events/event-metadata.ts'
+import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
 import type { LakeFile, LakeTableStatus, LakeTrouble, SetAsideFile } from '../types.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
-import { listPendingTableFiles, toPendingFile, writePendingFiles } from './file-writer.ts'
+import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
 import { type DataFile, fileName, relativePath, removeFile, type SeqRange } from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import { LiveFileReader } from './live-file-reader.ts'
@@ -28,6 +30,7 @@ import {
   listLiveFiles,
   listQuarantinedFiles,
   listReadableFiles,
+  type NewFile,
   nextSeq,
   type QuarantinedFile,
 } from './manifest.ts'
@@ -49,6 +52,15 @@ export interface FlushBatch {
   record(connection: DuckDBConnection): Promise<void>
   /** Called when that transaction is committed, whatever fails afterwards. */
   onListed(): void
+}
+
+/** How written files are listed. */
+export interface Listing {
+  /** Other changes in the transaction that lists them. */
+  record(connection: DuckDBConnection): Promise<void>
+  /** Called when that transaction is committed, whatever fails afterwards. */
+  onListed?(): void
+  failpoint(step: 'listed' | 'linked'): void
 }
 
 export interface LakeOptions {
@@ -77,6 +89,18 @@ export async function forEachTable(work: (table: LakeTable) => Promise<void>): P
   if (failures.length > 0) throw failures[0]
 }
 
+/** The highest row number of a table whose rows were listed. */
+async function lastListedSeq(
+  connection: DuckDBConnection,
+  { name, origin }: LakeTable,
+  flushedLsn: number,
+): Promise<number> {
+  if (origin === undefined) return flushedLsn
+  // The last events may have no row in this table.
+  if (origin === 'journal') return (await loadEventPosition(connection)).eventNo
+  return (await nextSeq(connection, name)) - 1
+}
+
 interface Recovery {
   flushedLsn: number
   isListLost: boolean
@@ -101,7 +125,12 @@ export class Lake {
   #areLinksStale = false
   /** What `recover` has still to do; null once it has succeeded. */
   #recovery: Recovery | null = null
-  #trouble: LakeTrouble = { setAside: [], retentionHeld: null, stateRebuiltAtMs: null }
+  #trouble: LakeTrouble = {
+    setAside: [],
+    retentionHeld: null,
+    eventsLost: 0,
+    stateRebuiltAtMs: null,
+  }
 
   constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
     this.database = database
@@ -170,19 +199,52 @@ export class Lake {
         ...(await listPendingTableFiles(connection)),
         ...batch.staged.map((staged) => toPendingFile(staged, batch.lsns)),
       ]
-      const written = await writePendingFiles(connection, pending, { pathOf: this.pathOf, failpoint })
-      await transaction(connection, async () => {
-        await insertFiles(connection, written, nowMs)
-        await batch.record(connection)
+      const written = await writePendingFiles(connection, pending, {
+        pathOf: this.pathOf,
+        failpoint: (step: WriteStep) => failpoint(`flush:${step}`),
       })
-      batch.onListed()
-      if (written.length > 0) this.markCatalogStale()
-      failpoint('flush:listed')
-      await this.applyListChange(connection, written, [])
-      failpoint('flush:linked')
-      await this.refreshCatalog(connection, nowMs)
+      const { record, onListed } = batch
+      await this.#list(connection, written, nowMs, {
+        ...{ record, onListed },
+        failpoint: (step) => failpoint(`flush:${step}`),
+      })
       return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }
     })
+  }
+
+  /**
+   * Completes what a crash or an earlier failure left undone, so that what is listed is durable. Must be called before files are
+   * written that `addFiles` will list: it removes files that are not listed.
+   */
+  settle(nowMs: number): Promise<void> {
+    return this.database.maintenance.run(async (connection) => {
+      await this.#recover(connection, nowMs)
+      if (this.#areLinksStale) await this.applyListChange(connection, [], [])
+      await this.refreshCatalog(connection, nowMs)
+    })
+  }
+
+  /** Lists files that were written on another connection, in one transaction with the changes of `listing.record`. */
+  addFiles(written: readonly NewFile[], nowMs: number, listing: Listing): Promise<void> {
+    return this.database.maintenance.run((connection) => this.#list(connection, written, nowMs, listing))
+  }
+
+  async #list(
+    connection: DuckDBConnection,
+    written: readonly NewFile[],
+    nowMs: number,
+    { record, onListed, failpoint }: Listing,
+  ): Promise<void> {
+    await transaction(connection, async () => {
+      await insertFiles(connection, written, nowMs)
+      await record(connection)
+    })
+    onListed?.()
+    if (written.length > 0) this.markCatalogStale()
+    failpoint('listed')
+    await this.applyListChange(connection, written, [])
+    failpoint('linked')
+    await this.refreshCatalog(connection, nowMs)
   }
 
   /** After a change of the manifest: makes it durable, and changes the hard links accordingly. */
@@ -280,7 +342,7 @@ export class Lake {
     const orphans = listing.files.filter((file) => !known.has(relativePath(file)))
     const recovered = await recoverOrphans(orphans, {
       ...{ connection, table, lakeDir, links, log, isListLost },
-      flushedSeq: table.origin === undefined ? flushedLsn : (await nextSeq(connection, table.name)) - 1,
+      flushedSeq: await lastListedSeq(connection, table, flushedLsn),
     })
     if (recovered.length > 0) {
       await insertFilesAtomically(connection, recovered, nowMs)
@@ -299,8 +361,9 @@ export class Lake {
   ): Promise<void> {
     const tables = groupByTable(await listAllLiveFiles(connection))
     const quarantined = await listQuarantinedFiles(connection)
+    const recorded = await loadEventMetadata(connection)
     const { lakeDir, pathOf } = this
-    await writeCatalog({ tables, quarantined }, nowMs, { lakeDir, pathOf, failpoint })
+    await writeCatalog({ tables, quarantined, recorded }, nowMs, { lakeDir, pathOf, failpoint })
     this.#isCatalogStale = false
     await this.quarantine.moveFiles()
     const unacknowledged = quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)

@@ -4,9 +4,11 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorFirstLine } from '../../lib/error-text.ts'
+import { TABLES } from '../../schema/tables.ts'
 import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { describeLockHolder, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
+import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
 import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
@@ -77,7 +79,11 @@ export async function locateCatalogFiles(
   }
   const losses = [...(await readKnownLosses(connection, catalog)), ...missing.map(toQuarantined)]
   return {
-    content: { tables: groupByTable(found), quarantined: losses },
+    content: {
+      tables: groupByTable(found),
+      quarantined: losses,
+      recorded: await readEventMetadata(connection, catalog),
+    },
     pathOf: (file) => paths.get(relativePath(file)) ?? links.pathOf(file),
     missing,
     catalogMatches,
@@ -102,7 +108,15 @@ async function inspectFile(
   }
 }
 
-/** Finds the files below `lakeDir` by listing folders. */
+/** As far as files tell: where both tables of recorded events have begun. */
+function eventsFromFiles(files: readonly ListedFile[]): number {
+  const firsts = [TABLES.trades, TABLES.events].map(({ name }) =>
+    Math.min(...files.filter(({ table }) => table === name).map(({ first }) => first)),
+  )
+  return Math.max(1, ...firsts.filter(Number.isFinite))
+}
+
+/** Finds the files below `lakeDir` by listing folders. Gaps that were found late are not known from there. */
 async function locateByFolders(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
   const links = await readLakePaths(lakeDir)
   const pathOf = (file: DataFile): string =>
@@ -117,7 +131,11 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
       else readable.push(found)
     }
   }
-  const content = { tables: groupByTable(readable), quarantined: missing.map(toQuarantined) }
+  const content = {
+    tables: groupByTable(readable),
+    quarantined: missing.map(toQuarantined),
+    recorded: { ...NO_EVENT_METADATA, eventsFrom: eventsFromFiles(readable) },
+  }
   return { content, pathOf, missing, catalogMatches: false }
 }
 

@@ -18,6 +18,7 @@ export const BAR_NUMBERS = [
   'buys',
   'closed_at',
   'watched_since',
+  'complete',
 ] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 
@@ -122,4 +123,5 @@ function writeNumbers(numbers: Float64Array, at: number, bar: ClosedBar): void {
   numbers[at + 9] = bar.buys
   numbers[at + 10] = bar.closedAtMs
   numbers[at + 11] = bar.watchedSinceMs
+  numbers[at + 12] = bar.complete ? 1 : 0
 }

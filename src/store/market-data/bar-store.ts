@@ -74,6 +74,7 @@ function cellSql(
   if (name === 'known_at') return `epoch_ms(${nowMs})`
   if (name === 'schema_version') return String(LAKE_SCHEMA_VERSION)
   if (type === 'TIMESTAMP') return `epoch_ms(${name}::BIGINT)`
+  if (type === 'BOOLEAN') return `${name} = 1`
   return type === 'BIGINT' ? `${name}::BIGINT` : name
 }
 

@@ -33,7 +33,12 @@ export class LakeClient {
   /** Callbacks of requests that wait for a process. */
   readonly #waiting = new Set<() => void>()
   #lastFailure: string | null = null
-  #trouble: LakeTrouble = { setAside: [], retentionHeld: null, stateRebuiltAtMs: null }
+  #trouble: LakeTrouble = {
+    setAside: [],
+    retentionHeld: null,
+    eventsLost: 0,
+    stateRebuiltAtMs: null,
+  }
 
   constructor(options: LakeClientOptions) {
     const { now: _now, log: _log, ...settings } = options

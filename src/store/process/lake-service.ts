@@ -77,6 +77,7 @@ export class LakeService {
       return { saved }
     },
     flush: (ask) => this.#opened().flusher.flush(ask),
+    events: (ask) => this.#opened().events.flush(ask),
     bars: async (delivery) => {
       const { bars } = this.#opened()
       return { taken: bars.take(delivery), inLakeBars: bars.inLakeBars, held: bars.held }

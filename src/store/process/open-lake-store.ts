@@ -2,10 +2,13 @@
 // format 1, and rebuilds the state from the lake's files where the state database is gone.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { readJournal } from '../../journal/reader.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { Compactor } from '../compaction/compactor.ts'
 import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
 import { type Database, isFullError, isReadOnlyError, openDatabase, transaction } from '../duckdb/database.ts'
+import { EventFlusher } from '../events/event-flusher.ts'
+import { countLostEvents, findEventPosition, saveEventPosition } from '../events/event-position.ts'
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
 import { listAllLiveFiles } from '../lake/manifest.ts'
@@ -37,6 +40,7 @@ export interface LakeStore {
   bars: BarStore
   compactor: Compactor
   database: Database
+  events: EventFlusher
   flusher: Flusher
   lake: Lake
   lookup: LakeLookup
@@ -69,7 +73,10 @@ export async function openLakeStore(
   }
   await upgradeState(context, database, lake, nowMs)
   blockOlderVersions(context)
-  lake.publishTrouble({ stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt) })
+  lake.publishTrouble({
+    stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt),
+    eventsLost: await database.maintenance.run(countLostEvents),
+  })
   const saved = await database.maintenance.run(loadState)
   const bars = await openBarStore(database, lake.reader, provenance, nowMs)
   const tokens = new ProfileBuffer()
@@ -80,6 +87,11 @@ export async function openLakeStore(
     lookup: new LakeLookup(database.lookups, lake.reader),
     lists: new LakeLists(database.lists, lake.reader),
     compactor: new Compactor(lake, { ...options, failpoint, log }),
+    events: new EventFlusher({
+      ...{ dataDir, database, lake, readJournal, failpoint },
+      logId: options.logId,
+      monotonicMs: () => performance.now(),
+    }),
     flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
   }
   return { store, saved }
@@ -151,6 +163,7 @@ async function rebuild(
     const state = await rebuildState(connection, lake, options)
     const isLost = (await listAllLiveFiles(connection)).length > 0
     await transaction(connection, async () => {
+      await saveEventPosition(connection, await findEventPosition(connection))
       await saveState(connection, state, flushFolder(options.dataDir))
       if (isLost) {
         await reopenOutcomes(connection, lake)

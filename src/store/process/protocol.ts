@@ -1,9 +1,11 @@
 // The messages between the server and the lake process.
+import type { JournalDamage } from '../../journal/types.ts'
 import type { Instant } from '../../lib/clock.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
+import type { EventRetention } from '../events/event-retention.ts'
 import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
 import type { RetainedDays } from '../lake/retention.ts'
 import type { LogDamage } from '../log/types.ts'
@@ -22,6 +24,13 @@ export const CRASH_POINTS = [
   'flush:recorded',
   'flush:listed',
   'flush:linked',
+  'events:read',
+  'events:copied',
+  'events:synced',
+  'events:published',
+  'events:recorded',
+  'events:listed',
+  'events:linked',
   'merge:planned',
   'merge:copied',
   'merge:published',
@@ -52,6 +61,7 @@ export interface LakeProcessOptions extends StateOptions {
   /** How long a replaced file is kept for readers that opened it before. */
   lakeGraceMs: number
   retainDays: RetainedDays
+  retainEvents: EventRetention
   /** Files are merged only while more than this is free on the disk; 0: until it is full. */
   diskReserveMb: number
   /** Written into every bar and submission. */
@@ -70,10 +80,24 @@ export interface FlushAnswer {
   damage: LogDamage[]
 }
 
+/** How far the lake has recorded events. */
+export interface EventsAnswer {
+  /** Every event up to this one is in the lake, or known to be lost. */
+  eventNo: number
+  /** Every event from this one on has stayed in the lake. */
+  retainedFrom: number
+  files: number
+  rows: number
+  /** Damage found in the journal. */
+  damage: JournalDamage[]
+}
+
 export interface Requests {
   open: { ask: { nowMs: number }; answer: { saved: SavedState } }
   /** Writes the commits up to `throughLsn`, and all delivered bars and profiles, to the lake. */
   flush: { ask: { nowMs: number; throughLsn: number }; answer: FlushAnswer }
+  /** Writes recorded events up to `throughEventNo` to the lake, as many as in about EVENTS_ROUND_MS. */
+  events: { ask: { nowMs: number; throughEventNo: number }; answer: EventsAnswer }
   bars: { ask: BarDelivery; answer: BarReceipt & { held: number } }
   /** `inLake`: rows delivered to this process that are in files. */
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }

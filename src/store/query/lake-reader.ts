@@ -37,6 +37,8 @@ export interface QueryResult {
 
 export interface LakeReader {
   readonly connection: DuckDBConnection
+  /** Another connection to the same catalog, for a second query at the same time. Closed with the reader. */
+  connect(): Promise<DuckDBConnection>
   /** Files that the catalog lists and that are missing. Their rows are left out. */
   readonly missing: readonly ListedFile[]
   /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write. */
@@ -140,8 +142,9 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       ...NO_EXTENSIONS,
     })
     const connection = await instance.connect()
+    const others: DuckDBConnection[] = []
     const close = () => {
-      connection.closeSync()
+      for (const each of [connection, ...others]) each.closeSync()
       instance.closeSync()
       removeSpill()
     }
@@ -154,6 +157,11 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
     }
     return {
       connection,
+      connect: async () => {
+        const other = await instance.connect()
+        others.push(other)
+        return other
+      },
       missing,
       query: (sql) => runQuery(connection, sql, options.rowsAtOnce),
       interrupt: () => connection.interrupt(),

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES } from '../duckdb/sql.ts'
+import { NO_EVENT_METADATA } from '../events/event-metadata.ts'
 import { writeCatalog } from '../lake/catalog.ts'
 import { readRowCount } from '../lake/file-check.ts'
 import { fileSizeBytes, listTableFolder, relativePath } from '../lake/lake-files.ts'
@@ -42,7 +43,7 @@ export async function makeSampleFolder(
     await mkdir(lakeDir)
     await cp(sampleFolder(schemaVersion), lakeDir, { recursive: true })
     const tables = groupByTable(await listFiles(lakeDir, schemaVersion))
-    await writeCatalog({ tables, quarantined: [] }, 0, {
+    await writeCatalog({ tables, quarantined: [], recorded: NO_EVENT_METADATA }, 0, {
       lakeDir,
       pathOf: (file) => join(lakeDir, relativePath(file)),
       failpoint: () => {},

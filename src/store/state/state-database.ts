@@ -30,6 +30,8 @@ export interface SavedPosition {
   /** The last commit that the state has; 0: none. */
   lsn: number
   knownAtMs: number
+  /** The last recorded event that is in the lake; 0: none. */
+  eventNo: number
 }
 
 /** Whether a first state was saved. A start that was interrupted before that begins again. */
@@ -52,8 +54,8 @@ export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: numb
 
 /** The last commit of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
-  const sql = 'SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs" FROM state_position'
-  return queryOne(connection, sql, { lsn: 'number', knownAtMs: 'number' })
+  const sql = `SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs", event_no::DOUBLE AS "eventNo" FROM state_position`
+  return queryOne(connection, sql, { lsn: 'number', knownAtMs: 'number', eventNo: 'number' })
 }
 
 /** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */

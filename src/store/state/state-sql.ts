@@ -11,5 +11,13 @@ export const CREATE_STATE = [
   // operator has acknowledged that.
   `CREATE TABLE IF NOT EXISTS state_position (lsn BIGINT NOT NULL, known_at_ms BIGINT NOT NULL, is_begun BOOLEAN NOT NULL,
     rebuilt_at_ms BIGINT)`,
-  'INSERT INTO state_position SELECT 0, 0, false, NULL WHERE NOT EXISTS (FROM state_position)',
+  // The last recorded event that is in the lake (0: none), and whether its run was simulated (NULL: not known).
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_no BIGINT DEFAULT 0',
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_simulated BOOLEAN',
+  // Numbers of recorded events that neither the journal nor the lake has, why, and when an operator acknowledged it.
+  `CREATE TABLE IF NOT EXISTS events_lost (first BIGINT NOT NULL, last BIGINT NOT NULL, reason VARCHAR NOT NULL,
+    found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,
+  // Intervals whose bars may have been written before it was known that a feed was away.
+  'CREATE TABLE IF NOT EXISTS incomplete_bars (tf VARCHAR NOT NULL, t TIMESTAMP NOT NULL)',
+  'INSERT INTO state_position (lsn, known_at_ms, is_begun) SELECT 0, 0, false WHERE NOT EXISTS (FROM state_position)',
 ]

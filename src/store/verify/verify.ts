@@ -28,6 +28,7 @@ import { lakeFolder, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
 import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
+import { verifyEvents } from './verify-events.ts'
 import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
 import { readLogTail } from './verify-log.ts'
@@ -167,6 +168,7 @@ async function checkTables(
   context: VerifyContext,
   listed: readonly ListedTable[],
   losses: readonly QuarantinedFile[],
+  dataDir: string,
 ): Promise<ReadableTable[]> {
   const tables: ReadableTable[] = []
   for (const each of listed) {
@@ -180,17 +182,31 @@ async function checkTables(
       losses,
     })
   }
-  for (const each of tables) {
+  const isOfEvents = ({ table }: ReadableTable): boolean => table.origin === 'journal'
+  for (const each of tables.filter((table) => !isOfEvents(table))) {
     context.startStage(`duplicate rows of ${each.table.name}`)
-    try {
-      await checkDuplicates(context, each)
-    } catch (error) {
-      if (context.hasStore || !isMissingFileError(error)) throw error
-      const why = 'files were replaced meanwhile, and deleted after the server’s --lake-grace-ms'
-      context.findings.notes.push(`${each.table.name}: not checked for duplicate rows: ${why}`)
-    }
+    const what = `${each.table.name}: not checked for duplicate rows`
+    await unlessReplaced(context, what, () => checkDuplicates(context, each))
   }
+  await unlessReplaced(context, 'recorded events: their sequence was not checked', () =>
+    verifyEvents(context, tables.filter(isOfEvents), dataDir),
+  )
   return tables
+}
+
+/** Runs a check that reads files. Those that a running server has replaced and deleted meanwhile are no fault. */
+async function unlessReplaced(
+  { hasStore, findings }: VerifyContext,
+  what: string,
+  check: () => Promise<void>,
+): Promise<void> {
+  try {
+    await check()
+  } catch (error) {
+    if (hasStore || !isMissingFileError(error)) throw error
+    const why = 'files were replaced meanwhile, and deleted after the server’s --lake-grace-ms'
+    findings.notes.push(`${what}: ${why}`)
+  }
 }
 
 /** True where the database lacks tables or columns that this version has. */
@@ -266,7 +282,7 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
     const losses = hasStore ? await listQuarantinedFiles(connection) : []
     if (hasStore) reportLosses(context, await listStoreLosses(connection))
     else if (hasCatalog) reportLosses(context, await readCatalogLosses(connection, CATALOG))
-    const tables = await checkTables(context, listed, losses)
+    const tables = await checkTables(context, listed, losses, options.dataDir)
     if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
     const files = listed.flatMap((each) => each.files)
     return {

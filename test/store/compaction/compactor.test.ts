@@ -33,7 +33,13 @@ test('replaced files are deleted even when expiring dates and merging fail', asy
       checkFiles: async () => 0,
     }
     const compactor = new Compactor(lake as unknown as Lake, {
-      ...{ dataDir: lakeDir, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0 },
+      ...{
+        dataDir: lakeDir,
+        lakeGraceMs: 0,
+        retainDays: {},
+        retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
+        diskReserveMb: 0,
+      },
       ...{ failpoint: () => {}, log: () => {} },
     })
     await expect(compactor.compact({ wallMs: NOON_MS, monotonicMs: 0 }, 0)).rejects.toThrow(CLOCK_KNOWN)

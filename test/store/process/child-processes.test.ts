@@ -84,7 +84,13 @@ test('a lake process that does not end after it was killed is not waited for; it
   const onExit = vi.fn()
   const settings = { dataDir, logId: 'test', provenance: null, crash: null, cooldownKeptMs: 0 }
   const lake = new LakeProcess(
-    { ...settings, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0 },
+    {
+      ...settings,
+      lakeGraceMs: 0,
+      retainDays: {},
+      retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
+      diskReserveMb: 0,
+    },
     { log: ({ message }) => void lines.push(message), onTrouble: () => {}, onExit },
   )
   const asked = lake.request('status', {}, 10 * LAKE_PROCESS_EXIT_MS)

@@ -21,7 +21,14 @@ vi.mock('node:child_process', async (load) => {
 const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
   new LakeClient({
     ...{ dataDir, logId: 'test', provenance: null, crash: null, now: () => NOON_MS },
-    ...{ cooldownKeptMs: 0, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0, log },
+    ...{
+      cooldownKeptMs: 0,
+      lakeGraceMs: 0,
+      retainDays: {},
+      retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
+      diskReserveMb: 0,
+      log,
+    },
   })
 
 test('a process that the machine has no memory for is an error of the store, and can be started later', async () => {

@@ -1,0 +1,281 @@
+// Brings recorded events from the journal to the lake, in slices of one row group. Each slice is listed in one transaction with its
+// position, so that each event is in the lake once. Works beside the flush of submissions: it uses the maintenance connection only
+// to list what it has written.
+import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import type { EventBatch } from '../../journal/event-batch.ts'
+import type { EventRange, JournalDamage, ReadJournal } from '../../journal/types.ts'
+import { TABLES } from '../../schema/tables.ts'
+import type { Database } from '../duckdb/database.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import { appendDeadLetters } from '../flush/dead-letters.ts'
+import { type PendingFile, writePendingFiles } from '../lake/file-writer.ts'
+import type { Lake } from '../lake/lake.ts'
+import type { NewFile } from '../lake/manifest.ts'
+import {
+  DUCKDB_FREED_MEMORY_KEPT,
+  EVENTS_MEMORY_LIMIT,
+  EVENTS_ROUND_MS,
+  EVENTS_SLICE_ROWS,
+} from '../limits.ts'
+import { journalFolder, spillFolder } from '../paths.ts'
+import type { CrashPoint, EventsAnswer, Requests } from '../process/protocol.ts'
+import {
+  countLostEvents,
+  type EventPosition,
+  insertIncompleteBars,
+  insertLostEvents,
+  type LostEvents,
+  loadEventPosition,
+  saveEventPosition,
+} from './event-position.ts'
+import { loadRetainedFrom } from './event-retention.ts'
+import { EventWindows, eventDate } from './event-windows.ts'
+import { type BarInterval, findLateIntervals } from './late-gaps.ts'
+import { StagedEvents, selectStagedEvents } from './staged-events.ts'
+
+export interface EventFlushOptions {
+  dataDir: string
+  /** Identity of the data folder. */
+  logId: string
+  database: Database
+  lake: Lake
+  readJournal: ReadJournal
+  failpoint(point: CrashPoint): void
+  /** Monotonic time, ms. */
+  monotonicMs(): number
+}
+
+/** Whether the flush is on a turn of its own after each batch: converting one takes some milliseconds. */
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** What one slice brings to the lake. */
+interface Slice {
+  staged: StagedEvents
+  windows: EventWindows
+  lost: LostEvents[]
+  lateIntervals: BarInterval[]
+  /** Number of the event behind it. */
+  nextNo: number
+}
+
+const scratchSettings = (dataDir: string): Record<string, string> => ({
+  threads: '1',
+  memory_limit: EVENTS_MEMORY_LIMIT,
+  allocator_flush_threshold: DUCKDB_FREED_MEMORY_KEPT,
+  allocator_bulk_deallocation_flush_threshold: DUCKDB_FREED_MEMORY_KEPT,
+  temp_directory: join(spillFolder(dataDir), 'events'),
+})
+
+/** Batches of a journal, one of which can be put back. */
+class BatchReader {
+  readonly #batches: AsyncIterator<EventBatch>
+  #held: EventBatch | null = null
+  /** All batches were read. */
+  isDone = false
+
+  constructor(batches: AsyncIterable<EventBatch>) {
+    this.#batches = batches[Symbol.asyncIterator]()
+  }
+
+  async next(): Promise<EventBatch | null> {
+    const held = this.#held
+    this.#held = null
+    if (held !== null) return held
+    const { done, value } = await this.#batches.next()
+    this.isDone = done === true
+    return done === true ? null : value
+  }
+
+  putBack(batch: EventBatch): void {
+    this.#held = batch
+  }
+
+  async close(): Promise<void> {
+    await this.#batches.return?.()
+  }
+}
+
+const describeDamage = ({ kind, file }: JournalDamage): string =>
+  `the journal is damaged: ${kind.replaceAll('_', ' ')}${file === null ? '' : ` in ${file}`}`
+
+/** Notes that numbers are missing in the journal. */
+function addLost(slice: Slice, range: EventRange, damage: readonly JournalDamage[]): void {
+  const cause = damage.find(
+    ({ missing }) => missing !== null && missing.from <= range.to && missing.to >= range.from,
+  )
+  slice.lost.push({
+    ...range,
+    reason: cause === undefined ? 'the journal does not have them' : describeDamage(cause),
+  })
+}
+
+/** Adds the events of a batch that the slice does not have. */
+function addBatch(slice: Slice, batch: EventBatch, damage: readonly JournalDamage[]): void {
+  const { staged, windows } = slice
+  const firstNo = slice.nextNo
+  if (batch.lastEventNo < firstNo) return
+  if (batch.firstEventNo > firstNo) addLost(slice, { from: firstNo, to: batch.firstEventNo - 1 }, damage)
+  staged.add(batch, firstNo)
+  windows.add(batch, firstNo)
+  for (const { event, eventNo, atMs } of batch.events)
+    if (eventNo >= firstNo) slice.lateIntervals.push(...findLateIntervals(event, atMs))
+  slice.nextNo = batch.lastEventNo + 1
+}
+
+/** Behind the last batch numbers count as lost only where damage says so: else what was not found may still be there. */
+function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly JournalDamage[]): void {
+  if (!reader.isDone) return
+  const last = Math.max(0, ...damage.map(({ missing }) => missing?.to ?? 0))
+  if (last < slice.nextNo) return
+  addLost(slice, { from: slice.nextNo, to: last }, damage)
+  slice.nextNo = last + 1
+}
+
+/** The files that a slice is written to: for each date, one of each table that has rows. */
+function pendingFiles({ staged, windows }: Slice, nowMs: number): PendingFile[] {
+  const names = ['trades', 'events'] as const
+  return windows.list.flatMap((window) =>
+    names
+      .map((name) => ({ name, rows: window[name] - staged.countUnfit(name, window) }))
+      .filter(({ rows }) => rows > 0)
+      .map(({ name, rows }) => ({
+        file: { table: name, date: window.date, first: window.first, last: window.last },
+        rows,
+        table: TABLES[name],
+        select: selectStagedEvents(name, window, nowMs),
+      })),
+  )
+}
+
+/** What is saved in the transaction that lists the files of a slice. */
+async function recordSlice(connection: DuckDBConnection, slice: Slice, nowMs: number): Promise<void> {
+  const unfit = slice.staged.unfit.map(({ eventNo }) => ({
+    from: eventNo,
+    to: eventNo,
+    reason: 'it fits no row, and is kept as a dead letter',
+  }))
+  await insertLostEvents(connection, [...slice.lost, ...unfit], nowMs)
+  await insertIncompleteBars(connection, slice.lateIntervals)
+  const { isSimulated } = slice.staged
+  await saveEventPosition(connection, { eventNo: slice.nextNo - 1, isSimulated })
+}
+
+export class EventFlusher {
+  readonly #options: EventFlushOptions
+  /** A request that its caller gave up may still be running. */
+  #isRunning = false
+
+  constructor(options: EventFlushOptions) {
+    this.#options = options
+  }
+
+  /** Brings events up to `throughEventNo` to the lake, for about EVENTS_ROUND_MS; at least one slice. */
+  async flush({ throughEventNo, nowMs }: Requests['events']['ask']): Promise<EventsAnswer> {
+    const { database, lake } = this.#options
+    // Before anything is said to be in the lake: the server then removes it from the journal.
+    await lake.settle(nowMs)
+    const from = await database.maintenance.run(loadEventPosition)
+    const damage: JournalDamage[] = []
+    let written = { eventNo: from.eventNo, files: 0, rows: 0 }
+    if (throughEventNo > from.eventNo && !this.#isRunning) {
+      this.#isRunning = true
+      try {
+        written = await this.#flushFrom(from, throughEventNo, nowMs, damage)
+      } finally {
+        this.#isRunning = false
+      }
+    }
+    const retainedFrom = await database.maintenance.run(loadRetainedFrom)
+    return { ...written, damage, retainedFrom }
+  }
+
+  async #flushFrom(from: EventPosition, throughEventNo: number, nowMs: number, damage: JournalDamage[]) {
+    const { dataDir, logId, monotonicMs, readJournal } = this.#options
+    const batches = readJournal(journalFolder(dataDir), from.eventNo, {
+      throughEventNo,
+      folderId: logId,
+      onDamage: (found) => damage.push(found),
+    })
+    const reader = new BatchReader(batches)
+    const untilMs = monotonicMs() + EVENTS_ROUND_MS
+    const total = { ...from, files: 0, rows: 0 }
+    try {
+      await withScratchDatabase(':memory:', scratchSettings(dataDir), async (connection) => {
+        do {
+          const slice = await this.#readSlice(connection, reader, total, damage)
+          try {
+            if (slice.nextNo === total.eventNo + 1) return
+            const files = await this.#writeSlice(connection, slice, nowMs)
+            total.eventNo = slice.nextNo - 1
+            total.isSimulated = slice.staged.isSimulated
+            total.files += files.length
+            total.rows += files.reduce((sum, { rows }) => sum + rows, 0)
+          } finally {
+            slice.staged.close()
+          }
+        } while (monotonicMs() < untilMs)
+      })
+    } finally {
+      await reader.close()
+    }
+    return total
+  }
+
+  /** Reads and stages events behind a position until they fill a slice, or there are no more. */
+  async #readSlice(
+    connection: DuckDBConnection,
+    reader: BatchReader,
+    { eventNo, isSimulated }: EventPosition,
+    damage: readonly JournalDamage[],
+  ): Promise<Slice> {
+    const staged = await StagedEvents.create(connection, isSimulated)
+    const windows = new EventWindows()
+    const slice: Slice = { staged, windows, lost: [], lateIntervals: [], nextNo: eventNo + 1 }
+    try {
+      let rows = 0
+      for (let batch = await reader.next(); batch !== null; batch = await reader.next()) {
+        const count = batch.lastEventNo - Math.max(slice.nextNo, batch.firstEventNo) + 1
+        if (rows > 0 && rows + count > EVENTS_SLICE_ROWS) {
+          reader.putBack(batch)
+          break
+        }
+        addBatch(slice, batch, damage)
+        rows += count
+        await nextTurn()
+      }
+      addLostEnd(slice, reader, damage)
+      staged.flush()
+      return slice
+    } catch (error) {
+      staged.close()
+      throw error
+    }
+  }
+
+  /** Writes the files of a slice, and lists them with the position behind it. */
+  async #writeSlice(connection: DuckDBConnection, slice: Slice, nowMs: number): Promise<NewFile[]> {
+    const { database, dataDir, failpoint, lake } = this.#options
+    failpoint('events:read')
+    for (const [table, unfit] of Map.groupBy(slice.staged.unfit, (each) => each.table))
+      for (const [date, ofDate] of Map.groupBy(unfit, ({ atMs }) => eventDate(atMs)))
+        appendDeadLetters(
+          dataDir,
+          { table: TABLES[table], date },
+          ofDate.map(({ text }) => text),
+        )
+    const pending = pendingFiles(slice, nowMs)
+    const written = await writePendingFiles(connection, pending, {
+      pathOf: lake.pathOf,
+      failpoint: (step) => failpoint(`events:${step}`),
+    })
+    const record = async (owner: DuckDBConnection): Promise<void> => {
+      await recordSlice(owner, slice, nowMs)
+      failpoint('events:recorded')
+    }
+    await lake.addFiles(written, nowMs, { record, failpoint: (step) => failpoint(`events:${step}`) })
+    if (slice.lost.length + slice.staged.unfit.length > 0)
+      lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
+    return written
+  }
+}

@@ -1,0 +1,274 @@
+// Recorded events on their way into files of the lake: rows of two tables in a scratch database. Trades are priced here, as the
+// engine priced them.
+import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk, DuckDBType } from '@duckdb/node-api'
+import type { EventBatch, RecordedEvent, TradeColumns } from '../../journal/event-batch.ts'
+import { shownPriceSol, tradePriceSol, tradePriceUsd } from '../../market/events/trade-price.ts'
+import { TIME_MS_MAX } from '../../schema/bounds.ts'
+import { type Column, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { duckdb } from '../duckdb/duckdb.ts'
+import { identifier, type LakeTable } from '../duckdb/sql.ts'
+import type { SeqRange } from '../lake/lake-files.ts'
+
+/** The most rows of a chunk of DuckDB. */
+const CHUNK_ROWS = 2_048
+
+/** Columns of one kind of rows. NaN stands for a number that is not known; all columns are of one length. */
+type StagedColumns = Record<string, Float64Array | Uint8Array | readonly (string | null)[]>
+
+/** The staged columns of both tables: the lake's, but for those that follow from others or are the same in all rows. */
+const STAGED = {
+  trades: {
+    numbers: [
+      ...['event_no', 'at', 'received_at', 'ts', 'is_buy', 'token_amount', 'sol_amount', 'price_usd'],
+      ...['price_sol', 'volume_usd', 'v_sol', 'v_tokens', 'reported_price_usd', 'sol_price_usd', 'simulated'],
+    ],
+    texts: ['mint', 'wallet', 'tx', 'feed'],
+  },
+  events: {
+    numbers: ['event_no', 'at', 'received_at', 'ts', 'simulated'],
+    texts: ['kind', 'mint', 'feed', 'data'],
+  },
+} as const
+type StagedTableName = keyof typeof STAGED
+
+const stagedName = (name: StagedTableName): string => `${name}_staged`
+
+function createSql(name: StagedTableName): string {
+  const { numbers, texts } = STAGED[name]
+  const columns = [
+    ...numbers.map((column) => `${identifier(column)} DOUBLE`),
+    ...texts.map((column) => `${identifier(column)} VARCHAR`),
+  ]
+  return `CREATE OR REPLACE TABLE ${stagedName(name)} (${columns.join(', ')})`
+}
+
+/** SQL of one column of the lake, from a staged row. */
+function cellSql({ name, type, nullable }: Column, nowMs: number): string {
+  if (name === 'known_at') return `epoch_ms(${nowMs})`
+  if (name === 'simulated') return 'CASE simulated WHEN 1 THEN true WHEN 0 THEN false END'
+  if (name === 'schema_version') return `${LAKE_SCHEMA_VERSION}::INTEGER`
+  if (name === 'side') return `CASE WHEN is_buy = 1 THEN 'buy' ELSE 'sell' END`
+  if (type === 'TIMESTAMP') return `epoch_ms(${identifier(name)}::BIGINT)`
+  if (type === 'BIGINT') return `${identifier(name)}::BIGINT`
+  return type === 'DOUBLE' && nullable ? `nullif(${identifier(name)}, 'NaN'::DOUBLE)` : identifier(name)
+}
+
+/** SQL of the staged rows with these numbers, as rows of the lake in their order. */
+export function selectStagedEvents(name: StagedTableName, { first, last }: SeqRange, nowMs: number): string {
+  const table: LakeTable = TABLES[name]
+  const cells = table.columns.map((column) => `${cellSql(column, nowMs)} AS ${identifier(column.name)}`)
+  return `SELECT ${cells.join(', ')} FROM ${stagedName(name)} WHERE event_no BETWEEN ${first} AND ${last}`
+}
+
+/** Appends columns to a staged table, a chunk at a time. */
+class StagedTable {
+  readonly #appender: DuckDBAppender
+  /** Reused: its memory is not managed by the garbage collector. */
+  readonly #chunk: DuckDBDataChunk
+  readonly #columns: readonly string[]
+
+  static async create(connection: DuckDBConnection, name: StagedTableName): Promise<StagedTable> {
+    await connection.run(createSql(name))
+    return new StagedTable(await connection.createAppender(stagedName(name)), name)
+  }
+
+  constructor(appender: DuckDBAppender, name: StagedTableName) {
+    const { numbers, texts } = STAGED[name]
+    const types: DuckDBType[] = [...numbers.map(() => duckdb.DOUBLE), ...texts.map(() => duckdb.VARCHAR)]
+    this.#appender = appender
+    this.#chunk = duckdb.DuckDBDataChunk.create(types)
+    this.#columns = [...numbers, ...texts]
+  }
+
+  /** Appends the rows from index `from` to `to` (exclusive). */
+  append(columns: StagedColumns, from: number, to: number): void {
+    for (let first = from; first < to; first += CHUNK_ROWS)
+      this.#appendChunk(columns, first, Math.min(to, first + CHUNK_ROWS))
+  }
+
+  /** Makes the appended rows visible. */
+  flush(): void {
+    this.#appender.flushSync()
+  }
+
+  close(): void {
+    this.#appender.clear()
+    this.#appender.closeSync()
+  }
+
+  #appendChunk(columns: StagedColumns, from: number, to: number): void {
+    const chunk = this.#chunk
+    const rows = to - from
+    chunk.reset()
+    chunk.rowCount = rows
+    for (const [index, name] of this.#columns.entries()) {
+      const vector = chunk.getColumnVector(index)
+      const column = columns[name]
+      for (let row = 0; row < rows; row++) vector.setItem(row, column[from + row])
+      vector.flush()
+    }
+    this.#appender.appendDataChunk(chunk)
+  }
+}
+
+/** An event that fits no row, which is a bug of this program. */
+export interface UnfitEvent {
+  table: StagedTableName
+  eventNo: number
+  atMs: number
+  /** As JSON. */
+  text: string
+}
+
+const toNumber = (isSimulated: boolean | null): number =>
+  isSimulated === null ? Number.NaN : Number(isSimulated)
+
+const isTime = (ms: number): boolean => Number.isInteger(ms) && Math.abs(ms) <= TIME_MS_MAX
+
+/** The columns of the table, from the columns of the journal. */
+function tradeColumns(
+  trades: TradeColumns,
+  simulated: Float64Array,
+): StagedColumns & { price_usd: Float64Array } {
+  const { count, tokenAmount, solAmount, priceUsd: sentUsd, vSol, vTokens, solPriceUsd } = trades
+  const [priceUsd, priceSol, volumeUsd] = [0, 1, 2].map(() => new Float64Array(count))
+  for (let row = 0; row < count; row++) {
+    const inSol = tradePriceSol(tokenAmount[row], solAmount[row], vSol[row], vTokens[row])
+    const inUsd = tradePriceUsd(sentUsd[row], inSol, solPriceUsd[row])
+    priceUsd[row] = inUsd
+    priceSol[row] = shownPriceSol(inSol, inUsd, solPriceUsd[row])
+    volumeUsd[row] = inUsd * tokenAmount[row]
+  }
+  return {
+    ...{ event_no: trades.eventNo, at: trades.atMs, received_at: trades.receivedAtMs, ts: trades.tsMs },
+    ...{ is_buy: trades.isBuy, token_amount: tokenAmount, sol_amount: solAmount, price_usd: priceUsd },
+    ...{ price_sol: priceSol, volume_usd: volumeUsd, v_sol: vSol, v_tokens: vTokens },
+    ...{ reported_price_usd: sentUsd, sol_price_usd: solPriceUsd, simulated },
+    ...{ mint: trades.mint, wallet: trades.wallet, tx: trades.tx, feed: trades.feed },
+  }
+}
+
+/** The same of events that are no trades, each with its raw event as JSON. */
+const eventColumns = (events: readonly RecordedEvent[], simulated: Float64Array): StagedColumns => ({
+  simulated,
+  event_no: Float64Array.from(events, ({ eventNo }) => eventNo),
+  at: Float64Array.from(events, ({ atMs }) => atMs),
+  received_at: Float64Array.from(events, ({ receivedAtMs }) => receivedAtMs),
+  ts: Float64Array.from(events, ({ event }) => event.ts),
+  kind: events.map(({ event }) => event.type),
+  mint: events.map(({ event }) => ('mint' in event ? event.mint : null)),
+  feed: events.map(({ feed }) => feed),
+  data: events.map(({ event }) => JSON.stringify(event)),
+})
+
+/** The staged rows of one slice. */
+export class StagedEvents {
+  readonly #trades: StagedTable
+  readonly #events: StagedTable
+  /** Events that fit no row; they are left out. */
+  readonly unfit: UnfitEvent[] = []
+  /** Whether the market is simulated in the run of the last event; null: not known. */
+  isSimulated: boolean | null
+
+  /** Empties the tables in the database of `connection`, or creates them. `close` must be called. */
+  static async create(connection: DuckDBConnection, isSimulated: boolean | null): Promise<StagedEvents> {
+    const trades = await StagedTable.create(connection, 'trades')
+    return new StagedEvents(trades, await StagedTable.create(connection, 'events'), isSimulated)
+  }
+
+  constructor(trades: StagedTable, events: StagedTable, isSimulated: boolean | null) {
+    this.#trades = trades
+    this.#events = events
+    this.isSimulated = isSimulated
+  }
+
+  /** Adds the events of a batch with this number or a higher one. */
+  add({ trades, events }: EventBatch, firstNo: number): void {
+    const runs = events.filter(({ event, eventNo }) => event.type === 'run' && eventNo >= firstNo)
+    this.#addTrades(trades, firstNo, this.#simulatedOf(trades.eventNo, runs))
+    const wanted = events.filter(({ eventNo }) => eventNo >= firstNo)
+    this.#addEvents(
+      wanted,
+      this.#simulatedOf(
+        wanted.map(({ eventNo }) => eventNo),
+        runs,
+      ),
+    )
+    const last = runs.at(-1)
+    if (last?.event.type === 'run') this.isSimulated = last.event.header.simulated
+  }
+
+  /** For each of these numbers 1 where the market was simulated, 0 where not, NaN where it is not known. @param runs that begin */
+  #simulatedOf(numbers: ArrayLike<number>, runs: readonly RecordedEvent[]): Float64Array {
+    const values = new Float64Array(numbers.length).fill(toNumber(this.isSimulated))
+    for (const { event, eventNo } of runs) {
+      if (event.type !== 'run') continue
+      for (let row = 0; row < numbers.length; row++)
+        if (numbers[row] >= eventNo) values[row] = toNumber(event.header.simulated)
+    }
+    return values
+  }
+
+  #addTrades(trades: TradeColumns, firstNo: number, simulated: Float64Array): void {
+    const columns = tradeColumns(trades, simulated)
+    let from = 0
+    while (from < trades.count && trades.eventNo[from] < firstNo) from++
+    // Unfit rows are left out by appending what lies between them.
+    for (let row = from; row < trades.count; row++) {
+      if (isWholeTrade(trades, columns.price_usd, row)) continue
+      this.unfit.push(toUnfitTrade(trades, row))
+      this.#trades.append(columns, from, row)
+      from = row + 1
+    }
+    this.#trades.append(columns, from, trades.count)
+  }
+
+  #addEvents(events: readonly RecordedEvent[], simulated: Float64Array): void {
+    const columns = eventColumns(events, simulated)
+    let from = 0
+    for (const [row, recorded] of events.entries()) {
+      if (isWholeEvent(recorded)) continue
+      const { eventNo, atMs } = recorded
+      this.unfit.push({ table: 'events', eventNo, atMs, text: JSON.stringify(recorded) })
+      this.#events.append(columns, from, row)
+      from = row + 1
+    }
+    this.#events.append(columns, from, events.length)
+  }
+
+  /** How many events of a window fit no row. */
+  countUnfit(table: StagedTableName, { first, last }: SeqRange): number {
+    return this.unfit.filter((each) => each.table === table && each.eventNo >= first && each.eventNo <= last)
+      .length
+  }
+
+  /** Makes all rows visible to queries. */
+  flush(): void {
+    this.#trades.flush()
+    this.#events.flush()
+  }
+
+  close(): void {
+    this.#trades.close()
+    this.#events.close()
+  }
+}
+
+/** Whether the columns of a trade that are never NULL have values. */
+const isWholeTrade = (trades: TradeColumns, priceUsd: Float64Array, row: number): boolean =>
+  isTime(trades.atMs[row]) &&
+  isTime(trades.receivedAtMs[row]) &&
+  isTime(trades.tsMs[row]) &&
+  Number.isFinite(priceUsd[row] * trades.tokenAmount[row])
+
+const isWholeEvent = ({ atMs, receivedAtMs, event }: RecordedEvent): boolean =>
+  isTime(atMs) && isTime(receivedAtMs) && isTime(event.ts)
+
+function toUnfitTrade(trades: TradeColumns, row: number): UnfitEvent {
+  const cells = Object.entries(trades).map(([name, column]) => [
+    name,
+    typeof column === 'number' ? column : column[row],
+  ])
+  const [eventNo, atMs] = [trades.eventNo[row], trades.atMs[row]]
+  return { table: 'trades', eventNo, atMs, text: JSON.stringify(Object.fromEntries(cells)) }
+}

@@ -1,0 +1,282 @@
+// Reads recorded market events back from a lake, exactly as the engine took them: trades and other events merged by number, in
+// batches, with bounded memory. A server may write to the lake meanwhile.
+import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
+import type { RecordedEvent } from '../../journal/event-batch.ts'
+import type { EventRange } from '../../journal/types.ts'
+import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import type { LakeTable } from '../duckdb/sql.ts'
+import { StoreError, unavailable } from '../errors.ts'
+import { readEventMetadata } from '../events/event-metadata.ts'
+import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
+import { selectAllRows } from '../lake/parquet-sql.ts'
+import { LAKE_REOPENINGS_MAX, REPLAY_BATCH_EVENTS, REPLAY_MEMORY_LIMIT } from '../limits.ts'
+import { isMissingFileError, type LakeReader, openLakeReader, withLakeReader } from './lake-reader.ts'
+
+export interface RecordedEventsOptions {
+  /** The data folder whose lake is read. */
+  dataDir: string
+  /** First and last number wanted, both included; absent: all that the lake has when it is opened. */
+  fromEventNo?: number | undefined
+  toEventNo?: number | undefined
+  /** Called for numbers that the lake does not have, before the batch behind them. Absent: they are an error. */
+  onMissing?(missing: EventRange): void
+}
+
+/** The life of a server that recorded. */
+export interface RecordedRun {
+  eventNo: number
+  /** Market time at which it began, Unix ms. */
+  atMs: number
+  /** The last event before the next run, or the last one of the lake. */
+  lastEventNo: number
+  event: RunEvent
+}
+
+const TRADE_COLUMNS = `event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, epoch_ms(ts)::DOUBLE,
+  mint, side = 'buy', token_amount, reported_price_usd, sol_amount, v_sol, v_tokens, wallet, tx`
+const EVENT_COLUMNS = 'event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, data'
+
+const EVENT_TABLES: readonly LakeTable[] = [TABLES.trades, TABLES.events]
+
+function toTrade(chunk: DuckDBDataChunk, row: number): TradeEvent {
+  const cell = (column: number) => chunk.getColumnVector(column).getItem(row)
+  return {
+    type: 'trade',
+    ts: Number(cell(4)),
+    mint: String(cell(5)),
+    side: cell(6) === true ? 'buy' : 'sell',
+    tokenAmount: Number(cell(7)),
+    priceUsd: numberOrNull(cell(8)),
+    solAmount: numberOrNull(cell(9)),
+    vSol: numberOrNull(cell(10)),
+    vTokens: numberOrNull(cell(11)),
+    wallet: textOrNull(cell(12)),
+    tx: textOrNull(cell(13)),
+  }
+}
+
+const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null)
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+const isEvent = (value: unknown): value is MarketEvent =>
+  typeof Reflect.get(Object(value), 'type') === 'string' &&
+  typeof Reflect.get(Object(value), 'ts') === 'number'
+
+/** The event of a row of `events`. @throws StoreError `unavailable` where it is none */
+function parseEvent(text: string, eventNo: number): MarketEvent {
+  try {
+    const event: unknown = JSON.parse(text)
+    if (isEvent(event)) return event
+  } catch {
+    // Told below.
+  }
+  throw unavailable(`the recorded event ${eventNo} cannot be read`)
+}
+
+/** Rows of one table in order of their numbers, one at a time. */
+class EventCursor {
+  readonly #result: DuckDBResult
+  readonly #toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent
+  #chunk: DuckDBDataChunk | null = null
+  #row = 0
+  /** Number of the row under the cursor; infinite at the end. */
+  eventNo = 0
+
+  constructor(
+    result: DuckDBResult,
+    toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent,
+  ) {
+    this.#result = result
+    this.#toEvent = toEvent
+  }
+
+  /** Whether `advance` has to read. */
+  get isAtEnd(): boolean {
+    return this.#chunk === null || this.#row + 1 >= this.#chunk.rowCount
+  }
+
+  /** Moves to the next row of the chunk; only where `isAtEnd` is false. */
+  advance(): void {
+    this.#row++
+    this.eventNo = this.#number(0)
+  }
+
+  /** Reads the next chunk and moves to its first row. */
+  async read(): Promise<void> {
+    const chunk = await this.#result.fetchChunk()
+    this.#chunk = chunk
+    this.#row = 0
+    this.eventNo = chunk === null || chunk.rowCount === 0 ? Number.POSITIVE_INFINITY : this.#number(0)
+  }
+
+  /** The event under the cursor. */
+  get current(): RecordedEvent {
+    const chunk = this.#chunk
+    if (chunk === null) throw new RangeError('the cursor is at the end')
+    const feed = String(chunk.getColumnVector(3).getItem(this.#row))
+    return {
+      eventNo: this.eventNo,
+      atMs: this.#number(1),
+      receivedAtMs: this.#number(2),
+      feed,
+      event: this.#toEvent(chunk, this.#row, this.eventNo),
+    }
+  }
+
+  #number(column: number): number {
+    return Number(this.#chunk?.getColumnVector(column).getItem(this.#row))
+  }
+}
+
+/** The events of a lake while its catalog is open. */
+async function* readOpened(
+  reader: LakeReader,
+  files: readonly CatalogEntry[],
+  { from, to }: EventRange,
+): AsyncGenerator<RecordedEvent[], void> {
+  const connections = [reader.connection, await reader.connect()] as const
+  const open = (table: LakeTable, columns: string, connection: DuckDBConnection) =>
+    connection.stream(
+      `SELECT ${columns} FROM (${selectAllRows(table, filesOf(files, table, from, to))}) WHERE event_no BETWEEN ${from} AND ${to}`,
+    )
+  const trades = new EventCursor(await open(TABLES.trades, TRADE_COLUMNS, connections[0]), toTrade)
+  const others = new EventCursor(
+    await open(TABLES.events, EVENT_COLUMNS, connections[1]),
+    (chunk, row, eventNo) => parseEvent(String(chunk.getColumnVector(4).getItem(row)), eventNo),
+  )
+  await trades.read()
+  await others.read()
+  let batch: RecordedEvent[] = []
+  for (;;) {
+    const next = trades.eventNo < others.eventNo ? trades : others
+    if (next.eventNo === Number.POSITIVE_INFINITY) break
+    batch.push(next.current)
+    if (batch.length === REPLAY_BATCH_EVENTS) {
+      yield batch
+      batch = []
+    }
+    if (next.isAtEnd) await next.read()
+    else next.advance()
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** The files of a table that may have numbers of a range, in order of their numbers. */
+const filesOf = (files: readonly CatalogEntry[], { name }: LakeTable, from: number, to: number) =>
+  files
+    .filter((file) => file.table === name && file.first <= to && file.last >= from)
+    .sort((a, b) => a.first - b.first)
+
+/** The numbers that a lake has, by its catalog; null: none. */
+async function rangeOf(
+  connection: DuckDBConnection,
+  files: readonly CatalogEntry[],
+): Promise<EventRange | null> {
+  const ofEvents = files.filter(({ table }) => EVENT_TABLES.some(({ name }) => name === table))
+  if (ofEvents.length === 0) return null
+  const first = Math.min(...ofEvents.map((file) => file.first))
+  return {
+    from: Math.max(first, (await readEventMetadata(connection, 'lake')).eventsFrom),
+    to: Math.max(...ofEvents.map(({ last }) => last)),
+  }
+}
+
+const openReader = (dataDir: string): Promise<LakeReader> =>
+  // With one thread rows come in the order of the files.
+  openLakeReader({ dataDir, threads: 1, memoryLimit: REPLAY_MEMORY_LIMIT })
+
+/**
+ * Recorded events in order of their numbers, in batches of at most REPLAY_BATCH_EVENTS. Where files are merged and deleted meanwhile
+ * it goes on with the new ones. Rejects with `not_found` where there is no lake, with `unavailable` where numbers are missing and
+ * `onMissing` is absent.
+ */
+export async function* readRecordedEvents(
+  options: RecordedEventsOptions,
+): AsyncGenerator<RecordedEvent[], void> {
+  let { fromEventNo, toEventNo } = options
+  for (let failures = 0; ; ) {
+    const reader = await openReader(options.dataDir)
+    try {
+      const files = await readCatalogFiles(reader.connection, 'lake')
+      const range = await rangeOf(reader.connection, files)
+      if (range === null) return
+      // Fixed at the first opening: what is recorded later is not part of it.
+      fromEventNo ??= range.from
+      toEventNo = Math.min(toEventNo ?? range.to, range.to)
+      for await (const batch of readOpened(reader, files, { from: fromEventNo, to: toEventNo })) {
+        for (const missing of gapsOf(batch, fromEventNo)) reportMissing(missing, options)
+        fromEventNo = (batch.at(-1)?.eventNo ?? fromEventNo) + 1
+        failures = 0
+        yield batch
+      }
+      if (fromEventNo <= toEventNo) reportMissing({ from: fromEventNo, to: toEventNo }, options)
+      return
+    } catch (error) {
+      if (!isMissingFileError(error) || ++failures > LAKE_REOPENINGS_MAX) throw error
+    } finally {
+      reader.close()
+    }
+  }
+}
+
+/** Numbers that lie between the events of a batch, or between `fromEventNo` and its first one. */
+function gapsOf(batch: readonly RecordedEvent[], fromEventNo: number): EventRange[] {
+  const gaps: EventRange[] = []
+  let nextNo = fromEventNo
+  for (const { eventNo } of batch) {
+    if (eventNo > nextNo) gaps.push({ from: nextNo, to: eventNo - 1 })
+    nextNo = eventNo + 1
+  }
+  return gaps
+}
+
+function reportMissing(missing: EventRange, { onMissing }: RecordedEventsOptions): void {
+  onMissing?.(missing)
+  if (onMissing === undefined)
+    throw unavailable(`the lake does not have the events ${missing.from} to ${missing.to}`)
+}
+
+/** The numbers of recorded events that a lake has; null: none. Some between them may be lost. */
+export const readEventRange = (dataDir: string): Promise<EventRange | null> =>
+  withLakeReader({ dataDir }, async ({ connection }) =>
+    rangeOf(connection, await readCatalogFiles(connection, 'lake')),
+  )
+
+/**
+ * The numbers of the events from one market time to another, Unix ms, both included; null: there are none. Where market time went
+ * back between two runs, events in between belong to it too.
+ */
+export async function findEvents(dataDir: string, fromMs: number, toMs: number): Promise<EventRange | null> {
+  const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM
+    (SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)
+    WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)})`
+  const { from, to } = await withLakeReader({ dataDir }, ({ connection }) =>
+    queryOne(connection, sql, { from: 'number?', to: 'number?' }),
+  )
+  return from === null || to === null ? null : { from, to }
+}
+
+/** The runs that a lake has the beginning of, oldest first. Rejects with `not_found` where there is no lake. */
+export function listRuns(dataDir: string): Promise<RecordedRun[]> {
+  return withLakeReader({ dataDir }, async ({ connection }) => {
+    const range = await rangeOf(connection, await readCatalogFiles(connection, 'lake'))
+    const rows = await queryRows(
+      connection,
+      `SELECT event_no::DOUBLE AS "eventNo", epoch_ms("at")::DOUBLE AS "atMs", data FROM lake.events
+       WHERE kind = 'run' ORDER BY event_no`,
+      { eventNo: 'number', atMs: 'number', data: 'string' },
+    )
+    return rows.map(({ eventNo, atMs, data }, index) => {
+      const event = parseEvent(data, eventNo)
+      if (event.type !== 'run') throw new StoreError('unavailable', `the event ${eventNo} is no run`)
+      return {
+        eventNo,
+        atMs,
+        event,
+        lastEventNo: (rows[index + 1]?.eventNo ?? (range?.to ?? eventNo) + 1) - 1,
+      }
+    })
+  })
+}

@@ -1,0 +1,117 @@
+// Brings recorded events from the journal to the lake: at an interval, on demand, and when the store is closed. It runs beside the
+// flushes of the log, which never wait for it.
+import pLimit from 'p-limit'
+import type { JournalDamage } from '../journal/types.ts'
+import type { Clock } from '../lib/clock.ts'
+import { unavailable } from './errors.ts'
+import type { FaultLog } from './fault-log.ts'
+import { CLOSE_FLUSH_MS, EVENTS_FLUSH_INTERVALS, EVENTS_SLICE_ROWS, EVENTS_TIMEOUT_MS } from './limits.ts'
+import { PeriodicJob } from './periodic.ts'
+import type { LakeClient } from './process/client.ts'
+import type { EventProgress, EventSource, RecordedEvents, StoreLog } from './types.ts'
+
+export interface RecordedEventsDeps {
+  client: LakeClient
+  faults: FaultLog
+  clock: Clock
+  log: StoreLog
+  /** Interval of flushes, ms; 0: only on demand and at close. */
+  everyMs: number
+}
+
+const NOT_WRITTEN = 'recorded events could not be brought to the lake; trying again'
+
+export class EventFlushes implements RecordedEvents {
+  /** All damage found in the journal so far. */
+  readonly damage: JournalDamage[] = []
+  readonly #deps: RecordedEventsDeps
+  /** One flush at a time. */
+  readonly #turns = pLimit(1)
+  #source: EventSource | null = null
+  #onProgress: (progress: EventProgress) => void = () => {}
+  #job: PeriodicJob | null = null
+  /** Runs of the job since the last flush. */
+  #intervals = 0
+  #progress: EventProgress
+
+  /** @param eventNo the last event that the lake has */
+  constructor(deps: RecordedEventsDeps, eventNo: number) {
+    this.#deps = deps
+    this.#progress = { eventNo, retainedFrom: 1 }
+  }
+
+  get progress(): EventProgress {
+    return this.#progress
+  }
+
+  follow(source: EventSource, onProgress: (progress: EventProgress) => void): void {
+    this.#source = source
+    this.#onProgress = onProgress
+    // Failures are logged by `flush`.
+    this.#job = new PeriodicJob(
+      () => this.#flushIfDue(source),
+      this.#deps.everyMs,
+      () => {},
+    )
+  }
+
+  flush(): Promise<void> {
+    const source = this.#source
+    if (source === null) return Promise.resolve()
+    return this.#turns(() => this.#deps.faults.watch(NOT_WRITTEN, () => this.#flushNow(source)))
+  }
+
+  stop(): void {
+    this.#job?.stop()
+  }
+
+  /** Flushes once more, for at most CLOSE_FLUSH_MS: the journal keeps the rest. @returns whether that ended in time */
+  async close(): Promise<boolean> {
+    if (this.#source === null) return true
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(resolve, CLOSE_FLUSH_MS, false)
+    const isDone = await Promise.race([this.#flushQuietly().then(() => true), promise])
+    clearTimeout(timer)
+    if (!isDone)
+      this.#deps.log.warn({}, 'the last recorded events are not in the lake yet; the next start brings them')
+    return isDone
+  }
+
+  /** Flushes where a slice is full, or after some intervals. */
+  async #flushIfDue({ lastEventNo }: EventSource): Promise<void> {
+    const waiting = lastEventNo - this.#progress.eventNo
+    if (++this.#intervals < EVENTS_FLUSH_INTERVALS && waiting < EVENTS_SLICE_ROWS) return
+    this.#intervals = 0
+    await this.#flushQuietly()
+  }
+
+  async #flushQuietly(): Promise<void> {
+    await this.flush().catch(() => undefined)
+  }
+
+  async #flushNow(source: EventSource): Promise<void> {
+    const { client, clock } = this.#deps
+    const { throughEventNo } = await source.seal()
+    for (let isDone = false; !isDone; ) {
+      const ask = { nowMs: Math.floor(clock.now()), throughEventNo }
+      const { damage, eventNo, retainedFrom } = await client.ask('events', ask, EVENTS_TIMEOUT_MS)
+      this.#reportDamage(damage)
+      const isFurther = eventNo > this.#progress.eventNo
+      this.#progress = { eventNo, retainedFrom }
+      this.#onProgress(this.#progress)
+      isDone = eventNo >= throughEventNo
+      if (!isDone && !isFurther)
+        throw unavailable(`the journal lacks the events ${eventNo + 1} to ${throughEventNo}`)
+    }
+  }
+
+  /** Logs damage once. */
+  #reportDamage(damage: readonly JournalDamage[]): void {
+    for (const found of damage) {
+      if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
+        continue
+      this.damage.push(found)
+      this.#deps.log.error({ ...found }, 'a part of the journal is damaged')
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// What is recorded comes back from the lake as it was, whatever it is and however it was flushed and merged.
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
+import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
+import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
+import { MINT, openWorld } from './world.ts'
+
+const CASES = 12
+const MINTS = [MINT, 'So11111111111111111111111111111111111111113']
+/** Texts as they are after the bounds of feeds: whole code points, NUL and others included. */
+const text = fc.string({ unit: 'binary', maxLength: 12 }).map((value) => value.toWellFormed())
+const positive = fc.double({ min: 1e-30, max: 1e30, noNaN: true })
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
+const time = fc.integer({ min: 1_000, max: 8.64e15 })
+
+const trade: fc.Arbitrary<TradeEvent> = fc.record({
+  type: fc.constant('trade' as const),
+  mint: fc.constantFrom(...MINTS),
+  ts: time,
+  side: fc.constantFrom('buy' as const, 'sell' as const),
+  tokenAmount: fc.double({ min: 1e-10, max: 1e10, noNaN: true }),
+  priceUsd: maybe(fc.double({ min: 1e-10, max: 1e10, noNaN: true })),
+  solAmount: fc.double({ min: 1e-10, max: 1e10, noNaN: true }),
+  vSol: maybe(positive),
+  vTokens: maybe(positive),
+  wallet: maybe(text),
+  tx: maybe(text),
+})
+const other: fc.Arbitrary<MarketEvent> = fc.oneof(
+  fc.record({
+    type: fc.constant('token' as const),
+    mint: fc.constantFrom(...MINTS),
+    ts: time,
+    name: text,
+    symbol: text,
+    uri: maybe(text),
+  }),
+  fc.record({
+    type: fc.constant('solPrice' as const),
+    ts: time,
+    usd: positive,
+    source: fc.constantFrom('birdeye' as const, 'setting' as const),
+  }),
+  fc.record({
+    type: fc.constant('analysisCount' as const),
+    mint: fc.constantFrom(...MINTS),
+    ts: time,
+    count: fc.nat(),
+  }),
+  fc.record({
+    type: fc.constant('patch' as const),
+    mint: fc.constantFrom(...MINTS),
+    ts: time,
+    fields: fc.record(
+      { liquidity: fc.option(positive), description: fc.option(text), holderCount: fc.option(fc.nat()) },
+      { requiredKeys: [] },
+    ),
+  }),
+)
+/** Batches, each followed by a flush, a merge or neither, and the market time that passes before it. */
+const history = fc.array(
+  fc.record({
+    events: fc.array(fc.oneof({ weight: 4, arbitrary: trade }, { weight: 1, arbitrary: other }), {
+      minLength: 1,
+      maxLength: 40,
+    }),
+    passedMs: fc.oneof(fc.nat({ max: 60_000 }), fc.constant(86_400_000)),
+    next: fc.constantFrom('flush', 'flush', 'compact', 'nothing'),
+  }),
+  { minLength: 1, maxLength: 12 },
+)
+
+/** Members that are null or undefined are absent to the engine. */
+const withoutAbsent = (event: MarketEvent): unknown =>
+  Object.fromEntries(Object.entries(event).filter(([, value]) => value !== null && value !== undefined))
+
+test(
+  'every event comes back in its order, exactly',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async (steps) => {
+        const dataDir = temporaryFolder()
+        const world = await openWorld(dataDir)
+        try {
+          let atMs = NOON_MS
+          for (const { events, passedMs, next } of steps) {
+            atMs += passedMs
+            world.journal.append(events, atMs)
+            if (next !== 'nothing') await world.flush()
+            if (next === 'compact') await world.compact()
+          }
+          await world.flush()
+          const { recorded } = world.journal
+          const found = []
+          for await (const batch of readRecordedEvents({ dataDir })) found.push(...batch)
+          const plain = (each: (typeof recorded)[number]) => ({ ...each, event: withoutAbsent(each.event) })
+          expect(found.map(plain)).toEqual(recorded.map(plain))
+          expect(await readEventRange(dataDir)).toEqual({ from: 1, to: recorded.length })
+          await world.close()
+          expect((await verifyLake({ dataDir, nowMs: atMs })).findings).toEqual([])
+        } finally {
+          await world.close().catch(() => undefined)
+          removeFolder(dataDir)
+        }
+      }),
+      { numRuns: CASES },
+    )
+  },
+  CASES * 20_000,
+)

@@ -1,0 +1,152 @@
+// A lake with its database in a temporary folder, and a journal in memory, for tests of how the one gets to the other.
+import { mkdirSync } from 'node:fs'
+import type { EventBatch, RecordedEvent, TradeColumns } from '../../../src/journal/event-batch.ts'
+import type { JournalDamage, ReadJournal } from '../../../src/journal/types.ts'
+import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
+import { Compactor } from '../../../src/store/compaction/compactor.ts'
+import { openDatabase } from '../../../src/store/duckdb/database.ts'
+import { EventFlusher } from '../../../src/store/events/event-flusher.ts'
+import type { EventRetention } from '../../../src/store/events/event-retention.ts'
+import { openLake } from '../../../src/store/lake/lake.ts'
+import { lakeFolder } from '../../../src/store/paths.ts'
+import { beginState } from '../../../src/store/state/state-database.ts'
+import type { LakeTrouble } from '../../../src/store/types.ts'
+import { NOON_MS } from '../support.ts'
+
+export const MINT = 'So11111111111111111111111111111111111111112'
+export const SOL_PRICE_USD = 150
+const NO_LIMITS: EventRetention = { days: 0, bytesMax: 0, diskPct: 0 }
+
+/** A trade of a token outside of the curve, at 1 SOL for 4 tokens. */
+export const trade = (over: Partial<TradeEvent> = {}): TradeEvent => ({
+  type: 'trade',
+  mint: MINT,
+  ts: NOON_MS,
+  side: 'buy',
+  tokenAmount: 4,
+  solAmount: 1,
+  ...over,
+})
+
+const numbers = (trades: readonly RecordedEvent[], read: (event: TradeEvent, of: RecordedEvent) => number) =>
+  Float64Array.from(trades, (of) => read(of.event as TradeEvent, of))
+
+/** The columns of recorded trades. */
+function columnsOf(trades: readonly RecordedEvent[]): TradeColumns {
+  const events = trades.map(({ event }) => event as TradeEvent)
+  return {
+    count: trades.length,
+    eventNo: numbers(trades, (_, { eventNo }) => eventNo),
+    atMs: numbers(trades, (_, { atMs }) => atMs),
+    receivedAtMs: numbers(trades, (_, { receivedAtMs }) => receivedAtMs),
+    tsMs: numbers(trades, ({ ts }) => ts),
+    tokenAmount: numbers(trades, ({ tokenAmount }) => tokenAmount),
+    solAmount: numbers(trades, ({ solAmount }) => solAmount ?? Number.NaN),
+    priceUsd: numbers(trades, ({ priceUsd }) => priceUsd ?? Number.NaN),
+    vSol: numbers(trades, ({ vSol }) => vSol ?? Number.NaN),
+    vTokens: numbers(trades, ({ vTokens }) => vTokens ?? Number.NaN),
+    solPriceUsd: numbers(trades, () => SOL_PRICE_USD),
+    isBuy: Uint8Array.from(events, ({ side }) => (side === 'buy' ? 1 : 0)),
+    mint: events.map(({ mint }) => mint),
+    feed: trades.map(({ feed }) => feed),
+    wallet: events.map(({ wallet }) => wallet ?? null),
+    tx: events.map(({ tx }) => tx ?? null),
+  }
+}
+
+export const batchOf = (recorded: readonly RecordedEvent[]): EventBatch => ({
+  firstEventNo: recorded[0].eventNo,
+  lastEventNo: recorded[recorded.length - 1].eventNo,
+  trades: columnsOf(recorded.filter(({ event }) => event.type === 'trade')),
+  events: recorded.filter(({ event }) => event.type !== 'trade'),
+})
+
+/** Events in batches, as a journal has them. */
+export class MemoryJournal {
+  readonly recorded: RecordedEvent[] = []
+  readonly #batches: EventBatch[] = []
+  /** Told with the next read. */
+  damage: JournalDamage[] = []
+  #lastNo = 0
+
+  /** Appends a batch of events, each at a market time. */
+  append(events: readonly MarketEvent[], atMs: number | ((index: number) => number) = NOON_MS): void {
+    const recorded = events.map((event, index): RecordedEvent => {
+      const time = typeof atMs === 'number' ? atMs : atMs(index)
+      return { eventNo: ++this.#lastNo, atMs: time, receivedAtMs: time - 3, feed: 'push', event }
+    })
+    this.recorded.push(...recorded)
+    this.#batches.push(batchOf(recorded))
+  }
+
+  /** Numbers that no batch has. */
+  skip(count: number): void {
+    this.#lastNo += count
+  }
+
+  get throughEventNo(): number {
+    return this.#lastNo
+  }
+
+  readonly read: ReadJournal = (_folder, afterEventNo, { throughEventNo = Infinity, onDamage } = {}) => {
+    for (const found of this.damage) onDamage?.(found)
+    return this.#readFrom(afterEventNo, throughEventNo)
+  }
+
+  async *#readFrom(afterEventNo: number, throughEventNo: number): AsyncGenerator<EventBatch> {
+    for (const batch of this.#batches)
+      if (batch.lastEventNo > afterEventNo && batch.firstEventNo <= throughEventNo) yield batch
+  }
+}
+
+export interface World {
+  journal: MemoryJournal
+  trouble: LakeTrouble | null
+  /** Brings all events to the lake. */
+  flush(nowMs?: number): Promise<{ eventNo: number; retainedFrom: number; damage: readonly JournalDamage[] }>
+  compact(nowMs?: number, quietMs?: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens the lake of `dataDir`, as a lake process does. */
+export async function openWorld(
+  dataDir: string,
+  options: { journal?: MemoryJournal; retainEvents?: EventRetention } = {},
+): Promise<World> {
+  const { journal = new MemoryJournal(), retainEvents = NO_LIMITS } = options
+  mkdirSync(lakeFolder(dataDir), { recursive: true })
+  const database = await openDatabase(dataDir)
+  const nothing = (): void => {}
+  const onTrouble = (trouble: LakeTrouble): void => {
+    world.trouble = trouble
+  }
+  const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble })
+  const flusher = new EventFlusher({
+    ...{ dataDir, logId: 'log', database, lake, readJournal: journal.read, failpoint: nothing },
+    monotonicMs: () => performance.now(),
+  })
+  const compactor = new Compactor(lake, {
+    ...{ dataDir, lakeGraceMs: 0, retainDays: {}, retainEvents, diskReserveMb: 0 },
+    ...{ failpoint: nothing, log: nothing },
+  })
+  const world: World = {
+    journal,
+    trouble: null,
+    flush: async (nowMs = NOON_MS) => {
+      for (;;) {
+        const throughEventNo = journal.throughEventNo
+        const answer = await flusher.flush({ nowMs, throughEventNo })
+        if (answer.eventNo >= throughEventNo) return answer
+      }
+    },
+    compact: async (nowMs = NOON_MS, quietMs = 0) =>
+      void (await compactor.compact({ wallMs: nowMs, monotonicMs: 0 }, quietMs)),
+    close: async () => {
+      await compactor.close()
+      await database.close()
+    },
+  }
+  await lake.recover(0, false, NOON_MS)
+  await database.maintenance.run(beginState)
+  return world
+}
