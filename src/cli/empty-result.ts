@@ -1,5 +1,6 @@
 // Why a query on outcomes may have no row: on a young lake no label of its horizon is due yet.
-import { HORIZON_NAMES, HORIZONS, type Horizon } from '../schema/tables.ts'
+import { HORIZONS } from '../schema/tables.ts'
+import { HORIZON_NAMES, type Horizon } from '../schema/vocabulary.ts'
 import { queryOne } from '../store/duckdb/query.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 

@@ -7,6 +7,7 @@ import type {
   rotatedSchema,
 } from '../schema/api/accounts.ts'
 import type { analysisListSchema } from '../schema/api/analyses.ts'
+import type { Calibration } from '../schema/api/calibration.ts'
 import type { queryAnswerSchema } from '../schema/api/lake.ts'
 import type { barsMetaSchema, marketMetaSchema } from '../schema/api/market.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
@@ -71,3 +72,6 @@ export type AgentRank = z.infer<typeof agentRankSchema>
 
 /** The rows of a query on the lake. How values look is told at `rows` in the API description. */
 export type QueryResult = AnswerOf<typeof queryAnswerSchema>
+
+/** What the price did after accepted submissions, by sentiment and by score. */
+export type { Calibration }

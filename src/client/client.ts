@@ -8,6 +8,7 @@ import type {
   Analysis,
   AnalysisPage,
   Bars,
+  Calibration,
   DataPoints,
   DryRun,
   MarketPage,
@@ -185,6 +186,11 @@ export class MintlakeClient {
     call?: CallOptions,
   ): Promise<AgentRank[]> {
     return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
+  }
+
+  /** Whether sentiments and scores came true. Computed once a minute. */
+  async calibration(call?: CallOptions): Promise<Calibration> {
+    return (await this.#get<{ data: Calibration }>('/api/v1/calibration', {}, call)).data
   }
 
   /**

@@ -7,16 +7,15 @@ import {
   HOLDER_CONCENTRATIONS,
   LIQUIDITY_DEPTHS,
   RISK_FACTORS,
+  RISK_FACTORS_MAX,
+  RISK_FACTORS_MIN,
   RISK_LEVELS,
   SENTIMENTS,
+  SUMMARY_CODE_POINTS_MAX,
+  SUMMARY_CODE_POINTS_MIN,
   TREND_DIRECTIONS,
   VOLUME_PROFILES,
 } from './vocabulary.ts'
-
-export const SUMMARY_CODE_POINTS_MIN = 50
-export const SUMMARY_CODE_POINTS_MAX = 2_000
-export const RISK_FACTORS_MIN = 1
-export const RISK_FACTORS_MAX = 8
 
 /**
  * The number of code points, exact only where the bounds on the summary depend on it. A text has at most as many code points as

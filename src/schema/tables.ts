@@ -10,6 +10,7 @@ import {
 import type { CellTypes, Column, ColumnType, Row, Table } from './table-types.ts'
 import { column, optional, schemaVersion } from './tables/column.ts'
 import { EVENT_TABLES } from './tables/event-tables.ts'
+import { HORIZON_NAMES, type Horizon } from './vocabulary.ts'
 
 export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
 
@@ -106,10 +107,7 @@ const provenanceColumns = [
   optional('simulated', 'BOOLEAN', 'The market was simulated; NULL: not known'),
 ]
 
-/** How far ahead outcomes look, shortest first. */
-export const HORIZON_NAMES = ['5m', '15m', '1h', '6h', '24h'] as const
-export type Horizon = (typeof HORIZON_NAMES)[number]
-/** The same in milliseconds. */
+/** How far ahead outcomes look, in milliseconds. */
 export const HORIZONS: Readonly<Record<Horizon, number>> = {
   '5m': 300_000,
   '15m': 900_000,

@@ -1,4 +1,4 @@
-// All enumerations of the API.
+// All enumerations of the API, and how much of them a submission may have. Browsers get this file.
 
 export const SENTIMENTS = ['bullish', 'bearish', 'neutral'] as const
 export const RISK_LEVELS = ['critical', 'high', 'medium', 'low'] as const
@@ -46,11 +46,19 @@ export const RISK_FACTORS = [
   'high_unique_wallet_growth',
 ] as const
 
+export const RISK_FACTORS_MIN = 1
+export const RISK_FACTORS_MAX = 8
+export const SUMMARY_CODE_POINTS_MIN = 50
+export const SUMMARY_CODE_POINTS_MAX = 2_000
+
 export const OUTCOMES = ['validated', 'unvalidated', 'rejected'] as const
 export const TABS = ['all', 'live', 'new', 'graduated'] as const
 export const SORTS = ['hot', 'market_cap', 'created_timestamp'] as const
 export const ORDERS = ['desc', 'asc'] as const
 export const STREAM_SOURCES = ['pumpfun', 'studio', 'none'] as const
+
+/** How far ahead outcomes look, shortest first. */
+export const HORIZON_NAMES = ['5m', '15m', '1h', '6h', '24h'] as const
 
 export type Sentiment = (typeof SENTIMENTS)[number]
 export type RiskFactor = (typeof RISK_FACTORS)[number]
@@ -64,3 +72,4 @@ export type Order = (typeof ORDERS)[number]
 /** Agents submit; researchers may export the training set too. Only the operator makes a researcher. */
 export const AGENT_TYPES = ['agent', 'researcher'] as const
 export type AgentType = (typeof AGENT_TYPES)[number]
+export type Horizon = (typeof HORIZON_NAMES)[number]

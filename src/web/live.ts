@@ -1,19 +1,30 @@
 // The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
 // missed meanwhile is told as a gap, never hidden.
 
-/** A subscription as the server takes it (README of src/http/stream). */
-export type Topic =
-  | { topic: 'market'; tab: string; sort?: string; limit?: number }
-  | { topic: 'token'; mint: string }
-  | { topic: 'ohlc'; mint: string; tf: string; limit?: number }
-  | { topic: 'submissions' }
+import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from '../schema/api/stream.ts'
+import type { Bar } from '../schema/bar.ts'
+import type { DataPoint } from '../schema/datapoint.ts'
 
-/** What a channel gives. `snapshot`: all rows, perhaps in several parts; `last` tells the end. */
-export interface ChannelListener {
-  onRows(rows: readonly unknown[], kind: 'snapshot' | 'changes', isLast: boolean): void
+type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
+type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
+/** A subscription as the server takes it (README of src/http/stream). */
+export type Topic = WithoutReply<Subscribe>
+type TopicName = Topic['topic']
+
+/** What the rows of a topic are. */
+interface TopicRows {
+  market: StreamRow
+  token: DataPoint
+  ohlc: Bar
+  submissions: StreamedSubmission
+}
+
+/** What a channel gives. `snapshot`: all rows, perhaps in several parts; `isLast` tells the end. */
+export interface ChannelListener<Name extends TopicName = TopicName> {
+  onRows(rows: readonly TopicRows[Name][], kind: 'snapshot' | 'changes', isLast: boolean): void
   onLeft?(mint: string): void
   /** Changes were lost: a snapshot follows. */
-  onGap?(): void
+  onResync?(): void
   onError?(message: string, code: string): void
 }
 
@@ -24,20 +35,6 @@ interface Subscription {
   listener: ChannelListener
   /** The last position seen, to resume from; null before the first snapshot is complete. */
   seq: number | null
-}
-
-interface Message {
-  event: string
-  channel?: string
-  seq?: number
-  last?: boolean
-  rows?: unknown[]
-  mint?: string
-  id?: string
-  error?: string
-  code?: string
-  reason?: string
-  retryAfterMs?: number
 }
 
 const RETRY_MS_MIN = 500
@@ -52,11 +49,11 @@ const PROTOCOL = 'mintlake.json'
 const channelOf = (topic: Topic): string => {
   switch (topic.topic) {
     case 'market':
-      return `market:${topic.tab}`
+      return `market:${topic.tab ?? 'all'}`
     case 'token':
       return `token:${topic.mint}`
     case 'ohlc':
-      return `ohlc:${topic.mint}:${topic.tf}`
+      return `ohlc:${topic.mint}:${topic.tf ?? '1m'}`
     case 'submissions':
       return 'submissions'
   }
@@ -93,7 +90,10 @@ export class Live {
   }
 
   /** Subscribes a channel. @returns a function that ends the subscription. */
-  subscribe(topic: Topic, listener: ChannelListener): () => void {
+  subscribe<Name extends TopicName>(
+    topic: Extract<Topic, { topic: Name }>,
+    listener: ChannelListener<Name>,
+  ): () => void {
     const channel = channelOf(topic)
     const subscription: Subscription = { topic, listener, seq: null }
     this.#subscriptions.set(channel, subscription)
@@ -166,32 +166,37 @@ export class Live {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message))
   }
 
-  #receive(message: Message): void {
+  #receive(message: StreamMessage): void {
     this.#lastMessageMs = Date.now()
-    const subscription = this.#subscriptions.get(message.channel ?? message.id ?? '')
+    const subscription = this.#subscriptionOf(message)
     switch (message.event) {
       case 'snapshot':
       case 'changes':
         if (subscription === undefined) return
-        subscription.listener.onRows(message.rows ?? [], message.event, message.last ?? true)
+        subscription.listener.onRows(message.rows, message.event, 'last' in message ? message.last : true)
         break
       case 'left':
-        subscription?.listener.onLeft?.(message.mint ?? '')
+        subscription?.listener.onLeft?.(message.mint)
         break
       case 'resync':
-        for (const each of subscription === undefined ? this.#subscriptions.values() : [subscription]) {
-          each.seq = null
-          each.listener.onGap?.()
-        }
+        if (subscription === undefined) return
+        subscription.seq = null
+        subscription.listener.onResync?.()
         break
       case 'error':
-        this.#fail(message, subscription)
+        this.#fail(message.error, message.code, subscription)
         return
     }
-    if (subscription !== undefined && message.seq !== undefined) subscription.seq = message.seq
+    if (subscription !== undefined && 'seq' in message && message.seq !== undefined)
+      subscription.seq = message.seq
   }
 
-  #fail({ error = 'the server refused', code = '' }: Message, subscription: Subscription | undefined): void {
+  #subscriptionOf(message: StreamMessage): Subscription | undefined {
+    const channel = 'channel' in message ? message.channel : 'id' in message ? message.id : undefined
+    return channel === undefined ? undefined : this.#subscriptions.get(channel)
+  }
+
+  #fail(error: string, code: string, subscription: Subscription | undefined): void {
     if (code === 'read_rate_limited') {
       this.#setState('limited')
       setTimeout(() => {

@@ -1,10 +1,12 @@
 // Starts the console: the frame around the views, the live connection, theme and keyboard.
 import { html, nothing, render, type TemplateResult } from 'lit-html'
 import { createClient, type MintlakeClient } from '../client/index.ts'
+import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
 import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
+import { startTheme, switchTheme } from './theme.ts'
 import { agentsView } from './views/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market.ts'
@@ -27,14 +29,8 @@ const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInM
 
 /** The agent's key lives as long as the tab. */
 const KEY_ITEM = 'mintlake-key'
-const THEME_ITEM = 'mintlake-theme'
 /** Ages and countdowns are drawn anew so often. */
 const CLOCK_MS = 1_000
-
-interface Health {
-  simulated: boolean
-  market: { timeMs: number }
-}
 
 class Console implements App {
   readonly live = new Live(() => this.invalidate())
@@ -140,7 +136,7 @@ class Console implements App {
 
   async #readHealth(): Promise<void> {
     try {
-      const health = await request<Health>('/health')
+      const health = await request<HealthAnswer>('/health')
       this.#isSimulated = health.simulated
       // In a replay the market's time is that of the recorded data.
       this.#aheadMs = health.market.timeMs - Date.now()
@@ -197,22 +193,7 @@ const notFound = {
   }),
 }
 
-/** The theme is the system's until it is switched. */
-function switchTheme(): void {
-  const isDark =
-    document.documentElement.dataset.theme === 'dark' ||
-    (document.documentElement.dataset.theme === undefined &&
-      matchMedia('(prefers-color-scheme: dark)').matches)
-  setTheme(isDark ? 'light' : 'dark')
-}
-
-function setTheme(theme: string): void {
-  document.documentElement.dataset.theme = theme
-  localStorage.setItem(THEME_ITEM, theme)
-}
-
-const theme = localStorage.getItem(THEME_ITEM)
-if (theme === 'light' || theme === 'dark') setTheme(theme)
+startTheme()
 const root = document.getElementById('console')
 if (root !== null) {
   root.replaceChildren()

@@ -66,6 +66,7 @@ test('registers, submits, and reads the analysis, the leaderboard and the profil
   expect(await agent.setProfile({ website: 'https://example.org' })).toMatchObject({ name: 'ranked' })
   expect(await agent.profile()).toMatchObject({ website: 'https://example.org', avatarUrl: null })
   expect(await agent.schema()).toMatchObject({ type: 'object' })
+  expect((await agent.calibration()).sentiments).toEqual([])
 })
 
 test('queries the lake with a key that may', async () => {

@@ -174,6 +174,30 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     }
   }, 120_000)
 
+  test('the theme follows the system until one is chosen, and the chart follows the theme', async () => {
+    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`, { colorScheme: 'light' })
+    const theme = () => page.evaluate<string>('document.documentElement.dataset.theme')
+    const drawn = () =>
+      page.evaluate<string>(
+        `[...document.querySelectorAll('.chart canvas')].map((canvas) => canvas.toDataURL()).join()`,
+      )
+    await page.locator('.chart canvas').first().waitFor()
+    expect(await theme()).toBe('light')
+    const light = await drawn()
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await expect.poll(theme).toBe('dark')
+    await expect.poll(drawn).not.toBe(light)
+    await page.getByRole('button', { name: 'Switch between light and dark' }).click()
+    expect(await theme()).toBe('light')
+    await page.reload()
+    expect(await theme()).toBe('light')
+    // The choice is forgotten where it is what the system prefers.
+    await page.getByRole('button', { name: 'Switch between light and dark' }).click()
+    await page.emulateMedia({ colorScheme: 'light' })
+    await expect.poll(theme).toBe('light')
+    expect(faults).toEqual([])
+  })
+
   test('a phone has no sideways scroll', async () => {
     for (const view of VIEWS) {
       const { page } = await openPage(browser, server.url, `#/${view}`, {

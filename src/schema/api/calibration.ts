@@ -1,7 +1,6 @@
 // Whether the labels of accepted submissions came true.
 import { z } from 'zod'
-import { HORIZON_NAMES } from '../tables.ts'
-import { SENTIMENTS } from '../vocabulary.ts'
+import { HORIZON_NAMES, SENTIMENTS } from '../vocabulary.ts'
 import { okData, percent, unixMs, wholeCount, withExample } from './parts.ts'
 
 const groupShape = {

@@ -57,12 +57,26 @@ const marketStateSchema = z.looseObject({
   tokensMax: wholeCount('Tokens held at most'),
   events: wholeCount('Events received'),
   trades: wholeCount('Trades applied'),
+  lateDropped: wholeCount('Trades dropped because they came too late'),
+})
+
+/** A table of the lake. */
+export const lakeTableStateSchema = z.object({
+  table: z.string(),
+  files: wholeCount('Files'),
+  rows: wholeCount('Rows'),
+  bytes: wholeCount('Their bytes'),
+  backlog: wholeCount('Rows that are durable and not in a file yet'),
 })
 
 /** Further figures may be added. */
 const storeStateSchema = z.looseObject({
   healthy: z.boolean().meta({ description: 'Commits are taken, and the lake follows them' }),
   reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
+  lake: z
+    .array(lakeTableStateSchema)
+    .optional()
+    .meta({ description: 'Its tables; absent while the store does not answer' }),
 })
 
 export const healthSchema = withExample(
@@ -104,6 +118,7 @@ export const healthSchema = withExample(
       tokensMax: 100_000,
       events: 120_500,
       trades: 118_000,
+      lateDropped: 3,
     },
     gaps: {
       open: [],
@@ -112,6 +127,8 @@ export const healthSchema = withExample(
     store: { healthy: true, reasons: [] },
   },
 )
+
+export type HealthAnswer = z.infer<typeof healthSchema>
 
 export const readySchema = withExample(okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) }), {
   ok: true,

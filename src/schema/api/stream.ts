@@ -46,6 +46,7 @@ export type StreamedSubmission = z.infer<typeof streamedSubmissionSchema>
 
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
+export type StreamRow = z.infer<typeof streamRowSchema>
 
 const heartbeat = { event: z.literal('heartbeat'), seq: seq.optional(), ts }
 const gap = { event: z.literal('gap'), ...gapSchema.shape, ts }
@@ -108,6 +109,8 @@ export const streamRequestSchema = z
   ])
   .meta({ examples: [{ op: 'subscribe', topic: 'token', mint: EXAMPLE_MINT, id: '1' }] })
 
+export type StreamRequest = z.input<typeof streamRequestSchema>
+
 const rows = z
   .union([
     z.array(streamRowSchema),
@@ -143,3 +146,4 @@ export const streamMessageSchema = z.union([
     .object({ ...problemSchema.shape, event: z.literal('error'), id })
     .meta({ description: 'A message was refused; the socket stays open' }),
 ])
+export type StreamMessage = z.infer<typeof streamMessageSchema>

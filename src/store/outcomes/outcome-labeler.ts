@@ -2,7 +2,8 @@
 // computed from the bars' files in a scratch database, a bounded number of submissions at a time. Each step is recorded in
 // one transaction: a step that was interrupted is computed again, with the same result. A label never changes.
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
-import { HORIZON_NAMES, HORIZONS, type Horizon, TABLES } from '../../schema/tables.ts'
+import { HORIZONS, TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { type Database, transaction, withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'

@@ -1,12 +1,6 @@
 // SQL that opens, computes and records outcomes. Times are Unix ms; a bar is identified by its end.
-import {
-  type Column,
-  HORIZON_NAMES,
-  HORIZONS,
-  type Horizon,
-  LAKE_SCHEMA_VERSION,
-  TABLES,
-} from '../../schema/tables.ts'
+import { type Column, HORIZONS, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 

@@ -2,7 +2,8 @@
 // each token counts once in a group, with the mean of its submissions: intervals would be too narrow otherwise.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
-import { HORIZON_NAMES, TABLES } from '../../schema/tables.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
 import { queryRows } from '../duckdb/query.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'

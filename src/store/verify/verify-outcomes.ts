@@ -1,5 +1,5 @@
 // Checks accepted submissions against their outcomes, open and labelled.
-import { HORIZON_NAMES } from '../../schema/tables.ts'
+import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { isRetainedSql } from '../lake/retention.ts'

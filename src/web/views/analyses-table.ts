@@ -1,36 +1,27 @@
 // Analyses as a table: what an agent said, how far its data was off, and what the price did afterwards.
 import { html, nothing, type TemplateResult } from 'lit-html'
+import type { ListedAnalysis, Outcome } from '../../client/index.ts'
+import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import { changeClass, formatAge, formatChange, formatPercent, shortAddress } from '../format.ts'
 import { routeHref } from '../router.ts'
 
-/** An analysis as the list and the stream give it; labels of others are withheld at first. */
-export interface Analysis {
-  analysisId: string
-  agentId: string
-  agentName?: string
-  mint: string
-  symbol?: string
-  outcome: string
-  deviationPct: number | null
-  sentiment?: string | null
-  score?: number | null
-  summary?: string | null
-  xpEarned?: number | null
-  createdAt: number
-  /** From when everybody sees the labels, Unix ms; null where they are shown. */
-  labelsAvailableAt?: number | null
-  outcomes?: { fwd_ret_1h?: number | null; fwd_ret_24h?: number | null } | null
-}
+/** An analysis as the list has it, or as the stream tells of it: without its labels, with names. */
+type ShownAnalysis = Pick<
+  ListedAnalysis,
+  'analysisId' | 'agentId' | 'mint' | 'outcome' | 'deviationPct' | 'createdAt'
+> &
+  Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes'>> &
+  Partial<Pick<StreamedSubmission, 'agentName' | 'symbol'>>
 
-const OUTCOME_SHAPES: Readonly<Record<string, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
+const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
 
-export const outcomeBadge = (outcome: string): TemplateResult =>
-  html`<span class="outcome ${outcome}">${OUTCOME_SHAPES[outcome] ?? '?'} ${outcome}</span>`
+export const outcomeBadge = (outcome: Outcome): TemplateResult =>
+  html`<span class="outcome ${outcome}">${OUTCOME_SHAPES[outcome]} ${outcome}</span>`
 
 const percentOf = (share: number | null | undefined): number | null => (share == null ? null : 100 * share)
 
 export const analysesTable = (
-  analyses: readonly Analysis[],
+  analyses: readonly ShownAnalysis[],
   nowMs: number,
   withMint = false,
 ): TemplateResult => html`
@@ -42,7 +33,7 @@ export const analysesTable = (
     <tbody>${analyses.map((analysis) => analysisRow(analysis, nowMs, withMint))}</tbody>
   </table></div>`
 
-function analysisRow(analysis: Analysis, nowMs: number, withMint: boolean): TemplateResult {
+function analysisRow(analysis: ShownAnalysis, nowMs: number, withMint: boolean): TemplateResult {
   const { agentId, agentName, mint, symbol, outcome, deviationPct, sentiment, score, createdAt } = analysis
   const [hour, day] = [percentOf(analysis.outcomes?.fwd_ret_1h), percentOf(analysis.outcomes?.fwd_ret_24h)]
   const withheld = analysis.labelsAvailableAt

@@ -2,34 +2,36 @@
 
 import { html, svg, type TemplateResult } from 'lit-html'
 import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
-import { Fetched, request } from '../api.ts'
+import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
+import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatTime } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 
-const HORIZONS = ['5m', '15m', '1h', '6h', '24h'] as const
+const DEFAULT_HORIZON: Horizon = '1h'
+const toHorizon = (text: string | null): Horizon =>
+  HORIZON_NAMES.find((each) => each === text) ?? DEFAULT_HORIZON
 const EVERY_MS = 60_000
 
 class CalibrationView implements View {
   readonly title = 'Calibration'
   readonly #app: App
-  readonly #horizon: string
-  readonly #calibration: Fetched<{ data: Calibration }>
+  readonly #horizon: Horizon
+  readonly #calibration: Fetched<Calibration>
 
   constructor(app: App) {
     this.#app = app
-    const horizon = app.route.query.get('horizon') ?? '1h'
-    this.#horizon = HORIZONS.find((each) => each === horizon) ?? '1h'
+    this.#horizon = toHorizon(app.route.query.get('horizon'))
     this.#calibration = new Fetched(
-      () => request('/api/v1/calibration'),
+      () => app.client.calibration(),
       () => app.invalidate(),
     )
     this.#calibration.start(EVERY_MS)
   }
 
   update(route: Route): boolean {
-    return route.view === 'calibration' && (route.query.get('horizon') ?? '1h') === this.#horizon
+    return route.view === 'calibration' && toHorizon(route.query.get('horizon')) === this.#horizon
   }
 
   stop(): void {
@@ -42,11 +44,11 @@ class CalibrationView implements View {
       <header class="toolbar">
         <h1 id="view-title">Calibration</h1>
         <nav class="tabs" aria-label="Time after the analysis">
-          ${HORIZONS.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === '1h' ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : 'false'}>${horizon}</a>`)}
+          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === DEFAULT_HORIZON ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : 'false'}>${horizon}</a>`)}
         </nav>
-        ${value === null ? '' : html`<p class="status">as of ${formatTime(value.data.asOfMs, this.#app.nowMs())}</p>`}
+        ${value === null ? '' : html`<p class="status">as of ${formatTime(value.asOfMs, this.#app.nowMs())}</p>`}
       </header>
-      ${value === null ? html`<p class="note" role="status">${error ?? 'Loading'}</p>` : this.#groups(value.data)}
+      ${value === null ? html`<p class="note" role="status">${error ?? 'Loading'}</p>` : this.#groups(value)}
     </section>`
   }
 

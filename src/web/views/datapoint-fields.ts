@@ -1,6 +1,7 @@
 // The fields of the DataPoint as the token's page groups them, with the format of each.
 import type { TemplateResult } from 'lit-html'
 import { html, nothing } from 'lit-html'
+import type { DataPoint } from '../../client/index.ts'
 import { untrustedLink } from '../dom.ts'
 import {
   changeClass,
@@ -14,49 +15,10 @@ import {
   shortAddress,
 } from '../format.ts'
 
-export interface Holder {
-  address: string
-  amount: number | null
-  pct: number | null
-}
-
-export interface RecentTrade {
-  tx: string | null
-  type: 'buy' | 'sell'
-  sol: number | null
-  wallet: string | null
-  timestamp: number
-}
-
-/** The DataPoint as the server sends it. */
-export interface DataPoint {
-  mint: string
-  name: string
-  symbol: string
-  description: string | null
-  imageUri: string | null
-  creator: string | null
-  website: string | null
-  twitter: string | null
-  telegram: string | null
-  priceUsd: number | null
-  priceChange1h: number | null
-  bondingComplete: boolean
-  isLive: boolean
-  viewerCount: number | null
-  snapshotAt: number
-  enriched_at: number | null
-  enriched_source: string | null
-  createdAt: number | null
-  topHolders: Holder[]
-  recentTrades: RecentTrade[]
-  [field: string]: unknown
-}
-
 type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol'
 
 interface Field {
-  name: string
+  name: keyof DataPoint
   label: string
   kind: Kind
 }
@@ -66,7 +28,7 @@ interface Group {
   fields: readonly Field[]
 }
 
-const field = (name: string, label: string, kind: Kind): Field => ({ name, label, kind })
+const field = (name: keyof DataPoint, label: string, kind: Kind): Field => ({ name, label, kind })
 
 const GROUPS: readonly Group[] = [
   {

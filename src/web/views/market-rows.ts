@@ -1,49 +1,29 @@
 // The rows of one tab as the stream keeps them, and their order as it is shown. Values change in place at once; the order is
 // renewed only when `reorder` is called, so that nothing jumps under the pointer.
-
-export interface MarketRow {
-  mint: string
-  name: string
-  symbol: string
-  image_uri: string | null
-  priceUsd: number | null
-  usd_market_cap: number | null
-  volume_24h_usd: number | null
-  liquidity_usd: number | null
-  holder_count: number | null
-  bonding_progress: number | null
-  analysis_count: number
-  hot_score: number
-  created_timestamp: number | null
-  last_trade_timestamp: number | null
-  is_currently_live: boolean
-  complete: boolean
-  seq?: number
-}
+import type { StreamRow } from '../../schema/api/stream.ts'
+import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 
 /** A column that the list can be sorted by. */
 export const SORT_KEYS = {
-  hot: (row: MarketRow) => row.hot_score,
-  price: (row: MarketRow) => row.priceUsd,
-  marketCap: (row: MarketRow) => row.usd_market_cap,
-  volume: (row: MarketRow) => row.volume_24h_usd,
-  liquidity: (row: MarketRow) => row.liquidity_usd,
-  holders: (row: MarketRow) => row.holder_count,
-  bonding: (row: MarketRow) => row.bonding_progress,
-  created: (row: MarketRow) => row.created_timestamp,
-  analyses: (row: MarketRow) => row.analysis_count,
+  hot: (row: StreamRow) => row.hot_score,
+  price: (row: StreamRow) => row.priceUsd,
+  marketCap: (row: StreamRow) => row.usd_market_cap,
+  volume: (row: StreamRow) => row.volume_24h_usd,
+  liquidity: (row: StreamRow) => row.liquidity_usd,
+  holders: (row: StreamRow) => row.holder_count,
+  bonding: (row: StreamRow) => row.bonding_progress,
+  created: (row: StreamRow) => row.created_timestamp,
+  analyses: (row: StreamRow) => row.analysis_count,
 } as const
 export type SortKey = keyof typeof SORT_KEYS
 export const isSortKey = (text: string): text is SortKey => text in SORT_KEYS
 
 export interface ListFilter {
   search: string
-  /** Tokens with fewer analyses than five, which earn the bonus. */
+  /** Tokens with fewer analyses than earn the bonus. */
   isLowCoverage: boolean
   isLive: boolean
 }
-
-const LOW_COVERAGE_COUNT = 5
 
 /** Which way the last change of a price went, and when. */
 export interface Move {
@@ -53,16 +33,16 @@ export interface Move {
 
 export class MarketRows {
   /** The rows in the order shown. */
-  shown: MarketRow[] = []
+  shown: StreamRow[] = []
   readonly moves = new Map<string, Move>()
-  readonly #rowByMint = new Map<string, MarketRow>()
-  #isInTab: (row: MarketRow) => boolean
+  readonly #rowByMint = new Map<string, StreamRow>()
+  #isInTab: (row: StreamRow) => boolean
   /** Rows of a snapshot that is not complete yet; null outside of one. */
   #incoming: Set<string> | null = null
   #changed = new Set<string>()
 
   /** @param isInTab a row that leaves its tab is sent once more; it is then dropped here. */
-  constructor(isInTab: (row: MarketRow) => boolean) {
+  constructor(isInTab: (row: StreamRow) => boolean) {
     this.#isInTab = isInTab
   }
 
@@ -75,11 +55,11 @@ export class MarketRows {
     return this.#changed.size
   }
 
-  get(mint: string): MarketRow | undefined {
+  get(mint: string): StreamRow | undefined {
     return this.#rowByMint.get(mint)
   }
 
-  applySnapshot(rows: readonly MarketRow[], isLast: boolean): void {
+  applySnapshot(rows: readonly StreamRow[], isLast: boolean): void {
     this.#incoming ??= new Set()
     for (const row of rows) {
       this.#incoming.add(row.mint)
@@ -90,7 +70,7 @@ export class MarketRows {
     this.#incoming = null
   }
 
-  applyChanges(rows: readonly MarketRow[], nowMs: number): void {
+  applyChanges(rows: readonly StreamRow[], nowMs: number): void {
     for (const row of rows) {
       const before = this.#rowByMint.get(row.mint)
       if (before?.priceUsd != null && row.priceUsd != null && before.priceUsd !== row.priceUsd)
@@ -109,7 +89,7 @@ export class MarketRows {
   reorder(sort: SortKey, isDescending: boolean, filter: ListFilter): void {
     const key = SORT_KEYS[sort]
     const sign = isDescending ? -1 : 1
-    const rows: { row: MarketRow; key: number }[] = []
+    const rows: { row: StreamRow; key: number }[] = []
     for (const row of this.#rowByMint.values()) {
       if (!matches(row, filter)) continue
       // Unknown values come last in both directions.
@@ -125,14 +105,14 @@ export class MarketRows {
     for (const [at, row] of this.shown.entries()) this.shown[at] = this.#rowByMint.get(row.mint) ?? row
   }
 
-  #set(row: MarketRow): void {
+  #set(row: StreamRow): void {
     this.#changed.add(row.mint)
     if (this.#isInTab(row)) this.#rowByMint.set(row.mint, row)
     else this.remove(row.mint)
   }
 }
 
-function matches(row: MarketRow, { search, isLowCoverage, isLive }: ListFilter): boolean {
+function matches(row: StreamRow, { search, isLowCoverage, isLive }: ListFilter): boolean {
   if (isLowCoverage && row.analysis_count >= LOW_COVERAGE_COUNT) return false
   if (isLive && !row.is_currently_live) return false
   if (search === '') return true

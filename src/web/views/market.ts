@@ -1,18 +1,19 @@
 // The market: one tab of it, every row live.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { repeat } from 'lit-html/directives/repeat.js'
+import type { StreamRow } from '../../schema/api/stream.ts'
+import { TABS, type Tab } from '../../schema/vocabulary.ts'
+import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import type { App, View } from '../app.ts'
 import { emptyState, meter, sparkline } from '../dom.ts'
 import { formatAge, formatCount, formatPrice, formatUsd } from '../format.ts'
 import { tokenPicture } from '../picture.ts'
 import { type Route, replaceQuery, routeHref } from '../router.ts'
 import { styles } from '../styles.ts'
-import { isSortKey, type ListFilter, type MarketRow, MarketRows, type SortKey } from './market-rows.ts'
+import { isSortKey, type ListFilter, MarketRows, type SortKey } from './market-rows.ts'
 import { Sparklines } from './sparklines.ts'
 import { visibleSpan } from './virtual-rows.ts'
 
-const TABS = ['all', 'live', 'new', 'graduated'] as const
-type Tab = (typeof TABS)[number]
 const ROWS_MAX = 5_000
 const ROW_HEIGHT_PX = 48
 const REORDER_MS = 1_000
@@ -29,10 +30,14 @@ const COLUMNS: readonly { key: SortKey; label: string; title: string }[] = [
   { key: 'holders', label: 'Holders', title: 'Wallets that hold it' },
   { key: 'bonding', label: 'Curve', title: 'Progress on the bonding curve' },
   { key: 'created', label: 'Age', title: 'Time since its launch' },
-  { key: 'analyses', label: 'Analyses', title: 'Accepted analyses; fewer than five earn a bonus' },
+  {
+    key: 'analyses',
+    label: 'Analyses',
+    title: `Accepted analyses; with fewer than ${LOW_COVERAGE_COUNT} one earns a bonus`,
+  },
 ]
 
-const inTab: Record<Tab, (row: MarketRow, nowMs: number) => boolean> = {
+const inTab: Record<Tab, (row: StreamRow, nowMs: number) => boolean> = {
   all: () => true,
   live: (row) => row.is_currently_live,
   new: (row, nowMs) => nowMs - (row.created_timestamp ?? 0) < NEW_MS,
@@ -112,12 +117,12 @@ class MarketView implements View {
   #subscribe(): () => void {
     const topic = { topic: 'market', tab: this.#tab, sort: 'hot', limit: ROWS_MAX } as const
     return this.#app.live.subscribe(topic, {
-      onRows: (rows, kind, isLast) => this.#take(rows as MarketRow[], kind, isLast),
+      onRows: (rows, kind, isLast) => this.#take(rows, kind, isLast),
       onLeft: (mint) => {
         this.#rows.remove(mint)
         this.#app.invalidate()
       },
-      onGap: () => {
+      onResync: () => {
         this.#hadGap = true
         this.#app.invalidate()
       },
@@ -128,7 +133,7 @@ class MarketView implements View {
     })
   }
 
-  #take(rows: MarketRow[], kind: 'snapshot' | 'changes', isLast: boolean): void {
+  #take(rows: readonly StreamRow[], kind: 'snapshot' | 'changes', isLast: boolean): void {
     this.#error = null
     if (kind === 'changes') this.#rows.applyChanges(rows, Date.now())
     else {
@@ -261,7 +266,7 @@ class MarketView implements View {
     this.#changed()
   }
 
-  #row(row: MarketRow, at: number): TemplateResult {
+  #row(row: StreamRow, at: number): TemplateResult {
     const { mint, name, symbol } = row
     const nowMs = this.#app.nowMs()
     const move = this.#rows.moves.get(mint)

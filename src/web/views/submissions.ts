@@ -1,9 +1,10 @@
 // Submissions as the server judges them.
 import { html, type TemplateResult } from 'lit-html'
+import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import type { App, View } from '../app.ts'
 import { copyable, emptyState } from '../dom.ts'
 import { routeHref } from '../router.ts'
-import { type Analysis, analysesTable } from './analyses-table.ts'
+import { analysesTable } from './analyses-table.ts'
 
 const ROWS_MAX = 200
 
@@ -12,7 +13,7 @@ class SubmissionsView implements View {
   readonly #app: App
   readonly #unsubscribe: () => void
   /** Newest first. */
-  #rows: Analysis[] = []
+  #rows: StreamedSubmission[] = []
   #isLoaded = false
   #error: string | null = null
 
@@ -21,7 +22,7 @@ class SubmissionsView implements View {
     this.#unsubscribe = app.live.subscribe(
       { topic: 'submissions' },
       {
-        onRows: (rows, kind) => this.#take(rows as Analysis[], kind),
+        onRows: (rows, kind) => this.#take(rows, kind),
         onError: (message) => {
           this.#error = message
           app.invalidate()
@@ -48,7 +49,7 @@ class SubmissionsView implements View {
     return html`<div class="card">${analysesTable(this.#rows, this.#app.nowMs(), true)}</div>`
   }
 
-  #take(rows: Analysis[], kind: 'snapshot' | 'changes'): void {
+  #take(rows: readonly StreamedSubmission[], kind: 'snapshot' | 'changes'): void {
     this.#error = null
     this.#isLoaded = true
     const newestFirst = rows.toReversed()

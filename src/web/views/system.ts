@@ -1,37 +1,12 @@
 // The state of the server: feeds, rates, store, and a plain sentence for whatever is wrong.
 import { html, nothing, type TemplateResult } from 'lit-html'
+import type { HealthAnswer } from '../../schema/api/status.ts'
 import { errorText, Fetched, request } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { formatAge, formatAmount, formatBytes, formatCount } from '../format.ts'
 import { parseMetrics, rate } from '../metrics-text.ts'
 
 const EVERY_MS = 2_000
-
-interface Feed {
-  feed: string
-  state: string
-  accepted?: number
-}
-
-interface LakeTable {
-  table: string
-  files: number
-  rows: number
-  bytes: number
-  /** Rows that are durable in the log and not in the lake yet. */
-  backlog: number
-}
-
-interface Health {
-  status: string
-  reasons: string[]
-  simulated: boolean
-  feeds: Feed[]
-  pushIngest: boolean
-  solPrice: { usd: number; source: string; ageMs: number } | null
-  market: { tokens: number; tokensMax: number; timeMs: number; seq: number; lateDropped: number }
-  store: { healthy: boolean; lake?: LakeTable[]; [field: string]: unknown }
-}
 
 interface Reading {
   values: Map<string, number>
@@ -40,14 +15,14 @@ interface Reading {
 
 class SystemView implements View {
   readonly title = 'System'
-  readonly #health: Fetched<Health>
+  readonly #health: Fetched<HealthAnswer>
   readonly #metrics: Fetched<Reading>
   #before: Reading | null = null
   #after: Reading | null = null
 
   constructor(app: App) {
     const onChange = () => app.invalidate()
-    this.#health = new Fetched(() => request<Health>('/health'), onChange)
+    this.#health = new Fetched(() => request<HealthAnswer>('/health'), onChange)
     this.#metrics = new Fetched(() => this.#readMetrics(), onChange)
     this.#health.start(EVERY_MS)
     this.#metrics.start(EVERY_MS)
@@ -67,7 +42,7 @@ class SystemView implements View {
     </section>`
   }
 
-  #body(health: Health): TemplateResult {
+  #body(health: HealthAnswer): TemplateResult {
     const problems = problemsOf(health)
     return html`
       ${
@@ -81,7 +56,7 @@ class SystemView implements View {
       ${lakeTables(health.store.lake ?? [])}`
   }
 
-  #rates({ market }: Health): TemplateResult {
+  #rates({ market }: HealthAnswer): TemplateResult {
     const perSecond = (name: string) => (this.#after === null ? null : rate(this.#before, this.#after, name))
     const value = (name: string) => this.#after?.values.get(name) ?? null
     const delaySeconds = value('nodejs_eventloop_lag_p99_seconds')
@@ -97,7 +72,7 @@ class SystemView implements View {
     ])
   }
 
-  #feeds({ feeds, pushIngest, solPrice }: Health): TemplateResult {
+  #feeds({ feeds, pushIngest, solPrice }: HealthAnswer): TemplateResult {
     return card('Feeds', [
       ...feeds.map((feed): [string, string] => [feed.feed, feedText(feed)]),
       ['Push', pushIngest ? 'open, with the feed key' : 'off: no feed key is set'],
@@ -110,7 +85,7 @@ class SystemView implements View {
     ])
   }
 
-  #store({ store }: Health): TemplateResult {
+  #store({ store }: HealthAnswer): TemplateResult {
     const rows = Object.entries(store)
       .filter(([name, value]) => name !== 'reasons' && (typeof value !== 'object' || value === null))
       .map(([name, value]): [string, string] => [label(name), text(name, value)])
@@ -128,7 +103,7 @@ class SystemView implements View {
 }
 
 /** What is wrong, a sentence each. */
-function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }: Health): string[] {
+function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }: HealthAnswer): string[] {
   const problems = [...reasons]
   if (status === 'warming_up') problems.push('The server is warming up: lists may be incomplete.')
   if (status === 'draining') problems.push('The server is shutting down.')
@@ -137,7 +112,7 @@ function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }:
       'No feed is on: start the server with --feed, or set MINTLAKE_FEED_KEY so that feeds may push.',
     )
   for (const { feed, state } of feeds)
-    if (state === 'disconnected' || state === 'failed')
+    if (state === 'reconnecting' || state === 'failed')
       problems.push(`The feed ${feed} is ${state}: data is missing until it returns.`)
   if (solPrice === null && !simulated)
     problems.push(
@@ -146,10 +121,10 @@ function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }:
   return problems
 }
 
-const feedText = ({ state, accepted }: Feed): string =>
+const feedText = ({ state, accepted }: HealthAnswer['feeds'][number]): string =>
   accepted === undefined ? state : `${state}, ${formatCount(accepted)} events`
 
-const lakeTables = (tables: readonly LakeTable[]): TemplateResult => html`
+const lakeTables = (tables: NonNullable<HealthAnswer['store']['lake']>): TemplateResult => html`
   <section class="card below">
     <h2>Tables of the lake</h2>
     <div class="scroll-x"><table class="plain">

@@ -11,17 +11,8 @@ import {
   type Time,
   type WhitespaceData,
 } from 'lightweight-charts'
+import type { Bar } from '../../client/index.ts'
 import { formatAmount, formatPrice } from '../format.ts'
-
-export interface Bar {
-  t: number
-  o: number
-  h: number
-  l: number
-  c: number
-  v: number
-  closed: boolean
-}
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
@@ -33,6 +24,7 @@ const formatAxisPrice = (price: number): string => (price < NO_PRICE_MAX ? '' : 
 const toTime = (ms: number): Time => (ms / 1_000) as Time
 
 export class TokenChart {
+  readonly #container: HTMLElement
   readonly #chart: IChartApi
   readonly #candles: ISeriesApi<'Candlestick'>
   readonly #volumes: ISeriesApi<'Histogram'>
@@ -41,36 +33,48 @@ export class TokenChart {
 
   /** @param barMs length of a bar, for the holes between bars. */
   constructor(container: HTMLElement, barMs: number) {
+    this.#container = container
     this.#barMs = barMs
-    const style = getComputedStyle(container)
-    const colour = (name: string) => style.getPropertyValue(name).trim()
-    const [up, down] = [colour('--up'), colour('--down')]
     this.#chart = createChart(container, {
       autoSize: true,
-      layout: { background: { color: 'transparent' }, textColor: colour('--dim'), attributionLogo: false },
-      grid: { vertLines: { color: colour('--line') }, horzLines: { color: colour('--line') } },
-      rightPriceScale: { borderColor: colour('--line') },
-      timeScale: { borderColor: colour('--line'), timeVisible: true, secondsVisible: barMs < 60_000 },
+      layout: { background: { color: 'transparent' }, attributionLogo: false },
+      timeScale: { timeVisible: true, secondsVisible: barMs < 60_000 },
       localization: { priceFormatter: formatAxisPrice },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, {
       upColor: 'transparent',
-      borderUpColor: up,
-      wickUpColor: up,
-      downColor: down,
-      borderDownColor: down,
-      wickDownColor: down,
       priceFormat: { type: 'custom', minMove: 1e-12, formatter: formatAxisPrice },
     })
     this.#volumes = this.#chart.addSeries(HistogramSeries, {
       priceScaleId: 'volume',
-      color: colour('--line-strong'),
       priceFormat: { type: 'custom', minMove: 0.01, formatter: (volume: number) => formatAmount(volume) },
       lastValueVisible: false,
       priceLineVisible: false,
     })
     this.#chart.priceScale('volume').applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } })
     this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.08, bottom: 0.24 } })
+    this.recolour()
+  }
+
+  /** Takes the colours of the theme. */
+  recolour(): void {
+    const style = getComputedStyle(this.#container)
+    const colour = (name: string) => style.getPropertyValue(name).trim()
+    const [up, down, line] = [colour('--up'), colour('--down'), colour('--line')]
+    this.#chart.applyOptions({
+      layout: { textColor: colour('--dim') },
+      grid: { vertLines: { color: line }, horzLines: { color: line } },
+      rightPriceScale: { borderColor: line },
+      timeScale: { borderColor: line },
+    })
+    this.#candles.applyOptions({
+      borderUpColor: up,
+      wickUpColor: up,
+      downColor: down,
+      borderDownColor: down,
+      wickDownColor: down,
+    })
+    this.#volumes.applyOptions({ color: colour('--line-strong') })
   }
 
   /** Draws these bars and no others. */

@@ -1,38 +1,22 @@
 // One token: its bars, its DataPoint, and what agents said of it.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
-import type { AnalysisPage } from '../../client/index.ts'
+import type { AnalysisPage, Bar, DataPoint } from '../../client/index.ts'
+import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState } from '../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice } from '../format.ts'
 import { tokenPicture } from '../picture.ts'
 import { type Route, routeHref } from '../router.ts'
+import { onThemeChange } from '../theme.ts'
 import { analysesTable } from './analyses-table.ts'
-import {
-  creatorTexts,
-  type DataPoint,
-  fieldGroups,
-  holdersTable,
-  securityFlags,
-  tradesTable,
-} from './datapoint-fields.ts'
-import { type Bar, TokenChart } from './token-chart.ts'
+import { creatorTexts, fieldGroups, holdersTable, securityFlags, tradesTable } from './datapoint-fields.ts'
+import { TokenChart } from './token-chart.ts'
 
-const TIMEFRAME_MS = {
-  '1s': 1_000,
-  '5s': 5_000,
-  '15s': 15_000,
-  '1m': 60_000,
-  '5m': 300_000,
-  '15m': 900_000,
-  '1h': 3_600_000,
-  '4h': 14_400_000,
-  '1d': 86_400_000,
-} as const
-type Timeframe = keyof typeof TIMEFRAME_MS
-const TIMEFRAMES = Object.keys(TIMEFRAME_MS)
-const isTimeframe = (text: string): text is Timeframe => text in TIMEFRAME_MS
+const DEFAULT_TF: Timeframe = '1m'
+
+const toTimeframe = (text: string | null): Timeframe => TIMEFRAMES.find((tf) => tf === text) ?? DEFAULT_TF
 const BARS = 500
 const ANALYSES_EVERY_MS = 60_000
 
@@ -53,14 +37,14 @@ class TokenView implements View {
   constructor(app: App) {
     this.#app = app
     this.#mint = app.route.id
-    const tf = app.route.query.get('tf') ?? '1m'
-    this.#tf = isTimeframe(tf) ? tf : '1m'
+    this.#tf = toTimeframe(app.route.query.get('tf'))
     this.#analyses = new Fetched(
       () => app.client.analyses({ mint: this.#mint, limit: 20 }),
       () => app.invalidate(),
     )
     this.#analyses.start(ANALYSES_EVERY_MS)
-    this.#unsubscribes = [this.#followToken(), this.#followBars()]
+    const recolour = onThemeChange(() => this.#chart?.recolour())
+    this.#unsubscribes = [this.#followToken(), this.#followBars(), recolour]
   }
 
   get title(): string {
@@ -68,7 +52,9 @@ class TokenView implements View {
   }
 
   update(route: Route): boolean {
-    return route.view === 'token' && route.id === this.#mint && (route.query.get('tf') ?? '1m') === this.#tf
+    return (
+      route.view === 'token' && route.id === this.#mint && toTimeframe(route.query.get('tf')) === this.#tf
+    )
   }
 
   stop(): void {
@@ -89,7 +75,7 @@ class TokenView implements View {
       ${this.#isGone ? html`<p class="banner" role="status">The market holds this token no longer: it made room for more active ones. What you see is the last that was known.</p>` : nothing}
       <div class="card chart-card">
         <nav class="tabs" aria-label="Timeframe">
-          ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, { tf: tf === '1m' ? '' : tf })} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
+          ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, { tf: tf === DEFAULT_TF ? '' : tf })} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
         </nav>
         <div class="chart" role="img" aria-label=${this.#chartLabel()} ${ref(this.#chartElement)}></div>
         <p class="note">
@@ -154,7 +140,7 @@ class TokenView implements View {
         onRows: (rows) => {
           const newest = rows.at(-1)
           if (newest === undefined) return
-          this.#point = newest as DataPoint
+          this.#point = newest
           this.#isGone = false
           this.#app.invalidate()
         },
@@ -171,15 +157,15 @@ class TokenView implements View {
     return this.#app.live.subscribe(
       { topic: 'ohlc', mint: this.#mint, tf: this.#tf, limit: BARS },
       {
-        onRows: (rows, kind) => this.#takeBars(rows as Bar[], kind),
+        onRows: (rows, kind) => this.#takeBars(rows, kind),
         onError: (message) => this.#fail(message),
       },
     )
   }
 
-  #takeBars(bars: Bar[], kind: 'snapshot' | 'changes'): void {
+  #takeBars(bars: readonly Bar[], kind: 'snapshot' | 'changes'): void {
     if (kind === 'snapshot') {
-      this.#bars = bars
+      this.#bars = [...bars]
       this.#needsReplace = true
     } else for (const bar of bars) this.#takeBar(bar)
     this.#app.invalidate()

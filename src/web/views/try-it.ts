@@ -1,7 +1,22 @@
 // Submit an analysis by hand: a key, a form whose verdict is shown by a dry run as it is filled, then the submission itself.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import { type DryRun, MintlakeError, type Receipt, type Submission } from '../../client/index.ts'
-import { errorText, Fetched } from '../api.ts'
+import { type DryRun, MintlakeError, type Quant, type Receipt, type Submission } from '../../client/index.ts'
+import { keysOf } from '../../lib/record.ts'
+import {
+  HOLDER_CONCENTRATIONS,
+  LIQUIDITY_DEPTHS,
+  RISK_FACTORS,
+  RISK_FACTORS_MAX,
+  RISK_FACTORS_MIN,
+  RISK_LEVELS,
+  type RiskFactor,
+  SENTIMENTS,
+  SUMMARY_CODE_POINTS_MAX,
+  SUMMARY_CODE_POINTS_MIN,
+  TREND_DIRECTIONS,
+  VOLUME_PROFILES,
+} from '../../schema/vocabulary.ts'
+import { errorText } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { formatCount, formatPercent } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
@@ -10,40 +25,21 @@ import { outcomeBadge } from './analyses-table.ts'
 /** A dry run counts against the rate of submissions, ten a minute unless set otherwise: it waits until typing pauses. */
 const DRY_RUN_PAUSE_MS = 1_500
 
-interface EnumField {
-  enum?: string[]
-  items?: { enum: string[] }
-}
+type QuantChoice = Exclude<keyof Quant, 'riskFactors' | 'buyPressure' | 'volatilityScore'>
 
-/** The JSON Schema of a submission, as far as the form needs it. */
-interface SubmissionSchema {
-  properties: {
-    sentiment: EnumField
-    quant: { properties: Record<string, EnumField> }
-  }
+/** The choices of `quant` that are one word of several. */
+const QUANT_CHOICES: { readonly [Name in QuantChoice]: readonly Quant[Name][] } = {
+  riskLevel: RISK_LEVELS,
+  liquidityDepth: LIQUIDITY_DEPTHS,
+  holderConcentration: HOLDER_CONCENTRATIONS,
+  trendDirection: TREND_DIRECTIONS,
+  volumeProfile: VOLUME_PROFILES,
 }
-
-interface Draft {
-  mint: string
-  sentiment: string
-  score: number
-  summary: string
-  quant: Record<string, unknown> & { riskFactors: string[]; buyPressure: number; volatilityScore: number }
-}
-
-const QUANT_CHOICES = [
-  'riskLevel',
-  'liquidityDepth',
-  'holderConcentration',
-  'trendDirection',
-  'volumeProfile',
-] as const
 
 class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
-  readonly #schema: Fetched<SubmissionSchema>
-  readonly #draft: Draft
+  readonly #draft: Submission
   #verdict: Receipt | DryRun | null = null
   #error: unknown = null
   #isBusy = false
@@ -56,13 +52,17 @@ class TryView implements View {
       sentiment: 'neutral',
       score: 50,
       summary: '',
-      quant: { riskFactors: [], buyPressure: 50, volatilityScore: 50 },
+      quant: {
+        riskFactors: [],
+        buyPressure: 50,
+        volatilityScore: 50,
+        riskLevel: RISK_LEVELS[0],
+        liquidityDepth: LIQUIDITY_DEPTHS[0],
+        holderConcentration: HOLDER_CONCENTRATIONS[0],
+        trendDirection: TREND_DIRECTIONS[0],
+        volumeProfile: VOLUME_PROFILES[0],
+      },
     }
-    this.#schema = new Fetched(
-      async () => (await app.client.schema()) as unknown as SubmissionSchema,
-      () => app.invalidate(),
-    )
-    void this.#schema.refresh()
   }
 
   update(route: Route): boolean {
@@ -71,7 +71,6 @@ class TryView implements View {
 
   stop(): void {
     clearTimeout(this.#pause)
-    this.#schema.stop()
   }
 
   render(): TemplateResult {
@@ -133,38 +132,39 @@ class TryView implements View {
   }
 
   #form(): TemplateResult {
-    const schema = this.#schema.value ?? undefined
-    if (schema === undefined) return html`<p class="note">${this.#schema.error ?? 'Loading the form'}</p>`
-    const { sentiment, quant } = schema.properties
     const draft = this.#draft
+    const { quant } = draft
     return html`<form class="stack card" @submit=${(event: Event) => this.#submit(event)} @input=${() => this.#changed()}>
       <h2>2. An analysis</h2>
       <label>Mint <input class="mono" required .value=${draft.mint} @input=${(event: InputEvent) => (draft.mint = inputText(event).trim())} />
         <a href=${routeHref('market')}>choose one from the market</a></label>
       <div class="columns">
-        ${choice('Sentiment', sentiment.enum ?? [], draft.sentiment, (value) => (draft.sentiment = value))}
+        ${choice('Sentiment', SENTIMENTS, draft.sentiment, (word) => (draft.sentiment = word))}
         ${slider('Score', draft.score, (value) => (draft.score = value))}
-        ${slider('Buy pressure', draft.quant.buyPressure, (value) => (draft.quant.buyPressure = value))}
-        ${slider('Volatility', draft.quant.volatilityScore, (value) => (draft.quant.volatilityScore = value))}
-        ${QUANT_CHOICES.map((name) => {
-          const words = quant.properties[name]?.enum ?? []
-          draft.quant[name] ??= words[0]
-          return choice(name, words, `${draft.quant[name]}`, (value) => (draft.quant[name] = value))
-        })}
+        ${slider('Buy pressure', quant.buyPressure, (value) => (quant.buyPressure = value))}
+        ${slider('Volatility', quant.volatilityScore, (value) => (quant.volatilityScore = value))}
+        ${keysOf(QUANT_CHOICES).map((name) => this.#quantChoice(name))}
       </div>
-      <fieldset><legend class="note">Risk factors, one to eight</legend>
-        <div class="choices">${(quant.properties.riskFactors?.items?.enum ?? []).map(
+      <fieldset><legend class="note">Risk factors, ${RISK_FACTORS_MIN} to ${RISK_FACTORS_MAX}; ${quant.riskFactors.length} chosen</legend>
+        <div class="choices">${RISK_FACTORS.map(
           (factor) =>
-            html`<label><input type="checkbox" .checked=${draft.quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} />${factor}</label>`,
+            html`<label><input type="checkbox" .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} />${factor}</label>`,
         )}</div>
       </fieldset>
-      <label>Summary, 50 characters or more (${draft.summary.length})
-        <textarea rows="4" maxlength="2000" .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
+      <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
+        <textarea rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
       <p><button class="primary" ?disabled=${this.#isBusy}>Submit</button></p>
     </form>`
   }
 
-  #toggle(factor: string): void {
+  #quantChoice<Name extends QuantChoice>(name: Name): TemplateResult {
+    const { quant } = this.#draft
+    return choice(wordsOf(name), QUANT_CHOICES[name], quant[name], (word) => {
+      quant[name] = word
+    })
+  }
+
+  #toggle(factor: RiskFactor): void {
     const { quant } = this.#draft
     quant.riskFactors = quant.riskFactors.includes(factor)
       ? quant.riskFactors.filter((each) => each !== factor)
@@ -176,7 +176,12 @@ class TryView implements View {
     clearTimeout(this.#pause)
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
-    if (mint === '' || summary.trim().length < 50 || quant.riskFactors.length === 0) return
+    if (
+      mint === '' ||
+      summary.trim().length < SUMMARY_CODE_POINTS_MIN ||
+      quant.riskFactors.length < RISK_FACTORS_MIN
+    )
+      return
     this.#pause = setTimeout(() => void this.#send(true), DRY_RUN_PAUSE_MS)
   }
 
@@ -188,9 +193,7 @@ class TryView implements View {
 
   async #send(isDryRun: boolean): Promise<void> {
     await this.#attempt(async () => {
-      // The form offers what the schema allows; the server checks it.
-      const submission = this.#draft as unknown as Submission
-      this.#verdict = await this.#app.client.submit(submission, { dryRun: isDryRun })
+      this.#verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
     })
   }
 
@@ -225,17 +228,30 @@ class TryView implements View {
 
 const inputText = (event: Event): string => (event.target as HTMLInputElement | HTMLTextAreaElement).value
 
-const choice = (
+/** `riskLevel` as words. */
+const wordsOf = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/^./, (first) => first.toUpperCase())
+
+const choice = <Word extends string>(
   label: string,
-  words: readonly string[],
-  value: string,
-  set: (value: string) => void,
+  words: readonly Word[],
+  chosen: Word,
+  set: (word: Word) => void,
 ): TemplateResult => html`
   <label>${label}
-    <select .value=${value} @change=${(event: Event) => set((event.target as HTMLSelectElement).value)}>
-      ${words.map((word) => html`<option ?selected=${word === value}>${word}</option>`)}
+    <select .value=${chosen} @change=${(event: Event) => chooseWord(words, event, set)}>
+      ${words.map((word) => html`<option ?selected=${word === chosen}>${word}</option>`)}
     </select>
   </label>`
+
+function chooseWord<Word extends string>(
+  words: readonly Word[],
+  { target }: Event,
+  set: (word: Word) => void,
+): void {
+  const word = target instanceof HTMLSelectElement ? words.find((each) => each === target.value) : undefined
+  if (word !== undefined) set(word)
+}
 
 const slider = (label: string, value: number, set: (value: number) => void): TemplateResult => html`
   <label>${label}: ${value}

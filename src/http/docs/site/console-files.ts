@@ -8,14 +8,18 @@ const CONSOLE_PATH = '/console/'
 const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
 const SOURCE_DIR = join(import.meta.dirname, '../../..')
 const PAGE = 'web/index.html'
-/** What browsers get of the sources. The client needs the error codes; types alone come from the other schemas. */
-const SOURCES = [
-  'web',
-  'client',
-  'schema/errors.ts',
-  'schema/errors.js',
-  'lib/text/csv.ts',
-  'lib/text/csv.js',
+/** `.ts` in a clone, `.js` in the package. */
+const ENDING = extname(import.meta.filename)
+/** Folders that browsers get. */
+const FOLDERS = ['web', 'client']
+/** What these import from elsewhere at run time. Types alone come from other schemas. */
+const FILES = [
+  'schema/errors',
+  'schema/timeframe',
+  'schema/vocabulary',
+  'schema/xp',
+  'lib/record',
+  'lib/text/csv',
 ]
 
 const JAVASCRIPT_TYPE = 'text/javascript; charset=utf-8'
@@ -51,10 +55,12 @@ export interface ConsoleFile {
 
 /** Every file of the console. */
 export function listConsoleFiles(): ConsoleFile[] {
-  const names = readdirSync(SOURCE_DIR, { recursive: true, encoding: 'utf8' })
-  const sources = names.filter((name) =>
-    SOURCES.some((source) => name === source || name.startsWith(`${source}/`)),
+  const inFolders = FOLDERS.flatMap((folder) =>
+    readdirSync(join(SOURCE_DIR, folder), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `${folder}/${name}`,
+    ),
   )
+  const sources = [...inFolders, ...FILES.map((name) => name + ENDING)]
   return [
     ...sources.flatMap((name) => sourceFile(name) ?? []),
     ...[...Object.values(MODULES), ...IMPORTED_BY_MODULES].map(vendorFile),

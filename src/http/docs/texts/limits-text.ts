@@ -5,7 +5,7 @@ import {
   RISK_FACTORS_MIN,
   SUMMARY_CODE_POINTS_MAX,
   SUMMARY_CODE_POINTS_MIN,
-} from '../../../schema/submission.ts'
+} from '../../../schema/vocabulary.ts'
 import {
   BARS_LIMIT_MAX,
   BATCH_MINTS_MAX,
