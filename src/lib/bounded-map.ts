@@ -66,6 +66,11 @@ export class BoundedMap<Key, Value> {
     return this.#oldest
   }
 
+  /** All entries, oldest first. */
+  *entries(): Iterable<Entry<Key, Value>> {
+    for (let link = this.#oldest; link !== null; link = link.newer) yield link
+  }
+
   has(key: Key): boolean {
     return this.#links.has(key)
   }

@@ -1,6 +1,14 @@
 // Intervals in which events may be missing: a feed was away, the server did not run, or events were lost. Bars that such an interval
 // touches are incomplete.
-import type { DisconnectEvent, Gap, GapEvent, ReconnectEvent } from '../schema/event.ts'
+import { z } from 'zod'
+import {
+  type DisconnectEvent,
+  GAP_REASONS,
+  type Gap,
+  type GapEvent,
+  type ReconnectEvent,
+} from '../schema/event.ts'
+import { jsonSection, type Saved, type Section, type SectionReader } from './checkpoint/sections.ts'
 import { FEEDS_AWAY_MAX, GAP_CHANGES_MAX, GAPS_ANSWERED_MAX, GAPS_MAX } from './limits.ts'
 
 /** A gap that has ended. */
@@ -8,13 +16,13 @@ interface EndedGap extends Gap {
   toMs: number
 }
 
-/** What `Gaps.save` gives and `restore` takes. */
-export interface SavedGaps {
-  ended: EndedGap[]
-  open: Gap[]
-  count: number
-  changeCount: number
-}
+const reason = z.enum(GAP_REASONS)
+const savedSchema = z.object({
+  ended: z.array(z.object({ fromMs: z.number(), toMs: z.number(), reason, feed: z.string().nullable() })),
+  open: z.array(z.object({ fromMs: z.number(), toMs: z.null(), reason, feed: z.string() })),
+  count: z.number(),
+  changeCount: z.number(),
+})
 
 /** Gaps that began or ended since a caller asked last, and the number with which to ask next. */
 export interface GapChanges {
@@ -32,7 +40,7 @@ const joined = (a: EndedGap, b: EndedGap): EndedGap => ({
   feed: a.feed === b.feed ? a.feed : null,
 })
 
-export class Gaps {
+export class Gaps implements Saved {
   /** Gaps that have begun so far. */
   count = 0
   /** Changes with every gap that begins or ends. */
@@ -123,13 +131,15 @@ export class Gaps {
     return { gaps, next: end }
   }
 
-  save(): SavedGaps {
-    return { ended: this.#ended, open: this.open, count: this.count, changeCount: this.changeCount }
+  *save(): Iterable<Section> {
+    const { open, count, changeCount } = this
+    yield jsonSection('gaps', { ended: this.#ended, open, count, changeCount })
   }
 
-  restore({ ended, open, count, changeCount }: SavedGaps): void {
+  restore(sections: SectionReader): void {
+    const { ended, open, count, changeCount } = sections.json('gaps', savedSchema)
     this.#ended = ended
-    for (const gap of open) this.#open.set(gap.feed ?? '', gap)
+    for (const gap of open) this.#open.set(gap.feed, gap)
     this.count = count
     this.changeCount = changeCount
   }

@@ -7,6 +7,8 @@ import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { answeredInterval } from './bars/answered-interval.ts'
 import { ColumnBuffer, readBars, readColumns } from './bars/bar-query.ts'
 import { watermarkMs } from './bars/watermark.ts'
+import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
+import type { Section } from './checkpoint/sections.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { GapChanges } from './gaps.ts'
 import { BAR_COLUMNS_KEPT } from './limits.ts'
@@ -56,6 +58,18 @@ export class Market implements MarketEngine {
     this.#events = parts.events
   }
 
+  /**
+   * A market as it was saved: from then on it answers as the saved one would have. Only the change log begins anew, at the
+   * position of then. `tokensMax` and how long a token is new may differ from those of then.
+   * @param read gives a section of `save` by its name; null: there is none. Each is asked for once.
+   * @throws CheckpointError if sections are missing, damaged, of another format, or do not fit into the bounds.
+   */
+  static restore(options: MarketOptions, read: (name: string) => Uint8Array | null): Market {
+    const market = new Market(options)
+    restoreMarket(market.#parts, read)
+    return market
+  }
+
   get settings(): EngineSettings {
     return this.#parts.settings
   }
@@ -100,6 +114,10 @@ export class Market implements MarketEngine {
     if (!this.#time.advanceTo(timeMs)) return
     this.#pages.tidy(this.seq)
     this.#figures.removeAged()
+  }
+
+  save(): Iterable<Section> {
+    return saveMarket(this.#parts)
   }
 
   has(mint: string): boolean {
@@ -257,6 +275,10 @@ export class Market implements MarketEngine {
 
   emitClosedBars(tokensMax: number): void {
     this.#parts.sweep.run(tokensMax)
+  }
+
+  emitBarsEndedSince(endedAfterMs: number): void {
+    this.#parts.sweep.emitEndedSince(endedAfterMs)
   }
 
   get barsEmittedToMs(): number {

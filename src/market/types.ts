@@ -4,6 +4,7 @@ import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+import type { Section } from './checkpoint/sections.ts'
 
 export interface PageQuery {
   tab: Tab
@@ -172,6 +173,9 @@ export interface MarketEngine {
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
   /** Moves the market's time forward; an earlier time does nothing. */
   advanceTo(timeMs: number): void
+  /** The whole state after the latest event. A section may be a view of the market's memory: all have to be taken before the next
+   *  event or `advanceTo`. The same state gives the same sections. */
+  save(): Iterable<Section>
   has(mint: string): boolean
   page(query: PageQuery): Page
   /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
@@ -216,6 +220,9 @@ export interface MarketEngine {
   /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
    *  all tokens. */
   emitClosedBars(tokensMax: number): void
+  /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and is closed by now: those that a process
+   *  that ended may have taken with it. Of a token and timeframe in order of time. */
+  emitBarsEndedSince(endedAfterMs: number): void
   /** All bars that ended by this time were emitted, but for those of trades that arrived late. */
   readonly barsEmittedToMs: number
   stats(): MarketStats

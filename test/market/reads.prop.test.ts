@@ -2,12 +2,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../src/schema/bar.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
-import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { ORDERS, SORTS, TABS } from '../../src/schema/vocabulary.ts'
+import { KINDS, MINTS, READS } from './answers.ts'
 
-const MINTS = ['one', 'two', 'three', 'four', 'five'].map(mintOfSymbol)
 const START_MS = 1_772_000_000_000
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
 
@@ -80,56 +77,6 @@ const payload = fc.oneof(
     arbitrary: fc.record({ type: fc.constant('analysisCount' as const), mint, count: fc.nat(9) }),
   },
 )
-const READS = {
-  pages: (market: Market) =>
-    TABS.flatMap((tab) =>
-      SORTS.flatMap((sort) =>
-        ORDERS.map((order) => {
-          const page = market.page({ tab, sort, order, offset: 0, limit: 10 })
-          return [page.ndjson.toString(), page.total, page.version]
-        }),
-      ),
-    ),
-  frozen: (market: Market) => {
-    const list = market.freeze('all', 'hot')
-    return [list.size, list.version, list.page('asc', 0, 10).ndjson.toString()]
-  },
-  filtered: (market: Market) =>
-    ['a', 'b', MINTS[0].slice(0, 3)].map((search) => {
-      const list = market.freeze('all', 'hot', { search, analysesMax: 4 })
-      return [list.size, list.page('desc', 0, 10).ndjson.toString()]
-    }),
-  changes: (market: Market) =>
-    TABS.map((tab) => JSON.stringify(market.changesSince(market.oldestSince, tab, 100))),
-  items: (market: Market) => MINTS.map((of) => market.item(of)),
-  profiles: (market: Market) => MINTS.map((of) => [market.profile(of), market.enriched(of)]),
-  snapshots: (market: Market) => MINTS.map((of) => market.snapshot(of)),
-  moments: (market: Market) =>
-    MINTS.map((of) => [0, 1, 900, 60_000, 290_000].map((age) => market.asOf(of, market.timeMs - age))),
-  datapoints: (market: Market) => MINTS.map((of) => market.datapoint(of)),
-  datapointTexts: (market: Market) =>
-    MINTS.map((of) => {
-      const text = market.datapointJson(of)
-      return text && [text.json.toString(), text.version]
-    }),
-  bars: (market: Market) =>
-    MINTS.flatMap((of) =>
-      TIMEFRAMES.flatMap((tf) =>
-        BAR_FILLS.map((fill) => market.bars({ mint: of, tf, limit: 50, fromMs: null, toMs: null, fill })),
-      ),
-    ),
-  barTexts: (market: Market) =>
-    MINTS.flatMap((of) =>
-      TIMEFRAMES.flatMap((tf) =>
-        BAR_SHAPES.map((shape) => {
-          const query = { mint: of, tf, limit: 50, fromMs: null, toMs: null, fill: 'none' } as const
-          const text = market.barsText(query, { shape, separator: ',' })
-          return text && [text.closed.toString() + text.open, text.rowCount, text.gaps, text.version]
-        }),
-      ),
-    ),
-} satisfies Record<string, (market: Market) => unknown>
-const KINDS = Object.keys(READS) as (keyof typeof READS)[]
 
 const act = fc.record({ step, payload: fc.option(payload, { freq: 8 }), reads: fc.subarray(KINDS) })
 

@@ -5,41 +5,37 @@
 //                  │ closed       │ closed    │ closed          │ closed
 //                  ▼              ▼           ▼                 ▼
 //              ring of 1s     ring of 5s  ring of 15s  …    ring of 1d   closed bars, read by everyone
-import { assert } from '../../lib/assert.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
+import {
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+  slotRanges,
+  wrongLength,
+} from '../checkpoint/sections.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
   CHUNK_BARS,
   intervalStart,
-  LATE_GRACE_MS,
   POOL_BARS_MIN,
   POOL_BARS_PER_TOKEN,
   TIMEFRAME_LENGTHS_MS,
 } from '../limits.ts'
 import * as layout from './bar-ring.ts'
 import { BarRing } from './bar-ring.ts'
+import * as blockLayout from './token-block.ts'
+import { packBlocks, unpackBlocks } from './token-block.ts'
 
 /** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
+const { EMPTY, FIRST_AT, LAST_AT, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } =
+  blockLayout
+
 const SECOND_MS = 1_000
-/** Seconds of a token that may still change: those within LATE_GRACE_MS and the newest, rounded up to a power of two. */
-const PENDING_SECONDS = 8
 const PENDING_MASK = PENDING_SECONDS - 1
-/** A pending second also has the times of its first and last trade, which decide whether a late trade opens or closes it. */
-const FIRST_AT = BAR_STRIDE
-const LAST_AT = BAR_STRIDE + 1
-const PENDING_STRIDE = BAR_STRIDE + 2
-const PENDING_BLOCK = PENDING_SECONDS * PENDING_STRIDE
 const TIMEFRAME_COUNT = TIMEFRAMES.length
-/** One open bar for each timeframe longer than a second. */
-const OPEN_BLOCK = (TIMEFRAME_COUNT - 1) * BAR_STRIDE
-/** Whatever of a token may still change lies side by side: its newest and oldest second, open bars, pending seconds. */
-const OPEN_AT = 2
-const PENDING_AT = OPEN_AT + OPEN_BLOCK
-const TOKEN_BLOCK = PENDING_AT + PENDING_BLOCK
-/** The start of a bar that is not there: no trade is as old as this. */
-const EMPTY = 0
 
 export interface BarCascadeOptions {
   tokensMax: number
@@ -57,7 +53,7 @@ export interface WindowSum {
   buyVolume: number
 }
 
-export class BarCascade {
+export class BarCascade implements Saved {
   readonly barsPerTokenMax: number
   readonly #rings: BarRing[]
   /** Whatever may still change, token after token. The next four are parts of it. */
@@ -83,6 +79,7 @@ export class BarCascade {
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
         new BarRing({
+          name: `bars.${timeframe}`,
           tokensMax,
           barsPerTokenMax,
           chunkBars: CHUNK_BARS[timeframe],
@@ -215,6 +212,25 @@ export class BarCascade {
     if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedToMs[slot] = watermarkMs
   }
 
+  /**
+   * Emits, once more or for the first time, every bar that ended after `endedAfterMs` and by the watermark.
+   */
+  emitEndedSince(slot: number, endedAfterMs: number, watermarkMs: number): void {
+    if (this.#closedFrom === TIMEFRAME_COUNT) return
+    this.#emittedToMs[slot] = endedAfterMs
+    for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
+      const { values } = this.#rings[timeframe]
+      const addresses: number[] = []
+      this.#rings[timeframe].backwards(slot, (address) => {
+        if (values[address + T] + TIMEFRAME_LENGTHS_MS[timeframe] <= endedAfterMs) return false
+        addresses.push(address)
+        return true
+      })
+      for (const address of addresses.reverse()) this.#onClosed(slot, timeframe, values, address)
+    }
+    this.emitEnded(slot, watermarkMs)
+  }
+
   /** Closes a bar of `timeframe`: copies it into the ring, and adds it to the open bar of the next timeframe. */
   #fold(slot: number, timeframe: number, source: Float64Array, at: number): void {
     const ring = this.#rings[timeframe]
@@ -322,6 +338,26 @@ export class BarCascade {
     return close
   }
 
+  *save(slotsUsed: number): Iterable<Section> {
+    for (const ring of this.#rings) yield* ring.save()
+    for (const { part, first, end } of slotRanges(slotsUsed))
+      yield numbersSection(`bars.unsettled.${part}`, packBlocks(this.#unsettled, first, end))
+    yield numbersSection('bars.generations', this.#generations.subarray(0, slotsUsed))
+    yield numbersSection('bars.emitted', this.#emittedToMs.subarray(0, slotsUsed))
+  }
+
+  restore(sections: SectionReader, slotsUsed: number): void {
+    for (const ring of this.#rings) ring.restore(sections)
+    for (const { part, first, end } of slotRanges(slotsUsed)) {
+      const name = `bars.unsettled.${part}`
+      if (!unpackBlocks(this.#unsettled, first, end, sections.float64(name))) throw wrongLength(name)
+    }
+    sections.fill('bars.generations', this.#generations.subarray(0, slotsUsed))
+    // A market without `onClosed` does not know what was emitted: then every bar that is not folded yet is emitted again.
+    const emitted = sections.float64('bars.emitted')
+    if (emitted.length > 0 && this.#emittedToMs.length > 0) this.#emittedToMs.set(emitted)
+  }
+
   /** Forgets a token's bars. */
   clear(slot: number): void {
     for (const ring of this.#rings) ring.clear(slot)
@@ -352,6 +388,3 @@ function merge(target: Float64Array, to: number, source: Float64Array, from: num
   target[to + N] += source[from + N]
   target[to + BV] += source[from + BV]
 }
-
-// Trades within the grace touch at most this many seconds besides the newest one.
-assert(LATE_GRACE_MS / SECOND_MS + 2 <= PENDING_SECONDS, 'the pending seconds cover LATE_GRACE_MS')

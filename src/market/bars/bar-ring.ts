@@ -1,6 +1,15 @@
 // The closed bars of one timeframe. All tokens share one pool of chunks of equal size: a token takes chunks as it trades. At its own
 // maximum it gives back its oldest chunk; when the pool is empty, the market's oldest chunk is taken from its owner.
+import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
+import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import {
+  jsonSection,
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+} from '../checkpoint/sections.ts'
 
 // A bar is BAR_STRIDE numbers side by side: start (Unix ms), OHLC prices (USD), volume (USD), counts, volume of the buys (USD).
 // Reads of these columns of numbers need no `!`: an index within the column always holds a number.
@@ -25,14 +34,19 @@ export const buyCount = (counts: number): number => counts - Math.floor(counts /
 
 const NONE = 0xffffffff
 
+const savedSchema = z.object({ reclaimedBars: z.number() })
+
 export interface BarRingOptions {
+  /** In its sections. */
+  name: string
   tokensMax: number
   poolBars: number
   chunkBars: number
   barsPerTokenMax: number
 }
 
-export class BarRing {
+export class BarRing implements Saved {
+  readonly #name: string
   /** All bars, chunk after chunk. A bar's address is the index of its first number. */
   readonly values: Float64Array
   /** Bars that were lost because the pool was empty. */
@@ -63,7 +77,8 @@ export class BarRing {
   readonly #chunkCounts: Uint32Array
   #held = 0
 
-  constructor({ tokensMax, poolBars, chunkBars, barsPerTokenMax }: BarRingOptions) {
+  constructor({ name, tokensMax, poolBars, chunkBars, barsPerTokenMax }: BarRingOptions) {
+    this.#name = name
     assert((chunkBars & (chunkBars - 1)) === 0, 'a chunk holds a power of two of bars')
     this.#chunkBits = Math.log2(chunkBars)
     this.#chunkMask = chunkBars - 1
@@ -135,6 +150,65 @@ export class BarRing {
   /** Gives back all chunks of a token. */
   clear(slot: number): void {
     while (this.#oldest[slot] !== NONE) this.#release(this.#oldest[slot])
+  }
+
+  /** The bars, chunk after chunk in the order in which the chunks were taken, without the places that no bar has yet. */
+  *save(): Iterable<Section> {
+    const values = new Float64Array(this.#held * BAR_STRIDE)
+    const owners = new Uint32Array(this.#firstUnused)
+    const counts = new Uint8Array(this.#firstUnused)
+    let count = 0
+    let to = 0
+    for (let chunk = this.#takenHead; chunk !== NONE; chunk = this.#takenAfter[chunk]) {
+      const first = (chunk << this.#chunkBits) * BAR_STRIDE
+      const bars = this.#barsIn(chunk)
+      owners[count] = this.#owner[chunk]
+      counts[count++] = bars
+      for (let at = first; at < first + bars * BAR_STRIDE; at++) values[to++] = this.values[at]
+    }
+    yield jsonSection(this.#name, { reclaimedBars: this.reclaimedBars })
+    yield numbersSection(`${this.#name}.owners`, owners.subarray(0, count))
+    yield numbersSection(`${this.#name}.counts`, counts.subarray(0, count))
+    yield numbersSection(`${this.#name}.values`, values)
+  }
+
+  /** Where the pool is smaller than what was saved, the oldest chunks are left out. */
+  restore(sections: SectionReader): void {
+    this.reclaimedBars = sections.json(this.#name, savedSchema).reclaimedBars
+    const owners = sections.uint32(`${this.#name}.owners`)
+    const counts = new Uint8Array(owners.length)
+    sections.fill(`${this.#name}.counts`, counts)
+    const values = sections.float64(`${this.#name}.values`)
+    const first = Math.max(0, owners.length - this.#chunkCount)
+    let from = 0
+    for (let index = 0; index < first; index++) from += counts[index] * BAR_STRIDE
+    // Chunks are given in order, so full ones lie side by side as they were saved, and are copied together.
+    let copied = from
+    let to = 0
+    for (let index = first; index < owners.length; index++) {
+      const end = this.#restoreChunk(owners[index], counts[index]) * BAR_STRIDE
+      from += counts[index] * BAR_STRIDE
+      if (counts[index] > this.#chunkMask && index < owners.length - 1) continue
+      this.values.set(values.subarray(copied, from), to)
+      copied = from
+      to = end + (this.#chunkMask + 1 - counts[index]) * BAR_STRIDE
+    }
+    if (from !== values.length) throw this.#notChunks()
+  }
+
+  /** Gives a token a chunk with so many bars. @returns the place after the last one. */
+  #restoreChunk(slot: number, bars: number): number {
+    // Only a token's newest chunk may have room, and every chunk has a bar.
+    const isFull = (this.#end[slot] & this.#chunkMask) === 0
+    const mayBe = slot < this.#end.length && isFull && bars >= 1 && bars <= this.#chunkMask + 1
+    if (!mayBe || this.#chunkCounts[slot] === this.#chunksPerTokenMax) throw this.#notChunks()
+    this.#end[slot] = (this.#grow(slot) << this.#chunkBits) + bars
+    this.#held += bars
+    return this.#end[slot]
+  }
+
+  #notChunks(): CheckpointError {
+    return new CheckpointError(`The sections ${this.#name} do not belong together.`)
   }
 
   #grow(slot: number): number {

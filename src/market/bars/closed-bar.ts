@@ -1,7 +1,9 @@
 // How closed bars leave the engine: as values, each once.
 
+import { z } from 'zod'
 import type { ClosedBar } from '../../schema/bar.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
 import type { Gaps } from '../gaps.ts'
 import { LATE_GRACE_MS, SILENCE_MS, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
@@ -9,6 +11,8 @@ import type { TokenTable } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { BV, buyCount, C, H, L, N, O, T, tradeCount, V } from './bar-ring.ts'
 import { watermarkMs } from './watermark.ts'
+
+const savedSchema = z.object({ emittedToMs: z.number(), nextSlot: z.number(), roundStartMs: z.number() })
 
 /** Copies the bar at `address` out of the cascade's memory. */
 export function copyClosedBar(
@@ -44,7 +48,7 @@ export function copyClosedBar(
  * Emits closed bars of tokens that no later trade has reached: without it, a silent token's last bars would never be
  * emitted. It goes round all tokens, some at each call.
  */
-export class ClosedBarSweep {
+export class ClosedBarSweep implements Saved {
   /** All bars that ended by this time, Unix ms, were emitted, but for those of late trades. */
   emittedToMs = 0
   readonly #tokens: TokenTable
@@ -58,6 +62,29 @@ export class ClosedBarSweep {
     this.#tokens = tokens
     this.#bars = bars
     this.#time = time
+  }
+
+  *save(): Iterable<Section> {
+    yield jsonSection('sweep', {
+      emittedToMs: this.emittedToMs,
+      nextSlot: this.#nextSlot,
+      roundStartMs: this.#roundStartMs,
+    })
+  }
+
+  restore(sections: SectionReader): void {
+    const { emittedToMs, nextSlot, roundStartMs } = sections.json('sweep', savedSchema)
+    this.emittedToMs = emittedToMs
+    this.#nextSlot = nextSlot
+    this.#roundStartMs = roundStartMs
+  }
+
+  /** Emits, once more or for the first time, every bar of all tokens that ended after `endedAfterMs` and is closed by now. */
+  emitEndedSince(endedAfterMs: number): void {
+    const tokens = this.#tokens
+    const { nowMs } = this.#time
+    for (let slot = 0; slot < tokens.slotsUsed; slot++)
+      this.#bars.emitEndedSince(slot, endedAfterMs, watermarkMs(tokens.columns, slot, nowMs))
   }
 
   /** Looks at the next `tokensMax` tokens. */

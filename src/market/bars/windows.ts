@@ -6,6 +6,13 @@
 import { recordFrom } from '../../lib/record.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
+import {
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+  wrongLength,
+} from '../checkpoint/sections.ts'
 import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOW_NAMES, WINDOWS, type WindowName } from '../limits.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
@@ -78,7 +85,10 @@ const windowPassesMs = ({ lengthMs, resolutionMs }: Window, atMs: number): numbe
 /** Start of the 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFromMs = (nowMs: number): number => windowStartMs(DAY, nowMs)
 
-export class Windows {
+/** Numbers of a saved patched figure: slot, index in WINDOW_FIELDS, value (NaN for unknown), end, lifetime sum. */
+const SAVED_STRIDE = 5
+
+export class Windows implements Saved {
   readonly #bars: BarCascade
   // Columns of tokens/token-table.ts.
   readonly #dayFromMs: Float64Array
@@ -201,6 +211,29 @@ export class Windows {
   /** Forgets a token's patched figures. Its stored sums are columns, which begin at zero with the next token. */
   clear(slot: number): void {
     this.#patched.delete(slot)
+  }
+
+  *save(): Iterable<Section> {
+    const numbers: number[] = []
+    for (const [slot, fields] of this.#patched)
+      for (const [index, field] of WINDOW_FIELDS.entries()) {
+        const patched = fields[field]
+        if (patched !== undefined)
+          numbers.push(slot, index, patched.value ?? Number.NaN, patched.untilMs, patched.lifetimeAt)
+      }
+    yield numbersSection('windows.patched', Float64Array.from(numbers))
+  }
+
+  restore(sections: SectionReader): void {
+    const numbers = sections.float64('windows.patched')
+    if (numbers.length % SAVED_STRIDE !== 0) throw wrongLength('windows.patched')
+    for (let at = 0; at < numbers.length; at += SAVED_STRIDE) {
+      const [slot, index, value, untilMs, lifetimeAt] = numbers.subarray(at, at + SAVED_STRIDE)
+      const field = WINDOW_FIELDS[index]
+      const fields = this.#patched.get(slot) ?? {}
+      fields[field] = { value: Number.isNaN(value) ? null : value, untilMs, lifetimeAt }
+      this.#patched.set(slot, fields)
+    }
   }
 
   #refreshDay(slot: number, nowMs: number): void {

@@ -150,22 +150,22 @@ export class EventWriter {
     figures.setGraduated(slot, true)
     tokens.columns.bondingProgress[rowIndex(slot)] = 100
     onProfileChanged(mint)
-    if (pool != null) tokens.sparse[slot] = { ...tokens.sparse[slot], primaryDex: pool }
+    if (pool != null) tokens.sparse.set(slot, { ...tokens.sparse.get(slot), primaryDex: pool })
     lifecycle.endChange(slot)
   }
 
   #applyLive({ mint, isLive, viewerCount }: LiveEvent): void {
     const { tokens, lifecycle, figures } = this.#parts
     const slot = lifecycle.beginChange(mint)
-    const sparse = tokens.sparse[slot]
+    const sparse = tokens.sparse.get(slot)
     figures.setLive(slot, isLive)
-    tokens.sparse[slot] = isLive
-      ? {
-          ...sparse,
-          streamSource: sparse.streamSource === 'none' ? 'pumpfun' : sparse.streamSource,
-          viewerCount: viewerCount ?? sparse.viewerCount,
-        }
-      : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null }
+    const streamSource = sparse.streamSource === 'none' ? 'pumpfun' : sparse.streamSource
+    tokens.sparse.set(
+      slot,
+      isLive
+        ? { ...sparse, streamSource, viewerCount: viewerCount ?? sparse.viewerCount }
+        : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null },
+    )
     lifecycle.endChange(slot)
   }
 

@@ -133,7 +133,7 @@ export class Projections {
 
   /** The fields that the server adds to a submission. */
   enriched(slot: number): Enriched {
-    const sparse = this.#sources.tokens.sparse[slot]
+    const sparse = this.#sources.tokens.sparse.get(slot)
     return {
       has_freeze_authority: sparse.has_freeze_authority,
       has_mint_authority: sparse.has_mint_authority,
@@ -152,7 +152,7 @@ export class Projections {
     const row = rowIndex(slot)
     const metadata = this.#sources.tokens.metadata[slot]
     const flags = this.#sources.tokens.flags[slot]
-    const sparse = this.#sources.tokens.sparse[slot]
+    const sparse = this.#sources.tokens.sparse.get(slot)
     const price = columns.priceUsd[row]
     const top10 = numberOrNull(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0

@@ -84,6 +84,12 @@ export class LazyRanking {
     this.#list.insert(id, this.#keys[id])
   }
 
+  /** Inserts ids, which are in order, into a list that is empty. */
+  insertSorted(ids: Uint32Array): void {
+    for (const id of ids) this.#indexedKeys[id] = this.#keys[id]
+    this.#list.insertSorted(ids, this.#keys)
+  }
+
   remove(id: number): void {
     // It may stay in the lists of pending ids, which are checked against the state.
     this.#state[id] = CLEAN

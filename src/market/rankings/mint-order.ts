@@ -23,6 +23,11 @@ export class MintOrder {
     this.#prefixes[slot] = prefix
   }
 
+  /** The slots from 0 to before this one have just been given to tokens. */
+  restore(slotsUsed: number): void {
+    for (let slot = 0; slot < slotsUsed; slot++) this.set(slot, this.#tokens.metadata[slot].mint)
+  }
+
   isBefore(a: number, b: number): boolean {
     const { metadata } = this.#tokens
     return this.#prefixes[a] === this.#prefixes[b]

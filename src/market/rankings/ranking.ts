@@ -39,6 +39,17 @@ export class Ranking {
     this.#insertAt(chunkIndex, this.#position(this.#chunks[chunkIndex], id, key), id, key)
   }
 
+  /** Inserts ids, which are in order, into a list that is empty. @param keys by id. */
+  insertSorted(ids: Uint32Array, keys: Float64Array): void {
+    assert(this.#size === 0, 'sorted ids are inserted into an empty list')
+    if (ids.length === 0) return
+    const chunks: Chunk[] = []
+    appendEntries(chunks, null, { ids, keys: Float64Array.from(ids, (id) => keys[id]) }, ids.length)
+    this.#chunks = chunks
+    this.#size = ids.length
+    this.#setHeadsFrom(0)
+  }
+
   remove(id: number, key: number): void {
     const chunkIndex = this.#chunkFor(id, key)
     this.#removeAt(chunkIndex, this.#find(chunkIndex, id, key))

@@ -1,5 +1,6 @@
 import { recordFrom } from '../../lib/record.ts'
 import { SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
+import { numbersSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
 import { LazyRanking, PENDING_MAX } from './lazy-ranking.ts'
 import type { MintOrder } from './mint-order.ts'
 
@@ -12,18 +13,21 @@ const PENDING_STEP = 256
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
 /** One ranking of tokens for each tab and sort. Tokens with equal keys are ordered by mint. */
-export class Rankings {
+export class Rankings implements Saved {
   /** By sort and slot. */
   readonly #keys: Record<Sort, Float64Array>
   /** By slot: a bit for each tab that the token is in. */
   readonly #tabs: Uint8Array
   readonly #rankings: Record<Tab, Record<Sort, LazyRanking>>
+  /** True when `a` comes before `b` at equal keys. */
+  readonly #before: (a: number, b: number) => boolean
   /** The same rankings, by a tab's index in TABS. */
   readonly #byTabIndex: Record<Sort, LazyRanking[]>
 
   constructor(tokensMax: number, mintOrder: MintOrder) {
     const keys = recordFrom(SORTS, () => new Float64Array(tokensMax))
     const before = (a: number, b: number) => mintOrder.isBefore(a, b)
+    this.#before = before
     let pendingMax = PENDING_MAX
     const rankings = recordFrom(TABS, () =>
       recordFrom(SORTS, (sort) => {
@@ -54,6 +58,26 @@ export class Rankings {
     for (const sort of SORTS) this.#keys[sort][slot] = keys[sort]
     this.#tabs[slot] = 0
     this.setTab(slot, 'all', true)
+  }
+
+  *save(slotsUsed: number): Iterable<Section> {
+    for (const sort of SORTS)
+      yield numbersSection(`rankings.${sort}`, this.#keys[sort].subarray(0, slotsUsed))
+    yield numbersSection('rankings.tabs', this.#tabs.subarray(0, slotsUsed))
+  }
+
+  /** The lists themselves follow from keys and tabs. */
+  restore(sections: SectionReader, slotsUsed: number): void {
+    for (const sort of SORTS) sections.fill(`rankings.${sort}`, this.#keys[sort].subarray(0, slotsUsed))
+    sections.fill('rankings.tabs', this.#tabs.subarray(0, slotsUsed))
+    for (const sort of SORTS) {
+      const keys = this.#keys[sort]
+      const slots = Uint32Array.from({ length: slotsUsed }, (_, slot) => slot).sort((a, b) =>
+        keys[a] === keys[b] ? (a !== b && this.#before(a, b) ? -1 : 1) : keys[b] - keys[a],
+      )
+      for (const tab of TABS)
+        this.#rankings[tab][sort].insertSorted(slots.filter((slot) => this.has(slot, tab)))
+    }
   }
 
   /** Takes a token out of all tabs. */

@@ -1,10 +1,12 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
+import type { Saved, Section, SectionReader } from '../checkpoint/sections.ts'
 
 /**
  * How often each mint was analysed, whether it is held or not. It holds a bounded number of mints; at the maximum the one whose
  * count changed longest ago is forgotten, and counts 0 until its next analysis.
  */
-export class AnalysisCounts {
+export class AnalysisCounts implements Saved {
   /** The mint whose count changed longest ago is the oldest. */
   readonly #counts: BoundedMap<string, number>
   #forgotten: string | null = null
@@ -25,5 +27,13 @@ export class AnalysisCounts {
     this.#forgotten = null
     this.#counts.set(mint, count)
     return this.#forgotten
+  }
+
+  *save(): Iterable<Section> {
+    yield* saveMintNumbers('analyses', this.#counts.entries())
+  }
+
+  restore(sections: SectionReader): void {
+    for (const { key, value } of readMintNumbers('analyses', sections)) this.#counts.set(key, value)
   }
 }

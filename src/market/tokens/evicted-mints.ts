@@ -1,10 +1,15 @@
+import { z } from 'zod'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
+
+const savedSchema = z.object({ forgottenToMs: z.number() })
 
 /**
  * Remembers when mints were evicted, so that the bars of a token that comes back can be marked as incomplete. It holds a bounded
  * number of mints; once one is forgotten, every newcomer might be that one, and counts as held until then.
  */
-export class EvictedMints {
+export class EvictedMints implements Saved {
   /** By mint, oldest eviction first. */
   readonly #evictedAtMs: BoundedMap<string, number>
   /** The latest eviction that was forgotten, market time; 0: none. */
@@ -26,5 +31,15 @@ export class EvictedMints {
     const evictedAtMs = this.#evictedAtMs.get(mint)
     this.#evictedAtMs.delete(mint)
     return evictedAtMs ?? this.#forgottenToMs
+  }
+
+  *save(): Iterable<Section> {
+    yield jsonSection('evicted', { forgottenToMs: this.#forgottenToMs })
+    yield* saveMintNumbers('evicted', this.#evictedAtMs.entries())
+  }
+
+  restore(sections: SectionReader): void {
+    this.#forgottenToMs = sections.json('evicted', savedSchema).forgottenToMs
+    for (const { key, value } of readMintNumbers('evicted', sections)) this.#evictedAtMs.set(key, value)
   }
 }

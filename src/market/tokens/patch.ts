@@ -1,10 +1,10 @@
 import { bounded } from '../../schema/bounds.ts'
 import type { PatchFields } from '../../schema/datapoint.ts'
+import { SPARSE_FIELDS_UNKNOWN } from './sparse-fields.ts'
 import {
   type FigureName,
   FLAG_LIQUIDITY_PATCHED,
   rowIndex,
-  SPARSE_FIELDS_UNKNOWN,
   type TokenMetadata,
   type TokenTable,
 } from './token-table.ts'
@@ -59,7 +59,8 @@ export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields
   const sparse = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && field in SPARSE_FIELDS_UNKNOWN,
   )
-  if (sparse.length > 0) tokens.sparse[slot] = { ...tokens.sparse[slot], ...Object.fromEntries(sparse) }
+  if (sparse.length > 0)
+    tokens.sparse.set(slot, { ...tokens.sparse.get(slot), ...Object.fromEntries(sparse) })
 }
 
 function setTexts(metadata: TokenMetadata, fields: PatchFields): void {

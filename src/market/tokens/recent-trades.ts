@@ -2,6 +2,14 @@
 // allocates nothing and touches two lines of memory.
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
+import {
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+  wrongLength,
+} from '../checkpoint/sections.ts'
+import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
 
 type RecentTrade = DataPoint['recentTrades'][number]
@@ -16,23 +24,30 @@ interface Block {
   counts: Float64Array
   /** Time, negative for a sell, and amount of SOL, NaN for unknown. */
   numbers: Float64Array
-  /** Transaction and wallet. */
-  texts: (string | null)[]
+  /** Transaction and wallet. A number is the index of a text in `saved`. */
+  texts: (string | number | null)[]
+  /** Texts of a checkpoint. Decoding all of them would take most of the time of a start, and few are read before they give way. */
+  saved: TextColumn | null
+  /** How many places still refer to them. */
+  savedPlaces: number
 }
 
 const emptyBlock = (): Block => ({
   counts: new Float64Array(BLOCK_TOKENS),
   numbers: new Float64Array(BLOCK_TOKENS * RECENT_TRADES_MAX * 2),
-  texts: new Array<string | null>(BLOCK_TOKENS * RECENT_TRADES_MAX * 2).fill(null),
+  texts: new Array<string | number | null>(BLOCK_TOKENS * RECENT_TRADES_MAX * 2).fill(null),
+  saved: null,
+  savedPlaces: 0,
 })
 
-export class RecentTrades {
+export class RecentTrades implements Saved {
   readonly #blocks: Block[] = []
 
   add(slot: number, trade: TradeEvent): void {
     const block = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
     const at = tradeIndex(token, block.counts[token]++)
+    if (block.saved !== null) letGo(block, at)
     block.numbers[at] = trade.side === 'buy' ? trade.ts : -trade.ts
     block.numbers[at + 1] = trade.solAmount ?? Number.NaN
     block.texts[at] = trade.tx ?? null
@@ -41,27 +56,68 @@ export class RecentTrades {
 
   /** The trades in order of arrival, newest first. */
   read(slot: number): RecentTrade[] {
-    const { counts, numbers, texts } = this.#blockOf(slot)
+    const block = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const newest = counts[token] - 1
-    return Array.from({ length: Math.min(counts[token], RECENT_TRADES_MAX) }, (_, age) => {
+    const newest = block.counts[token] - 1
+    return Array.from({ length: Math.min(block.counts[token], RECENT_TRADES_MAX) }, (_, age) => {
       const at = tradeIndex(token, newest - age)
-      const sol = numbers[at + 1]
+      const time = block.numbers[at]
+      const sol = block.numbers[at + 1]
       return {
-        tx: texts[at],
-        type: numbers[at] < 0 ? 'sell' : 'buy',
+        tx: textAt(block, at),
+        type: time < 0 ? 'sell' : 'buy',
         sol: Number.isNaN(sol) ? null : sol,
-        wallet: texts[at + 1],
-        timestamp: Math.abs(numbers[at]),
+        wallet: textAt(block, at + 1),
+        timestamp: Math.abs(time),
       }
     })
   }
 
   clear(slot: number): void {
-    const { counts, texts } = this.#blockOf(slot)
+    const block = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    counts[token] = 0
-    texts.fill(null, tradeIndex(token, 0), tradeIndex(token + 1, 0))
+    eachPlaceOf(token, block.counts[token], (at) => {
+      letGo(block, at)
+      block.texts[at] = null
+      block.texts[at + 1] = null
+    })
+    block.counts[token] = 0
+  }
+
+  *save(slotsUsed: number): Iterable<Section> {
+    for (let first = 0; first < slotsUsed; first += BLOCK_TOKENS) {
+      const block = this.#blockOf(first)
+      const numbers = new Float64Array(block.numbers.length)
+      const texts: (string | null)[] = []
+      eachPlace(block, (at) => {
+        numbers[texts.length] = block.numbers[at]
+        numbers[texts.length + 1] = block.numbers[at + 1]
+        texts.push(textAt(block, at), textAt(block, at + 1))
+      })
+      yield numbersSection(`recent.counts.${first}`, block.counts)
+      yield numbersSection(`recent.numbers.${first}`, numbers.subarray(0, texts.length))
+      yield { name: `recent.texts.${first}`, bytes: encodeTexts(texts) }
+    }
+  }
+
+  restore(sections: SectionReader, slotsUsed: number): void {
+    for (let first = 0; first < slotsUsed; first += BLOCK_TOKENS) {
+      const block = this.#blockOf(first)
+      sections.fill(`recent.counts.${first}`, block.counts)
+      const numbers = sections.float64(`recent.numbers.${first}`)
+      let index = 0
+      eachPlace(block, (at) => {
+        block.numbers[at] = numbers[index]
+        block.numbers[at + 1] = numbers[index + 1]
+        block.texts[at] = index
+        block.texts[at + 1] = index + 1
+        index += 2
+      })
+      if (numbers.length !== index) throw wrongLength(`recent.numbers.${first}`)
+      if (index === 0) continue
+      block.saved = sections.texts(`recent.texts.${first}`, index)
+      block.savedPlaces = index / 2
+    }
   }
 
   #blockOf(slot: number): Block {
@@ -74,3 +130,31 @@ export class RecentTrades {
 /** Where the n-th trade of a token of the block lies in `numbers` and `texts`. */
 const tradeIndex = (token: number, trade: number): number =>
   (token * RECENT_TRADES_MAX + (trade % RECENT_TRADES_MAX)) * 2
+
+/** Visits the places of the trades that a token of the block still has, oldest first. */
+function eachPlaceOf(token: number, trades: number, visit: (at: number) => void): void {
+  for (let trade = Math.max(0, trades - RECENT_TRADES_MAX); trade < trades; trade++)
+    visit(tradeIndex(token, trade))
+}
+
+function eachPlace({ counts }: Block, visit: (at: number) => void): void {
+  for (let token = 0; token < BLOCK_TOKENS; token++) eachPlaceOf(token, counts[token], visit)
+}
+
+function textAt({ texts, saved }: Block, at: number): string | null {
+  const text = texts[at]
+  return typeof text === 'number' ? (saved?.at(text) ?? null) : text
+}
+
+/** The place takes other texts. Once few places refer to saved texts, these are decoded, so that the others can be freed. */
+function letGo(block: Block, at: number): void {
+  if (typeof block.texts[at] !== 'number') return
+  block.texts[at] = null
+  block.texts[at + 1] = null
+  block.savedPlaces--
+  const count = (block.saved?.count ?? 0) / 2
+  if (block.savedPlaces * 4 > count) return
+  for (const [index, text] of block.texts.entries())
+    if (typeof text === 'number') block.texts[index] = textAt(block, index)
+  block.saved = null
+}

@@ -54,6 +54,20 @@ export class SearchIndex {
     return found
   }
 
+  /** The slots from 0 to before this one have just been given to tokens. */
+  restore(slotsUsed: number): void {
+    for (let first = 0; first < slotsUsed; first += BLOCK_SLOTS) {
+      const starts = new Uint32Array(BLOCK_SLOTS + 1)
+      const words: string[] = []
+      for (let inBlock = 0; inBlock < BLOCK_SLOTS; inBlock++) {
+        const slot = first + inBlock
+        words.push(slot < slotsUsed ? this.#wordsOf(slot) : '')
+        starts[inBlock + 1] = starts[inBlock] + words[inBlock].length
+      }
+      this.#blocks.push({ text: words.join(''), starts })
+    }
+  }
+
   #applyPending(): void {
     for (const slot of this.#pending) this.#setWords(slot, this.#wordsOf(slot))
     this.#pending.clear()

@@ -1,9 +1,19 @@
 // Every DataPoint shows the price of SOL, so its changes are counted: they are part of a DataPoint's version.
+import { z } from 'zod'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
 
 /** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
 const CONSTANT_SOURCE = 'setting'
 
-export class SolPrice {
+const savedSchema = z.object({
+  usd: z.number().nullable(),
+  source: z.string(),
+  reportedAtMs: z.number(),
+  changeCount: z.number(),
+  changedAtMs: z.number(),
+})
+
+export class SolPrice implements Saved {
   /** NaN while unknown. */
   usd = Number.NaN
   /** Who reported it last. */
@@ -45,5 +55,20 @@ export class SolPrice {
 
   isStaleAt(timeMs: number): boolean {
     return timeMs - this.reportedAtMs > this.#maxAgeMs && this.source !== CONSTANT_SOURCE
+  }
+
+  *save(): Iterable<Section> {
+    const { source, reportedAtMs, changeCount, changedAtMs } = this
+    const usd = Number.isNaN(this.usd) ? null : this.usd
+    yield jsonSection('solPrice', { usd, source, reportedAtMs, changeCount, changedAtMs })
+  }
+
+  restore(sections: SectionReader): void {
+    const { usd, ...saved } = sections.json('solPrice', savedSchema)
+    this.usd = usd ?? Number.NaN
+    this.source = saved.source
+    this.reportedAtMs = saved.reportedAtMs
+    this.changeCount = saved.changeCount
+    this.changedAtMs = saved.changedAtMs
   }
 }

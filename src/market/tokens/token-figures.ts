@@ -107,6 +107,12 @@ export class TokenFigures {
     this.#changes.setTab(slot, 'new', this.#isNew(slot))
   }
 
+  /** Puts every token into the tab `new`, or takes it out, by its age: how long a token counts as new has changed. */
+  reviewAges(): void {
+    for (let slot = 0; slot < this.#tokens.slotsUsed; slot++)
+      this.#changes.setTab(slot, 'new', this.#isNew(slot))
+  }
+
   /** Takes the tokens that are too old by now out of the tab `new`. */
   removeAged(): void {
     const newest = this.#rankings.of('new', 'created_timestamp')

@@ -1,8 +1,19 @@
 // The tokens that the market holds. Each has a slot, a small number; its figures lie in typed columns, its texts in one record.
+import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import { recordFrom } from '../../lib/record.ts'
-import type { DataPoint } from '../../schema/datapoint.ts'
+import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import {
+  jsonSection,
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+  slotRanges,
+} from '../checkpoint/sections.ts'
+import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
 import type { TokenTexts } from '../types.ts'
+import { SPARSE_FIELDS_UNKNOWN, SparseTable } from './sparse-fields.ts'
 
 /** A token's texts, with its address. */
 export interface TokenMetadata extends TokenTexts {
@@ -22,41 +33,20 @@ const initialMetadata = (mint: string): TokenMetadata => ({
   telegram: null,
 })
 
+const TEXTS = [
+  'mint',
+  'name',
+  'symbol',
+  'description',
+  'imageUri',
+  'creator',
+  'website',
+  'twitter',
+  'telegram',
+] as const satisfies readonly (keyof TokenMetadata)[]
+
 /** What a free slot has instead of a token's texts. */
 const NO_METADATA: TokenMetadata = Object.freeze(initialMetadata(''))
-
-const SPARSE_DEFAULTS = {
-  streamSource: 'none',
-  viewerCount: null,
-  dexPaid: false,
-  dexBoosted: false,
-  primaryDex: null,
-  topHolders: [],
-  snipersHolding: null,
-  insidersHolding: null,
-  bundleHolding: null,
-  freshWalletsHolding: null,
-  creatorHolding: null,
-  pairAddress: null,
-  fdv: null,
-  has_freeze_authority: null,
-  has_mint_authority: null,
-  transfer_fee_enabled: null,
-  is_mutable_metadata: null,
-  top10_holder_pct_onchain: null,
-  unique_wallet_24h: null,
-  unique_wallet_1h: null,
-  buy_volume_24h_usd: null,
-  sell_volume_24h_usd: null,
-  enriched_at: null,
-  enriched_source: null,
-} satisfies Partial<DataPoint>
-
-/** DataPoint fields that few tokens have, as only patches and a few events set them. */
-export type SparseFields = Pick<DataPoint, keyof typeof SPARSE_DEFAULTS>
-
-/** The sparse fields of a token that has none. Most tokens share this record, so it is never written to. */
-export const SPARSE_FIELDS_UNKNOWN: SparseFields = Object.freeze<SparseFields>(SPARSE_DEFAULTS)
 
 /**
  * Columns of a token. Its numbers lie side by side in memory, those that a trade touches first: each line of memory that a trade
@@ -105,6 +95,9 @@ const UNKNOWN_AT_FIRST = [...FIGURES, ...RARELY_CHANGED] as const
 const COLUMNS = [...FIGURES, ...COUNTERS, ...RARELY_CHANGED] as const
 export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
 
+/** Changes with what a saved row of numbers and texts means. */
+export const TOKEN_LAYOUT = [...COLUMNS, ...TEXTS].join(' ')
+
 /** By name; a token's number is at `rowIndex(slot)`. */
 export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>
 
@@ -120,8 +113,7 @@ assert(COLUMNS.length <= ROW_LENGTH, 'a token’s numbers fit its row')
 export const rowIndex = (slot: number): number => slot * ROW_LENGTH
 
 /** All columns share one memory; each begins at its own place in the first row. */
-function interleavedColumns(capacity: number): Columns {
-  const numbers = new Float64Array(capacity * ROW_LENGTH)
+function interleavedColumns(numbers: Float64Array): Columns {
   return recordFrom(COLUMNS, (_, at) => numbers.subarray(at))
 }
 
@@ -135,15 +127,19 @@ interface ColdToken {
   touched: number
 }
 
-export class TokenTable {
+const savedSchema = z.object({ slotsUsed: z.number(), touches: z.number() })
+
+export class TokenTable implements Saved {
   readonly capacity: number
   readonly columns: Columns
+  /** The memory of all columns. */
+  readonly #numbers: Float64Array
   /** By slot, as everything below. */
   readonly flags: Uint8Array
   /** Accepted analyses of the token: those of its mint, also before it was held. */
   readonly analysisCounts: Uint32Array
   readonly metadata: TokenMetadata[] = []
-  readonly sparse: SparseFields[] = []
+  readonly sparse = new SparseTable()
   readonly #slots = new Map<string, number>()
   readonly #free: number[] = []
   #touches = 0
@@ -152,7 +148,8 @@ export class TokenTable {
 
   constructor(capacity: number) {
     this.capacity = capacity
-    this.columns = interleavedColumns(capacity)
+    this.#numbers = new Float64Array(capacity * ROW_LENGTH)
+    this.columns = interleavedColumns(this.#numbers)
     this.flags = new Uint8Array(capacity)
     this.analysisCounts = new Uint32Array(capacity)
   }
@@ -198,7 +195,7 @@ export class TokenTable {
     for (const name of COUNTERS) this.columns[name][row] = 0
     this.flags[slot] = 0
     this.metadata[slot] = initialMetadata(mint)
-    this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
+    this.sparse.set(slot, SPARSE_FIELDS_UNKNOWN)
     this.touch(slot)
     return slot
   }
@@ -206,7 +203,7 @@ export class TokenTable {
   remove(slot: number): void {
     this.#slots.delete(this.metadata[slot].mint)
     this.metadata[slot] = NO_METADATA
-    this.sparse[slot] = SPARSE_FIELDS_UNKNOWN
+    this.sparse.set(slot, SPARSE_FIELDS_UNKNOWN)
     this.#free.push(slot)
   }
 
@@ -224,6 +221,42 @@ export class TokenTable {
       else if (this.#isUntouched(coldest)) return coldest.slot
       else this.#cold.pop()
     }
+  }
+
+  *save(): Iterable<Section> {
+    const { slotsUsed } = this
+    assert(this.#free.length === 0, 'a slot is free only until the token has it for which it was made free')
+    yield jsonSection('tokens', { slotsUsed, touches: this.#touches })
+    yield numbersSection('tokens.numbers', this.#numbers.subarray(0, rowIndex(slotsUsed)))
+    yield numbersSection('tokens.flags', this.flags.subarray(0, slotsUsed))
+    yield numbersSection('tokens.analyses', this.analysisCounts.subarray(0, slotsUsed))
+    for (const { part, first, end } of slotRanges(slotsUsed)) {
+      const texts = this.metadata.slice(first, end).flatMap((metadata) => TEXTS.map((name) => metadata[name]))
+      yield { name: `tokens.texts.${part}`, bytes: encodeTexts(texts) }
+    }
+    yield* this.sparse.save(slotsUsed)
+  }
+
+  restore(sections: SectionReader): void {
+    const { slotsUsed, touches } = sections.json('tokens', savedSchema)
+    if (slotsUsed > this.capacity)
+      throw new CheckpointError(
+        `The checkpoint holds ${slotsUsed} tokens, and this server at most ${this.capacity}.`,
+      )
+    this.#touches = touches
+    sections.fill('tokens.numbers', this.#numbers.subarray(0, rowIndex(slotsUsed)))
+    sections.fill('tokens.flags', this.flags.subarray(0, slotsUsed))
+    sections.fill('tokens.analyses', this.analysisCounts.subarray(0, slotsUsed))
+    for (const { part, first, end } of slotRanges(slotsUsed)) {
+      const texts = sections.texts(`tokens.texts.${part}`, (end - first) * TEXTS.length)
+      for (let slot = first; slot < end; slot++) {
+        const metadata = metadataAt(texts, (slot - first) * TEXTS.length)
+        this.metadata.push(metadata)
+        this.#slots.set(metadata.mint, slot)
+      }
+    }
+    this.sparse.restore(sections, slotsUsed)
+    if (this.#slots.size !== slotsUsed) throw new CheckpointError('The checkpoint holds a token twice.')
   }
 
   #touched(slot: number): number {
@@ -251,5 +284,23 @@ export class TokenTable {
       if (touched <= touchedMax && this.isHeld(slot)) cold.push({ slot, touched })
     }
     return cold.sort((a, b) => b.touched - a.touched)
+  }
+}
+
+/** The texts of a token, which begin at `at` in the order of TEXTS. */
+function metadataAt(texts: TextColumn, at: number): TokenMetadata {
+  const [mint, name, symbol] = [texts.at(at), texts.at(at + 1), texts.at(at + 2)]
+  if (mint === null || name === null || symbol === null)
+    throw new CheckpointError('The checkpoint holds a token without a name.')
+  return {
+    mint,
+    name,
+    symbol,
+    description: texts.at(at + 3),
+    imageUri: texts.at(at + 4),
+    creator: texts.at(at + 5),
+    website: texts.at(at + 6),
+    twitter: texts.at(at + 7),
+    telegram: texts.at(at + 8),
   }
 }

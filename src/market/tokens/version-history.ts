@@ -2,6 +2,16 @@
 // with the time at which it ended. So the log is in the order in which records expire, and a token that was silent for an hour
 // before its last change still has the version of that hour. The present version is not here; it is in the columns.
 
+import { z } from 'zod'
+import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import {
+  jsonSection,
+  numbersSection,
+  type Saved,
+  type Section,
+  type SectionReader,
+} from '../checkpoint/sections.ts'
+
 /** Numbers of one version: the compared values, in the order of SNAPSHOT_FIELDS. */
 export const VERSION_VALUES = 9
 /** A record is these values, the time at which the version ended, and the start of the window that its 24-hour sums cover. */
@@ -32,7 +42,14 @@ export interface VersionRecord {
   windowFromMs: number
 }
 
-export class VersionHistory {
+const savedSchema = z.object({ firstNumber: z.number(), nextNumber: z.number(), droppedEarly: z.number() })
+
+const newSegment = (): Segment => ({
+  values: new Float64Array(SEGMENT_RECORDS * STRIDE),
+  previous: new Float64Array(SEGMENT_RECORDS),
+})
+
+export class VersionHistory implements Saved {
   /** Versions that were dropped within the retention, because there were too many. */
   droppedEarly = 0
   readonly #retentionMs: number
@@ -92,6 +109,35 @@ export class VersionHistory {
     this.#latest[slot] = NONE
   }
 
+  *save(slotsUsed: number): Iterable<Section> {
+    const [firstNumber, nextNumber] = [this.#firstNumber, this.#nextNumber]
+    yield jsonSection('versions', { firstNumber, nextNumber, droppedEarly: this.droppedEarly })
+    yield numbersSection('versions.latest', this.#latest.subarray(0, slotsUsed))
+    for (const [index, { values, previous }] of this.#segments.entries()) {
+      const records = Math.min(SEGMENT_RECORDS, this.held - index * SEGMENT_RECORDS)
+      yield numbersSection(`versions.values.${index}`, values.subarray(0, records * STRIDE))
+      yield numbersSection(`versions.previous.${index}`, previous.subarray(0, records))
+    }
+  }
+
+  restore(sections: SectionReader, slotsUsed: number): void {
+    const { firstNumber, nextNumber, droppedEarly } = sections.json('versions', savedSchema)
+    const count = Math.ceil((nextNumber - firstNumber) / SEGMENT_RECORDS)
+    if (!(count <= this.#segmentsMax))
+      throw new CheckpointError('The checkpoint holds more versions than this server does.')
+    this.#firstNumber = firstNumber
+    this.#nextNumber = nextNumber
+    this.droppedEarly = droppedEarly
+    sections.fill('versions.latest', this.#latest.subarray(0, slotsUsed))
+    for (let index = 0; index < count; index++) {
+      const records = Math.min(SEGMENT_RECORDS, this.held - index * SEGMENT_RECORDS)
+      const segment = newSegment()
+      sections.fill(`versions.values.${index}`, segment.values.subarray(0, records * STRIDE))
+      sections.fill(`versions.previous.${index}`, segment.previous.subarray(0, records))
+      this.#segments.push(segment)
+    }
+  }
+
   #grow(nowMs: number): void {
     while (this.#segments.length > 0 && this.#lastEndedAtMs(this.#segments[0]) < nowMs - this.#retentionMs)
       this.#drop()
@@ -99,12 +145,7 @@ export class VersionHistory {
       this.droppedEarly += SEGMENT_RECORDS
       this.#drop()
     }
-    this.#segments.push(
-      this.#spare ?? {
-        values: new Float64Array(SEGMENT_RECORDS * STRIDE),
-        previous: new Float64Array(SEGMENT_RECORDS),
-      },
-    )
+    this.#segments.push(this.#spare ?? newSegment())
     this.#spare = null
   }
 

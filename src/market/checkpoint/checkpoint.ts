@@ -1,0 +1,152 @@
+// Saves a market as sections of bytes, and restores one from them. What decides later answers is saved; what follows from it, such
+// as the order of lists and the words of searches, is made again. Caches and the change log begin empty.
+import { crc32 } from 'node:zlib'
+import { z } from 'zod'
+import { assert } from '../../lib/assert.ts'
+import { TIMEFRAMES } from '../../schema/bar.ts'
+import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
+import { SORTS, TABS } from '../../schema/vocabulary.ts'
+import { BAR_STRIDE } from '../bars/bar-ring.ts'
+import { TOKEN_BLOCK } from '../bars/token-block.ts'
+import { WINDOW_FIELDS } from '../bars/windows.ts'
+import {
+  CHUNK_BARS,
+  HOT_HALF_LIFE_MS,
+  LATE_GRACE_MS,
+  RECENT_TRADES_MAX,
+  SILENCE_MS,
+  WINDOWS,
+} from '../limits.ts'
+import type { MarketParts } from '../market-parts.ts'
+import { TOKEN_LAYOUT } from '../tokens/token-table.ts'
+import { CheckpointError } from './checkpoint-error.ts'
+import {
+  jsonSection,
+  parseJson,
+  type Saved,
+  type Section,
+  type SectionIndex,
+  SectionReader,
+  sectionIndexSchema,
+} from './sections.ts'
+
+/** Raised with every change of what sections hold or mean that LAYOUT does not show. */
+const FORMAT = 1
+/** What the saved numbers mean: another layout cannot be read. */
+const LAYOUT = JSON.stringify([
+  [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, TOKEN_BLOCK, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, SORTS, TABS],
+  [TOKEN_LAYOUT, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
+])
+
+const HEAD = 'head'
+const headSchema = z.object({
+  format: z.number(),
+  layout: z.string(),
+  settings: z.object({ newWindowMs: z.number(), barsPerTokenMax: z.number(), versionsMax: z.number() }),
+  sections: sectionIndexSchema,
+})
+
+const figuresSchema = z.object({
+  nowMs: z.number(),
+  sinceMs: z.number(),
+  seq: z.number(),
+  events: z.number(),
+  disconnects: z.number(),
+  trades: z.number(),
+  late: z.number(),
+  evicted: z.number(),
+})
+
+/** All but the tokens, which come first: the others refer to their slots. */
+const savedParts = (parts: MarketParts): Saved[] => [
+  parts.bars,
+  parts.windows,
+  parts.rankings,
+  parts.versions,
+  parts.recentTrades,
+  parts.analysisCounts,
+  parts.evictedMints,
+  parts.sweep,
+  parts.solPrice,
+  parts.gaps,
+]
+
+/** The state of a market after its latest event. Neither an event nor time may come before the last section was taken. */
+export function* saveMarket(parts: MarketParts): Iterable<Section> {
+  const { slotsUsed } = parts.tokens
+  const { eventCount } = parts.events
+  const { nowMs } = parts.time
+  const index: SectionIndex = {}
+  for (const section of sectionsOf(parts, slotsUsed)) {
+    const isUnchanged = parts.events.eventCount === eventCount && parts.time.nowMs === nowMs
+    assert(isUnchanged, 'no event is applied while a market is being saved')
+    index[section.name] = { bytes: section.bytes.length, crc32: crc32(section.bytes) }
+    yield section
+  }
+  const { settings } = parts
+  const head = JSON.stringify({ format: FORMAT, layout: LAYOUT, settings, sections: index })
+  yield { name: HEAD, bytes: Buffer.from(`${crc32(head)} ${head}`) }
+}
+
+function* sectionsOf(parts: MarketParts, slotsUsed: number): Iterable<Section> {
+  yield* parts.tokens.save()
+  for (const part of savedParts(parts)) yield* part.save(slotsUsed)
+  yield jsonSection('figures', figuresOf(parts))
+}
+
+function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
+  return {
+    nowMs: time.nowMs,
+    sinceMs: time.sinceMs,
+    seq: changes.seq,
+    events: events.eventCount,
+    disconnects: events.disconnectCount,
+    trades: trades.tradeCount,
+    late: trades.lateCount,
+    evicted: lifecycle.evictedCount,
+  }
+}
+
+/**
+ * Restores a saved market into the parts of an empty one.
+ * @param read gives a section by its name; null: there is none. Each is asked for once.
+ * @throws CheckpointError; the parts must not be used then.
+ */
+export function restoreMarket(parts: MarketParts, read: (name: string) => Uint8Array | null): void {
+  const { settings, sections: index } = readHead(read)
+  const { barsPerTokenMax, versionsMax, newWindowMs } = parts.settings
+  if (settings.barsPerTokenMax !== barsPerTokenMax || settings.versionsMax !== versionsMax)
+    throw new CheckpointError('The checkpoint was written under other bounds on bars or versions.')
+  const sections = new SectionReader(read, index)
+  parts.tokens.restore(sections)
+  const { slotsUsed } = parts.tokens
+  parts.mintOrder.restore(slotsUsed)
+  parts.searchIndex.restore(slotsUsed)
+  for (const part of savedParts(parts)) part.restore(sections, slotsUsed)
+  restoreFigures(parts, sections)
+  if (settings.newWindowMs !== newWindowMs) parts.figures.reviewAges()
+}
+
+function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof headSchema> {
+  const bytes = read(HEAD)
+  if (bytes === null) throw new CheckpointError('This is no checkpoint of a market: it has no head.')
+  const text = Buffer.from(bytes).toString()
+  const json = text.slice(text.indexOf(' ') + 1)
+  if (text !== `${crc32(json)} ${json}`) throw new CheckpointError('The head of the checkpoint is damaged.')
+  const head = parseJson(HEAD, json, headSchema)
+  if (head.format === FORMAT && head.layout === LAYOUT) return head
+  throw new CheckpointError('The checkpoint was written by a version of Mintlake with another format.')
+}
+
+function restoreFigures(parts: MarketParts, sections: SectionReader): void {
+  const { time, changes, events, trades, lifecycle } = parts
+  const saved = sections.json('figures', figuresSchema)
+  time.nowMs = saved.nowMs
+  time.sinceMs = saved.sinceMs
+  changes.beginAnew(saved.seq)
+  events.eventCount = saved.events
+  events.disconnectCount = saved.disconnects
+  trades.tradeCount = saved.trades
+  trades.lateCount = saved.late
+  lifecycle.evictedCount = saved.evicted
+}
