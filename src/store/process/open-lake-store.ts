@@ -19,6 +19,7 @@ import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
 import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
+import { moveToChunks } from '../state/move-to-chunks.ts'
 import { countOutcomes } from '../state/outcome-counts.ts'
 import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
 import {
@@ -26,7 +27,6 @@ import {
   isStateBegun,
   loadPosition,
   loadState,
-  moveToChunks,
   noteStateRebuilt,
   type SavedState,
   saveState,

@@ -3,7 +3,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { transaction } from '../duckdb/database.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_CHUNK_ENTRIES } from '../limits.ts'
@@ -59,7 +58,7 @@ export async function loadPosition(connection: DuckDBConnection): Promise<SavedP
 }
 
 /** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */
-const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
+export const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
   THEN '[' || (value ->> 'knownAtMs') || ',' || CASE WHEN table_name = 'recentLabels'
     THEN '{"analysisId":' || to_json(key) || ',' || value[2:] ELSE value END || ']'
   ELSE '[' || to_json(key) || ',' || value || ']' END`
@@ -165,18 +164,4 @@ function endedSql(state: StoreState, name: AgingTable): string {
   return `${isOld} OR place IN (SELECT place FROM (
     SELECT place, sum(entry_count) OVER (ORDER BY place DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
     FROM state_chunks WHERE table_name = '${name}') WHERE newer >= ${entriesMax})`
-}
-
-/** Earlier versions saved the entries of all tables one by one: those that end by their age become chunks. */
-export async function moveToChunks(connection: DuckDBConnection): Promise<void> {
-  const moved = `FROM state_entries WHERE table_name IN (${AGING_TABLES.map(literal).join(', ')})`
-  const { count } = await queryOne(connection, `SELECT count(*)::DOUBLE AS count ${moved}`, {
-    count: 'number',
-  })
-  if (count === 0) return
-  await transaction(connection, async () => {
-    await connection.run(`INSERT INTO state_chunks SELECT table_name, min(place), (SELECT known_at_ms FROM state_position),
-      count(*), string_agg(${SAVED_ENTRY}, ',' ORDER BY place) ${moved} GROUP BY table_name`)
-    await connection.run(`DELETE ${moved}`)
-  })
 }

@@ -8,9 +8,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Row, TableName } from '../../../src/schema/tables.ts'
 import { transaction } from '../../../src/store/duckdb/database.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
+import { moveToChunks } from '../../../src/store/state/move-to-chunks.ts'
 import { recoverFrom } from '../../../src/store/state/recovered.ts'
 import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/state/state.ts'
-import { loadState, moveToChunks, restoreState, saveState } from '../../../src/store/state/state-database.ts'
+import { loadState, restoreState, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
 const OPTIONS = { cooldownKeptMs: 600_000, labelsDelayMs: 600_000 }
