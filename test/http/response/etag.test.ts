@@ -61,6 +61,8 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/console/web/views/{id}': { id: 'market.js', isConstant: true },
   '/console/client/{id}': { id: 'index.js', isConstant: true },
   '/console/schema/{id}': { id: 'errors.js', isConstant: true },
+  '/console/lib/{id}': { id: 'record.js', isConstant: true },
+  '/console/lib/text/{id}': { id: 'csv.js', isConstant: true },
   '/console/vendor/lit-html/{id}': { id: 'lit-html.js', isConstant: true },
   '/console/vendor/lit-html/directives/{id}': { id: 'repeat.js', isConstant: true },
   '/console/vendor/lightweight-charts/dist/{id}': {

@@ -40,11 +40,7 @@ const MODULES: Readonly<Record<string, string>> = {
   'lightweight-charts': 'lightweight-charts/dist/lightweight-charts.standalone.production.mjs',
 }
 /** Files of packages that the modules above import. */
-const IMPORTED_BY_MODULES = [
-  'lit-html/async-directive.js',
-
-  'lit-html/directive-helpers.js',
-]
+const IMPORTED_BY_MODULES = ['lit-html/async-directive.js', 'lit-html/directive-helpers.js']
 
 /** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
 export interface ConsoleFile {
