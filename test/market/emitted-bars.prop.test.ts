@@ -24,7 +24,8 @@ const action = fc.oneof(
       step,
       mint: fc.constantFrom(...MINTS),
       lateMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 8_000 }), fc.constant(100_000)),
-      price: fc.constantFrom(0.5, 1, 2, 3),
+      // Sums of such numbers depend on their order.
+      price: fc.constantFrom(0.1, 1 / 3, 2, 3.7),
     }),
   },
   {
@@ -102,6 +103,28 @@ it('the last bars of a silent token are emitted when the market’s time has pas
   market.emitClosedBars(8)
   expect(emitted).toMatchObject([{ key: `${MINTS[0]} 1m ${ts}`, c: 3, v: 6, n: 1, buys: 0, buyVolume: 0 }])
   expect(market.barsEmittedToMs).toBe(ts + 60_000 - SILENCE_MS)
+})
+
+it('a closed bar does not change by the last digit when a later trade folds it', () => {
+  const { market, emitted } = watched()
+  const noonMs = START_MS - (START_MS % 86_400_000) + 43_200_000
+  const trade = (ts: number, priceUsd: number) =>
+    market.apply({ type: 'trade', mint: MINTS[0], ts, side: 'buy', tokenAmount: 1, priceUsd }, ts)
+  // The sum of these depends on which two are added first.
+  trade(noonMs, 0.1)
+  trade(noonMs + 60_000, 0.2)
+  trade(noonMs + 61_000, 0.3)
+  market.advanceTo(noonMs + 600_000)
+  const fiveMinutes = () =>
+    market.bars({ mint: MINTS[0], tf: '5m', limit: BARS_MAX, fromMs: null, toMs: null, fill: 'none' })
+      ?.bars[0]
+  const before = fiveMinutes()
+  expect(before).toMatchObject({ t: noonMs, n: 3, closed: true })
+  market.emitClosedBars(8)
+  trade(noonMs + 86_400_000, 1)
+  trade(noonMs + 2 * 86_400_000, 1)
+  expect(fiveMinutes()).toEqual(before)
+  expect(emitted.find(({ key }) => key.includes(' 5m '))?.v).toBe(before?.v)
 })
 
 it('the closed bars of a token are emitted before it is evicted', () => {

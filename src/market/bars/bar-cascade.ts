@@ -71,7 +71,8 @@ export class BarCascade implements Saved {
   /** By slot: how often its bars were forgotten. Caches of something made from the bars compare it. */
   readonly #generations: Uint32Array
   /** The result of `foldOpen`: one bar for each shorter timeframe at most, and the pending seconds. */
-  readonly scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
+  scratch = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
+  #spare = new Float64Array((TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE)
   readonly #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarCascadeOptions) {
@@ -212,9 +213,7 @@ export class BarCascade implements Saved {
     if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedToMs[slot] = watermarkMs
   }
 
-  /**
-   * Emits, once more or for the first time, every bar that ended after `endedAfterMs` and by the watermark.
-   */
+  /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and by the watermark. */
   emitEndedSince(slot: number, endedAfterMs: number, watermarkMs: number): void {
     if (this.#closedFrom === TIMEFRAME_COUNT) return
     this.#emittedToMs[slot] = endedAfterMs
@@ -262,38 +261,48 @@ export class BarCascade implements Saved {
   }
 
   /**
-   * Folds a token's pending seconds and open bars into bars of `timeframe`, ascending, which follow those of the ring.
+   * Folds a token's pending seconds and open bars into bars of `timeframe`, ascending, which follow those of the ring. Level by level,
+   * as they will be folded in the end: sums of floating-point numbers depend on the order, and a closed bar must not change.
    * @returns how many there are. They lie in `scratch` until the next call.
    */
   foldOpen(slot: number, timeframe: number): number {
-    const length = TIMEFRAME_LENGTHS_MS[timeframe]
-    let made = 0
-    const put = (source: Float64Array, at: number) => {
-      const bucket = intervalStart(source[at + T], length)
-      const last = (made - 1) * BAR_STRIDE
-      if (made > 0 && this.scratch[last + T] === bucket) {
-        merge(this.scratch, last, source, at)
-        return
-      }
-      const next = made++ * BAR_STRIDE
-      copyBar(this.scratch, next, source, at)
-      this.scratch[next + T] = bucket
-    }
     const block = slot * TOKEN_BLOCK
-    for (let level = timeframe - 1; level >= 0; level--) {
-      const open = block + level * BAR_STRIDE
-      if (this.#open[open + T] !== EMPTY) put(this.#open, open)
-    }
+    let made = this.#copyPending(block)
+    for (let level = 0; level < timeframe; level++) made = this.#foldLevel(block, level, made)
+    return made
+  }
+
+  /** Copies a token's pending seconds to `scratch`. @returns how many there are */
+  #copyPending(block: number): number {
     const head = this.#head[block]
-    if (head === EMPTY) return made
-    for (
-      let second = Math.max(this.#tail[block], head - PENDING_MASK * SECOND_MS);
-      second <= head;
-      second += SECOND_MS
-    ) {
+    if (head === EMPTY) return 0
+    let made = 0
+    let second = Math.max(this.#tail[block], head - PENDING_MASK * SECOND_MS)
+    for (; second <= head; second += SECOND_MS) {
       const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
-      if (this.#pending[at + T] === second) put(this.#pending, at)
+      if (this.#pending[at + T] === second) copyBar(this.scratch, made++ * BAR_STRIDE, this.#pending, at)
     }
+    return made
+  }
+
+  /** Makes of the open bar of a level and the `count` bars in `scratch` the bars of the next longer timeframe. @returns how many */
+  #foldLevel(block: number, level: number, count: number): number {
+    const open = block + level * BAR_STRIDE
+    const [from, to] = [this.scratch, this.#spare]
+    const length = TIMEFRAME_LENGTHS_MS[level + 1]
+    let made = 0
+    if (this.#open[open + T] !== EMPTY) copyBar(to, made++ * BAR_STRIDE, this.#open, open)
+    for (let index = 0; index < count; index++) {
+      const at = index * BAR_STRIDE
+      const bucket = intervalStart(from[at + T], length)
+      const last = (made - 1) * BAR_STRIDE
+      if (made === 0 || to[last + T] !== bucket) {
+        copyBar(to, made * BAR_STRIDE, from, at)
+        to[made++ * BAR_STRIDE + T] = bucket
+      } else merge(to, last, from, at)
+    }
+    this.#spare = from
+    this.scratch = to
     return made
   }
 
