@@ -36,6 +36,8 @@ export class FlushScheduler {
   readonly caughtUp: Promise<void>
   /** All damage found in the log so far. */
   readonly damage: LogDamage[]
+  /** The lake has every closed bar that ended by this market time, Unix ms, but for those of late trades. */
+  barsInLakeToMs = 0
   readonly #deps: FlushSchedulerDeps
   /** One flush or snapshot at a time. Each begins with what was committed before it was requested. */
   readonly #turns = pLimit(1)
@@ -114,6 +116,7 @@ export class FlushScheduler {
   async #flushNow(): Promise<void> {
     const beganMs = this.#deps.clock.monotonicMs()
     await this.bars.flush()
+    const barsToMs = this.bars.sentToMs
     await this.profiles.deliver()
     await this.#deps.commits.seal()
     const segments = this.#deps.commits.segments()
@@ -121,6 +124,7 @@ export class FlushScheduler {
       await this.#flushSegments(takeRound(segments))
     } while (segments.length > 0)
     this.#flushedToMs = beganMs
+    this.barsInLakeToMs = Math.max(this.barsInLakeToMs, barsToMs)
   }
 
   /** Writes these segments and the delivered market data to the lake, then removes the segments. */

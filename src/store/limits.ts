@@ -253,6 +253,8 @@ export const RESTART_DELAY_MS_MAX = 15_000
 export const UNFLUSHED_BYTES_MAX = 2 * 1024 ** 3
 /** Bytes of the log that one round of a flush writes, unless a single segment is larger. */
 export const FLUSH_BYTES_MAX = 64 * 1024 * 1024
+/** Market events are recorded while so many times the reserve is free: recording stops long before commits do. */
+export const RECORDING_RESERVE_FACTOR = 8
 /** How often the free disk space is read. */
 export const DISK_LOOK_EVERY_MS = 500
 /** Recorded events that are brought to the lake at once: they are one row group of a file. */

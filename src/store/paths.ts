@@ -6,8 +6,10 @@ export const storePathV1 = (dataDir: string): string => join(dataDir, 'mintlake.
 export const logPathV1 = (dataDir: string): string => join(dataDir, 'journal.duckdb')
 /** Commits that the lake does not hold yet. */
 export const logFolder = (dataDir: string): string => join(dataDir, 'log')
-/** Recorded market events that the lake or the next checkpoint does not hold yet. */
+/** Recorded market events that the lake or a restart still needs. */
 export const journalFolder = (dataDir: string): string => join(dataDir, 'journal')
+/** The market as it was after recorded events; see src/checkpoint. */
+export const checkpointFolder = (dataDir: string): string => join(dataDir, 'checkpoints')
 /** The list of the lake's files, and the state as of the last flush. */
 export const statePath = (dataDir: string): string => join(dataDir, 'state.duckdb')
 export const stateLogPath = (dataDir: string): string => `${statePath(dataDir)}.wal`

@@ -44,6 +44,11 @@ export class EventFlushes implements RecordedEvents {
     return this.#progress
   }
 
+  /** Events that are recorded and not in the lake yet. */
+  get waiting(): number {
+    return this.#source === null ? 0 : this.#source.lastEventNo - this.#progress.eventNo
+  }
+
   follow(source: EventSource, onProgress: (progress: EventProgress) => void): void {
     this.#source = source
     this.#onProgress = onProgress
@@ -59,6 +64,11 @@ export class EventFlushes implements RecordedEvents {
     const source = this.#source
     if (source === null) return Promise.resolve()
     return this.#turns(() => this.#deps.faults.watch(NOT_WRITTEN, () => this.#flushNow(source)))
+  }
+
+  /** Runs `copy` while no events are brought to the lake. */
+  pauseFor<Copied>(copy: () => Promise<Copied>): Promise<Copied> {
+    return this.#turns(copy)
   }
 
   stop(): void {

@@ -1,5 +1,6 @@
 // The status of the store for `/health`: figures, and a sentence for each thing that is wrong.
 import { statSync } from 'node:fs'
+import type { TableName } from '../schema/tables.ts'
 import type { DiskSpace } from './data-folder/disk-space.ts'
 import type { FaultLog } from './fault-log.ts'
 import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
@@ -22,6 +23,8 @@ export interface StatusSources {
   faults: FaultLog
   damage: readonly LogDamage[]
   lagMs(): number
+  /** Recorded events that the lake does not have. */
+  eventsWaiting(): number
 }
 
 export class StatusReporter {
@@ -49,11 +52,11 @@ export class StatusReporter {
   }
 
   figures(isClosing: boolean): StoreFigures {
-    const { client, commits, damage, dataDir, lagMs, space, unflushed } = this.#sources
+    const { client, commits, damage, dataDir, lagMs, space } = this.#sources
     const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
     return {
       isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
-      lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + unflushed.count(each.table) })),
+      lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + this.#backlogOf(each.table) })),
       lakeLagMs: lagMs(),
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
       log: {
@@ -67,6 +70,12 @@ export class StatusReporter {
       databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
       setAside: this.#lakeLosses(),
     }
+  }
+
+  /** Rows that no process has but the server. Recorded events count as trades, which nearly all of them are. */
+  #backlogOf(table: TableName): number {
+    const { eventsWaiting, unflushed } = this.#sources
+    return table === 'trades' ? eventsWaiting() : unflushed.count(table)
   }
 
   #lakeLosses(): LakeLosses {

@@ -23,7 +23,7 @@ import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
-import type { CommitLog } from './log/types.ts'
+import type { CommitLog, SegmentInfo } from './log/types.ts'
 import { logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
@@ -141,7 +141,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     )
     const recovered = recoverFrom(state, now())
     const { eventNo } = saved
-    return new DurableStore({ options, client, commits, lock, space, unflushed, recovered, eventNo })
+    return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
@@ -164,6 +164,7 @@ function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
 
 interface StoreParts {
   options: StoreOptions
+  logId: string
   client: LakeClient
   commits: CommitLog
   lock: FolderLock
@@ -175,6 +176,7 @@ interface StoreParts {
 }
 
 class DurableStore implements Store {
+  readonly folderId: string
   readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
@@ -214,7 +216,11 @@ class DurableStore implements Store {
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
     const { bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs
-    this.#status = new StatusReporter({ dataDir, client, commits, space, unflushed, faults, damage, lagMs })
+    const eventsWaiting = () => this.events.waiting
+    this.#status = new StatusReporter({
+      ...{ dataDir, client, commits, space, unflushed, faults, damage, lagMs, eventsWaiting },
+    })
+    this.folderId = parts.logId
     this.recovered = recovered
     this.bars = bars
     this.profiles = profiles
@@ -244,6 +250,14 @@ class DurableStore implements Store {
     return client.askPatiently('calibration', { nowMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
+  mayRecord(unflushedBytes: number): boolean {
+    return this.#parts.space.mayRecord(unflushedBytes)
+  }
+
+  get barsInLakeToMs(): number {
+    return this.#flushes.barsInLakeToMs
+  }
+
   async flushLake(): Promise<void> {
     await Promise.all([this.#flushes.flush(), this.events.flush()])
   }
@@ -267,12 +281,13 @@ class DurableStore implements Store {
     const { client, options } = this.#parts
     // As far as the lake can be written: what the journal still has is not in the copy.
     await this.events.flush().catch(() => undefined)
-    return this.#flushes.pauseFor(async (segments) => {
+    const copy = async (segments: readonly SegmentInfo[]) => {
       const copied = await makeSnapshot(options.dataDir, resolve(folder), segments, (to) =>
         client.ask('snapshot', { to }, limits.HOUSEKEEPING_TIMEOUT_MS),
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
-    })
+    }
+    return this.events.pauseFor(() => this.#flushes.pauseFor(copy))
   }
 
   async stageBackup(): Promise<StagedBackup> {

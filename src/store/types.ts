@@ -215,10 +215,16 @@ export interface StoreFigures {
 
 /** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
 export interface Store {
+  /** Identity of the data folder. */
+  readonly folderId: string
   readonly recovered: Recovered
   readonly bars: BarSink
+  /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
+  readonly barsInLakeToMs: number
   readonly profiles: ProfileSink
   readonly events: RecordedEvents
+  /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have. */
+  mayRecord(unflushedBytes: number): boolean
   /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
   /** Makes all rows durable together. A rejection with `mayBeStored` leaves it open whether they are stored. */

@@ -18,8 +18,10 @@ import {
   type QuarantinedFile,
 } from '../lake/manifest.ts'
 import {
+  checkpointFolder,
   deadLetterFolder,
   folderInfoPath,
+  journalFolder,
   lakeFolder,
   logFolder,
   positionsPath,
@@ -64,7 +66,13 @@ export const readManifest = (dataDir: string): Promise<Listed> =>
 const pathsIn = async (folder: string): Promise<string[]> =>
   (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
 
-/** The files of a data folder besides the lake, as absolute paths. */
+/** The files of a data folder from which its market goes on, as absolute paths. They are never written again. */
+const listMarketFiles = async (dataDir: string): Promise<string[]> => [
+  ...(await pathsIn(checkpointFolder(dataDir))),
+  ...(await pathsIn(journalFolder(dataDir))),
+]
+
+/** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
   const known = [statePath(dataDir), stateLogPath(dataDir), folderInfoPath(dataDir), positionsPath(dataDir)]
   return [
@@ -81,14 +89,16 @@ export async function copyStore(from: string, to: string, options: CopyOptions):
   const files: BackupFile[] = []
   await makeFolder(logFolder(to))
   const folders = new Set([to, logFolder(to)])
-  for (const path of await listServerFiles(from)) {
+  const add = async (path: string, copying: typeof copyDurably): Promise<void> => {
     options.check()
     const copy = join(to, relative(from, path))
-    // The state is written again once a server starts on the copy.
-    const bytes = await copyDurably(path, copy)
+    const bytes = await copying(path, copy)
     folders.add(dirname(copy))
     files.push({ path: relative(to, copy), bytes, sha256: await hashFile(copy) })
   }
+  // The state is written again once a server starts on the copy.
+  for (const path of await listServerFiles(from)) await add(path, copyDurably)
+  for (const path of await listMarketFiles(from)) await add(path, options.links ? linkOrCopy : copyDurably)
   files.push(...(await copyLake(from, to, live, options)))
   for (const folder of folders) await syncPath(folder)
   await writeCatalogOf(to, listed, options.nowMs)
@@ -134,6 +144,7 @@ async function writeCatalogOf(dataDir: string, { live, ...known }: Listed, nowMs
 export async function copyBytes(dataDir: string): Promise<number> {
   const { live } = await readManifest(dataDir)
   let bytes = live.reduce((sum, file) => sum + file.bytes, 0)
-  for (const path of await listServerFiles(dataDir)) bytes += (await stat(path)).size
+  const others = [...(await listServerFiles(dataDir)), ...(await listMarketFiles(dataDir))]
+  for (const path of others) bytes += (await stat(path)).size
   return bytes
 }

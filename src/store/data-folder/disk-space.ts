@@ -4,7 +4,7 @@ import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { unavailable } from '../errors.ts'
-import { DISK_LOOK_EVERY_MS } from '../limits.ts'
+import { DISK_LOOK_EVERY_MS, RECORDING_RESERVE_FACTOR } from '../limits.ts'
 
 /** Free space needed to flush the log to the lake and the state, as a multiple of its bytes. */
 const FLUSH_FACTOR = 2
@@ -42,6 +42,12 @@ export class DiskSpace {
   mayWrite(unflushedBytes: number): boolean {
     if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
     return this.#freeBytes >= this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
+  }
+
+  /** Whether market events may be recorded, with so many bytes of them that the lake does not have. It ends long before commits. */
+  mayRecord(unflushedBytes: number): boolean {
+    if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
+    return this.#freeBytes >= RECORDING_RESERVE_FACTOR * this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
   /** Does not reject: where the free space cannot be read, a write fails or succeeds by itself. */

@@ -8,7 +8,14 @@ import { syncPath } from '../../lib/files.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { segmentName } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
-import { deadLetterFolder, folderInfoPath, logFolder, positionsPath } from '../paths.ts'
+import {
+  checkpointFolder,
+  deadLetterFolder,
+  folderInfoPath,
+  journalFolder,
+  logFolder,
+  positionsPath,
+} from '../paths.ts'
 
 /** Errors of a disk without hard links, or between two disks. */
 const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS'])
@@ -33,10 +40,10 @@ export async function linkOrCopy(from: string, to: string): Promise<number> {
   }
 }
 
-/** Like `copyDurably`, for a file that may be missing. */
-async function copyIfPresent(from: string, to: string): Promise<void> {
+/** Copies or links a file that may be missing. */
+async function ifPresent(copying: Promise<unknown>): Promise<void> {
   try {
-    await copyDurably(from, to)
+    await copying
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
   }
@@ -50,7 +57,7 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  await copyIfPresent(positionsPath(dataDir), positionsPath(to))
+  await ifPresent(copyDurably(positionsPath(dataDir), positionsPath(to)))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))
@@ -60,6 +67,24 @@ async function copyServerFiles(dataDir: string, to: string, segments: readonly S
     await linkOrCopy(join(logFolder(dataDir), name), join(logFolder(to), name))
   }
   await syncFolders([logFolder(to), to])
+}
+
+/**
+ * Copies the market that a restart goes on with: checkpoints, and the journal, which is recorded meanwhile. The lake's copy must be
+ * older, and the lake must not be written until this is done: segments are deleted once the lake and the checkpoints are past them.
+ */
+async function copyMarket(dataDir: string, to: string): Promise<void> {
+  for (const folder of [checkpointFolder, journalFolder]) {
+    const names = await readdir(folder(dataDir)).catch(() => [])
+    const whole = names.filter((name) => !name.endsWith('.tmp')).toSorted()
+    for (const name of whole) {
+      const [from, copy] = [join(folder(dataDir), name), join(folder(to), name)]
+      // The newest segment is still being written. A torn end is what a crash leaves, too.
+      const isWritten = folder === journalFolder && name === whole.at(-1)
+      await ifPresent(isWritten ? copyDurably(from, copy) : linkOrCopy(from, copy).then(() => syncPath(copy)))
+    }
+    if (whole.length > 0) await syncFolders([folder(to), to])
+  }
 }
 
 /**
@@ -80,6 +105,7 @@ export async function makeSnapshot<Copied>(
     await mkdir(unfinished, { recursive: true })
     const copied = await copyLake(unfinished)
     await copyServerFiles(dataDir, unfinished, segments)
+    await copyMarket(dataDir, unfinished)
     await rename(unfinished, folder)
     await syncFolders([dirname(folder)])
     return copied

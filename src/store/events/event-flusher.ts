@@ -32,7 +32,7 @@ import {
 import { loadRetainedFrom } from './event-retention.ts'
 import { EventWindows, eventDate } from './event-windows.ts'
 import { type BarInterval, findLateIntervals } from './late-gaps.ts'
-import { StagedEvents, selectStagedEvents } from './staged-events.ts'
+import { StagedEvents, selectStagedEvents, type UnfitEvent } from './staged-events.ts'
 
 export interface EventFlushOptions {
   dataDir: string
@@ -123,6 +123,19 @@ function addBatch(slice: Slice, batch: EventBatch, damage: readonly JournalDamag
   slice.nextNo = batch.lastEventNo + 1
 }
 
+/** Adds batches until they fill the slice, or there are no more. */
+async function readSlice(reader: BatchReader, slice: Slice, damage: readonly JournalDamage[]): Promise<void> {
+  let rows = 0
+  for (let batch = await reader.next(); batch !== null; batch = await reader.next()) {
+    const count = batch.lastEventNo - Math.max(slice.nextNo, batch.firstEventNo) + 1
+    if (rows > 0 && rows + count > EVENTS_SLICE_ROWS) return reader.putBack(batch)
+    addBatch(slice, batch, damage)
+    rows += count
+    await nextTurn()
+  }
+  addLostEnd(slice, reader, damage)
+}
+
 /** Behind the last batch numbers count as lost only where damage says so: else what was not found may still be there. */
 function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly JournalDamage[]): void {
   if (!reader.isDone) return
@@ -148,17 +161,23 @@ function pendingFiles({ staged, windows }: Slice, nowMs: number): PendingFile[] 
   )
 }
 
-/** What is saved in the transaction that lists the files of a slice. */
-async function recordSlice(connection: DuckDBConnection, slice: Slice, nowMs: number): Promise<void> {
-  const unfit = slice.staged.unfit.map(({ eventNo }) => ({
-    from: eventNo,
-    to: eventNo,
-    reason: 'it fits no row, and is kept as a dead letter',
-  }))
-  await insertLostEvents(connection, [...slice.lost, ...unfit], nowMs)
-  await insertIncompleteBars(connection, slice.lateIntervals)
-  const { isSimulated } = slice.staged
-  await saveEventPosition(connection, { eventNo: slice.nextNo - 1, isSimulated })
+/** A slice that is in files, and not listed yet. */
+interface WrittenSlice extends EventPosition {
+  files: NewFile[]
+  lost: LostEvents[]
+  lateIntervals: BarInterval[]
+}
+
+/** Keeps events that fit no row. @returns them as lost */
+function keepUnfit(dataDir: string, unfit: readonly UnfitEvent[]): LostEvents[] {
+  for (const [name, ofTable] of Map.groupBy(unfit, ({ table }) => table)) {
+    for (const [date, ofDate] of Map.groupBy(ofTable, ({ atMs }) => eventDate(atMs))) {
+      const lines = ofDate.map(({ text }) => text)
+      appendDeadLetters(dataDir, { table: TABLES[name], date }, lines)
+    }
+  }
+  const reason = 'it fits no row, and is kept as a dead letter'
+  return unfit.map(({ eventNo }) => ({ from: eventNo, to: eventNo, reason }))
 }
 
 export class EventFlusher {
@@ -201,81 +220,63 @@ export class EventFlusher {
     const untilMs = monotonicMs() + EVENTS_ROUND_MS
     const total = { ...from, files: 0, rows: 0 }
     try {
-      await withScratchDatabase(':memory:', scratchSettings(dataDir), async (connection) => {
-        do {
-          const slice = await this.#readSlice(connection, reader, total, damage)
-          try {
-            if (slice.nextNo === total.eventNo + 1) return
-            const files = await this.#writeSlice(connection, slice, nowMs)
-            total.eventNo = slice.nextNo - 1
-            total.isSimulated = slice.staged.isSimulated
-            total.files += files.length
-            total.rows += files.reduce((sum, { rows }) => sum + rows, 0)
-          } finally {
-            slice.staged.close()
-          }
-        } while (monotonicMs() < untilMs)
-      })
+      do {
+        // A database for each slice: its memory is freed, and what fails in it is no failure of the store's own.
+        const slice = await withScratchDatabase(':memory:', scratchSettings(dataDir), (connection) =>
+          this.#writeSlice(connection, reader, total, { damage, nowMs }),
+        )
+        if (slice.eventNo === total.eventNo) break
+        await this.#listSlice(slice, nowMs)
+        total.eventNo = slice.eventNo
+        total.isSimulated = slice.isSimulated
+        total.files += slice.files.length
+        total.rows += slice.files.reduce((sum, { rows }) => sum + rows, 0)
+      } while (monotonicMs() < untilMs)
     } finally {
       await reader.close()
     }
     return total
   }
 
-  /** Reads and stages events behind a position until they fill a slice, or there are no more. */
-  async #readSlice(
+  /** Writes the events behind a position to files, until they fill a slice or there are no more. */
+  async #writeSlice(
     connection: DuckDBConnection,
     reader: BatchReader,
     { eventNo, isSimulated }: EventPosition,
-    damage: readonly JournalDamage[],
-  ): Promise<Slice> {
+    { damage, nowMs }: { damage: readonly JournalDamage[]; nowMs: number },
+  ): Promise<WrittenSlice> {
+    const { dataDir, failpoint, lake } = this.#options
     const staged = await StagedEvents.create(connection, isSimulated)
-    const windows = new EventWindows()
-    const slice: Slice = { staged, windows, lost: [], lateIntervals: [], nextNo: eventNo + 1 }
     try {
-      let rows = 0
-      for (let batch = await reader.next(); batch !== null; batch = await reader.next()) {
-        const count = batch.lastEventNo - Math.max(slice.nextNo, batch.firstEventNo) + 1
-        if (rows > 0 && rows + count > EVENTS_SLICE_ROWS) {
-          reader.putBack(batch)
-          break
-        }
-        addBatch(slice, batch, damage)
-        rows += count
-        await nextTurn()
-      }
-      addLostEnd(slice, reader, damage)
+      const windows = new EventWindows()
+      const slice: Slice = { staged, windows, lost: [], lateIntervals: [], nextNo: eventNo + 1 }
+      await readSlice(reader, slice, damage)
       staged.flush()
-      return slice
-    } catch (error) {
+      failpoint('events:read')
+      const { lost, lateIntervals } = slice
+      const unfit = keepUnfit(dataDir, staged.unfit)
+      const files = await writePendingFiles(connection, pendingFiles(slice, nowMs), {
+        pathOf: lake.pathOf,
+        failpoint: (step) => failpoint(`events:${step}`),
+      })
+      const position = { eventNo: slice.nextNo - 1, isSimulated: staged.isSimulated }
+      return { ...position, files, lost: [...lost, ...unfit], lateIntervals }
+    } finally {
       staged.close()
-      throw error
     }
   }
 
-  /** Writes the files of a slice, and lists them with the position behind it. */
-  async #writeSlice(connection: DuckDBConnection, slice: Slice, nowMs: number): Promise<NewFile[]> {
-    const { database, dataDir, failpoint, lake } = this.#options
-    failpoint('events:read')
-    for (const [table, unfit] of Map.groupBy(slice.staged.unfit, (each) => each.table))
-      for (const [date, ofDate] of Map.groupBy(unfit, ({ atMs }) => eventDate(atMs)))
-        appendDeadLetters(
-          dataDir,
-          { table: TABLES[table], date },
-          ofDate.map(({ text }) => text),
-        )
-    const pending = pendingFiles(slice, nowMs)
-    const written = await writePendingFiles(connection, pending, {
-      pathOf: lake.pathOf,
-      failpoint: (step) => failpoint(`events:${step}`),
-    })
-    const record = async (owner: DuckDBConnection): Promise<void> => {
-      await recordSlice(owner, slice, nowMs)
+  /** Lists the files of a slice, in one transaction with the position behind it. */
+  async #listSlice(slice: WrittenSlice, nowMs: number): Promise<void> {
+    const { database, failpoint, lake } = this.#options
+    const record = async (connection: DuckDBConnection): Promise<void> => {
+      await insertLostEvents(connection, slice.lost, nowMs)
+      await insertIncompleteBars(connection, slice.lateIntervals)
+      await saveEventPosition(connection, slice)
       failpoint('events:recorded')
     }
-    await lake.addFiles(written, nowMs, { record, failpoint: (step) => failpoint(`events:${step}`) })
-    if (slice.lost.length + slice.staged.unfit.length > 0)
+    await lake.addFiles(slice.files, nowMs, { record, failpoint: (step) => failpoint(`events:${step}`) })
+    if (slice.lost.length > 0)
       lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
-    return written
   }
 }

@@ -50,6 +50,11 @@ export class BarOutbox implements BarSink {
     this.#completeToMs = Math.max(this.#completeToMs, timeMs)
   }
 
+  /** All bars that ended by this market time were sent to the lake process that runs now. */
+  get sentToMs(): number {
+    return this.#sentToMs
+  }
+
   flush(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = null

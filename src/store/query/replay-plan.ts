@@ -1,0 +1,112 @@
+// Which recorded events a replay applies: from the last moment before the wanted one at which the whole state of the market is
+// known, or else, approximately, from a day before.
+import { isDeepStrictEqual } from 'node:util'
+import type { EventRange } from '../../journal/types.ts'
+import { DAY_MS } from '../../lib/time.ts'
+import type { EngineSettings } from '../../schema/event.ts'
+import { StoreError } from '../errors.ts'
+import { findEvents, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
+
+/** How long a market is fed before the wanted moment, where its state of then is not known. */
+export const WARM_UP_MS = DAY_MS
+
+export interface ReplayPlan {
+  /** The events that are applied. */
+  range: EventRange
+  /** The checkpoint that they follow; null: an empty market. */
+  checkpointEventNo: number | null
+  /** Events before this number only bring the market to its state. */
+  playFromNo: number
+  /** What the engine was set to; null: not known. */
+  settings: EngineSettings | null
+  simulated: boolean
+  /** Why the market may differ from the one that was recorded; null: it does not. */
+  approximate: string | null
+  /** Why it ends before the last wanted event; null: it does not. */
+  endsEarly: string | null
+}
+
+/** A checkpoint from which a replay may start. */
+export interface KeptCheckpoint {
+  /** The market is as it was after this event. */
+  eventNo: number
+  settings: EngineSettings
+}
+
+export interface LakeContents {
+  runs: readonly RecordedRun[]
+  /** The numbers that the lake has. */
+  held: EventRange
+  checkpoints: readonly KeptCheckpoint[]
+  /** The first and the last event that is wanted. */
+  wanted: EventRange
+  /** Where a replay begins that has no exact start. */
+  warmUpFrom: number
+}
+
+/** Makes the plan from what a lake has. */
+export function planReplay({ runs, held, checkpoints, wanted, warmUpFrom }: LakeContents): ReplayPlan {
+  // Of two at one number the run counts: the checkpoint is of the market before it.
+  const starts = [
+    ...checkpoints.map((checkpoint) => ({ from: checkpoint.eventNo + 1, checkpoint })),
+    ...runs.filter(isCold).map(({ eventNo }) => ({ from: eventNo, checkpoint: null })),
+  ]
+  const start = starts
+    .filter(({ from }) => from >= held.from && from <= wanted.from)
+    .sort((a, b) => a.from - b.from)
+    .at(-1)
+  const from = start?.from ?? Math.max(held.from, warmUpFrom)
+  const checkpoint = start?.checkpoint ?? null
+  const run = runs.findLast(({ eventNo }) => eventNo <= (checkpoint?.eventNo ?? from))
+  const settings = checkpoint?.settings ?? run?.event.header.settings ?? null
+  // A market that began empty, or with other settings, is another one.
+  const other = runs.find(
+    (each) =>
+      each.eventNo > wanted.from &&
+      each.eventNo <= wanted.to &&
+      (isCold(each) || (settings !== null && !isDeepStrictEqual(each.event.header.settings, settings))),
+  )
+  return {
+    range: { from, to: other === undefined ? wanted.to : other.eventNo - 1 },
+    checkpointEventNo: checkpoint?.eventNo ?? null,
+    playFromNo: Math.max(from, wanted.from),
+    settings,
+    simulated: (run ?? runs[0])?.event.header.simulated ?? false,
+    approximate:
+      start === undefined
+        ? 'the lake has neither the beginning of this run nor a checkpoint before this time: what happened earlier than a day before is missing'
+        : null,
+    endsEarly:
+      other === undefined
+        ? null
+        : `the run that began at ${new Date(other.atMs).toISOString()} did not continue this market: replay it from there`,
+  }
+}
+
+const isCold = ({ event }: RecordedRun): boolean => event.header.checkpointEventNo === null
+
+export interface WantedReplay extends Pick<LakeContents, 'checkpoints'> {
+  /** Market time, Unix ms; null: from the first run that the lake has the beginning of. */
+  fromMs: number | null
+  /** Market time, Unix ms; null: to the end of that run. */
+  toMs: number | null
+}
+
+/**
+ * Reads what a lake has, and makes the plan.
+ * @throws StoreError `not_found` where the lake has no events of that time
+ */
+export async function openReplayPlan(
+  dataDir: string,
+  { fromMs, toMs, checkpoints }: WantedReplay,
+): Promise<ReplayPlan> {
+  const [runs, held] = [await listRuns(dataDir), await readEventRange(dataDir)]
+  if (held === null) throw new StoreError('not_found', `the lake in ${dataDir} has no recorded events`)
+  const wanted = await findEvents(dataDir, fromMs ?? 0, toMs ?? Number.MAX_SAFE_INTEGER)
+  if (wanted === null)
+    throw new StoreError('not_found', `the lake in ${dataDir} has no recorded events of that time`)
+  const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
+  if (fromMs === null) wanted.from = first ?? held.from
+  const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
+  return planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
+}

@@ -1,0 +1,91 @@
+// Bars made from recorded trades are those of the engine, in a market with late trades, silent tokens and evictions.
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Random } from '../../../src/ingest/simulator/random.ts'
+import { createSimulator } from '../../../src/ingest/simulator/simulator.ts'
+import type { EventJournal } from '../../../src/journal/types.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { MINUTE_MS } from '../../../src/lib/time.ts'
+import type { Market } from '../../../src/market/market.ts'
+import { createRecordedMarket, type MarketRecorder } from '../../../src/recording/market-recorder.ts'
+import type { MarketEvent } from '../../../src/schema/event.ts'
+import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/timeframe.ts'
+import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
+import { journalFolder } from '../../../src/store/paths.ts'
+import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
+import type { Store } from '../../../src/store/types.ts'
+import { openTestJournal } from '../../journal/support.ts'
+import { NOON_MS, openTestStore, removeFolder, temporaryFolder } from '../support.ts'
+
+const START_MS = NOON_MS
+const HOURS = 5
+const STEP_MS = 1_000
+
+let dataDir: string
+let store: Store
+let journal: EventJournal
+let market: Market
+let recorder: MarketRecorder
+beforeEach(async () => {
+  dataDir = temporaryFolder()
+  store = await openTestStore(dataDir)
+  journal = await openTestJournal(journalFolder(dataDir), { folderId: readFolderInfo(dataDir)!.logId })
+  store.events.follow(journal, () => {})
+  const log = createLog({ format: 'json', quiet: true })
+  ;({ market, recorder } = createRecordedMarket({ tokensMax: 40 }, store, log))
+})
+afterEach(async () => {
+  await store.close()
+  await journal.close()
+  removeFolder(dataDir)
+})
+
+function apply(event: MarketEvent, receivedAtMs: number): null {
+  if (market.apply(event, receivedAtMs) === null)
+    journal.append(event, market.timeMs, receivedAtMs, 'push', market.solPriceUsdAt(event.ts))
+  return null
+}
+
+/** A simulated market, of which some trades come late, and some too late. */
+function runMarket(): void {
+  const random = new Random(7)
+  const options = { seed: 7, tokens: 60, tradesPerSecond: 3, startMs: START_MS }
+  const simulation = createSimulator(options)
+  const late = (event: MarketEvent): MarketEvent =>
+    event.type === 'trade' && random.chance(0.2)
+      ? { ...event, ts: event.ts - Math.floor(random.next() * 8_000) }
+      : event
+  for (let nowMs = START_MS; nowMs <= START_MS + HOURS * 60 * MINUTE_MS; nowMs += STEP_MS) {
+    simulation.advance(nowMs, { apply: (event, receivedAtMs) => apply(late(event), receivedAtMs) })
+    market.advanceTo(nowMs)
+  }
+}
+
+/** SQL of the bars of a timeframe, made from trades. */
+const rebuilt = (tf: string, lengthMs: number): string =>
+  `SELECT '${tf}' AS tf, mint, epoch_ms(epoch_ms(ts) // ${lengthMs} * ${lengthMs}) AS t,
+     arg_min(price_usd, (ts, event_no)) AS o, max(price_usd) AS h, min(price_usd) AS l, arg_max(price_usd, (ts, event_no)) AS c,
+     sum(volume_usd) AS v, count(*) AS n, count(*) FILTER (side = 'buy') AS buys FROM lake.trades GROUP BY ALL`
+
+test('every bar of the lake is made of the recorded trades of its interval', async () => {
+  runMarket()
+  recorder.emitAllBars()
+  await recorder.stop()
+  await store.bars.flush()
+  await store.flushLake()
+  await store.compactLake()
+  const lakeFrames = TIMEFRAMES.filter((tf) => TIMEFRAME_MS[tf] >= MINUTE_MS)
+  const sql = `WITH made AS (${lakeFrames.map((tf) => rebuilt(tf, TIMEFRAME_MS[tf])).join(' UNION ALL ')}),
+    both_ AS (SELECT b.complete, b.tf, b.n AS bar_n, made.n AS made_n,
+      (b.o, b.h, b.l, b.c, b.n, b.buys) = (made.o, made.h, made.l, made.c, made.n, made.buys) AND abs(b.v - made.v) <= 1e-9 * b.v AS same
+      FROM lake.bars b LEFT JOIN made USING (tf, mint, t))
+    SELECT tf, count(*)::INT AS bars, count(*) FILTER (same)::INT AS same, count(*) FILTER (complete)::INT AS complete,
+      count(*) FILTER (complete AND NOT coalesce(same, false))::INT AS wrong FROM both_ GROUP BY tf ORDER BY min(bar_n)`
+  const rows = await withLakeReader({ dataDir }, async ({ connection }) =>
+    (await connection.run(sql)).getRowObjectsJS(),
+  )
+  const byFrame = new Map(rows.map((row) => [row.tf, row]))
+  for (const row of rows) expect(row).toMatchObject({ wrong: 0 })
+  expect(byFrame.get('1m')?.complete).toBeGreaterThan(5_000)
+  // A token that was evicted and came back has a bar of each stay.
+  expect(Number(byFrame.get('1m')?.same)).toBeGreaterThan(0.9 * Number(byFrame.get('1m')?.bars))
+}, 60_000)
