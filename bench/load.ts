@@ -116,6 +116,20 @@ const push = (port: number, { perPost, rate }: Push, seconds: number): Promise<{
     ...onCore(1, process.execPath, ['--no-warnings', PUSHERS, ...[port, perPost, rate, seconds].map(String)]),
   )
 
+/** Pushes trades with wallets and transactions, of as many tokens. */
+export const pushRecorded = (
+  port: number,
+  { perPost, rate, tokens }: Push & { tokens: number },
+  seconds: number,
+): Promise<{ accepted: number }> =>
+  jsonOf(
+    ...onCore(1, process.execPath, [
+      '--no-warnings',
+      PUSHERS,
+      ...[port, perPost, rate, seconds, tokens].map(String),
+    ]),
+  )
+
 /** CPU seconds that a server spends on a pushed trade while nobody reads. */
 export async function pushCost(server: Running, pushed: Push, options: RunOptions): Promise<number> {
   await push(server.port, pushed, options.small ? 0.1 : 3)

@@ -30,7 +30,8 @@ const HEADLINES = [
 
 /** Every question, by name. */
 export async function loadQuestions(): Promise<LoadedQuestion[]> {
-  const names = readdirSync(QUESTIONS).filter((name) => name.endsWith('.bench.ts'))
+  const found = readdirSync(QUESTIONS, { recursive: true, encoding: 'utf8' })
+  const names = found.filter((name) => name.endsWith('.bench.ts'))
   return Promise.all(
     names.sort().map(async (name) => {
       const file = fileURLToPath(new URL(name, QUESTIONS))

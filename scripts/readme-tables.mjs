@@ -1,6 +1,7 @@
 // node scripts/readme-tables.mjs
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
+import * as checkpoint from '../src/checkpoint/limits.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { streamsText } from '../src/http/docs/texts/streams.ts'
 import * as http from '../src/http/limits.ts'
@@ -59,6 +60,7 @@ const limitsTable = (constants) =>
 
 /** Files with generated tables. */
 export const FILES_WITH_TABLES = [
+  'src/checkpoint/README.md',
   'src/cli/README.md',
   'src/ingest/README.md',
   'src/http/README.md',
@@ -72,7 +74,7 @@ export const FILES_WITH_TABLES = [
 
 /** All generated tables by the name of their marker. */
 export function readmeTables() {
-  const limits = { http, submissions, market, ingest, journal, store }
+  const limits = { checkpoint, http, submissions, market, ingest, journal, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],

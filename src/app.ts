@@ -1,6 +1,7 @@
 // Builds a server from its configuration and connects its parts: store, market, submissions, feeds and HTTP. The rules are in
 // the folders; this file only wires them.
 import { randomBytes } from 'node:crypto'
+import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
@@ -8,19 +9,13 @@ import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
-import { type Feeds, followsRecordedTime, provenanceOf, startFeeds } from './ingest/start-feeds.ts'
+import { type Feeds, followsRecordedTime, prepareFeeds, provenanceOf } from './ingest/start-feeds.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
-import { SteadyClock } from './lib/steady-clock.ts'
-import { HOUR_MS } from './lib/time.ts'
 import type { Market } from './market/market.ts'
-import {
-  createRecordedMarket,
-  type MarketRecorder,
-  readRecorderMetrics,
-} from './recording/market-recorder.ts'
+import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
@@ -29,13 +24,16 @@ import {
   addExportMetrics,
   addMarketMetrics,
   addQueryMetrics,
+  addRecordingMetrics,
   addServerMetrics,
   addStateMetrics,
   addStoreMetrics,
   addStreamMetrics,
   countSubmissions,
 } from './server/metrics.ts'
+import { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
+import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { shutDown } from './server/shutdown.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
@@ -43,15 +41,13 @@ import { type ExportService, type ExportServiceOptions, openExportService } from
 import type { RetainedDays } from './store/lake/retention.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
 import { openStore } from './store/store.ts'
-import type { Store } from './store/types.ts'
+import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
-/** How often market time is carried forward, for tokens without events. */
-const TICK_MS = 100
 
 export interface App {
   port: number
@@ -66,6 +62,8 @@ export interface App {
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
   recorded(): Promise<void>
+  /** Makes a checkpoint now. Resolves when it is there or has failed. */
+  checkpoint(): Promise<void>
   /** Stops accepting work, finishes what is in flight, flushes and closes. May be called more than once. */
   stop(): Promise<void>
 }
@@ -79,6 +77,8 @@ export interface AppOptions {
   queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
   bodyMsMax?: number
   downloadMsMax?: number
+  /** Where the first process that makes a checkpoint is killed. */
+  checkpointCrash?: CheckpointCrashPoint | null
 }
 
 /** What every part of the server is built on. */
@@ -87,6 +87,8 @@ interface Base {
   options: AppOptions
   clock: Clock
   log: Log
+  replayed: ReplayedLake | null
+  provenance: Provenance | null
   store: Store
   exporter: ExportService
   queries: QueryService
@@ -97,7 +99,9 @@ interface Base {
 export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
   const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
-  const store = await openConfiguredStore(config, clock, log)
+  const replayed = await ReplayedLake.open(config, log)
+  const provenance = provenanceOf(config, replayed?.simulated ?? false)
+  const store = await openConfiguredStore(config, provenance, clock, log)
   try {
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
@@ -105,14 +109,20 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    return await startParts({ config, options, clock, log, store, exporter, queries, positions })
+    const services = { store, exporter, queries, positions }
+    return await startParts({ config, options, clock, log, replayed, provenance, ...services })
   } catch (error) {
     await store.close()
     throw error
   }
 }
 
-function openConfiguredStore(config: Config, clock: Clock, log: Log): Promise<Store> {
+function openConfiguredStore(
+  config: Config,
+  provenance: Provenance | null,
+  clock: Clock,
+  log: Log,
+): Promise<Store> {
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb } = config
   return openStore({
     dataDir,
@@ -128,7 +138,7 @@ function openConfiguredStore(config: Config, clock: Clock, log: Log): Promise<St
     },
     cooldownMs: config.submitCooldownMs,
     labelsDelayMs: config.labelsDelayMs,
-    provenance: provenanceOf(config),
+    provenance,
     isMixed: config.mixed,
     clock,
     log,
@@ -148,60 +158,54 @@ function retainedDays(config: Config): RetainedDays {
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, store, exporter, queries, positions } = base
-  const { market, marketClock, recorder } = createMarket(base)
+  const { config, options, log, replayed, store, exporter, queries, positions } = base
+  const running = await openRunningMarket({ ...base, checkpointCrash: options.checkpointCrash ?? null })
+  const { market, marketClock, recorder } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const countSubmission = countSubmissions(metrics)
-  const { agents, submissions } = createSubmissions(base, market, (evaluated) => {
+  const { agents, submissions } = createSubmissions(base, running, (evaluated) => {
     countSubmission(evaluated.outcome)
     submissionLog.add(evaluated, market.seq)
     broadcaster.wake()
   })
   const submissionLog = createSubmissionLog(agents, market)
-  const sources = await startFeeds(config, market, marketClock, log)
+  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
+  const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
   const { feeds, push } = sources
-  const health = new Health({ market, store, feeds, pushIngest: config.feedKey !== '' })
+  const recording = () => running.status()
+  const health = new Health({ market, store, feeds, recording, pushIngest: config.feedKey !== '' })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
   readRecorderMetrics(metrics, recorder)
+  addRecordingMetrics(metrics, recording)
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
-  const routeDeps = {
-    config,
-    store,
-    exporter,
-    queries,
-    downloads,
-    market,
-    agents,
-    submissions,
-    broadcaster,
-  }
+  const routeDeps = { config, store, exporter, queries, downloads, market, agents, submissions, broadcaster }
   const { downloadMsMax } = options
   const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, push })
-  const http = {
-    routes,
-    market,
-    broadcaster,
-    submissionLog,
-    agents,
-    health,
-    limits,
-    metrics,
-    push,
-  }
+  const http = { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
+  // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
+  // may take longer: requests are told that the server warms up.
+  if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
-  recorder.start()
-  positions.keepAhead(() => market.seq)
-  const ticker = followsRecordedTime(config)
-    ? null
-    : setInterval(() => market.advanceTo(marketClock.now()), TICK_MS)
+  const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const { drainNoticeMs } = config
-  const parts = { health, server, feeds, ticker, broadcaster, exporter, queries, recorder, positions, store }
+  const parts = {
+    health,
+    server,
+    sources,
+    running,
+    feeding,
+    broadcaster,
+    exporter,
+    queries,
+    positions,
+    store,
+  }
   let stopping: Promise<void> | null = null
   return {
     port: server.port,
@@ -212,8 +216,9 @@ async function startParts(base: Base): Promise<App> {
     queries,
     downloads,
     http: server,
-    ready: becomeReady(sources, health, log),
+    ready: becomeReady(feeding, sources, health, log),
     recorded: () => recorder.recorded(),
+    checkpoint: () => running.makeCheckpoint(),
     stop: () => {
       stopping ??= shutDown({ ...parts, drainNoticeMs })
       return stopping
@@ -233,48 +238,24 @@ function addLakeMetrics(
   addQueryMetrics(metrics, queries)
 }
 
-interface MarketParts {
-  market: Market
-  /** The clock of everything that is stamped with market time. */
-  marketClock: Clock
-  recorder: MarketRecorder
-}
-
-/** The market, with the analysis counts that the store has, and the recorder that writes what it closes to the store. */
-function createMarket({ config, clock, log, store, positions }: Base): MarketParts {
-  const { market, recorder } = createRecordedMarket(
-    {
-      tokensMax: config.tokensMax,
-      newWindowMs: config.newHours * HOUR_MS,
-      solPriceMaxAgeMs: config.solPriceMaxAgeMs,
-      firstSeq: positions.first,
-    },
-    store,
-    log,
-  )
-  const marketClock = new SteadyClock(clock, (jumpMs, isFollowed) =>
-    log.warn(
-      { jumpMs },
-      isFollowed
-        ? 'the wall clock has jumped and stayed there: the market follows it'
-        : 'the wall clock has jumped: the market follows it if it stays there',
-    ),
-  )
-  if (!followsRecordedTime(config)) market.advanceTo(marketClock.now())
-  for (const { mint, count } of store.recovered.coverage) setAnalysisCount(market, mint, count)
-  return { market, marketClock, recorder }
-}
-
-function setAnalysisCount(market: Market, mint: string, count: number): void {
-  market.apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
+/** Brings the market to where it was, and starts the feeds. */
+async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<void> {
+  try {
+    if (await running.begin()) await sources.start()
+  } catch (error) {
+    running.halt()
+    await running.stop()
+    throw error
+  }
 }
 
 function createSubmissions(
   { config, clock, store }: Base,
-  market: Market,
+  running: RunningMarket,
   onEvaluated: (submission: EvaluatedSubmission) => void,
 ) {
   const { recovered } = store
+  const { market } = running
   const random = machineRandom()
   const agents = new AgentRegistry({
     recovered,
@@ -298,7 +279,7 @@ function createSubmissions(
     cooldownMs: config.submitCooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
-    onAccepted: (mint, count) => setAnalysisCount(market, mint, count),
+    onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
     onEvaluated,
   })
   return { agents, submissions }
@@ -323,7 +304,7 @@ interface HttpParts {
   push: Feeds['push']
 }
 
-function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpServer> {
+function listen({ config, options, log, replayed }: Base, parts: HttpParts): Promise<HttpServer> {
   const { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
@@ -336,6 +317,7 @@ function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpS
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
     admitRows: (caller, ip) => limits.admitRows(caller, ip),
     reuseMs: config.pageAgeMs,
+    approximate: replayed?.approximate ?? null,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
     admit: (route) => health.admit(route),
     checkOperator: (access, key) => keys.checkOperator(access, key),
@@ -348,9 +330,11 @@ function listen({ config, options, log }: Base, parts: HttpParts): Promise<HttpS
   })
 }
 
-/** Resolves when every feed is ready. */
-function becomeReady({ feeds }: Feeds, health: Health, log: Log): Promise<void> {
-  const ready = Promise.all(feeds.map((feed) => feed.ready)).then(() => health.markReady())
+/** Resolves when the market is where it was and every feed is ready. */
+function becomeReady(feeding: Promise<void>, { feeds }: Feeds, health: Health, log: Log): Promise<void> {
+  const ready = feeding
+    .then(() => Promise.all(feeds.map((feed) => feed.ready)))
+    .then(() => health.markReady())
   // Callers that await `ready` see the failure. This handler keeps the process alive when nobody does.
   ready.catch((error) => log.error({ err: error }, 'a feed failed at the start'))
   return ready

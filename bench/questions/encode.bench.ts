@@ -80,7 +80,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     range: '',
     ifRange: '',
   }
-  const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', ignored: [], headers, requestId: '1' } as const
+  const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', notes: {}, headers, requestId: '1' } as const
   const ip = () => '::1'
   const body = Buffer.alloc(0)
   return (token, format) => {

@@ -20,8 +20,10 @@ export interface ServerOptions {
   body: 'page' | 'datapoint' | 'hello'
   /** A file that is sent instead of `body`. */
   bodyFile?: string
-  /** `default`: the market that `npm start` serves, instead of tokens with one trade each. */
-  market?: 'default'
+  /** `default`: the market that `npm start` serves, instead of tokens with one trade each; `empty`: none. */
+  market?: 'default' | 'empty'
+  /** Whether pushed events are recorded; by default as the server does. */
+  record?: boolean
 }
 
 /** Stops the server. */
@@ -111,6 +113,7 @@ async function mintlake(): Promise<number> {
           : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
+        ...(options.record === undefined ? [] : ['--record', `${options.record}`, '--lake-tidy-ms', '20000']),
         ...(options.pageAgeMs === undefined ? [] : ['--page-age-ms', `${options.pageAgeMs}`]),
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
@@ -118,7 +121,7 @@ async function mintlake(): Promise<number> {
   )
   stop = app.stop
   await app.ready
-  if (!isDefault) fill(app.market)
+  if (options.market === undefined) fill(app.market)
   // Recording thousands of new token profiles is not part of the measurement, so wait until that is done.
   await app.recorded()
   await app.store.flushLake()

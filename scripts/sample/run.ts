@@ -7,12 +7,6 @@ import type { EventJournal } from '../../src/journal/types.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
-import {
-  BARS_PER_TOKEN_MAX_DEFAULT,
-  NEW_WINDOW_MS_DEFAULT,
-  SOL_PRICE_MAX_AGE_MS_DEFAULT,
-  VERSIONS_MAX_DEFAULT,
-} from '../../src/market/limits.ts'
 import type { Market } from '../../src/market/market.ts'
 import { createRecordedMarket, type MarketRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
@@ -121,13 +115,14 @@ class Run {
       folder: journalFolder(dataDir),
       folderId: readFolderInfo(dataDir)!.logId,
       runId: RUN_ID,
+      settings: this.market.settings,
       originEventNo: 1,
       simulated: true,
       afterEventNo: 0,
       clock: systemClock,
       log: quietLog,
-      freeBytes: () => null,
-      neededBytes: 0,
+      lakeEventNo: () => this.store.events.progress.eventNo,
+      mayRecord: () => true,
       onLost: () => assert(false, 'the disk keeps up'),
     })
     this.store.events.follow(this.journal, () => {})
@@ -137,13 +132,7 @@ class Run {
       firstSeq: 0,
       header: {
         ...{ runId: RUN_ID, version: 'sample', formatVersion: 1, node: 'sample', feeds: ['simulator'] },
-        settings: {
-          tokensMax: TOKENS_MAX,
-          newWindowMs: NEW_WINDOW_MS_DEFAULT,
-          solPriceMaxAgeMs: SOL_PRICE_MAX_AGE_MS_DEFAULT,
-          barsPerTokenMax: BARS_PER_TOKEN_MAX_DEFAULT,
-          versionsMax: VERSIONS_MAX_DEFAULT,
-        },
+        settings: this.market.settings,
         ...{ simulated: true, checkpointEventNo: null, startedAtMs: this.nowMs },
       },
     })

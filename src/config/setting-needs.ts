@@ -16,9 +16,33 @@ const NEEDS: readonly Need[] = [
     missing: '--feed simulator',
   },
   {
-    settings: ['replayFile', 'replayMap', 'replaySpeed', 'replayTime'],
+    settings: [
+      'replayFile',
+      'replayLake',
+      'replayFrom',
+      'replayTo',
+      'replayMap',
+      'replaySpeed',
+      'replayTime',
+    ],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
+  },
+  {
+    settings: ['replayFrom', 'replayTo'],
+    isMet: ({ replayLake }, value) => value === null || replayLake !== '',
+    missing: '--replay-lake',
+  },
+  {
+    settings: ['replayMap', 'replayTime'],
+    isMet: ({ replayLake }) => replayLake === '',
+    missing: '--replay-file',
+  },
+  {
+    settings: ['tokensMax', 'newHours', 'solPriceMaxAgeMs', 'solPrice', 'record', 'checkpointIntervalMs'],
+    isMet: ({ replayLake }) => replayLake === '',
+    missing:
+      'another source than --replay-lake, whose market is recorded already and has the settings of then',
   },
   {
     settings: ['pumpportalKey', 'pumpportalUrl'],
@@ -43,6 +67,11 @@ const NEEDS: readonly Need[] = [
       (!config.feeds.includes('simulator') && (hasRealTokens(config) || config.feeds.includes('replay'))),
     missing:
       'a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
+  },
+  {
+    settings: ['checkpointIntervalMs'],
+    isMet: ({ feeds, record }) => record !== 'false' && !feeds.includes('simulator'),
+    missing: 'recorded events of a real feed: a simulated market is new at each start',
   },
   {
     settings: ['suspensions'],

@@ -101,6 +101,19 @@ export const columnMapping = wordList.transform((pairs, context) => {
 
 export const replaySpeed = z.union([z.literal('max'), positiveNumber])
 
+/** A moment as Unix ms, or null for ''. An ISO 8601 time without a zone is in UTC. */
+export const moment = z.string().transform((text, context) => {
+  if (text === '') return null
+  const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
+  const ms = /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
+  if (Number.isFinite(ms)) return ms
+  context.addIssue({
+    code: 'custom',
+    message: 'must be an ISO 8601 time, such as 2026-01-31T12:00:00Z, or Unix ms',
+  })
+  return z.NEVER
+})
+
 /** A number, or null for ''. */
 export const solPrice = z.union([z.literal('').transform(() => null), positiveNumber])
 

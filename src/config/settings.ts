@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
@@ -31,6 +32,7 @@ import {
   flag,
   host,
   hostList,
+  moment,
   networkList,
   publicUrl,
   replaySpeed,
@@ -186,6 +188,18 @@ export const SETTINGS = {
     flag,
     'true: one data folder may hold simulated and real data; the column simulated tells them apart',
   ),
+  record: setting(
+    'record',
+    'auto',
+    z.enum(['auto', 'true', 'false']),
+    'Whether market events are recorded, for the lake and so that a start goes on with the market; auto: those of real feeds are, simulated ones are not',
+  ),
+  checkpointIntervalMs: setting(
+    'checkpoint-interval-ms',
+    CHECKPOINT_INTERVAL_MS_DEFAULT,
+    wholeNumber(0, DAY_MS),
+    'How often another process writes the market down, which takes the memory of a second one meanwhile, ms; 0: at shutdown only, and a kill begins with an empty market',
+  ),
   tokensMax: setting(
     'tokens-max',
     TOKENS_MAX_DEFAULT,
@@ -240,6 +254,19 @@ export const SETTINGS = {
     z.string(),
     'Parquet, CSV or NDJSON file of trades for the feed replay',
   ),
+  replayLake: setting(
+    'replay-lake',
+    '',
+    z.string(),
+    'Data folder of another server whose recorded market the feed replay plays, instead of a file',
+  ),
+  replayFrom: setting(
+    'replay-from',
+    '',
+    moment,
+    'Market time from which that market is played, ISO 8601 or Unix ms; without it from its first recorded run',
+  ),
+  replayTo: setting('replay-to', '', moment, 'Market time up to which it is played; without it to its end'),
   replayMap: setting(
     'replay-map',
     '',

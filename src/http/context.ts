@@ -23,6 +23,14 @@ export interface Query {
   get(name: string): string | null
 }
 
+/** What an answer tells about itself, beside its data. */
+export interface Notes {
+  /** Names of the query that the route does not read. */
+  ignored?: readonly string[]
+  /** Why the market is not exactly the one that it stands for. */
+  approximate?: string
+}
+
 /** What a route sees of a request. */
 export interface Context {
   method: Method
@@ -30,8 +38,8 @@ export interface Context {
   /** The last path segment of a route whose path ends with `{id}`; otherwise empty. */
   id: string
   query: Query
-  /** Names of the query that the route does not read, for `meta.ignored` (request/ignored-parameters.ts). */
-  ignored: readonly string[]
+  /** For the `meta` of the answer (response/notes.ts). */
+  notes: Notes
   headers: RequestHeaders
   requestId: string
   /** Empty for routes that read no body. */

@@ -27,6 +27,8 @@ export interface PipelineDeps extends AccessChecks {
   admitRows(caller: Caller | null, ip: () => string): void
   /** Proxies whose X-Forwarded-For is believed. */
   trustedProxies: TrustedProxies
+  /** Why the market is not exactly the one that it stands for; null: it is. */
+  approximate: string | null
   /** How old a cached response may be, ms; 0 switches the response cache off. */
   reuseMs: number
   /** How long a body may take to arrive, for routes that set no time of their own. */

@@ -25,6 +25,8 @@ interface RouteBase {
    * may be as old as the cache allows.
    */
   changes?: readonly string[]
+  /** Its answers are of the market: they say where that is approximate. */
+  answersMarket?: true
   /** For a route with a body: its handler is told of a disconnect (`onGone`). Other handlers with a body are not. */
   watchesClient?: true
 }

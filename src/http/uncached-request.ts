@@ -4,18 +4,18 @@ import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { authorize } from './access.ts'
-import type { Context, HttpAnswer } from './context.ts'
+import type { Context, HttpAnswer, Notes } from './context.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
-import { tellIgnored } from './request/ignored-parameters.ts'
 import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
+import { tellNotes } from './response/notes.ts'
 import { encodeHeads, problemAnswer, Reply, send } from './response/reply.ts'
 import { isReusable } from './response/response-cache.ts'
 import { toServiceError } from './response/to-service-error.ts'
@@ -38,7 +38,7 @@ export class UncachedRequest {
   #address: string | null = null
   #route: Route | null = null
   #caller: Caller | null = null
-  #ignored: readonly string[] = []
+  #notes: Notes = {}
   /** The headers that describe the limit which this request counts against. */
   #limits: Record<string, string> = NO_LIMITS
 
@@ -76,7 +76,7 @@ export class UncachedRequest {
       const { route, id } = match
       this.#route = route
       const context = this.#createContext(route, id)
-      this.#ignored = context.ignored
+      this.#notes = context.notes
       if (route.method === 'POST') {
         this.#readBody(route, context)
         return
@@ -105,6 +105,7 @@ export class UncachedRequest {
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
+      approximate: deps.approximate,
     })
   }
 
@@ -191,7 +192,7 @@ export class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
-    const told = tellIgnored(made, context.ignored)
+    const told = tellNotes(made, context.notes)
     if (told.stream !== undefined) return told
     const answer = conditional(told, context, !isPublic(route))
     const coding = preferredCoding(context.headers.acceptEncoding)
@@ -234,7 +235,7 @@ export class UncachedRequest {
     const answer = problemAnswer(error, this.#path, requestId)
     // An error that no code expected may have come after the data was stored.
     if (answer.status === 500 && this.#route !== null && isWrite(this.#route)) answer.body.mayBeStored = true
-    this.#answer(tellIgnored(answer, this.#ignored))
+    this.#answer(tellNotes(answer, this.#notes))
   }
 
   /** Answers a request whose body has not been read: at once if the engine allows it, otherwise behind the body. */

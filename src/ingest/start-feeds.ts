@@ -5,45 +5,84 @@ import type { Log } from '../lib/log.ts'
 import type { EventSink } from '../schema/event.ts'
 import type { Provenance } from '../store/types.ts'
 import { BirdeyeClient } from './birdeye/birdeye-client.ts'
-import { type SecurityFeed, startSecurityFeed } from './birdeye/security-feed.ts'
-import { startSolPriceFeed } from './birdeye/sol-price-feed.ts'
+import { SECURITY_FEED, type SecurityFeed, startSecurityFeed } from './birdeye/security-feed.ts'
+import { SOL_PRICE_FEED, startSolPriceFeed } from './birdeye/sol-price-feed.ts'
 import { startPumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
+import { PUSH_FEED } from './push/record.ts'
+import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { Feed, TimedSink } from './types.ts'
 
+const REPLAY_FEED = 'replay'
+/** Who reports the price of SOL that the configuration has. */
+const SETTING = 'setting'
+
+/** Where a feed of this name delivers its events. */
+export type SinkOf = (feed: string) => TimedSink
+
 export interface Feeds {
   /** Those that run, for /health. */
-  feeds: Feed[]
+  readonly feeds: readonly Feed[]
   /** What is pushed goes there. It is one of `feeds` where there is a key to push with. */
-  push: PushFeed
+  readonly push: PushFeed
+  /** Starts every feed of the configuration. With a key for Birdeye this includes the feeds of security fields and SOL price.
+   *  Called once. Rejects where one cannot be started. */
+  start(): Promise<void>
 }
 
-/** Starts every feed of the configuration. With a key for Birdeye this includes the feeds of security fields and SOL price. */
-export async function startFeeds(config: Config, sink: TimedSink, clock: Clock, log: Log): Promise<Feeds> {
-  const { birdeyeKey: apiKey, birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = config
-  // Valid until a feed sends another. In a replay the market's time is that of the recorded data, so the clock is not used.
-  const nowMs = followsRecordedTime(config) ? 0 : clock.now()
-  if (config.solPrice !== null)
-    sink.apply({ type: 'solPrice', ts: nowMs, usd: config.solPrice, source: 'setting' }, nowMs)
-  // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
-  const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
-  const security = birdeye && startSecurityFeed({ birdeye }, sink, clock, log)
+/** @param openReplay what a replay of a lake plays; null: there is none */
+export function prepareFeeds(
+  config: Config,
+  sinkOf: SinkOf,
+  clock: Clock,
+  log: Log,
+  openReplay: (() => Promise<LakeReplayOptions>) | null = null,
+): Feeds {
   const feeds: Feed[] = []
-  if (birdeye !== null && security !== null)
-    feeds.push(security, startSolPriceFeed({ birdeye }, sink, clock, log))
-  for (const feed of config.feeds) feeds.push(await startFeed(feed, config, sink, security, clock, log))
-  const push = new PushFeed(security?.watch(sink) ?? sink, sink, clock)
+  let pushed: EventSink = sinkOf(PUSH_FEED)
+  const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
+  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock)
   if (config.feedKey !== '') feeds.push(push)
-  return { feeds, push }
+  /** Before `push`, which is the last one. */
+  const add = (feed: Feed): void => void feeds.splice(feeds.length - (config.feedKey === '' ? 0 : 1), 0, feed)
+  return {
+    feeds,
+    push,
+    start: async () => {
+      const { birdeyeKey: apiKey, birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = config
+      // Valid until a feed sends another. In a replay the market's time is that of the recorded data, so the clock is not used.
+      const nowMs = followsRecordedTime(config) ? 0 : clock.now()
+      if (config.solPrice !== null)
+        sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: config.solPrice, source: SETTING }, nowMs)
+      // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
+      const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
+      const security = birdeye && startSecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
+      if (birdeye !== null && security !== null) {
+        add(security)
+        add(startSolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
+      }
+      if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log))
+      else
+        for (const feed of config.feeds)
+          add(await startFeed(feed, config, sinkOf(feed), security, clock, log))
+      if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
+      push.begin()
+    },
+  }
 }
 
-/** Where the market's data comes from, as stored in rows of the lake. Null where no data can come in. */
-export function provenanceOf({ feeds, feedKey }: Config): Provenance | null {
+/**
+ * Where the market's data comes from, as stored in rows of the lake. Null where no data can come in.
+ * @param isReplaySimulated whether the feed replay plays a market that was simulated
+ */
+export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: boolean): Provenance | null {
   const sources = [...feeds, ...(feedKey === '' || feeds.length > 0 ? [] : ['push'])]
   // Events that are pushed into a simulated market count as simulated.
-  return sources.length === 0 ? null : { feed: sources.join(','), simulated: feeds.includes('simulator') }
+  return sources.length === 0
+    ? null
+    : { feed: sources.join(','), simulated: isReplaySimulated || feeds.includes('simulator') }
 }
 
 /** Whether market time is the recorded time of a replay. Otherwise it follows the clock. */

@@ -8,3 +8,19 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
     if (!signal.aborted) throw error
   }
 }
+
+/** What `waiting` resolves to; null as soon as the signal aborts. */
+export async function unlessAborted<Value>(
+  waiting: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value | null> {
+  const { promise: aborted, resolve } = Promise.withResolvers<null>()
+  const abort = () => resolve(null)
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  try {
+    return await Promise.race([waiting, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

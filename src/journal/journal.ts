@@ -63,7 +63,7 @@ class Journal implements EventJournal {
 
   async seal(): Promise<{ throughEventNo: number }> {
     const eventNo = this.lastEventNo
-    await within(SEAL_MS_MAX, this.#sealNow())
+    if (!this.#isClosed) await within(SEAL_MS_MAX, this.#sealNow())
     return { throughEventNo: Math.min(eventNo, this.#writer.syncedEventNo) }
   }
 

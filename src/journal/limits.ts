@@ -21,9 +21,7 @@ export const SEGMENT_MS = 60_000
 export const JOURNAL_BYTES_MAX = 8 * 1024 * 1024 * 1024
 /** How often what was written is synced: what a power cut may take. */
 export const SYNC_EVERY_MS = 1_000
-/** Recording stops while less of the disk is free than this many times the reserve, so that it stops long before commits do. */
-export const RESERVE_FACTOR = 8
-/** How often free space and age of the segment are looked at. */
+/** How often the writer looks whether the disk has room again. */
 export const LOOK_EVERY_MS = 500
 /** The delay before a disk that failed is tried again. It doubles each time, up to the maximum. */
 export const RETRY_MS = 100

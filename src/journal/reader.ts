@@ -86,16 +86,19 @@ async function* pickBatches(
   afterEventNo: number,
   throughEventNo: number,
 ): AsyncGenerator<FoundBatch, SegmentEnding> {
-  for (;;) {
-    const next = await batches.next()
-    if (next.done === true) return next.value
-    const { firstEventNo, lastEventNo } = next.value
-    if (lastEventNo <= afterEventNo) continue
-    if (firstEventNo <= throughEventNo) yield next.value
-    if (lastEventNo < throughEventNo) continue
-    const ending = { nextEventNo: lastEventNo + 1, isCutOff: false }
-    await batches.return(ending)
-    return ending
+  const none: SegmentEnding = { nextEventNo: 0, isCutOff: false }
+  try {
+    for (;;) {
+      const next = await batches.next()
+      if (next.done === true) return next.value
+      const { firstEventNo, lastEventNo } = next.value
+      if (lastEventNo <= afterEventNo) continue
+      if (firstEventNo <= throughEventNo) yield next.value
+      if (lastEventNo >= throughEventNo) return { nextEventNo: lastEventNo + 1, isCutOff: false }
+    }
+  } finally {
+    // Closes the file, also where the caller wants no more.
+    await batches.return(none)
   }
 }
 

@@ -1,7 +1,7 @@
 // What the journal offers: a writer, in the server, and a reader, in any process.
 import type { Clock } from '../lib/clock.ts'
 import type { Disk } from '../lib/disk/disk.ts'
-import type { MarketEvent } from '../schema/event.ts'
+import type { EngineSettings, MarketEvent } from '../schema/event.ts'
 import type { EventBatch } from './event-batch.ts'
 
 /** Numbers of events, both included. */
@@ -61,6 +61,8 @@ export interface JournalOptions {
   /** Identity of the data folder. */
   folderId: string
   runId: string
+  /** What the engine of this run depends on besides the events. */
+  settings: EngineSettings
   /** Number of the `run` event with which this market began as an empty one; null: it begins with the next event. */
   originEventNo: number | null
   simulated: boolean
@@ -68,9 +70,10 @@ export interface JournalOptions {
   afterEventNo: number
   clock: Clock
   log: JournalLog
-  /** Free bytes of the disk; null: not known. Nothing is written while there are fewer than `neededBytes`. */
-  freeBytes(): number | null
-  neededBytes: number
+  /** The last event that the lake has. */
+  lakeEventNo(): number
+  /** Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise. */
+  mayRecord(unflushedBytes: number): boolean
   /** Events of this interval were lost and recording works again. May append. */
   onLost(interval: LostInterval): void
   /** For tests. */

@@ -60,7 +60,7 @@ export class Market implements MarketEngine {
 
   /**
    * A market as it was saved: from then on it answers as the saved one would have. Only the change log begins anew, at the
-   * position of then. `tokensMax` and how long a token is new may differ from those of then.
+   * position of then, or at `firstSeq` if that is higher. `tokensMax` and how long a token is new may differ from those of then.
    * @param read gives a section of `save` by its name; null: there is none. Each is asked for once.
    * @throws CheckpointError if sections are missing, damaged, of another format, or do not fit into the bounds.
    */
@@ -257,6 +257,10 @@ export class Market implements MarketEngine {
     const incomplete = gaps.within(fromMs, beforeMs)
     const version = incomplete.length === 0 ? answer.version : `${answer.version}.g${gaps.changeCount}`
     return { ...answer, version, incomplete }
+  }
+
+  analysisCounts(): Iterable<{ key: string; value: number }> {
+    return this.#parts.analysisCounts.entries()
   }
 
   barsWholeFromMs(mint: string): number {

@@ -210,6 +210,8 @@ export interface MarketEngine {
   bars(query: BarsQuery): WithGaps<Bars> | null
   barColumns(query: BarsQuery): WithGaps<BarColumns> | null
   barsText(query: BarsQuery, form: TextForm): WithGaps<BarsText> | null
+  /** Accepted analyses by mint, of mints that are not held too. */
+  analysisCounts(): Iterable<{ key: string; value: number }>
   /** Bars of the mint that start before this time may lack trades, because the token was evicted and came back. 0: none. */
   barsWholeFromMs(mint: string): number
   /** The gaps that go on, and the newest that have ended, the newest first. */

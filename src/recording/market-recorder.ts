@@ -25,12 +25,14 @@ export interface RecorderStats {
   profiles: TokenProfileStats
 }
 
-/** Makes a market whose closed bars and token profiles go to `store`, and the recorder that sees to it. */
-export function createRecordedMarket(
-  options: Omit<MarketOptions, 'onBarClosed' | 'onProfileChanged'>,
+/** What a market calls with what it closes and changes. */
+export type MarketCallbacks = Required<Pick<MarketOptions, 'onBarClosed' | 'onProfileChanged'>>
+
+/** Callbacks for a market whose closed bars and token profiles go to `store`, and the recorder of the market that has them. */
+export function prepareRecorder(
   { bars, profiles: sink }: Pick<Store, 'bars' | 'profiles'>,
   log: Log,
-): { market: Market; recorder: MarketRecorder } {
+): { callbacks: MarketCallbacks; recorderOf(market: Market): MarketRecorder } {
   const profiles = new TokenProfileRecorder(
     (rows) => sink.write(rows),
     (mint, error) =>
@@ -39,12 +41,21 @@ export function createRecordedMarket(
         'the store refuses the profile of this token: it is not recorded',
       ),
   )
-  const market = new Market({
-    ...options,
-    onBarClosed: (bar) => bars.add(bar),
-    onProfileChanged: (mint) => profiles.note(mint),
-  })
-  return { market, recorder: new MarketRecorder({ market, bars, profiles, log }) }
+  return {
+    callbacks: { onBarClosed: (bar) => bars.add(bar), onProfileChanged: (mint) => profiles.note(mint) },
+    recorderOf: (market) => new MarketRecorder({ market, bars, profiles, log }),
+  }
+}
+
+/** Makes a market whose closed bars and token profiles go to `store`, and its recorder. */
+export function createRecordedMarket(
+  options: Omit<MarketOptions, keyof MarketCallbacks>,
+  store: Pick<Store, 'bars' | 'profiles'>,
+  log: Log,
+): { market: Market; recorder: MarketRecorder } {
+  const { callbacks, recorderOf } = prepareRecorder(store, log)
+  const market = new Market({ ...options, ...callbacks })
+  return { market, recorder: recorderOf(market) }
 }
 
 export class MarketRecorder {

@@ -119,14 +119,15 @@ export interface GapEvent {
   reason: 'downtime' | 'lost'
 }
 /** What the engine's answers depend on besides the events. */
-export interface EngineSettings {
-  tokensMax: number
-  newWindowMs: number
+export const engineSettingsSchema = z.object({
+  tokensMax: z.number(),
+  newWindowMs: z.number(),
   /** 0: any age. */
-  solPriceMaxAgeMs: number
-  barsPerTokenMax: number
-  versionsMax: number
-}
+  solPriceMaxAgeMs: z.number(),
+  barsPerTokenMax: z.number(),
+  versionsMax: z.number(),
+})
+export type EngineSettings = z.infer<typeof engineSettingsSchema>
 /** Says by what a run's events were applied, so that they can be applied again with the same result. */
 export interface RunHeader {
   runId: string

@@ -6,6 +6,7 @@ import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
 import type { Store, StoreStatus } from '../store/types.ts'
+import type { RecordingStatus } from './running-market.ts'
 
 /** How long /health waits for the store's status. */
 const STORE_STATUS_MS_MAX = 1_000
@@ -27,6 +28,7 @@ export interface HealthDeps {
   market: Market
   store: Pick<Store, 'status'>
   feeds: readonly Feed[]
+  recording(): RecordingStatus
   /** Whether feeds may push. */
   pushIngest: boolean
 }
@@ -92,15 +94,18 @@ export class Health {
     const { market, pushIngest } = this.#deps
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
+    const recording = this.#deps.recording()
+    const reasons = [...store.reasons, ...recording.reasons]
     return {
-      status: this.isReady && store.reasons.length > 0 ? 'degraded' : this.#phase,
-      reasons: store.reasons,
+      status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
+      reasons,
       simulated: feeds.some((feed) => feed.simulated),
       feeds,
       pushIngest,
       solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },
       market: { timeMs: market.timeMs, seq: market.seq, ...market.stats() },
       gaps: describeGaps(market),
+      recording,
       store,
     }
   }

@@ -1,6 +1,8 @@
+import type { CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
+import type { JournalStats } from '../journal/types.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
@@ -8,6 +10,7 @@ import type { ExportService } from '../store/export/exporter.ts'
 import type { QueryService } from '../store/sql/query-service.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
 import type { Health } from './health.ts'
+import type { RecordingStatus } from './running-market.ts'
 
 const MS_PER_SECOND = 1_000
 
@@ -52,6 +55,57 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
   )
   metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
   metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
+}
+
+/** What is recorded of the market, and what a restart goes on from. */
+export function addRecordingMetrics(metrics: Metrics, status: () => RecordingStatus): void {
+  const journal = (name: string, help: string, value: (stats: JournalStats) => number): void =>
+    metrics.read(name, help, () => {
+      const stats = status().journal
+      return stats === null ? Number.NaN : value(stats)
+    })
+  const checkpoint = (
+    name: string,
+    help: string,
+    value: (status: CheckpointStatus) => number | undefined,
+  ): void =>
+    metrics.read(name, help, () => {
+      const { checkpoints } = status()
+      return (checkpoints === null ? undefined : value(checkpoints)) ?? Number.NaN
+    })
+  metrics.read(
+    'mintlake_journal_recording',
+    '1 while market events are recorded, 0 while they should be and are not',
+    () => (status().isOn ? Number(status().journal?.trouble === null) : Number.NaN),
+  )
+  journal('mintlake_journal_events_total', 'Market events recorded', ({ recorded }) => recorded)
+  journal('mintlake_journal_lost_total', 'Market events that could not be recorded', ({ lost }) => lost)
+  journal('mintlake_journal_bytes', 'Size of the journal', ({ bytes }) => bytes)
+  journal(
+    'mintlake_journal_waiting_bytes',
+    'Recorded events that wait for the disk',
+    ({ waitingBytes }) => waitingBytes,
+  )
+  checkpoint('mintlake_checkpoints_total', 'Checkpoints made', ({ made }) => made)
+  checkpoint(
+    'mintlake_checkpoint_failures_total',
+    'Checkpoints that could not be made',
+    ({ failures }) => failures,
+  )
+  checkpoint(
+    'mintlake_checkpoint_age_seconds',
+    'Age of the newest checkpoint: a start has to apply so much again',
+    ({ newest }) => (newest === null ? undefined : newest.ageMs / MS_PER_SECOND),
+  )
+  checkpoint('mintlake_checkpoint_bytes', 'Size of the newest checkpoint', ({ newest }) => newest?.bytes)
+  checkpoint('mintlake_checkpoint_seconds', 'How long the latest checkpoint took', ({ latest }) =>
+    latest === null ? undefined : (latest.restoreMs + latest.replayMs + latest.writeMs) / MS_PER_SECOND,
+  )
+  checkpoint(
+    'mintlake_checkpoint_peak_bytes',
+    'The most memory that the process of the latest checkpoint used',
+    ({ latest }) => latest?.peakBytes,
+  )
 }
 
 /** Of the log, the lake and the disk. */

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
-import type { Feed } from '../ingest/types.ts'
-import type { MarketRecorder } from '../recording/market-recorder.ts'
+import type { Feeds } from '../ingest/start-feeds.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import type { ExportService } from '../store/export/exporter.ts'
 import type { QueryService } from '../store/sql/query-service.ts'
 import type { Store } from '../store/types.ts'
 import type { Health } from './health.ts'
+import type { RunningMarket } from './running-market.ts'
 
 /** How long requests in flight may take once the server is closing. */
 const DRAIN_MS_MAX = 10_000
@@ -20,13 +20,13 @@ const RECORDER_STOP_MS_MAX = 4_000
 export interface RunningParts {
   health: Health
   server: HttpServer
-  feeds: readonly Feed[]
-  /** Carries the market's time forward; null where the recorded time of a replay does. */
-  ticker: NodeJS.Timeout | null
+  sources: Feeds
+  running: RunningMarket
+  /** Settles when the feeds were started, or will not be. */
+  feeding: Promise<void>
   broadcaster: Broadcaster
   exporter: ExportService
   queries: QueryService
-  recorder: MarketRecorder
   positions: Positions
   store: Store
   /** How long clients are told that the server is draining before it stops accepting connections. */
@@ -34,16 +34,18 @@ export interface RunningParts {
 }
 
 /**
- * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder, and the store
- * last.
+ * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder and the journal, and
+ * the store last.
  */
 export async function shutDown(parts: RunningParts): Promise<void> {
-  const { health, server, feeds, ticker, broadcaster, exporter, queries, recorder, positions, store } = parts
+  const { health, server, sources, running, broadcaster, exporter, queries, positions, store } = parts
+  const { recorder } = running
   const wasReady = health.isReady
   health.markDraining()
   server.drain()
-  await Promise.all(feeds.map((feed) => feed.stop()))
-  if (ticker !== null) clearInterval(ticker)
+  running.halt()
+  await Promise.allSettled([parts.feeding])
+  await Promise.all(sources.feeds.map((feed) => feed.stop()))
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(parts.drainNoticeMs)
   await server.stopListening()
@@ -57,5 +59,6 @@ export async function shutDown(parts: RunningParts): Promise<void> {
     recorder.stop().then(() => positions.close()),
     sleep(RECORDER_STOP_MS_MAX, undefined, { ref: false }),
   ])
+  await running.stop()
   await store.close()
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { CheckResult } from '../../src/cli/doctor/check.ts'
 import { checkDiskSpace } from '../../src/cli/doctor/data-folder.ts'
 import {
@@ -47,6 +47,7 @@ const here = (...args: string[]) => ['--port', `${server.port}`, '--data-dir', s
 
 describe('a machine where all is well', () => {
   it('is told with exit code 0, by line and as JSON, and nothing is left in the data folder', async () => {
+    await vi.waitFor(() => expect(readdirSync(server.dataDir)).toContain('journal'))
     const before = readdirSync(server.dataDir)
     const { code, ok, checks } = await doctor(here())
     expect({ code, ok }, JSON.stringify(checks)).toEqual({ code: 0, ok: true })

@@ -240,12 +240,12 @@ test('a disk that hangs: events wait, then are lost and told once it works again
 })
 
 test('nothing is written while the disk is nearly full, or the journal has its largest size', async () => {
-  let freeBytes: number | null = 10
+  let hasRoom = false
   const world = new World(new SimulatedDisk())
-  await world.open({ freeBytes: () => freeBytes, neededBytes: 100, bytesMax: 3_000 })
+  await world.open({ mayRecord: () => hasRoom, bytesMax: 3_000 })
   await world.append(10)
   expect(world.journal.stats()).toMatchObject({ trouble: 'the disk is nearly full', writtenEventNo: 0 })
-  freeBytes = 100
+  hasRoom = true
   await world.timePasses(1_000)
   expect(world.journal.stats()).toMatchObject({ trouble: null, writtenEventNo: 10 })
   for (let round = 0; round < 5; round++) await world.append(20)

@@ -15,7 +15,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { JournalError } from '../../src/journal/errors.ts'
 import { headerFrame, segmentName } from '../../src/journal/segments/format.ts'
 import { removeFolder, temporaryFolder } from '../store/support.ts'
-import { appendNumbered, FOLDER_ID, numbersFrom, openTestJournal, readNumbered } from './support.ts'
+import { appendNumbered, FOLDER_ID, numbersFrom, openTestJournal, readNumbered, SETTINGS } from './support.ts'
 
 const EVENTS = 400
 let origin: string
@@ -143,6 +143,7 @@ test('segments of another folder, of a newer format, and other files', async () 
     runId: 'r',
     originEventNo: 1,
     simulated: false,
+    settings: SETTINGS,
     firstEventNo: 9_000,
     syncedEventNo: 1,
   }

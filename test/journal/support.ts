@@ -9,11 +9,26 @@ import { clockOf } from '../support/clock.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
 export const FOLDER_ID = 'folder-1'
+export const SETTINGS = {
+  tokensMax: 10,
+  newWindowMs: 1,
+  solPriceMaxAgeMs: 0,
+  barsPerTokenMax: 8,
+  versionsMax: 9,
+}
 export const quietLog = { info: () => {}, warn: () => {}, error: () => {} }
 
 export const journalOptions = (folder: string, over: Partial<JournalOptions> = {}): JournalOptions => ({
-  ...{ folder, folderId: FOLDER_ID, runId: 'run-1', originEventNo: 1, simulated: false, afterEventNo: 0 },
-  ...{ clock: clockOf(() => performance.now()), log: quietLog, freeBytes: () => null, neededBytes: 0 },
+  ...{
+    folder,
+    folderId: FOLDER_ID,
+    runId: 'run-1',
+    settings: SETTINGS,
+    originEventNo: 1,
+    simulated: false,
+    afterEventNo: 0,
+  },
+  ...{ clock: clockOf(() => performance.now()), log: quietLog, lakeEventNo: () => 0, mayRecord: () => true },
   onLost: () => {},
   ...over,
 })

@@ -9,9 +9,16 @@ const ALERTS = readFileSync(new URL('../../scripts/alerts.yml', import.meta.url)
 const EXPRESSIONS = [...ALERTS.matchAll(/^ +expr: '(.*)'$/gm)].map(([, expression]) => expression)
 /** Families that say how much there is, not that something is wrong. */
 const FIGURES = [
+  'mintlake_checkpoint_bytes',
+  'mintlake_checkpoint_peak_bytes',
+  'mintlake_checkpoint_seconds',
+  'mintlake_checkpoints_total',
   'mintlake_exports',
   'mintlake_exports_held_bytes',
   'mintlake_http_requests_total',
+  'mintlake_journal_bytes',
+  'mintlake_journal_events_total',
+  'mintlake_journal_waiting_bytes',
   'mintlake_lake_bars_waiting',
   'mintlake_lake_bytes',
   'mintlake_lake_downloaded_bytes_total',

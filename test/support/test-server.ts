@@ -35,11 +35,12 @@ const DEFAULTS: Settings = {
   'labels-delay-ms': '0',
 }
 
-const flagsOf = (settings: Settings, dataDir: string): string[] =>
-  Object.entries({ ...DEFAULTS, 'data-dir': dataDir, ...settings }).flatMap(([name, value]) => [
-    `--${name}`,
-    value,
-  ])
+function flagsOf(settings: Settings, dataDir: string): string[] {
+  const { 'tokens-max': tokensMax, ...defaults } = DEFAULTS
+  // A recorded market has the size of then.
+  const all = { ...defaults, ...(!settings['replay-lake'] && { 'tokens-max': tokensMax }), ...settings }
+  return Object.entries({ 'data-dir': dataDir, ...all }).flatMap(([name, value]) => [`--${name}`, value])
+}
 const secrets = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
 
 export interface Answer {

@@ -4,8 +4,8 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
+import { notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
-import { unknownParameters } from './ignored-parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -160,9 +160,14 @@ export class RequestHead {
   }
 }
 
+/** The parts of a context that act on the connection, and what the server knows of itself. */
+interface ServerSide extends Pick<Context, 'ip' | 'origin' | 'onGone' | 'admitRows'> {
+  /** Why the market is not exactly the one that it stands for; null: it is. */
+  approximate: string | null
+}
+
 /**
  * What a route sees of the request in `head`.
- * @param calls the parts of the context that act on the connection.
  * @throws ServiceError `invalid_parameter` if the query is too long.
  */
 export function createContext(
@@ -172,7 +177,7 @@ export function createContext(
   id: string,
   path: string,
   requestId: string,
-  calls: Pick<Context, 'ip' | 'origin' | 'onGone' | 'admitRows'>,
+  { approximate, ...calls }: ServerSide,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -196,7 +201,7 @@ export function createContext(
     path,
     id,
     query: parsed,
-    ignored: unknownParameters(route, parsed.names),
+    notes: notesOn(route, parsed.names, approximate),
     headers,
     requestId,
     body: NO_BODY,

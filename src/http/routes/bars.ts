@@ -2,7 +2,7 @@
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
@@ -21,6 +21,7 @@ export const barRoute = (market: MarketEngine): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/ohlc',
   access: 'read',
+  answersMarket: true,
   summary: 'OHLC bars of a token',
   docs: MARKET_DOCS.bars,
   handle: (context) => bars(market, context),
@@ -32,8 +33,7 @@ interface BarsRequest {
   shape: BarShape
   format: Format
   clamped: boolean
-  /** Names of the query that are not known. */
-  ignored: readonly string[]
+  notes: Notes
 }
 
 function parseRequest(context: Context): BarsRequest {
@@ -51,7 +51,7 @@ function parseRequest(context: Context): BarsRequest {
     shape,
     format,
     clamped: limit.clamped,
-    ignored: context.ignored,
+    notes: context.notes,
   }
 }
 
@@ -113,7 +113,7 @@ const gapText = ({ fromMs, toMs, reason, feed }: Gap): string =>
   `${fromMs}/${toMs ?? ''};reason=${reason}${feed === null ? '' : `;feed=${feed.replace(/[^\w.-]/g, '_')}`}`
 
 const createMeta = (
-  { query, clamped, ignored }: BarsRequest,
+  { query, clamped, notes }: BarsRequest,
   { gaps, incomplete }: Pick<WithGaps<BarColumns>, 'gaps' | 'incomplete'>,
   wholeFromMs: number,
 ) => ({
@@ -125,7 +125,7 @@ const createMeta = (
   ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
   ...(incomplete.length > 0 && { incomplete: incomplete.map(tellGap) }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
-  ...(ignored.length > 0 && { ignored }),
+  ...notes,
 })
 
 /** `{ok,data,meta}` around the rows, without the comma after the last one. */

@@ -147,7 +147,7 @@ function answerPage(context: Context, format: Format, source: PageSource, isClam
     status: 200,
     ...encodePage(format, page, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
-      ...(context.ignored.length > 0 && { ignored: context.ignored }),
+      ...context.notes,
     })),
     headers,
     rows: page.rowCount,

@@ -1,6 +1,6 @@
 import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
@@ -8,6 +8,7 @@ import { checkMint, requiredMint } from '../request/parameters.ts'
 import type { Cursors } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import { LargePages } from '../response/large-pages.ts'
+import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
@@ -16,8 +17,8 @@ import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
 export const MARKET_PATH = '/api/v1/market'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
-const dataEnd = (ignored: readonly string[]): Buffer =>
-  ignored.length === 0 ? DATA_END : Buffer.from(`,"meta":${JSON.stringify({ ignored })}}`)
+const dataEnd = (notes: Notes): Buffer =>
+  hasNotes(notes) ? Buffer.from(`,"meta":${JSON.stringify(notes)}}`) : DATA_END
 
 export interface MarketDeps {
   market: MarketEngine
@@ -34,6 +35,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       method: 'GET',
       path: MARKET_PATH,
       access: 'read',
+      answersMarket: true,
       summary: 'The market list; follow=1 streams its changes',
       docs: MARKET_DOCS.list,
       handle: (context) => answerList(listDeps, context),
@@ -42,6 +44,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       method: 'GET',
       path: '/api/v1/datapoint',
       access: 'read',
+      answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
       docs: MARKET_DOCS.datapoint,
       handle: (context) => answerDatapoint(market, context),
@@ -50,6 +53,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       method: 'POST',
       path: '/api/v1/datapoint/batch',
       access: 'read',
+      answersMarket: true,
       summary: 'Up to ten DataPoints',
       docs: MARKET_DOCS.batch,
       handle: (context) => answerBatch(market, context),
@@ -71,7 +75,7 @@ function answerDatapoint(market: MarketEngine, context: Context): HttpAnswer {
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([DATA_START, found.json, dataEnd(context.ignored)]),
+    body: Buffer.concat([DATA_START, found.json, dataEnd(context.notes)]),
     contentType: JSON_TYPE,
     headers,
     reusable: true,

@@ -3,7 +3,7 @@ import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { QUERY_FORMATS, querySchema } from '../../schema/api/lake.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
-import { type Context, type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
 import { QUERY_DOCS } from '../docs/system-docs.ts'
 import { negotiate } from '../request/negotiate.ts'
 import type { Route } from '../route.ts'
@@ -36,11 +36,8 @@ function parseQuery(context: Context): { sql: string; limit: number } {
 }
 
 /** The rows are JSON already: they are put between the other members as they are. */
-function jsonBody(
-  { columns, text, rows, isTruncated, ms, missingFiles }: QueryAnswer,
-  ignored: object,
-): Buffer {
-  const meta = { rows, truncated: isTruncated, ms, missingFiles, ...ignored }
+function jsonBody({ columns, text, rows, isTruncated, ms, missingFiles }: QueryAnswer, notes: Notes): Buffer {
+  const meta = { rows, truncated: isTruncated, ms, missingFiles, ...notes }
   return Buffer.concat([
     Buffer.from(`{"ok":true,"data":{"columns":${JSON.stringify(columns)},"rows":`),
     text,
@@ -48,10 +45,10 @@ function jsonBody(
   ])
 }
 
-function toAnswer(answer: QueryAnswer, format: QueryFormat, ignored: readonly string[]): HttpAnswer {
+function toAnswer(answer: QueryAnswer, format: QueryFormat, notes: Notes): HttpAnswer {
   const headers = { 'Cache-Control': 'no-store' }
   if (format === 'json') {
-    const body = jsonBody(answer, ignored.length === 0 ? {} : { ignored })
+    const body = jsonBody(answer, notes)
     return { status: 200, body, contentType: JSON_TYPE, headers }
   }
   return {
@@ -82,7 +79,7 @@ export function queryRoute({ queries }: QueryDeps): Route {
       const { sql, limit } = parseQuery(context)
       const run = queries.begin({ sql, format, rowsMax: limit, owner: context.headers.authorization })
       context.onGone(() => run.stop())
-      return toAnswer(await run.answer, format, context.ignored)
+      return toAnswer(await run.answer, format, context.notes)
     },
   }
 }

@@ -34,6 +34,7 @@ export interface SecurityFeed extends Feed {
 }
 
 export const SECURITY_TTL_MS = 300_000
+export const SECURITY_FEED = 'security'
 const SOURCE = 'birdeye'
 
 /**
@@ -132,7 +133,7 @@ class SecurityFetcher implements SecurityFeed {
     const suppressed = this.#throttles.dropped.due(this.#clock.monotonicMs())
     if (suppressed !== null)
       this.#log.warn(
-        { feed: 'security', dropped: this.#droppedCount, suppressed },
+        { feed: SECURITY_FEED, dropped: this.#droppedCount, suppressed },
         'more tokens are traded than the Birdeye plan allows to ask for: the least recently traded are dropped',
       )
   }
@@ -200,7 +201,7 @@ class SecurityFetcher implements SecurityFeed {
     this.#latestError = { message: fault, atMs: this.#clock.now() }
     const suppressed = this.#throttles.fault.due(this.#clock.monotonicMs())
     if (suppressed !== null)
-      this.#log.warn({ feed: 'security', fault, suppressed }, 'Birdeye gave no usable answer')
+      this.#log.warn({ feed: SECURITY_FEED, fault, suppressed }, 'Birdeye gave no usable answer')
   }
 
   watch(sink: EventSink): EventSink {
@@ -223,7 +224,7 @@ class SecurityFetcher implements SecurityFeed {
 
   describe(): FeedStatus {
     return {
-      feed: 'security',
+      feed: SECURITY_FEED,
       ...this.#state.describe(),
       simulated: false,
       source: SOURCE,

@@ -18,6 +18,7 @@ export interface SolPriceOptions {
 }
 
 export const SOL_PRICE_EVERY_MS = 30_000
+export const SOL_PRICE_FEED = 'solPrice'
 const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /**
@@ -97,7 +98,7 @@ class SolPricePoller implements Feed {
     const suppressed = this.#throttle.due(this.#clock.monotonicMs())
     if (suppressed !== null)
       this.#log.warn(
-        { feed: 'solPrice', fault: message, suppressed },
+        { feed: SOL_PRICE_FEED, fault: message, suppressed },
         'Birdeye gave no price of SOL: the latest one stays in force until it is too old',
       )
   }
@@ -109,7 +110,7 @@ class SolPricePoller implements Feed {
 
   describe(): FeedStatus {
     return {
-      feed: 'solPrice',
+      feed: SOL_PRICE_FEED,
       ...this.#state.describe(),
       simulated: false,
       source: 'birdeye',

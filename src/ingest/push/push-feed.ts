@@ -24,15 +24,20 @@ export class PushFeed implements Feed {
 
   /** @param market whose time the records of a body must not lag behind. */
   constructor(sink: EventSink, market: Pick<TimedSink, 'timeMs'>, clock: Clock) {
-    this.#state = new FeedState(clock, 'running')
+    this.#state = new FeedState(clock)
     this.#counters = new EventCounters(sink)
     this.#market = market
     this.#clock = clock
   }
 
+  /** Records are taken from now on: the market is where they are to be added. */
+  begin(): void {
+    if (this.#state.current === 'starting') this.#state.set('running')
+  }
+
   /**
    * Applies the records of a body, see `ingestInSlices`.
-   * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `draining`.
+   * @throws ServiceError `unsupported_media_type`, `payload_too_large`, `warming_up`, `draining`.
    */
   async ingest(body: Uint8Array, contentType: string | null): Promise<IngestResult> {
     this.#admit()
@@ -47,7 +52,8 @@ export class PushFeed implements Feed {
     }
   }
 
-  /** Applies the records of a WebSocket frame, see `ingestFrame`. @throws ServiceError `payload_too_large`, `draining`. */
+  /** Applies the records of a WebSocket frame, see `ingestFrame`.
+   *  @throws ServiceError `payload_too_large`, `warming_up`, `draining`. */
   ingestFrame(frame: Uint8Array, isBinary: boolean): IngestResult {
     this.#admit()
     try {
@@ -64,7 +70,10 @@ export class PushFeed implements Feed {
   }
 
   #admit(): void {
-    if (this.#state.current === 'stopped') throw new ServiceError('draining', 'The server is shutting down.')
+    const { current } = this.#state
+    if (current === 'stopped') throw new ServiceError('draining', 'The server is shutting down.')
+    if (current === 'starting')
+      throw new ServiceError('warming_up', 'The server is warming up.', {}, { 'Retry-After': '1' })
     this.#latestAtMs = this.#clock.now()
   }
 

@@ -6,18 +6,18 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
-import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS, REPLAY_WAIT_MS_MAX } from '../limits.ts'
+import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
-import { wait } from '../wait.ts'
+import { unlessAborted, wait } from '../wait.ts'
+import { Pace, type ReplaySpeed } from './pace.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
 
+export type { ReplaySpeed } from './pace.ts'
 export type { TradeBatch } from './trade-batch.ts'
 
-/** A multiple of the recorded speed, or as fast as possible. */
-export type ReplaySpeed = number | 'max'
 /** `recorded` keeps the trades' own times; `now` moves them all so that the first trade happens at the start. */
 export type ReplayTime = 'recorded' | 'now'
 
@@ -74,8 +74,7 @@ class Replay implements ReplayFeed {
   #startedAtMs: number
   #endedAtMs: number | null = null
   #reportedAtMs: number
-  /** Recorded time of the first trade; null until then. */
-  #firstMs: number | null = null
+  #hasBegun = false
   /** Added to recorded times. */
   #shiftMs = 0
   #latestMs = Number.NEGATIVE_INFINITY
@@ -83,6 +82,7 @@ class Replay implements ReplayFeed {
   readonly #speed: ReplaySpeed
   readonly #state: FeedState
   readonly #link: SourceLink
+  readonly #pace: Pace
   readonly #counters: EventCounters
   readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
@@ -95,6 +95,7 @@ class Replay implements ReplayFeed {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
     this.#state = new FeedState(clock)
+    this.#pace = new Pace(this.#speed, () => clock.now())
     this.#counters = new EventCounters(sink)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
     this.#link = new SourceLink('replay', sink, this.#faults)
@@ -115,7 +116,7 @@ class Replay implements ReplayFeed {
       }
     } finally {
       // A source that hangs must not hold up the end.
-      await this.#unlessStopped(Promise.resolve(batches.return?.()))
+      await unlessAborted(Promise.resolve(batches.return?.()), this.#stopping.signal)
     }
     this.#end()
   }
@@ -124,25 +125,11 @@ class Replay implements ReplayFeed {
   async #nextBatch(batches: AsyncIterator<TradeBatch>): Promise<TradeBatch | null> {
     if (this.#stopping.signal.aborted) return null
     try {
-      const next = await this.#unlessStopped(batches.next())
+      const next = await unlessAborted(batches.next(), this.#stopping.signal)
       return next === null || next.done === true ? null : next.value
     } catch (error) {
       this.#fail(error)
       return null
-    }
-  }
-
-  /** What `waiting` resolves to; null as soon as the replay is stopped. */
-  async #unlessStopped<Value>(waiting: Promise<Value>): Promise<Value | null> {
-    const { signal } = this.#stopping
-    const { promise: stopped, resolve } = Promise.withResolvers<null>()
-    const stop = () => resolve(null)
-    signal.addEventListener('abort', stop)
-    if (signal.aborted) stop()
-    try {
-      return await Promise.race([waiting, stopped])
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
   }
 
@@ -169,15 +156,15 @@ class Replay implements ReplayFeed {
       const end = findSliceEnd(batch, row)
       row = this.#applyDue(batch, row, end)
       this.#report()
-      const waitMs = row < end ? this.#waitMs(batch.tsMs[row]) : 0
+      const waitMs = row < end ? this.#pace.waitMs(batch.tsMs[row]) : 0
       await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
     }
   }
 
   /** Applies rows from `row` up to `end`, or up to the first that is not due yet. @returns the first row not applied. */
   #applyDue(batch: TradeBatch, row: number, end: number): number {
-    this.#firstMs ??= this.#begin(batch.tsMs[row])
-    const dueMs = this.#dueMs(this.#firstMs)
+    if (!this.#hasBegun) this.#begin(batch.tsMs[row])
+    const dueMs = this.#pace.dueMs()
     let next = row
     for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
     if (next > row && this.#state.current === 'starting') {
@@ -187,22 +174,11 @@ class Replay implements ReplayFeed {
     return next
   }
 
-  /** @returns `firstMs`. */
-  #begin(firstMs: number): number {
+  #begin(firstMs: number): void {
+    this.#hasBegun = true
     this.#startedAtMs = this.#reportedAtMs = this.#clock.now()
+    this.#pace.begin(firstMs)
     if (this.#options.time === 'now') this.#shiftMs = Math.floor(this.#startedAtMs - firstMs)
-    return firstMs
-  }
-
-  /** The recorded time up to which trades are due now. */
-  #dueMs(firstMs: number): number {
-    if (this.#speed === 'max') return Number.POSITIVE_INFINITY
-    return firstMs + (this.#clock.now() - this.#startedAtMs) * this.#speed
-  }
-
-  #waitMs(tsMs: number): number {
-    if (this.#speed === 'max' || this.#firstMs === null) return 0
-    return Math.min(Math.ceil((tsMs - this.#dueMs(this.#firstMs)) / this.#speed), REPLAY_WAIT_MS_MAX)
   }
 
   #applyRow(batch: TradeBatch, row: number): void {

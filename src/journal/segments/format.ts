@@ -2,6 +2,7 @@
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { engineSettingsSchema } from '../../schema/event.ts'
 import { FRAME_BYTES_MAX } from '../limits.ts'
 
 export const FORMAT = 1
@@ -36,6 +37,7 @@ const headerSchema = z.object({
   originEventNo: eventNo.min(1),
   /** Whether the market is made up. */
   simulated: z.boolean(),
+  settings: engineSettingsSchema,
 })
 export type SegmentHeader = z.infer<typeof headerSchema>
 

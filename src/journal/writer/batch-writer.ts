@@ -31,6 +31,8 @@ export class BatchWriter {
   readonly #log: JournalLog
   readonly #closed: ClosedSegments
   readonly #originEventNo: number
+  /** The last event that earlier processes have written. */
+  readonly #foundEventNo: number
   readonly #onWritten: () => void
   readonly #queue: QueuedItem[] = []
   #open: SegmentFile | null = null
@@ -61,6 +63,7 @@ export class BatchWriter {
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
+    this.#foundEventNo = this.writtenEventNo
     this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
@@ -162,17 +165,25 @@ export class BatchWriter {
     const nowMs = this.#clock.monotonicMs()
     if (open !== null) await open.append(batch)
     else {
-      const { folder, folderId, runId, simulated } = this.#options
-      const { syncedEventNo } = this
-      const header = { folderId, runId, simulated, originEventNo: this.#originEventNo, syncedEventNo }
+      const { folder, folderId, runId, simulated, settings } = this.#options
+      const originEventNo = this.#originEventNo
       await this.#disk.makeFolder(folder)
-      await this.#closed.removeVoid()
+      await this.#settleFound()
+      const { syncedEventNo } = this
+      const header = { folderId, runId, originEventNo, simulated, settings, syncedEventNo }
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
     }
     this.writtenEventNo = batch.lastEventNo
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
     if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
       this.#setOpenAside()
+  }
+
+  /** What earlier processes left is durable before anything is built on it, and what lies behind its end is gone. */
+  async #settleFound(): Promise<void> {
+    await this.#closed.removeVoid()
+    if (this.syncedEventNo >= this.#foundEventNo || (await this.sync())) return
+    throw new Error('what was recorded before cannot be synced')
   }
 
   /** To be called while nothing is being written to it. */
@@ -186,9 +197,9 @@ export class BatchWriter {
   }
 
   #whyNotNow(): string | null {
-    const { freeBytes, neededBytes, bytesMax = JOURNAL_BYTES_MAX } = this.#options
-    const free = freeBytes()
-    if (free !== null && free < neededBytes) return 'the disk is nearly full'
+    const { lakeEventNo, mayRecord, bytesMax = JOURNAL_BYTES_MAX } = this.#options
+    const unflushedBytes = this.#closed.bytesBehind(lakeEventNo()) + (this.#open?.bytes ?? 0)
+    if (!mayRecord(unflushedBytes)) return 'the disk is nearly full'
     if (this.bytes >= bytesMax)
       return 'the journal has its largest size: the lake or the checkpoints are far behind'
     return null

@@ -39,8 +39,8 @@ export class ClosedSegments {
     this.#void = end.voidSegments.map(({ name }) => name)
     this.#segments = end.segments.map(({ name, bytes, firstEventNo, cutoffEventNo }) => {
       const lastEventNo = Math.min(cutoffEventNo, end.lastEventNo)
-      // A killed process may have left bytes that exist in the page cache only.
-      const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'unsynced'
+      // A killed process may have left bytes that exist in the page cache only, and a sync of them may have failed already.
+      const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'sync_failed'
       return { name, bytes, firstEventNo, lastEventNo, file: null, state }
     })
     for (const { bytes } of this.#segments) this.bytes += bytes
@@ -53,6 +53,13 @@ export class ClosedSegments {
   /** Number of the first event that is held; null where there is none. */
   get firstEventNo(): number | null {
     return this.#segments[0]?.firstEventNo ?? null
+  }
+
+  /** Bytes of the segments that have events behind this one. */
+  bytesBehind(eventNo: number): number {
+    let bytes = 0
+    for (const segment of this.#segments) if (segment.lastEventNo > eventNo) bytes += segment.bytes
+    return bytes
   }
 
   add(segment: ClosedSegment): void {

@@ -143,7 +143,8 @@ function restoreFigures(parts: MarketParts, sections: SectionReader): void {
   const saved = sections.json('figures', figuresSchema)
   time.nowMs = saved.nowMs
   time.sinceMs = saved.sinceMs
-  changes.beginAnew(saved.seq)
+  // Positions never go back: those of this market may have begun above.
+  changes.beginAnew(Math.max(saved.seq, changes.seq))
   events.eventCount = saved.events
   events.disconnectCount = saved.disconnects
   trades.tradeCount = saved.trades

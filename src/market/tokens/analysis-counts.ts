@@ -29,6 +29,10 @@ export class AnalysisCounts implements Saved {
     return this.#forgotten
   }
 
+  entries(): Iterable<{ key: string; value: number }> {
+    return this.#counts.entries()
+  }
+
   *save(): Iterable<Section> {
     yield* saveMintNumbers('analyses', this.#counts.entries())
   }

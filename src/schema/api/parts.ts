@@ -23,9 +23,15 @@ const ignoredNames = z
       'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
   })
 
+/** `meta.approximate` of answers about the market. */
+const approximateReason = z
+  .string()
+  .optional()
+  .meta({ description: 'In a replay: why the market may differ from the one that was recorded' })
+
 /** Facts about an answer, beside its data. */
 export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
-  z.object({ ...shape, ignored: ignoredNames })
+  z.object({ ...shape, ignored: ignoredNames, approximate: approximateReason })
 
 /** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. */
 export const okWith = <Shape extends z.ZodRawShape>(shape: Shape) =>

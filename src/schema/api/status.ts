@@ -70,6 +70,34 @@ export const lakeTableStateSchema = z.object({
 })
 
 /** Further figures may be added. */
+const recordingSchema = z.looseObject({
+  isOn: z.boolean().meta({ description: 'Whether market events are to be recorded (--record)' }),
+  reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
+  journal: z
+    .looseObject({
+      recorded: wholeCount('Events recorded by this run'),
+      lost: wholeCount('Events that could not be recorded'),
+      trouble: z.string().nullable().meta({ description: 'Why events are not recorded at present' }),
+    })
+    .nullable(),
+  checkpoints: z
+    .looseObject({
+      made: wholeCount('Checkpoints that this run has made'),
+      failures: wholeCount('Attempts that failed'),
+      trouble: z.string().nullable().meta({ description: 'Why the latest attempt failed' }),
+    })
+    .nullable(),
+  restored: z
+    .looseObject({
+      fromEventNo: wholeCount('The last event in the checkpoint that the run began with'),
+      events: wholeCount('Events behind it that were applied again'),
+      lost: wholeCount('Events behind it that the journal had lost'),
+    })
+    .nullable()
+    .meta({ description: 'What the run began with; null: an empty market' }),
+})
+
+/** Further figures may be added. */
 const storeStateSchema = z.looseObject({
   healthy: z.boolean().meta({ description: 'Commits are taken, and the lake follows them' }),
   reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
@@ -94,6 +122,9 @@ export const healthSchema = withExample(
         recent: z.array(gapSchema).meta({ description: 'The latest that have ended, the newest first' }),
       })
       .meta({ description: 'Intervals in which events may be missing' }),
+    recording: recordingSchema.meta({
+      description: 'The record of market events, from which the lake is filled and a restart goes on',
+    }),
     store: storeStateSchema,
   }),
   {
@@ -124,6 +155,7 @@ export const healthSchema = withExample(
       open: [],
       recent: [{ from: 1_771_999_000_000, to: 1_771_999_060_000, reason: 'downtime', feed: null }],
     },
+    recording: { isOn: false, reasons: [], journal: null, checkpoints: null, restored: null },
     store: { healthy: true, reasons: [] },
   },
 )

@@ -141,7 +141,7 @@ function emptyRoutes(): Route[] {
 async function readNames(route: Route, text: string): Promise<ReadonlySet<string>> {
   const query = new RecordingQuery(text)
   const headers = { accept: '', ifNoneMatch: '', idempotencyKey: '', contentType: '' }
-  const context = { query, ignored: [], headers, id: 'x', body: Buffer.alloc(0), caller: {}, ip: () => '::1' }
+  const context = { query, notes: {}, headers, id: 'x', body: Buffer.alloc(0), caller: {}, ip: () => '::1' }
   try {
     await route.handle(context as unknown as Context & { caller: never })
   } catch {

@@ -48,7 +48,7 @@ describe('pages of a market', () => {
     const headers = { accept: '', ifNoneMatch: '' }
     return handle({
       query: new URLSearchParams(query),
-      ignored: [],
+      notes: {},
       headers,
     } as unknown as Context) as HttpAnswer
   }
@@ -98,7 +98,7 @@ describe('a page of more than a mebibyte', () => {
   const page = () => {
     const query = new URLSearchParams('format=ndjson&limit=3000')
     const headers = { accept: '', ifNoneMatch: '' }
-    const context = { query, ignored: [], headers, ip: () => '', admitRows: () => {} }
+    const context = { query, notes: {}, headers, ip: () => '', admitRows: () => {} }
     return routes[0].handle(context as unknown as Context)
   }
   const coded = (answers: HttpAnswer[]) => answers.map(({ headers }) => headers!['Content-Encoding'])

@@ -111,7 +111,7 @@ function served() {
       try {
         return handle({
           query: new URLSearchParams(query),
-          ignored: [],
+          notes: {},
           headers,
         } as unknown as Context) as HttpAnswer
       } catch {

@@ -54,6 +54,9 @@ interface File {
 
 export const SEGMENT = /^log\/(\d{20})\.log$/
 const LAKE_FILE = /^lake\/\.files\/.*\.parquet$/
+/** Of recorded market events: files of the lake, with the number of their first event, and segments of the journal. */
+const EVENTS_FILE = /^lake\/\.files\/(?:trades|events)\/.*part-(\d+)-\d+\.parquet$/
+const JOURNAL_SEGMENT = /^journal\/(\d{20})\.events$/
 const STATE = /^state\.duckdb(\.wal)?$/
 
 const parentOf = (path: string): string => (dirname(path) === '.' ? '' : dirname(path))
@@ -121,9 +124,15 @@ export class TracedDisk {
 export const isState = (path: string): boolean => STATE.test(path)
 export const isLakeFile = (path: string): boolean => LAKE_FILE.test(path)
 
+/** Whether it is a file of recorded events that begins at or before this one. */
+function isBefore(path: string, eventNo: number): boolean {
+  const file = EVENTS_FILE.exec(path)
+  return file !== null && Number(file[1]) <= eventNo
+}
+
 /**
  * What a power cut could lose at moments when it must lose nothing: acknowledged commits whenever an answer is sent, and the
- * lake with its list of files whenever a segment is removed. Empty if nothing could be lost.
+ * lake with its list of files whenever a segment of the log or the journal is removed. Empty if nothing could be lost.
  */
 export function lossesOf(calls: readonly DiskCall[]): string[] {
   const disk = new TracedDisk()
@@ -135,7 +144,13 @@ export function lossesOf(calls: readonly DiskCall[]): string[] {
   for (const call of calls) {
     if (call.word === 'answer') look('answered', (path) => SEGMENT.test(path))
     if (call.word === 'unlink' && SEGMENT.test(call.path))
-      look(`before ${call.path} goes`, (path) => isState(path) || isLakeFile(path))
+      look(
+        `before ${call.path} goes`,
+        (path) => isState(path) || (isLakeFile(path) && !EVENTS_FILE.test(path)),
+      )
+    const segment = call.word === 'unlink' ? JOURNAL_SEGMENT.exec(call.path) : null
+    if (segment !== null)
+      look(`before ${call.path} goes`, (path) => isState(path) || isBefore(path, Number(segment[1])))
     disk.apply(call)
   }
   return [...losses]

@@ -1,0 +1,98 @@
+// Checkpoints and the restart from them, of a market of 100 000 tokens after a simulated day: how long a checkpoint takes and how much
+// memory, and how long a start takes from it and for the events behind it.
+import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { CheckpointJob } from '../../../src/checkpoint/checkpoint-job.ts'
+import { findRecordedOnDisk } from '../../../src/checkpoint/restoration.ts'
+import { checkpointFolder, journalFolder } from '../../../src/store/paths.ts'
+import { jsonOf, type Measured, type Question, type RunOptions, serverArgs } from '../../harness.ts'
+
+const MEBIBYTE = 1_048_576
+/** Events behind the checkpoint, as in five minutes of about 330 trades/s. */
+const BEHIND = 100_000
+const programOf = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url))
+const dataDirOf = ({ small }: RunOptions): string =>
+  join(tmpdir(), `mintlake-bench-day-${small ? 'small' : 'normal'}`)
+const sizesOf = ({ small, full }: RunOptions) =>
+  small
+    ? { tokens: 500, trades: 10_000, behind: 1_000 }
+    : { tokens: 100_000, trades: full ? 8_000_000 : 2_000_000, behind: BEHIND }
+
+function recordDay(options: RunOptions): void {
+  const folder = dataDirOf(options)
+  const { tokens, trades, behind } = sizesOf(options)
+  const args = [programOf('datasets/recorded-day.ts'), folder, `${tokens}`, `${trades + behind}`]
+  const { status } = spawnSync(process.execPath, ['--no-warnings', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (status !== 0) throw new Error('the day could not be recorded')
+}
+
+async function checkpoint(options: RunOptions, throughEventNo: number) {
+  const dataDir = dataDirOf(options)
+  const folders = {
+    journalFolder: journalFolder(dataDir),
+    checkpointFolder: checkpointFolder(dataDir),
+    folderId: 'bench',
+  }
+  return new CheckpointJob({ ...folders, throughEventNo, barsInLakeToMs: 0, unusable: [], crash: null })
+    .result
+}
+
+async function run(options: RunOptions): Promise<Measured> {
+  const dataDir = dataDirOf(options)
+  const { behind } = sizesOf(options)
+  const folders = {
+    journalFolder: journalFolder(dataDir),
+    checkpointFolder: checkpointFolder(dataDir),
+    folderId: 'bench',
+  }
+  const { end } = await findRecordedOnDisk(folders)
+  await checkpoint(options, end.lastEventNo - behind)
+  const restart = await jsonOf<Record<string, number>>(process.execPath, [
+    ...serverArgs(),
+    programOf('servers/market-restart.ts'),
+    dataDir,
+  ])
+  // The next one: from the one before, with the events of an interval.
+  const next = await checkpoint(options, end.lastEventNo)
+  return {
+    metrics: {
+      restoreMs: restart.restoreMs,
+      redoMsPer100k: restart.redoMsPer100k,
+      restartPeakMebibytes: restart.peakMebibytes,
+      checkpointMs: next.restoreMs + next.replayMs + next.writeMs,
+      checkpointWriteMs: next.writeMs,
+      checkpointMebibytes: next.bytes / MEBIBYTE,
+      checkpointPeakMebibytes: next.peakBytes / MEBIBYTE,
+    },
+    checksum: `${next.eventNo}`,
+  }
+}
+
+const row = (
+  title: string,
+  metric: string,
+  unit: string,
+  targets: { gate?: number; stretch?: number } = {},
+) => ({ title, metric, unit, better: 'lower', ...targets }) as const
+
+export const question: Question = {
+  name: 'restart',
+  title: 'checkpoints, and the restart of a market of 100 000 tokens after a day',
+  rounds: 1,
+  candidates: { ours: run },
+  comparisons: [
+    row('restart: the market of the checkpoint', 'restoreMs', 'ms', { gate: 5_000, stretch: 2_500 }),
+    row('restart: 100 000 events behind it', 'redoMsPer100k', 'ms', { gate: 1_000, stretch: 600 }),
+    row('restart: memory at most', 'restartPeakMebibytes', 'MiB'),
+    row('a checkpoint with 100 000 events behind the one before', 'checkpointMs', 'ms'),
+    row('a checkpoint: memory of its process', 'checkpointPeakMebibytes', 'MiB', { gate: 2_048 }),
+    row('a checkpoint on disk', 'checkpointMebibytes', 'MiB'),
+  ],
+  prepare: recordDay,
+  cleanUp: (options) => rmSync(dataDirOf(options), { recursive: true, force: true }),
+}

@@ -1,0 +1,25 @@
+// node bench/servers/lake-replay.ts DATA_DIR
+// Replays the lake of a data folder as fast as possible, as a server does, and prints one line of JSON: events a second.
+import { startLakeReplay } from '../../src/ingest/replay/lake-replay.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { ReplayedLake } from '../../src/server/replayed-lake.ts'
+import { peakRssBytes } from '../harness.ts'
+
+const log = createLog({ format: 'json', quiet: true })
+const wanted = { replayLake: process.argv[2], replayFrom: null, replayTo: null, replaySpeed: 'max' } as const
+const lake = await ReplayedLake.open(wanted, log)
+if (lake === null) throw new Error('no lake was named')
+const market = await lake.createMarket({})
+const replay = startLakeReplay(await lake.replayOptions(() => market.seq), market, systemClock, log)
+await replay.done
+const { events, eventsPerSecond } = replay.progress()
+const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 100, offset: 0 })
+console.log(
+  JSON.stringify({
+    events,
+    eventsPerSecond,
+    peakMebibytes: peakRssBytes() / 1_048_576,
+    pageBytes: page.bytes,
+  }),
+)

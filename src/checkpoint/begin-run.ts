@@ -1,0 +1,47 @@
+// What a server records before its feeds begin: which run it is, that nothing was received since the run before, and how often tokens
+// were analysed.
+import type { EventJournal } from '../journal/types.ts'
+import type { Market } from '../market/market.ts'
+import type { MarketEvent, RunHeader } from '../schema/event.ts'
+import { COVERAGE_SLICE_EVENTS, COVERAGE_WRITE_MS_MAX } from './limits.ts'
+
+export interface BeginRunOptions {
+  market: Pick<Market, 'timeMs' | 'analysisCounts'>
+  /** Applies an event to the market, and records it. */
+  apply(event: MarketEvent, receivedAtMs: number): unknown
+  journal: Pick<EventJournal, 'written'> | null
+  /** Market time, Unix ms. */
+  nowMs: number
+  /** The position before the first change of this run. */
+  firstSeq: number
+  header: RunHeader
+  /** The market goes on from an earlier run: what was received since is missing. */
+  isRestored: boolean
+  /** Accepted analyses as the store has them, which is what counts. */
+  coverage: readonly { mint: string; count: number }[]
+}
+
+export async function beginRun(options: BeginRunOptions): Promise<void> {
+  const { market, apply, nowMs, firstSeq, header, isRestored } = options
+  const { timeMs: fromMs } = market
+  const ts = Math.max(nowMs, fromMs)
+  apply({ type: 'run', ts, firstSeq, header }, nowMs)
+  if (isRestored) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
+  await applyCoverage(options)
+}
+
+/** Only counts that differ are applied. In slices: the journal could not hold hundreds of thousands while the disk is slow. */
+async function applyCoverage({ market, apply, journal, coverage }: BeginRunOptions): Promise<void> {
+  const known = new Map<string, number>()
+  for (const { key, value } of market.analysisCounts()) known.set(key, value)
+  let applied = 0
+  const set = async (mint: string, count: number): Promise<void> => {
+    apply({ type: 'analysisCount', mint, ts: market.timeMs, count }, market.timeMs)
+    if (++applied % COVERAGE_SLICE_EVENTS === 0) await journal?.written(COVERAGE_WRITE_MS_MAX)
+  }
+  for (const { mint, count } of coverage) {
+    if ((known.get(mint) ?? 0) !== count) await set(mint, count)
+    known.delete(mint)
+  }
+  for (const [mint, count] of known) if (count !== 0) await set(mint, 0)
+}

@@ -1,0 +1,199 @@
+// A checkpoint as a file: the sections of a market one behind the other, then a directory of them with what the file is, its checksum
+// and its length. Each section has a checksum of its own, which the market compares.
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { z } from 'zod'
+import { errorMessage } from '../lib/error-text.ts'
+import { makeFolder, syncPath } from '../lib/files.ts'
+import { safeParse } from '../lib/safe-parse.ts'
+import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import type { Section } from '../market/checkpoint/sections.ts'
+import { engineSettingsSchema } from '../schema/event.ts'
+import { DIRECTORY_BYTES_MAX, WRITE_CHUNK_BYTES } from './limits.ts'
+
+export const CHECKPOINT_FORMAT = 1
+const MAGIC = 'MINTLAKE'
+/** Checksum and length of the directory, then MAGIC. */
+const TAIL_BYTES = 16
+const NAME = /^(\d{20})\.checkpoint$/
+const TEMPORARY_NAME = 'next.tmp'
+
+const headSchema = z.object({
+  format: z.number(),
+  /** Identity of the data folder. */
+  folderId: z.string(),
+  /** The market is as it was after this event. */
+  eventNo: z.number(),
+  /** Market time then, Unix ms. */
+  atMs: z.number(),
+  /** Number of the `run` event with which the market began as an empty one. */
+  originEventNo: z.number(),
+  settings: engineSettingsSchema,
+  /** The lake has every closed bar that ended by this market time, Unix ms. */
+  barsInLakeToMs: z.number(),
+  /** Version of Mintlake that wrote it. */
+  version: z.string(),
+  writtenAtMs: z.number(),
+})
+export type CheckpointHead = z.infer<typeof headSchema>
+
+const directorySchema = headSchema.extend({
+  sections: z.array(z.tuple([z.string(), z.number(), z.number()])),
+})
+
+export const checkpointName = (eventNo: number): string => `${String(eventNo).padStart(20, '0')}.checkpoint`
+
+/** The event number of the checkpoint with this file name; null where it is not the name of one. */
+export function parseCheckpointName(name: string): number | null {
+  const digits = NAME.exec(name)?.[1]
+  const number = Number(digits)
+  return digits !== undefined && Number.isSafeInteger(number) ? number : null
+}
+
+export type WriteStep = 'begun' | 'written' | 'synced' | 'renamed'
+
+/**
+ * Writes a checkpoint durably. What is there before stays readable at each step.
+ * @param onStep called after each step, and between sections with `written` still to come; it throws to give up.
+ * @returns its bytes
+ */
+export async function writeCheckpoint(
+  folder: string,
+  head: Omit<CheckpointHead, 'format'>,
+  sections: Iterable<Section>,
+  onStep: (step: WriteStep) => void = () => {},
+): Promise<number> {
+  await makeFolder(folder)
+  const temporary = join(folder, TEMPORARY_NAME)
+  try {
+    const bytes = await writeSections(temporary, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
+    onStep('written')
+    await syncPath(temporary)
+    onStep('synced')
+    await rename(temporary, join(folder, checkpointName(head.eventNo)))
+    onStep('renamed')
+    await syncPath(folder)
+    return bytes
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined)
+    throw error
+  }
+}
+
+async function writeSections(
+  path: string,
+  head: CheckpointHead,
+  sections: Iterable<Section>,
+  onStep: (step: WriteStep) => void,
+): Promise<number> {
+  const file = await open(path, 'w')
+  try {
+    onStep('begun')
+    const directory: [string, number, number][] = []
+    let waiting: Uint8Array[] = []
+    let [offset, waitingBytes] = [0, 0]
+    const writeWaiting = async (): Promise<void> => {
+      const { bytesWritten } = await file.writev(waiting)
+      if (bytesWritten < waitingBytes) throw new Error('the disk is full')
+      waiting = []
+      waitingBytes = 0
+    }
+    for (const { name, bytes } of sections) {
+      directory.push([name, offset, bytes.length])
+      waiting.push(bytes)
+      offset += bytes.length
+      waitingBytes += bytes.length
+      if (waitingBytes < WRITE_CHUNK_BYTES) continue
+      await writeWaiting()
+      onStep('begun')
+    }
+    const text = Buffer.from(JSON.stringify({ ...head, sections: directory }))
+    const tail = Buffer.alloc(TAIL_BYTES)
+    tail.writeUInt32LE(crc32(text), 0)
+    tail.writeUInt32LE(text.length, 4)
+    tail.write(MAGIC, 8)
+    waiting.push(text, tail)
+    waitingBytes += text.length + tail.length
+    await writeWaiting()
+    return offset + text.length + tail.length
+  } finally {
+    await file.close()
+  }
+}
+
+/** A checkpoint that was opened to be read. */
+export class CheckpointFile {
+  readonly head: CheckpointHead
+  readonly #file: number
+  readonly #sections: ReadonlyMap<string, { offset: number; bytes: number }>
+
+  /** @throws CheckpointError where it cannot be read, is damaged or of another format. */
+  constructor(path: string) {
+    this.#file = openFile(path)
+    try {
+      const { sections, ...head } = readDirectory(this.#file)
+      this.head = head
+      this.#sections = new Map(sections.map(([name, offset, bytes]) => [name, { offset, bytes }]))
+    } catch (error) {
+      closeSync(this.#file)
+      throw error instanceof CheckpointError ? error : new CheckpointError(unreadable(error))
+    }
+  }
+
+  /** A section by its name; null: there is none. Blocks while it is read. @throws CheckpointError */
+  readonly read = (name: string): Uint8Array | null => {
+    const found = this.#sections.get(name)
+    return found === undefined ? null : readFully(this.#file, found.offset, found.bytes)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
+
+const unreadable = (error: unknown): string => `It cannot be read: ${errorMessage(error)}.`
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    throw new CheckpointError(unreadable(error))
+  }
+}
+
+function readFully(file: number, offset: number, length: number): Uint8Array {
+  const bytes = Buffer.allocUnsafeSlow(length)
+  let at = 0
+  try {
+    while (at < length) {
+      const read = readSync(file, bytes, at, length - at, offset + at)
+      if (read === 0) break
+      at += read
+    }
+  } catch (error) {
+    throw new CheckpointError(unreadable(error))
+  }
+  if (at < length) throw new CheckpointError('It ends too early.')
+  return bytes
+}
+
+function readDirectory(file: number): z.infer<typeof directorySchema> {
+  const { size } = fstatSync(file)
+  const tail = Buffer.from(readFully(file, Math.max(0, size - TAIL_BYTES), TAIL_BYTES))
+  const length = tail.readUInt32LE(4)
+  if (tail.toString('latin1', 8) !== MAGIC || length > DIRECTORY_BYTES_MAX || length > size - TAIL_BYTES)
+    throw new CheckpointError('It is no checkpoint, or its end is damaged.')
+  const text = readFully(file, size - TAIL_BYTES - length, length)
+  if (crc32(text) !== tail.readUInt32LE(0)) throw new CheckpointError('Its directory is damaged.')
+  const value: unknown = JSON.parse(Buffer.from(text).toString())
+  const format = safeParse(z.object({ format: z.number() }), value)
+  if (format.success && format.data.format !== CHECKPOINT_FORMAT)
+    throw new CheckpointError(
+      `It has format ${format.data.format}, and this version reads ${CHECKPOINT_FORMAT}.`,
+    )
+  const directory = safeParse(directorySchema, value)
+  if (!directory.success) throw new CheckpointError('Its directory does not have the form of one.')
+  return directory.data
+}

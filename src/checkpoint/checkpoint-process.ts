@@ -1,0 +1,109 @@
+// A child process that makes one checkpoint: it restores the one before, applies the events recorded since, and writes the market
+// that results. A process of its own, so that the server goes on meanwhile; of low priority. It ends with the server.
+import { setPriority } from 'node:os'
+import { readJournal } from '../journal/reader.ts'
+import { nodeDisk } from '../lib/disk/disk.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import { Market } from '../market/market.ts'
+import type { EngineSettings } from '../schema/event.ts'
+import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
+import { EventReplayer } from './event-replayer.ts'
+import { type Base, findBase, findRecorded, type Recorded } from './find-base.ts'
+import { CHECKPOINT_NICENESS } from './limits.ts'
+import type {
+  CheckpointCrashPoint,
+  CheckpointResult,
+  CheckpointTask,
+  FromCheckpointProcess,
+} from './protocol.ts'
+import { withSettings } from './settings-change.ts'
+import { MINTLAKE_VERSION } from './version.ts'
+
+const KIBIBYTE = 1_024
+
+/** Options of a market that nobody reads from. */
+const optionsOf = (settings: EngineSettings) => ({ ...settings, changeLogEntriesMax: 1, evictionsMax: 1 })
+
+interface RestoredBase {
+  base: Base
+  market: Market
+}
+
+function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
+  const reasons: string[] = []
+  const checkpoints = recorded.checkpoints.filter(({ eventNo }) => !unusable.includes(eventNo))
+  const restored: Market[] = []
+  const base = findBase(
+    { ...recorded, checkpoints },
+    {
+      onUnusable: ({ path, reason }) => reasons.push(`${path}: ${reason}`),
+      tryRestore: ({ head, read }) => void restored.push(Market.restore(optionsOf(head.settings), read)),
+    },
+  )
+  if (base === null)
+    throw new Error(
+      ['neither a checkpoint nor the journal has the market from its beginning', ...reasons].join('; '),
+    )
+  return { base, market: restored.at(-1) ?? new Market(optionsOf(base.settings)) }
+}
+
+/** Kills the process at the point that a test has chosen. */
+function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
+  if (point === task.crash) process.kill(process.pid, 'SIGKILL')
+}
+
+async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
+  const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
+  const startedMs = performance.now()
+  const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId })
+  const { base, market } = restoreBase(recorded, task)
+  base.checkpoint?.close()
+  failpoint(task, 'checkpoint:restored')
+  const restoredMs = performance.now()
+  const { afterEventNo, settings } = base
+  const replayer = new EventReplayer({
+    ...{ market, afterEventNo, settings },
+    onSettings: (before, after) => withSettings(before, optionsOf(after)),
+  })
+  for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
+    for (const _ of replayer.apply(batch));
+  failpoint(task, 'checkpoint:replayed')
+  const replayedMs = performance.now()
+  // Marks closed bars as emitted. A restart emits those again that the lake may not have.
+  const { tokensMax } = replayer.market
+  for (let round = 0; round < 2; round++) replayer.market.emitClosedBars(tokensMax)
+  const head: Omit<CheckpointHead, 'format'> = {
+    ...{ folderId, eventNo: replayer.lastEventNo, originEventNo: base.originEventNo, barsInLakeToMs },
+    atMs: replayer.market.timeMs,
+    settings: replayer.market.settings,
+    version: MINTLAKE_VERSION,
+    writtenAtMs: Date.now(),
+  }
+  const bytes = await writeCheckpoint(checkpointFolder, head, replayer.market.save(), (step) =>
+    failpoint(task, `checkpoint:${step}`),
+  )
+  return {
+    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost: replayer.lost },
+    restoreMs: restoredMs - startedMs,
+    replayMs: replayedMs - restoredMs,
+    writeMs: performance.now() - replayedMs,
+    peakBytes: process.resourceUsage().maxRSS * KIBIBYTE,
+  }
+}
+
+function reply(message: FromCheckpointProcess): void {
+  if (process.connected) process.send?.(message)
+}
+
+setPriority(CHECKPOINT_NICENESS)
+// The server has ended, so nobody waits for the checkpoint; what is half written is removed by the next one.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+// A terminal sends its signals to both processes. The server decides when this one ends.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+process.once('message', async (task: CheckpointTask) => {
+  try {
+    reply({ ok: true, ...(await makeCheckpoint(task)) })
+  } catch (error) {
+    reply({ ok: false, message: errorMessage(error) })
+  }
+})

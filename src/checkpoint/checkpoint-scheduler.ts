@@ -1,0 +1,258 @@
+// Makes checkpoints at an interval, and deletes what nobody needs any more: older checkpoints, and the journal up to where both the
+// lake and the checkpoints are past it.
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EventJournal, JournalLog } from '../journal/types.ts'
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import type { Market } from '../market/market.ts'
+import { writeCheckpoint } from './checkpoint-file.ts'
+import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
+import { CheckpointJob } from './checkpoint-job.ts'
+import type { RecordFolders } from './find-base.ts'
+import {
+  CHECKPOINT_PAUSE_FACTOR,
+  CHECKPOINT_RETRY_MS,
+  CHECKPOINT_RETRY_MS_MAX,
+  LAST_CHECKPOINT_MS_MAX,
+} from './limits.ts'
+import type { CheckpointCrashPoint, CheckpointResult } from './protocol.ts'
+import { MINTLAKE_VERSION } from './version.ts'
+
+export interface CheckpointSchedulerOptions extends RecordFolders {
+  journal: EventJournal
+  market: Pick<Market, 'save' | 'timeMs' | 'settings'>
+  /** 0: no checkpoints while the server runs. */
+  intervalMs: number
+  /** How far the lake has recorded events: all up to `eventNo`, and still those from `retainedFrom` on. */
+  lakeProgress(): { eventNo: number; retainedFrom: number }
+  /** The lake has every closed bar that ended by this market time, Unix ms. A restart emits later ones again. */
+  barsInLakeToMs(): number
+  /** Brings closed bars to the lake as far as possible. */
+  flushBars(): Promise<void>
+  clock: Clock
+  log: JournalLog
+  /** Checkpoints that cannot be used, by event number. */
+  unusable: readonly number[]
+  /** For tests: where the first process is killed. */
+  crash?: CheckpointCrashPoint | null
+}
+
+export interface CheckpointStatus {
+  /** Those made in this run, and attempts that failed. */
+  made: number
+  failures: number
+  /** Why the latest attempt failed; null where it did not. */
+  trouble: string | null
+  /** The newest one; null where there is none yet. */
+  newest: { eventNo: number; bytes: number; madeAtMs: number; ageMs: number } | null
+  /** Of the latest one made by a process of its own. */
+  latest: CheckpointResult | null
+}
+
+type NewestCheckpoint = Omit<NonNullable<CheckpointStatus['newest']>, 'ageMs'>
+
+export class CheckpointScheduler {
+  readonly #options: CheckpointSchedulerOptions
+  #timer: NodeJS.Timeout | null = null
+  #job: CheckpointJob | null = null
+  #running: Promise<void> | null = null
+  #isStopped = false
+  #retryMs = CHECKPOINT_RETRY_MS
+  #made = 0
+  #failures = 0
+  #trouble: string | null = null
+  #newest: NewestCheckpoint | null = null
+  #latest: CheckpointResult | null = null
+  #crash: CheckpointCrashPoint | null
+  /** Behind this event the journal is needed for a restart. */
+  #neededAfterEventNo = 0
+  #removing: Promise<void> | null = null
+
+  constructor(options: CheckpointSchedulerOptions) {
+    this.#options = options
+    this.#crash = options.crash ?? null
+  }
+
+  /** Makes checkpoints from now on, until `stop`. */
+  async start(): Promise<void> {
+    await this.#removeLeftovers()
+    await this.#review()
+    if (this.#options.intervalMs > 0) this.#schedule(this.#options.intervalMs)
+  }
+
+  status(): CheckpointStatus {
+    const newest = this.#newest
+    const ageMs = newest === null ? 0 : Math.max(0, this.#options.clock.now() - newest.madeAtMs)
+    return {
+      ...{ made: this.#made, failures: this.#failures, trouble: this.#trouble, latest: this.#latest },
+      newest: newest && { ...newest, ageMs },
+    }
+  }
+
+  /** Makes one now, or waits for the one that is being made. Resolves when it is there or has failed. */
+  make(): Promise<void> {
+    this.#running ??= this.#makeOne().finally(() => {
+      this.#running = null
+    })
+    return this.#running
+  }
+
+  /** Deletes the segments of the journal that neither the lake nor a restart needs. Never rejects. */
+  removeSegments(): Promise<void> {
+    this.#removing ??= this.#removeSegments().finally(() => {
+      this.#removing = null
+    })
+    return this.#removing
+  }
+
+  /** Makes no further one, and ends the process that makes one. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#job?.kill()
+    await this.#job?.ended()
+    await this.#running
+    await this.#removing
+  }
+
+  /**
+   * Writes the market as it is, in this process. To be called when it changes no more and the journal is closed. Gives up after
+   * LAST_CHECKPOINT_MS_MAX: the next start then applies the events behind the one before. @returns whether it was written
+   */
+  async writeLast(): Promise<boolean> {
+    const { journal, log } = this.#options
+    const { lastEventNo } = journal
+    if (lastEventNo === 0 || lastEventNo === this.#newest?.eventNo) return true
+    const gaveUp = new AbortController()
+    const timer = setTimeout(() => gaveUp.abort(), LAST_CHECKPOINT_MS_MAX)
+    const aborted = new Promise<never>((_, reject) =>
+      gaveUp.signal.addEventListener('abort', () => reject(new Error('it takes too long'))),
+    )
+    try {
+      await Promise.race([this.#writeNow(gaveUp.signal), aborted])
+      return true
+    } catch (error) {
+      const reason = errorMessage(error)
+      log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #writeNow(signal: AbortSignal): Promise<void> {
+    const { barsInLakeToMs, clock, flushBars, journal, market, checkpointFolder, folderId } = this.#options
+    const { lastEventNo: eventNo, originEventNo } = journal
+    // Where the lake cannot be written, the next start emits the bars again.
+    await flushBars().catch(() => undefined)
+    const head = {
+      ...{ folderId, eventNo, originEventNo, atMs: market.timeMs, settings: market.settings },
+      ...{ barsInLakeToMs: barsInLakeToMs(), version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
+    }
+    await writeCheckpoint(checkpointFolder, head, market.save(), () => signal.throwIfAborted())
+  }
+
+  async #makeOne(): Promise<void> {
+    const { clock, log } = this.#options
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    const beganMs = clock.monotonicMs()
+    try {
+      const result = await this.#runJob()
+      if (result !== null) this.#note(result)
+      await this.#review()
+      if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
+      this.#trouble = null
+      this.#retryMs = CHECKPOINT_RETRY_MS
+      const tookMs = clock.monotonicMs() - beganMs
+      if (this.#options.intervalMs > 0)
+        this.#schedule(Math.max(this.#options.intervalMs, CHECKPOINT_PAUSE_FACTOR * tookMs))
+    } catch (error) {
+      if (this.#isStopped) return
+      const reason = errorMessage(error)
+      if (this.#trouble === null) log.error({ reason }, 'no checkpoint could be made; trying again')
+      this.#trouble = reason
+      this.#failures++
+      this.#schedule(this.#retryMs)
+      this.#retryMs = Math.min(CHECKPOINT_RETRY_MS_MAX, 2 * this.#retryMs)
+    }
+  }
+
+  /** @returns null where nothing was recorded since the newest one. */
+  async #runJob(): Promise<CheckpointResult | null> {
+    const { checkpointFolder, folderId, journal, journalFolder, unusable } = this.#options
+    if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
+    const barsInLakeToMs = this.#options.barsInLakeToMs()
+    const { throughEventNo } = await journal.seal()
+    if (this.#isStopped) return null
+    const crash = this.#crash
+    this.#crash = null
+    const task = {
+      journalFolder,
+      checkpointFolder,
+      folderId,
+      throughEventNo,
+      barsInLakeToMs,
+      unusable,
+      crash,
+    }
+    this.#job = new CheckpointJob(task)
+    try {
+      return await this.#job.result
+    } finally {
+      this.#job = null
+    }
+  }
+
+  #note(result: CheckpointResult): void {
+    const { clock, log } = this.#options
+    this.#made++
+    this.#latest = result
+    this.#newest = { eventNo: result.eventNo, bytes: result.bytes, madeAtMs: clock.now() }
+    if (result.lost > 0)
+      log.error({ lost: result.lost }, 'a checkpoint lacks events, since the journal is damaged')
+  }
+
+  /** Looks which checkpoints there are, and deletes those that are not kept. */
+  async #review(): Promise<void> {
+    const { checkpointFolder, lakeProgress, unusable } = this.#options
+    const isUsable = ({ eventNo }: { eventNo: number }): boolean => !unusable.includes(eventNo)
+    if (this.#made > 0) await removeOldCheckpoints(checkpointFolder, lakeProgress().retainedFrom, isUsable)
+    const usable = (await listCheckpoints(checkpointFolder)).filter(isUsable)
+    this.#neededAfterEventNo = journalNeededAfter(usable)
+    const [newest] = usable
+    if (newest !== undefined && newest.eventNo !== this.#newest?.eventNo) {
+      const { size: bytes, mtimeMs: madeAtMs } = await stat(newest.path)
+      this.#newest = { eventNo: newest.eventNo, bytes, madeAtMs }
+    }
+    await this.removeSegments()
+  }
+
+  async #removeSegments(): Promise<void> {
+    const { intervalMs, journal, lakeProgress, log } = this.#options
+    const { eventNo } = lakeProgress()
+    // Without checkpoints a restart begins with an empty market, and the journal is only needed for the lake.
+    const through = intervalMs === 0 ? eventNo : Math.min(eventNo, this.#neededAfterEventNo)
+    try {
+      await journal.removeThrough(through)
+    } catch (error) {
+      log.warn({ error: errorMessage(error) }, 'a part of the journal could not be deleted; trying again')
+    }
+  }
+
+  /** A process that was killed leaves a half-written file. */
+  async #removeLeftovers(): Promise<void> {
+    const { checkpointFolder } = this.#options
+    const names = await readdir(checkpointFolder).catch(() => [])
+    for (const name of names)
+      if (name.endsWith('.tmp'))
+        await rm(join(checkpointFolder, name), { force: true }).catch(() => undefined)
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#isStopped) return
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.make(), delayMs)
+    this.#timer.unref()
+  }
+}

@@ -1,0 +1,86 @@
+// Applies recorded events to a market again, in their order and with the market time of then, which gives the market of then.
+import { readTrade } from '../journal/batch/read-trade.ts'
+import type { EventBatch, RecordedEvent } from '../journal/event-batch.ts'
+import { assert } from '../lib/assert.ts'
+import type { EngineSettings, MarketEvent, TradeEvent } from '../schema/event.ts'
+import { REDO_SLICE_EVENTS } from './limits.ts'
+
+/** The part of a market that events change. */
+export interface ReplayedMarket {
+  readonly timeMs: number
+  apply(event: MarketEvent, receivedAtMs: number): unknown
+}
+
+export interface EventReplayerOptions<Market extends ReplayedMarket> {
+  market: Market
+  /** The market has the events up to this one. */
+  afterEventNo: number
+  /** Called before a `run` event whose settings differ from those of the runs before. @returns the market to go on with */
+  onSettings(market: Market, settings: EngineSettings): Market
+  settings: EngineSettings
+}
+
+const isEqual = (a: EngineSettings, b: EngineSettings): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+export class EventReplayer<Market extends ReplayedMarket> {
+  /** Events applied. */
+  count = 0
+  /** Events that the journal has lost. */
+  lost = 0
+  #market: Market
+  #lastEventNo: number
+  #settings: EngineSettings
+  readonly #onSettings: EventReplayerOptions<Market>['onSettings']
+  /** One for all trades: the market keeps no event. */
+  readonly #trade: TradeEvent = { type: 'trade', mint: '', ts: 0, side: 'buy', tokenAmount: 0 }
+
+  constructor({ market, afterEventNo, onSettings, settings }: EventReplayerOptions<Market>) {
+    this.#market = market
+    this.#lastEventNo = afterEventNo
+    this.#settings = settings
+    this.#onSettings = onSettings
+  }
+
+  get market(): Market {
+    return this.#market
+  }
+
+  /** The last event applied. */
+  get lastEventNo(): number {
+    return this.#lastEventNo
+  }
+
+  /**
+   * Applies the events of a batch that were not applied yet. Where events before it are missing, the market has a gap, as if they
+   * had been lost before they were recorded. Yields after each slice of REDO_SLICE_EVENTS.
+   */
+  *apply({ trades, events, firstEventNo, lastEventNo }: EventBatch): Generator<void, void> {
+    let [trade, other] = [0, 0]
+    for (let eventNo = firstEventNo; eventNo <= lastEventNo; eventNo++) {
+      const event = events[other]?.eventNo === eventNo ? events[other++] : undefined
+      const at = event === undefined ? trade++ : -1
+      if (eventNo <= this.#lastEventNo) continue
+      const atMs = event?.atMs ?? trades.atMs[at] ?? Number.NaN
+      if (eventNo > this.#lastEventNo + 1) this.#applyLoss(eventNo, atMs)
+      if (event === undefined) this.#market.apply(readTrade(trades, at, this.#trade), atMs)
+      else this.#applyOther(event)
+      this.#lastEventNo = eventNo
+      if (++this.count % REDO_SLICE_EVENTS === 0) yield
+    }
+    assert(trade === trades.count && other === events.length, 'a batch has an event for each of its numbers')
+  }
+
+  #applyLoss(eventNo: number, atMs: number): void {
+    this.lost += eventNo - this.#lastEventNo - 1
+    const { timeMs: fromMs } = this.#market
+    this.#market.apply({ type: 'gap', ts: atMs, fromMs, toMs: Math.max(fromMs, atMs), reason: 'lost' }, atMs)
+  }
+
+  #applyOther({ event, atMs }: RecordedEvent): void {
+    if (event.type === 'run' && !isEqual(event.header.settings, this.#settings)) {
+      this.#settings = event.header.settings
+      this.#market = this.#onSettings(this.#market, this.#settings)
+    }
+    this.#market.apply(event, atMs)
+  }
+}

@@ -1,0 +1,116 @@
+// Finds what a market can be restored from: a checkpoint and the journal behind it, or the journal alone where it begins with an
+// empty market.
+
+import { findEnd, type JournalEnd } from '../journal/reader.ts'
+import type { Disk } from '../lib/disk/disk.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import type { EngineSettings } from '../schema/event.ts'
+import { CheckpointFile } from './checkpoint-file.ts'
+import { listCheckpoints, type StoredCheckpoint } from './checkpoint-folder.ts'
+
+export interface RecordFolders {
+  journalFolder: string
+  checkpointFolder: string
+  /** Identity of the data folder. */
+  folderId: string
+}
+
+/** What was recorded in a data folder, as a start finds it. */
+export interface Recorded extends RecordFolders {
+  end: JournalEnd
+  /** The newest first. */
+  checkpoints: StoredCheckpoint[]
+  /** Of the newest segment that tells; null: there is none. */
+  latest: LatestRun | null
+}
+
+export interface LatestRun {
+  originEventNo: number
+  simulated: boolean
+  settings: EngineSettings
+}
+
+export async function findRecorded(disk: Disk, folders: RecordFolders): Promise<Recorded> {
+  const end = await findEnd(disk, folders.journalFolder, folders.folderId)
+  const checkpoints = await listCheckpoints(folders.checkpointFolder)
+  const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
+  return { ...folders, end, checkpoints, latest }
+}
+
+/** The last event that anything here has. */
+export const lastRecordedEvent = ({ end, checkpoints }: Recorded): number =>
+  Math.max(end.lastEventNo, checkpoints[0]?.eventNo ?? 0)
+
+export interface Base {
+  /** The market is restored as it was after this event, and those behind it are applied. */
+  afterEventNo: number
+  originEventNo: number
+  /** Null: it begins empty, with the event at `originEventNo`. */
+  checkpoint: CheckpointFile | null
+  /** Settings by which the events behind it were applied, as far as the journal tells without being read. */
+  settings: EngineSettings
+}
+
+/** A checkpoint that cannot be used, and why. */
+export interface UnusableCheckpoint extends StoredCheckpoint {
+  reason: string
+}
+
+export interface FindBaseOptions {
+  /** Called for each checkpoint that should be usable and is not. */
+  onUnusable(checkpoint: UnusableCheckpoint): void
+  /** Uses an opened checkpoint. Throws CheckpointError where it cannot be restored from. */
+  tryRestore?(checkpoint: CheckpointFile): void
+}
+
+/** Whether the journal has everything behind an event, as far as the names of its segments tell. */
+export function isConnected({ end }: Pick<Recorded, 'end'>, afterEventNo: number): boolean {
+  if (end.lastEventNo <= afterEventNo) return true
+  const first = end.segments.find(({ cutoffEventNo }) => cutoffEventNo > afterEventNo)
+  return first !== undefined && first.firstEventNo <= afterEventNo + 1
+}
+
+/** Opens a checkpoint. @throws CheckpointError where it cannot be used with this journal */
+function openCheckpoint(recorded: Recorded, { path, eventNo }: StoredCheckpoint): CheckpointFile {
+  const file = new CheckpointFile(path)
+  try {
+    if (file.head.folderId !== recorded.folderId)
+      throw new CheckpointError('It belongs to another data folder.')
+    if (file.head.eventNo !== eventNo) throw new CheckpointError('Its name is not that of its event.')
+    if (!isConnected(recorded, eventNo))
+      throw new CheckpointError('The journal does not have the events behind it.')
+    return file
+  } catch (error) {
+    file.close()
+    throw error
+  }
+}
+
+/**
+ * The newest base; null where there is none. Its checkpoint is open: the caller closes it.
+ */
+export function findBase(recorded: Recorded, { onUnusable, tryRestore }: FindBaseOptions): Base | null {
+  const { latest, checkpoints } = recorded
+  for (const stored of checkpoints) {
+    // A market that began as an empty one is not restored to what was before it.
+    if (latest !== null && latest.originEventNo > stored.eventNo) break
+    try {
+      const checkpoint = openCheckpoint(recorded, stored)
+      try {
+        tryRestore?.(checkpoint)
+      } catch (error) {
+        checkpoint.close()
+        throw error
+      }
+      const { originEventNo, settings } = checkpoint.head
+      return { afterEventNo: stored.eventNo, originEventNo, checkpoint, settings }
+    } catch (error) {
+      if (!(error instanceof CheckpointError)) throw error
+      onUnusable({ ...stored, reason: errorMessage(error) })
+    }
+  }
+  if (latest === null || !isConnected(recorded, latest.originEventNo - 1)) return null
+  const { originEventNo, settings } = latest
+  return { afterEventNo: originEventNo - 1, originEventNo, checkpoint: null, settings }
+}

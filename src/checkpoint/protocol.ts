@@ -1,0 +1,41 @@
+// The messages between the server and the process that makes a checkpoint.
+
+/** Points in the work of the process at which a test may kill it. */
+export const CHECKPOINT_CRASH_POINTS = [
+  'checkpoint:restored',
+  'checkpoint:replayed',
+  'checkpoint:begun',
+  'checkpoint:written',
+  'checkpoint:synced',
+  'checkpoint:renamed',
+] as const
+export type CheckpointCrashPoint = (typeof CHECKPOINT_CRASH_POINTS)[number]
+
+export interface CheckpointTask {
+  journalFolder: string
+  checkpointFolder: string
+  /** Identity of the data folder. */
+  folderId: string
+  /** The last event of the checkpoint at least; durable. */
+  throughEventNo: number
+  /** The lake has every closed bar that ended by this market time, Unix ms. */
+  barsInLakeToMs: number
+  /** Checkpoints that cannot be used, by event number. */
+  unusable: readonly number[]
+  crash: CheckpointCrashPoint | null
+}
+
+export interface CheckpointResult {
+  eventNo: number
+  bytes: number
+  /** Events behind the checkpoint before it that were applied, and those that the journal has lost. */
+  events: number
+  lost: number
+  restoreMs: number
+  replayMs: number
+  writeMs: number
+  /** The most memory that the process has used. */
+  peakBytes: number
+}
+
+export type FromCheckpointProcess = ({ ok: true } & CheckpointResult) | { ok: false; message: string }

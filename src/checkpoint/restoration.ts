@@ -1,0 +1,115 @@
+// Restores the market of the runs before: from a checkpoint, and then from the events recorded behind it, which are applied in slices
+// while the server answers already.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { readJournal } from '../journal/reader.ts'
+import type { JournalLog } from '../journal/types.ts'
+import { nodeDisk } from '../lib/disk/disk.ts'
+import { Market, type MarketOptions } from '../market/market.ts'
+import type { EngineSettings } from '../schema/event.ts'
+import { EventReplayer } from './event-replayer.ts'
+import { type Base, findBase, findRecorded, type Recorded, type RecordFolders } from './find-base.ts'
+import { withSettings } from './settings-change.ts'
+
+export interface RestoreOptions extends RecordFolders {
+  /** Of this run: the settings of the engine, and what it calls. */
+  marketOptions: EngineSettings & MarketOptions
+  settings: EngineSettings
+  log: JournalLog
+}
+
+export interface Restored {
+  market: Market
+  base: Base
+  /** Checkpoints that could not be used, by event number. */
+  unusable: number[]
+  /** Whether events behind the base are still to be applied, by `redo`. */
+  hasRedo: boolean
+}
+
+const isEqual = (a: EngineSettings, b: EngineSettings): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+/** Whether all that is to be applied again was applied under these settings the first time. */
+function isUnderSettings({ end }: Recorded, base: Base, settings: EngineSettings): boolean {
+  const behind = end.segments.filter(({ cutoffEventNo }) => cutoffEventNo > base.afterEventNo)
+  return [base.settings, ...behind.flatMap(({ header }) => header?.settings ?? [])].every((each) =>
+    isEqual(each, settings),
+  )
+}
+
+/** Restores the newest checkpoint that can be. @returns null where the market has to begin empty: the log says why. */
+export async function restoreMarket(options: RestoreOptions, recorded: Recorded): Promise<Restored | null> {
+  const { log, marketOptions, settings } = options
+  const unusable: number[] = []
+  let market: Market | null = null
+  const base = findBase(recorded, {
+    onUnusable: ({ path, eventNo, reason }) => {
+      unusable.push(eventNo)
+      log.error({ path, reason }, 'a checkpoint cannot be used')
+    },
+    tryRestore: ({ head, read }) => {
+      const isSame = isUnderSettings(
+        recorded,
+        { ...head, afterEventNo: head.eventNo, checkpoint: null },
+        settings,
+      )
+      market = Market.restore(isSame ? marketOptions : quietOptions(head.settings), read)
+    },
+  })
+  if (base === null) return null
+  const isSame = isUnderSettings(recorded, base, settings)
+  const restored = market ?? new Market(isSame ? marketOptions : quietOptions(base.settings))
+  const hasRedo = recorded.end.lastEventNo > base.afterEventNo
+  if (isSame) return { market: restored, base, unusable, hasRedo }
+  // Events have to be applied under the settings of then, and what results goes on under those of now.
+  const { market: last } = await redo(options, recorded, restored, base)
+  return { market: withSettings(last, marketOptions), base, unusable, hasRedo: false }
+}
+
+/** Options of a market that nobody reads from. */
+const quietOptions = (settings: EngineSettings): MarketOptions => ({
+  ...settings,
+  changeLogEntriesMax: 1,
+  evictionsMax: 1,
+})
+
+export interface Redone {
+  market: Market
+  /** Events applied, and those that the journal has lost. */
+  events: number
+  lost: number
+  tookMs: number
+}
+
+/**
+ * Applies the events behind the base in slices, between which the event loop has a turn. They are not recorded again.
+ * @param isCancelled asked between slices: then it ends early, and the market must not be used
+ */
+export async function redo(
+  { folderId, journalFolder, log }: Pick<RestoreOptions, 'folderId' | 'journalFolder' | 'log'>,
+  { end }: Recorded,
+  market: Market,
+  { afterEventNo, settings }: Pick<Base, 'afterEventNo' | 'settings'>,
+  isCancelled: () => boolean = () => false,
+): Promise<Redone> {
+  const beganMs = performance.now()
+  const replayer = new EventReplayer({
+    ...{ market, afterEventNo, settings },
+    onSettings: (before, after) => withSettings(before, quietOptions(after)),
+  })
+  const batches = readJournal(journalFolder, afterEventNo, {
+    folderId,
+    throughEventNo: end.lastEventNo,
+    onDamage: (damage) => log.error({ ...damage }, 'a part of the journal is damaged'),
+  })
+  reading: for await (const batch of batches) {
+    for (const _ of replayer.apply(batch)) {
+      await nextTurn()
+      if (isCancelled()) break reading
+    }
+  }
+  const { count: events, lost } = replayer
+  return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
+}
+
+export const findRecordedOnDisk = (folders: RecordFolders): Promise<Recorded> =>
+  findRecorded(nodeDisk, folders)

@@ -1,0 +1,41 @@
+// What an answer tells about itself beside its data, in headers and, if its body is an object, in `meta`.
+import type { HttpAnswer, Notes } from '../context.ts'
+import { IGNORED_NAMES_MAX } from '../limits.ts'
+import { unknownParameters } from '../request/ignored-parameters.ts'
+import type { Route } from '../route.ts'
+import { ChunkedBody } from './chunked-body.ts'
+
+const NO_NOTES: Notes = {}
+
+/** @param approximate why the market is not exactly the one that it stands for; null: it is. */
+export function notesOn(route: Route, names: readonly string[], approximate: string | null): Notes {
+  const ignored = unknownParameters(route, names)
+  const isApproximate = approximate !== null && route.answersMarket === true
+  if (ignored.length === 0 && !isApproximate) return NO_NOTES
+  return { ...(ignored.length > 0 && { ignored }), ...(isApproximate && { approximate }) }
+}
+
+export const hasNotes = ({ ignored, approximate }: Notes): boolean =>
+  ignored !== undefined || approximate !== undefined
+
+/**
+ * The answer with its notes. Routes that make the bytes of an object themselves put `Context.notes` into its `meta`.
+ */
+export function tellNotes(answer: HttpAnswer, known: Notes): HttpAnswer {
+  const { ignored: unused = [], body } = answer
+  const names = [...(known.ignored ?? []), ...unused].slice(0, IGNORED_NAMES_MAX)
+  const notes = { ...known, ...(names.length > 0 && { ignored: names }) }
+  if (!hasNotes(notes)) return answer
+  const headers = { ...answer.headers, ...noteHeaders(notes) }
+  if (Buffer.isBuffer(body) || body instanceof ChunkedBody) return { ...answer, headers }
+  const meta = typeof body.meta === 'object' ? body.meta : {}
+  return { ...answer, headers, body: { ...body, meta: { ...meta, ...notes } } }
+}
+
+const noteHeaders = ({ ignored, approximate }: Notes): Record<string, string> => ({
+  ...(ignored !== undefined && { 'X-Ignored-Parameters': ignored.map(headerText).join(', ') }),
+  ...(approximate !== undefined && { 'X-Approximate': approximate }),
+})
+
+/** The name with everything that would not be safe in a list in a header percent-encoded. */
+const headerText = (name: string): string => name.replace(/[^\x21-\x7e]|[,%]/gu, encodeURIComponent)

@@ -1,0 +1,219 @@
+// Replays what a server has recorded: every event in its order, with the market time that was in effect, so that the engine does
+// again what it did.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { EventSink, MarketEvent } from '../../schema/event.ts'
+import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
+import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
+import { SinkFaults } from '../sink-faults.ts'
+import { SourceLink } from '../source-link.ts'
+import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import { unlessAborted, wait } from '../wait.ts'
+import { Pace, type ReplaySpeed } from './pace.ts'
+
+/** An event that a server recorded. */
+export interface ReplayedEvent {
+  eventNo: number
+  /** Market time in effect, Unix ms. */
+  atMs: number
+  event: MarketEvent
+}
+
+export interface LakeReplayOptions {
+  /** In order of their numbers. Iterated once to its end, or closed early when the replay is stopped. */
+  events: AsyncIterable<readonly ReplayedEvent[]>
+  eventsTotal: number
+  /** Events before this number only bring the market to its state: they come as fast as possible. */
+  playFromNo: number
+  speed: ReplaySpeed
+  /** Whether the market was simulated. */
+  simulated: boolean
+  /** Why the market may differ from the one that was recorded; null: it does not. */
+  approximate: string | null
+  /** Why it ends before the last wanted event; null: it does not. */
+  endsEarly: string | null
+  /** A name of the source, for people. */
+  label: string
+  /** The position of the market: a recorded run continues there, since positions never go back. */
+  seq(): number
+  /** Called about once a second and at the end. */
+  onProgress?(progress: LakeReplayProgress): void
+}
+
+export interface LakeReplayProgress {
+  events: number
+  eventsTotal: number
+  eventsPerSecond: number
+  /** Market time of the latest event, Unix ms. */
+  atMs: number | null
+}
+
+/** Starts a replay. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
+export function startLakeReplay(
+  options: LakeReplayOptions,
+  sink: EventSink,
+  clock: Clock,
+  log: FeedLog,
+): LakeReplay {
+  return new LakeReplay(options, sink, clock, log)
+}
+
+export class LakeReplay implements Feed {
+  readonly ready: Promise<void>
+  /** Resolves when the last event is applied, the replay was stopped or its source failed; `describe` says which. */
+  readonly done: Promise<void>
+  readonly #state: FeedState
+  readonly #link: SourceLink
+  readonly #faults: SinkFaults
+  #error: string | null = null
+  #events = 0
+  #latestMs: number | null = null
+  readonly #startedAtMs: number
+  #endedAtMs: number | null = null
+  #reportedAtMs: number
+  readonly #options: LakeReplayOptions
+  readonly #pace: Pace
+  readonly #counters: EventCounters
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #stopping = new AbortController()
+  readonly #readiness = Promise.withResolvers<void>()
+
+  constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+    this.#options = options
+    this.#pace = new Pace(options.speed, () => clock.monotonicMs())
+    this.#state = new FeedState(clock)
+    this.#counters = new EventCounters(sink)
+    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
+    this.#link = new SourceLink('replay', sink, this.#faults)
+    this.#clock = clock
+    this.#log = log
+    this.#startedAtMs = this.#reportedAtMs = clock.monotonicMs()
+    this.ready = this.#readiness.promise
+    this.done = this.#run()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    const batches = this.#options.events[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await unlessAborted(batches.next(), signal)
+        if (next === null || next.done === true) break
+        await this.#play(next.value)
+      }
+    } catch (error) {
+      this.#fail(error)
+    }
+    // A source that hangs must not hold up the end.
+    await unlessAborted(Promise.resolve(batches.return?.()), signal)
+    this.#end()
+  }
+
+  #fail(error: unknown): void {
+    this.#state.set('failed')
+    this.#error = errorMessage(error)
+    const { label } = this.#options
+    this.#log.error({ error: this.#error, events: this.#events, label }, 'the replay failed')
+    this.#readiness.reject(error)
+    const atMs = this.#latestMs ?? this.#clock.now()
+    this.#link.lose(atMs, atMs)
+  }
+
+  #end(): void {
+    this.#endedAtMs = this.#clock.monotonicMs()
+    this.#readiness.resolve()
+    if (this.#state.current !== 'failed')
+      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
+    this.#options.onProgress?.(this.progress())
+    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+  }
+
+  async #play(batch: readonly ReplayedEvent[]): Promise<void> {
+    for (let next = 0; next < batch.length && !this.#stopping.signal.aborted; ) {
+      next = this.#applyDue(batch, next)
+      this.#report()
+      const waitMs = next < batch.length ? this.#waitMs(batch[next]) : 0
+      await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
+    }
+  }
+
+  /** Applies the events from `from` that are due, a slice at most. @returns the first that was not applied */
+  #applyDue(batch: readonly ReplayedEvent[], from: number): number {
+    const end = Math.min(from + REPLAY_SLICE_ROWS, batch.length)
+    let next = from
+    for (; next < end && this.#isDue(batch[next]); next++) this.#apply(batch[next])
+    return next
+  }
+
+  #isDue({ eventNo, atMs }: ReplayedEvent): boolean {
+    if (eventNo < this.#options.playFromNo) return true
+    if (this.#state.current === 'starting') {
+      this.#state.set('running')
+      this.#pace.begin(atMs)
+      this.#readiness.resolve()
+    }
+    return atMs <= this.#pace.dueMs()
+  }
+
+  #waitMs({ eventNo, atMs }: ReplayedEvent): number {
+    return eventNo < this.#options.playFromNo ? 0 : this.#pace.waitMs(atMs)
+  }
+
+  #apply({ event, atMs }: ReplayedEvent): void {
+    this.#events++
+    this.#latestMs = atMs
+    try {
+      this.#counters.apply(this.#placed(event), atMs)
+    } catch (error) {
+      this.#faults.note(error)
+    }
+  }
+
+  /** The event as it is applied here. */
+  #placed(event: MarketEvent): MarketEvent {
+    return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
+  }
+
+  #report(): void {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
+    this.#reportedAtMs = nowMs
+    this.#options.onProgress?.(this.progress())
+  }
+
+  progress(): LakeReplayProgress {
+    const elapsedMs = (this.#endedAtMs ?? this.#clock.monotonicMs()) - this.#startedAtMs
+    return {
+      events: this.#events,
+      eventsTotal: this.#options.eventsTotal,
+      eventsPerSecond: elapsedMs > 0 ? Math.round((1_000 * this.#events) / elapsedMs) : 0,
+      atMs: this.#latestMs,
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.done
+  }
+
+  describe(): FeedStatus {
+    const { label, speed, simulated, approximate, endsEarly } = this.#options
+    return {
+      feed: 'replay',
+      ...this.#state.describe(),
+      simulated,
+      label,
+      speed,
+      time: 'recorded',
+      approximate,
+      endsEarly,
+      ...this.progress(),
+      accepted: this.#counters.accepted,
+      rejected: { ...this.#counters.rejected },
+      error: this.#error,
+    }
+  }
+}

@@ -1,0 +1,117 @@
+// What a server recorded, for another one to replay: the plan of the replay, and the market and the events that it takes.
+import { CheckpointFile } from '../checkpoint/checkpoint-file.ts'
+import { listCheckpoints, type StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
+import type { Config } from '../config/settings.ts'
+import type { LakeReplayOptions } from '../ingest/replay/lake-replay.ts'
+import type { Log } from '../lib/log.ts'
+import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import { Market, type MarketOptions } from '../market/market.ts'
+import { checkpointFolder } from '../store/paths.ts'
+import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
+
+type ReplayConfig = Pick<Config, 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed'>
+type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
+
+/** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
+export class ReplayedLake {
+  #plan: ReplayPlan
+  #checkpoints: readonly ReadableCheckpoint[]
+  readonly #config: ReplayConfig
+  readonly #log: Log
+
+  private constructor(
+    config: ReplayConfig,
+    checkpoints: readonly ReadableCheckpoint[],
+    plan: ReplayPlan,
+    log: Log,
+  ) {
+    this.#config = config
+    this.#checkpoints = checkpoints
+    this.#plan = plan
+    this.#log = log
+  }
+
+  /**
+   * Null where no lake is to be replayed.
+   * @throws StoreError `not_found` where it has no recorded events of the wanted time
+   */
+  static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake | null> {
+    if (config.replayLake === '') return null
+    const stored = await listCheckpoints(checkpointFolder(config.replayLake))
+    const checkpoints = stored.flatMap((checkpoint) => readSettings(checkpoint, log))
+    return new ReplayedLake(config, checkpoints, await makePlan(config, checkpoints), log)
+  }
+
+  /** Whether the recorded market was a simulated one. */
+  get simulated(): boolean {
+    return this.#plan.simulated
+  }
+
+  /** Why the market may differ from the one that was recorded; null: it does not. */
+  get approximate(): string | null {
+    return this.#plan.approximate
+  }
+
+  /** The market that the events follow, with the bounds and settings of then. A checkpoint that is damaged is passed over. */
+  async createMarket(options: MarketOptions): Promise<Market> {
+    for (;;) {
+      const { checkpointEventNo, settings } = this.#plan
+      const marketOptions = { ...options, ...settings }
+      const checkpoint = this.#checkpoints.find(({ eventNo }) => eventNo === checkpointEventNo)
+      if (checkpoint === undefined) return new Market(marketOptions)
+      try {
+        return restore(checkpoint, marketOptions)
+      } catch (error) {
+        if (!(error instanceof CheckpointError)) throw error
+        this.#log.error({ path: checkpoint.path, reason: error.message }, 'a checkpoint cannot be used')
+        this.#checkpoints = this.#checkpoints.filter((each) => each !== checkpoint)
+        this.#plan = await makePlan(this.#config, this.#checkpoints)
+      }
+    }
+  }
+
+  /** What the feed plays. @param seq the position of the market */
+  async replayOptions(seq: () => number): Promise<LakeReplayOptions> {
+    const { replayLake: dataDir, replaySpeed: speed } = this.#config
+    const { readRecordedEvents } = await import('../store/query/recorded-events.ts')
+    const { approximate, endsEarly, playFromNo, range, simulated } = this.#plan
+    for (const sentence of [approximate, endsEarly]) if (sentence !== null) this.#log.warn({}, sentence)
+    return {
+      ...{ approximate, endsEarly, playFromNo, simulated, seq, speed, label: dataDir },
+      events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
+      eventsTotal: range.to - range.from + 1,
+      onProgress: (progress) => this.#log.info({ ...progress }, 'replay'),
+    }
+  }
+}
+
+function restore({ path }: StoredCheckpoint, options: MarketOptions): Market {
+  const file = new CheckpointFile(path)
+  try {
+    return Market.restore(options, file.read)
+  } finally {
+    file.close()
+  }
+}
+
+function readSettings(checkpoint: StoredCheckpoint, log: Log): ReadableCheckpoint[] {
+  const { path } = checkpoint
+  try {
+    const file = new CheckpointFile(path)
+    file.close()
+    return [{ ...checkpoint, settings: file.head.settings }]
+  } catch (error) {
+    if (!(error instanceof CheckpointError)) throw error
+    log.error({ path, reason: error.message }, 'a checkpoint cannot be used')
+    return []
+  }
+}
+
+/** Imported here because it loads DuckDB, which only a replay needs in this process. */
+async function makePlan(
+  { replayLake, replayFrom: fromMs, replayTo: toMs }: ReplayConfig,
+  checkpoints: readonly KeptCheckpoint[],
+): Promise<ReplayPlan> {
+  const { openReplayPlan } = await import('../store/query/replay-plan.ts')
+  return openReplayPlan(replayLake, { fromMs, toMs, checkpoints })
+}

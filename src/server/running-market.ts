@@ -1,0 +1,363 @@
+// The market over the lives of servers: restores it, records what it takes, makes checkpoints, and leaves it to the next start.
+import { ulid } from 'ulid'
+import { beginRun } from '../checkpoint/begin-run.ts'
+import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
+import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
+import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
+import {
+  findRecordedOnDisk,
+  type Restored,
+  type RestoreOptions,
+  redo,
+  restoreMarket,
+} from '../checkpoint/restoration.ts'
+import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
+import type { Config } from '../config/settings.ts'
+import { followsRecordedTime } from '../ingest/start-feeds.ts'
+import { openJournal } from '../journal/journal.ts'
+import { FORMAT } from '../journal/segments/format.ts'
+import type { EventJournal, JournalStats, LostInterval } from '../journal/types.ts'
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import type { Log } from '../lib/log.ts'
+import { SteadyClock } from '../lib/steady-clock.ts'
+import { HOUR_MS } from '../lib/time.ts'
+import { Market } from '../market/market.ts'
+import { settingsOf } from '../market/market-parts.ts'
+import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-recorder.ts'
+import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'
+import type { EngineSettings, RunHeader } from '../schema/event.ts'
+import type { Positions } from '../store/data-folder/positions.ts'
+import { checkpointFolder, journalFolder } from '../store/paths.ts'
+import type { Provenance, Store } from '../store/types.ts'
+import type { ReplayedLake } from './replayed-lake.ts'
+
+/** How often market time is carried forward, for tokens without events. */
+const TICK_MS = 100
+
+export interface RunningMarketDeps {
+  config: Config
+  clock: Clock
+  log: Log
+  store: Store
+  positions: Positions
+  /** Where the data of the market comes from; null: none can come in. */
+  provenance: Provenance | null
+  /** The recorded market that is replayed; null: there is none. */
+  replayed: ReplayedLake | null
+  /** For tests: where the first process that makes a checkpoint is killed. */
+  checkpointCrash: CheckpointCrashPoint | null
+}
+
+export interface RecordingStatus {
+  /** Whether market events are to be recorded. */
+  isOn: boolean
+  /** A sentence for each thing that is wrong. */
+  reasons: string[]
+  journal: JournalStats | null
+  checkpoints: CheckpointStatus | null
+  /** What this run began with; null: an empty market. */
+  restored: { fromEventNo: number; events: number; lost: number; tookMs: number } | null
+}
+
+/** How this configuration's market is recorded. */
+interface Recording {
+  isOn: boolean
+  /** A start goes on with the market of the run before. */
+  isRestorable: boolean
+}
+
+function recordingOf({ config, provenance, replayed }: RunningMarketDeps): Recording {
+  // Where no data can come in there is nothing to record, and what is replayed is recorded already.
+  const isOff = provenance === null || replayed !== null || config.record === 'false'
+  if (isOff) return { isOn: false, isRestorable: false }
+  const isOn = !provenance.simulated || config.record === 'true'
+  return { isOn, isRestorable: isOn && !provenance.simulated && !followsRecordedTime(config) }
+}
+
+function explainRecording({ config, log, provenance }: RunningMarketDeps, recording: Recording): void {
+  const { isOn, isRestorable } = recording
+  if (provenance === null || isRestorable) return
+  if (config.record === 'false')
+    log.info({}, 'market events are not recorded: each start begins with an empty market')
+  if (!isOn) return
+  const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
+  log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)
+}
+
+export class RunningMarket {
+  readonly market: Market
+  /** The clock of everything that is stamped with market time. */
+  readonly marketClock: Clock
+  readonly recorder: MarketRecorder
+  readonly #parts: RunningMarketParts
+  readonly #events: EventRecorder
+  readonly #checkpoints: CheckpointScheduler | null
+  #ticker: NodeJS.Timeout | null = null
+  #isHalted = false
+  #hasBegun = false
+  #redone: RecordingStatus['restored'] = null
+
+  constructor(parts: RunningMarketParts) {
+    const { deps, journal, market, recorder } = parts
+    this.#parts = parts
+    this.market = market
+    this.recorder = recorder
+    this.marketClock = createMarketClock(deps)
+    this.#events = new EventRecorder(market, journal)
+    this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
+    if (journal !== null) deps.store.events.follow(journal, () => void this.#checkpoints?.removeSegments())
+  }
+
+  /** Whether `begin` first has to apply recorded events again, which may take a while. */
+  get hasRedo(): boolean {
+    return this.#parts.restored?.hasRedo ?? false
+  }
+
+  /** Where a feed of this name delivers its events. */
+  sinkOf(feed: string): FeedSink {
+    return this.#events.sinkOf(feed)
+  }
+
+  /** Brings the market to where the run before left it, and begins this one: feeds may start then. @returns false where it was halted */
+  async begin(): Promise<boolean> {
+    const { deps, recorded, restored, restoreOptions } = this.#parts
+    const { config, log, positions } = deps
+    const { market } = this
+    if (restored !== null && recorded !== null) {
+      const { base, hasRedo } = restored
+      // Of these the last run may have taken some with it. The lake drops those that it has, as long as bars come in their order.
+      market.emitBarsEndedSince(base.checkpoint?.head.barsInLakeToMs ?? 0)
+      const { events, lost, tookMs } = hasRedo
+        ? await redo(restoreOptions, recorded, market, base, () => this.#isHalted)
+        : { events: 0, lost: 0, tookMs: 0 }
+      if (this.#isHalted) return false
+      this.#redone = { fromEventNo: base.afterEventNo, events, lost, tookMs: Math.round(tookMs) }
+      log.info(
+        { ...this.#redone, tokens: market.stats().tokens },
+        'the market goes on where the last run ended',
+      )
+    }
+    const isRecordedTime = followsRecordedTime(config)
+    // What is replayed has all that was recorded of then, runs and counts of analyses too.
+    if (deps.replayed === null) await this.#beginRun(isRecordedTime)
+    if (this.#isHalted) return false
+    this.recorder.start()
+    positions.keepAhead(() => market.seq)
+    if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(this.marketClock.now()), TICK_MS)
+    await this.#checkpoints?.start()
+    this.#hasBegun = true
+    return true
+  }
+
+  #beginRun(isRecordedTime: boolean): Promise<void> {
+    const { deps, header, journal, restored } = this.#parts
+    const { market } = this
+    return beginRun({
+      ...{ market, journal, header, isRestored: restored !== null },
+      apply: this.sinkOf(SERVER_FEED).apply,
+      nowMs: isRecordedTime ? 0 : this.marketClock.now(),
+      firstSeq: deps.positions.first,
+      coverage: deps.store.recovered.coverage,
+    })
+  }
+
+  /** The number of accepted analyses of a token has changed. */
+  setAnalysisCount(mint: string, count: number): void {
+    const { timeMs } = this.market
+    this.sinkOf(SERVER_FEED).apply({ type: 'analysisCount', mint, ts: timeMs, count }, timeMs)
+  }
+
+  /** What was lost is told to the market, and recorded, as soon as that is possible again. */
+  noteLost({ fromMs, toMs }: LostInterval): void {
+    const nowMs = Math.max(this.market.timeMs, toMs)
+    this.sinkOf(SERVER_FEED).apply({ type: 'gap', ts: nowMs, fromMs, toMs, reason: 'lost' }, nowMs)
+  }
+
+  status(): RecordingStatus {
+    const { journal, recording, trouble } = this.#parts
+    const stats = journal?.stats() ?? null
+    const checkpoints = this.#checkpoints?.status() ?? null
+    const reasons = trouble === null ? [] : [trouble]
+    if (stats !== null && stats.trouble !== null)
+      reasons.push(`market events are not recorded: ${stats.trouble}`)
+    if (checkpoints !== null && checkpoints.trouble !== null)
+      reasons.push(`no checkpoint of the market can be made: ${checkpoints.trouble}`)
+    return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }
+  }
+
+  /** Makes a checkpoint now. For tests and benchmarks. */
+  async makeCheckpoint(): Promise<void> {
+    await this.#checkpoints?.make()
+  }
+
+  /** Time stands still from now on, and what is being applied again is given up. */
+  halt(): void {
+    this.#isHalted = true
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+  }
+
+  /** Closes the journal and writes the market for the next start. To be called when no more events come. */
+  async stop(): Promise<void> {
+    const { journal, recording } = this.#parts
+    await this.#checkpoints?.stop()
+    await journal?.close()
+    if (this.#hasBegun && recording.isRestorable) await this.#checkpoints?.writeLast()
+  }
+
+  #createCheckpoints(journal: EventJournal): CheckpointScheduler {
+    const { deps, recording, restored, restoreOptions } = this.#parts
+    const { config, clock, log, store } = deps
+    const { journalFolder, checkpointFolder, folderId } = restoreOptions
+    return new CheckpointScheduler({
+      ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
+      intervalMs: recording.isRestorable ? config.checkpointIntervalMs : 0,
+      lakeProgress: () => store.events.progress,
+      barsInLakeToMs: () =>
+        Math.max(store.barsInLakeToMs, restored?.base.checkpoint?.head.barsInLakeToMs ?? 0),
+      flushBars: () => store.flushLake(),
+      unusable: restored?.unusable ?? [],
+      crash: deps.checkpointCrash,
+    })
+  }
+}
+
+interface RunningMarketParts {
+  deps: RunningMarketDeps
+  recording: Recording
+  market: Market
+  recorder: MarketRecorder
+  journal: EventJournal | null
+  /** Why there is none although there should be; null: there is. */
+  trouble: string | null
+  recorded: Recorded | null
+  restored: Restored | null
+  restoreOptions: RestoreOptions
+  header: RunHeader
+}
+
+/** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
+export async function openRunningMarket(deps: RunningMarketDeps): Promise<RunningMarket> {
+  const { clock, config, log, replayed, store } = deps
+  const recording = recordingOf(deps)
+  explainRecording(deps, recording)
+  const { callbacks, recorderOf } = prepareRecorder(store, log)
+  const settings = settingsOf({
+    tokensMax: config.tokensMax,
+    newWindowMs: config.newHours * HOUR_MS,
+    solPriceMaxAgeMs: config.solPriceMaxAgeMs,
+  })
+  const restoreOptions: RestoreOptions = {
+    journalFolder: journalFolder(config.dataDir),
+    checkpointFolder: checkpointFolder(config.dataDir),
+    folderId: store.folderId,
+    marketOptions: { ...settings, ...callbacks },
+    ...{ settings, log },
+  }
+  const found = recording.isOn ? await findQuietly(restoreOptions) : { recorded: null, trouble: null }
+  const restored = await restore(recording, restoreOptions, found.recorded)
+  const newOptions = { ...restoreOptions.marketOptions, firstSeq: deps.positions.first }
+  const market = restored?.market ?? (await replayed?.createMarket(newOptions)) ?? new Market(newOptions)
+  const header = headerOf(deps, restored, settings)
+  let running: RunningMarket | null = null
+  const opened = await openJournalQuietly(found, () =>
+    openJournal({
+      ...{ folder: restoreOptions.journalFolder, folderId: store.folderId, clock, log, settings },
+      ...{ runId: header.runId, simulated: header.simulated },
+      originEventNo: restored?.base.originEventNo ?? null,
+      afterEventNo: Math.max(
+        store.events.progress.eventNo,
+        found.recorded === null ? 0 : lastRecordedEvent(found.recorded),
+      ),
+      lakeEventNo: () => store.events.progress.eventNo,
+      mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
+      onLost: (interval) => running?.noteLost(interval),
+    }),
+  )
+  running = new RunningMarket({
+    ...{ deps, recording, market, recorder: recorderOf(market), ...opened },
+    ...{ recorded: found.recorded, restored, restoreOptions, header },
+  })
+  return running
+}
+
+interface Found {
+  recorded: Recorded | null
+  trouble: string | null
+}
+
+const notRecorded = (error: unknown): string => `market events are not recorded: ${errorMessage(error)}`
+
+/** A folder that cannot be read must not keep the server from starting. */
+async function findQuietly(options: RestoreOptions): Promise<Found> {
+  try {
+    return { recorded: await findRecordedOnDisk(options), trouble: null }
+  } catch (error) {
+    options.log.error(
+      { error: errorMessage(error) },
+      'what was recorded cannot be read: the market begins empty',
+    )
+    return { recorded: null, trouble: notRecorded(error) }
+  }
+}
+
+async function openJournalQuietly(
+  { recorded, trouble }: Found,
+  open: () => Promise<EventJournal>,
+): Promise<{ journal: EventJournal | null; trouble: string | null }> {
+  if (recorded === null) return { journal: null, trouble }
+  try {
+    return { journal: await open(), trouble }
+  } catch (error) {
+    return { journal: null, trouble: notRecorded(error) }
+  }
+}
+
+async function restore(
+  recording: Recording,
+  options: RestoreOptions,
+  recorded: Recorded | null,
+): Promise<Restored | null> {
+  if (recorded === null || !recording.isRestorable) return null
+  if (recorded.latest?.simulated === true) {
+    options.log.warn({}, 'the market that was recorded last is simulated: the market begins empty')
+    return null
+  }
+  const restored = await restoreMarket(options, recorded)
+  const isNew = recorded.latest === null && recorded.checkpoints.length === 0
+  if (restored === null && !isNew)
+    options.log.warn(
+      {},
+      'neither a checkpoint nor the journal has the last market whole: the market begins empty',
+    )
+  return restored
+}
+
+function headerOf(
+  { clock, provenance }: RunningMarketDeps,
+  restored: Restored | null,
+  settings: EngineSettings,
+): RunHeader {
+  return {
+    runId: ulid(Math.floor(clock.now())),
+    version: MINTLAKE_VERSION,
+    formatVersion: FORMAT,
+    node: process.version,
+    settings,
+    feeds: provenance?.feed.split(',') ?? [],
+    simulated: provenance?.simulated ?? false,
+    checkpointEventNo: restored?.base.afterEventNo ?? null,
+    startedAtMs: clock.now(),
+  }
+}
+
+function createMarketClock({ clock, log }: RunningMarketDeps): Clock {
+  return new SteadyClock(clock, (jumpMs, isFollowed) =>
+    log.warn(
+      { jumpMs },
+      isFollowed
+        ? 'the wall clock has jumped and stayed there: the market follows it'
+        : 'the wall clock has jumped: the market follows it if it stays there',
+    ),
+  )
+}

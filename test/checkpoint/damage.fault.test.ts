@@ -1,0 +1,188 @@
+// Checkpoints that are damaged or foreign, a journal with holes, a process that is killed while it makes a checkpoint, a disk that is
+// full: each is told in a sentence, and the server starts with what is good.
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { CHECKPOINT_CRASH_POINTS } from '../../src/checkpoint/protocol.ts'
+import { createLog } from '../../src/lib/log.ts'
+import type { SteppedClock } from '../support/clock.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { answersOf, checkpointsOf, crashImage, journalOf, noonClock, pushSome } from './support.ts'
+
+let clock: SteppedClock
+let server: TestServer
+const others: TestServer[] = []
+
+beforeEach(async () => {
+  clock = noonClock()
+  server = await openTestServer({}, { clock })
+})
+afterEach(async () => {
+  for (const other of others.splice(0)) await other.remove()
+  await server.remove()
+})
+
+const recordingOf = async (of: TestServer) => (await of.client.get('/health')).body.recording
+
+/** A log that collects its sentences. */
+function listeningLog() {
+  const sentences: string[] = []
+  const log = createLog({ format: 'json', quiet: true })
+  for (const level of ['info', 'warn', 'error'] as const)
+    log[level] = (details: object, message?: string) =>
+      void sentences.push(`${message} ${JSON.stringify(details)}`)
+  return { log, sentences }
+}
+
+async function startOn(image: string): Promise<{ other: TestServer; sentences: string[] }> {
+  const { log, sentences } = listeningLog()
+  const other = await openTestServer({}, { clock, log }, image)
+  others.push(other)
+  return { other, sentences }
+}
+
+const filesOf = (folder: string): string[] =>
+  readdirSync(folder)
+    .toSorted()
+    .map((name) => join(folder, name))
+
+/** Changes a byte in the middle of a file. */
+function damage(path: string): void {
+  const bytes = readFileSync(path)
+  bytes[Math.floor(bytes.length / 2)] ^= 0xff
+  writeFileSync(path, bytes)
+}
+
+describe('a server with two checkpoints crashes', () => {
+  let image: string
+  let before: ReturnType<typeof answersOf>
+  beforeEach(async () => {
+    for (let round = 0; round < 2; round++) {
+      await pushSome(server, clock, 6)
+      await server.checkpoint()
+    }
+    await pushSome(server, clock, 2)
+    before = answersOf(server.market)
+    image = await crashImage(server)
+  })
+
+  test.each(['its middle', 'its end', 'its name', 'all of it'])(
+    'a newest one with damage to %s: the older one is taken',
+    async (part) => {
+      const [older, newest] = filesOf(checkpointsOf(image))
+      if (part === 'its middle') damage(newest)
+      else if (part === 'its end') truncateSync(newest, readFileSync(newest).length - 5)
+      else if (part === 'its name') renameSync(older, newest)
+      else writeFileSync(newest, '')
+      if (part === 'its name') cpSync(newest, older)
+      const { other, sentences } = await startOn(image)
+      expect(answersOf(other.market)).toEqual(before)
+      expect(sentences.filter((sentence) => sentence.startsWith('a checkpoint cannot be used'))).toHaveLength(
+        1,
+      )
+      // It is not counted on: further checkpoints are made from the good one, and it is deleted.
+      await pushSome(other, clock, 1)
+      await other.checkpoint()
+      await pushSome(other, clock, 1)
+      await other.checkpoint()
+      expect((await recordingOf(other)).checkpoints).toMatchObject({ failures: 0, trouble: null })
+      expect(filesOf(checkpointsOf(image))).not.toContain(newest)
+    },
+  )
+
+  test('without any: the journal has not all, and the market begins empty', async () => {
+    rmSync(checkpointsOf(image), { recursive: true })
+    // The part that was deleted since both checkpoints had it.
+    rmSync(filesOf(journalOf(image))[0])
+    const { other, sentences } = await startOn(image)
+    expect(other.market.stats().tokens).toBe(0)
+    expect(sentences.some((sentence) => sentence.includes('the market begins empty'))).toBe(true)
+    expect((await recordingOf(other)).restored).toBeNull()
+    // It is recorded as a new market, and restored as that.
+    await pushSome(other, clock, 3)
+    const { other: next } = await startOn(await crashImage(other))
+    expect(answersOf(next.market)).toEqual(answersOf(other.market))
+  })
+
+  test('both of another folder: the market begins empty', async () => {
+    const foreign = await openTestServer({}, { clock })
+    others.push(foreign)
+    await pushSome(foreign, clock, 1)
+    await foreign.checkpoint()
+    const [file] = filesOf(checkpointsOf(foreign.dataDir))
+    for (const path of filesOf(checkpointsOf(image))) cpSync(file, path)
+    rmSync(journalOf(image), { recursive: true })
+    const { other, sentences } = await startOn(image)
+    expect(other.market.stats().tokens).toBe(0)
+    expect(sentences.filter((sentence) => sentence.includes('belongs to another data folder'))).toHaveLength(
+      2,
+    )
+  })
+
+  test('a journal with a hole behind the checkpoint: what is behind it is taken, and the hole is a gap', async () => {
+    const segments = filesOf(journalOf(image))
+    const newest = segments.at(-1)!
+    // Half of the newest segment, whose events were durable: a later run has gone on behind it.
+    const { other: first } = await startOn(image)
+    await pushSome(first, clock, 2)
+    const later = await crashImage(first)
+    truncateSync(
+      join(journalOf(later), newest.slice(newest.lastIndexOf('/') + 1)),
+      Math.floor(readFileSync(newest).length / 2),
+    )
+    const { other, sentences } = await startOn(later)
+    expect(sentences.some((sentence) => sentence.startsWith('a part of the journal is damaged'))).toBe(true)
+    const { restored } = await recordingOf(other)
+    expect(restored.lost).toBeGreaterThan(0)
+    const { gaps } = (await other.client.get('/health')).body
+    expect(gaps.recent.some(({ reason }: { reason: string }) => reason === 'lost')).toBe(true)
+    expect(other.market.stats().tokens).toBe(first.market.stats().tokens)
+  })
+
+  test('a torn end of the journal loses what was being written', async () => {
+    const newest = filesOf(journalOf(image)).at(-1)!
+    truncateSync(newest, readFileSync(newest).length - 30)
+    const { other, sentences } = await startOn(image)
+    expect(sentences.filter((sentence) => sentence.includes('damaged'))).toEqual([])
+    expect((await recordingOf(other)).restored.lost).toBe(0)
+    expect(other.market.stats().tokens).toBe(before.tokens.length)
+  })
+})
+
+test.each(CHECKPOINT_CRASH_POINTS)(
+  'a process killed at %s harms nothing, and the next one makes the checkpoint',
+  async (crash) => {
+    await server.remove()
+    server = await openTestServer({}, { clock, checkpointCrash: crash })
+    await pushSome(server, clock, 4)
+    await server.checkpoint()
+    const { checkpoints, reasons } = await recordingOf(server)
+    expect(checkpoints).toMatchObject({ made: 0, failures: 1 })
+    expect(reasons[0]).toContain('no checkpoint of the market can be made')
+    const before = answersOf(server.market)
+    const { other } = await startOn(await crashImage(server))
+    expect(answersOf(other.market)).toEqual(before)
+    await server.checkpoint()
+    expect((await recordingOf(server)).checkpoints).toMatchObject({ failures: 1, trouble: null })
+    expect(readdirSync(checkpointsOf(server.dataDir)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+  },
+)
+
+test('a journal folder that cannot be written: the server works, says so, and records once it can', async () => {
+  await server.remove()
+  server = await openTestServer({}, { clock })
+  // A file where the folder should be.
+  rmSync(journalOf(server.dataDir), { recursive: true, force: true })
+  writeFileSync(journalOf(server.dataDir), '')
+  await pushSome(server, clock, 2)
+  await expect.poll(async () => (await server.client.get('/health')).body.status).toBe('degraded')
+  const { reasons } = (await server.client.get('/health')).body
+  expect(reasons[0]).toContain('market events are not recorded')
+  rmSync(journalOf(server.dataDir))
+  await expect
+    .poll(async () => (await server.client.get('/health')).body.status, { timeout: 10_000 })
+    .toBe('ready')
+  const before = answersOf(server.market)
+  const { other } = await startOn(await crashImage(server))
+  expect(answersOf(other.market)).toEqual(before)
+})
