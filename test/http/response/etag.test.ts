@@ -1,5 +1,6 @@
 // ETags of all reads over real HTTP: the same ETag gets 304 without a body, and a change makes another one.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { listConsoleFiles } from '../../../src/http/docs/site/console-files.ts'
 import { clockOf } from '../../support/clock.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -37,6 +38,15 @@ async function change(): Promise<void> {
   analysisId = answer.body.analysisId
 }
 
+/** A file of each folder of the console. */
+function consoleReads() {
+  const paths = listConsoleFiles().map(({ path }) => path)
+  const split = paths.map((path) => /^(.+)\/([^/]+)$/.exec(path) ?? []).filter(([path]) => path !== undefined)
+  return Object.fromEntries(
+    split.map(([, folder, id]) => [`${folder}/{id}`, { id, isConstant: true } as const]),
+  )
+}
+
 /** All reads with their query and key. `isConstant`: neither a trade nor an analysis changes the answer. */
 const READS: Record<string, { query?: () => string; key?: () => string; isConstant?: true; id?: string }> = {
   '/api/v1/market': {},
@@ -57,18 +67,7 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/streams.md': { isConstant: true },
   '/api/v1/calibration': { isConstant: true },
   '/': { isConstant: true },
-  '/console/web/{id}': { id: 'main.js', isConstant: true },
-  '/console/web/views/{id}': { id: 'market.js', isConstant: true },
-  '/console/client/{id}': { id: 'index.js', isConstant: true },
-  '/console/schema/{id}': { id: 'errors.js', isConstant: true },
-  '/console/lib/{id}': { id: 'record.js', isConstant: true },
-  '/console/lib/text/{id}': { id: 'csv.js', isConstant: true },
-  '/console/vendor/lit-html/{id}': { id: 'lit-html.js', isConstant: true },
-  '/console/vendor/lit-html/directives/{id}': { id: 'repeat.js', isConstant: true },
-  '/console/vendor/lightweight-charts/dist/{id}': {
-    id: 'lightweight-charts.standalone.production.mjs',
-    isConstant: true,
-  },
+  ...consoleReads(),
   '/docs': { isConstant: true },
   '/docs/page.css': { isConstant: true },
   '/docs/page.js': { isConstant: true },

@@ -11,8 +11,8 @@ import {
   type Time,
   type WhitespaceData,
 } from 'lightweight-charts'
-import type { Bar } from '../../client/index.ts'
-import { formatAmount, formatPrice } from '../format.ts'
+import type { Bar } from '../../../client/index.ts'
+import { formatAmount, formatPrice } from '../../format.ts'
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200

@@ -1,6 +1,6 @@
 // Sparklines of the rows in sight: the closes that the DataPoint has, fetched a few tokens at a time within a budget of reads,
 // and kept as long as they are fresh.
-import type { App } from '../app.ts'
+import type { App } from '../../app.ts'
 
 /** The server takes so many mints in one request. */
 const MINTS_PER_READ = 10

@@ -1,8 +1,8 @@
 // The fields of the DataPoint as the token's page groups them, with the format of each.
 import type { TemplateResult } from 'lit-html'
 import { html, nothing } from 'lit-html'
-import type { DataPoint } from '../../client/index.ts'
-import { untrustedLink } from '../dom.ts'
+import type { DataPoint } from '../../../client/index.ts'
+import { untrustedLink } from '../../dom.ts'
 import {
   changeClass,
   formatAge,
@@ -13,7 +13,7 @@ import {
   formatPrice,
   formatUsd,
   shortAddress,
-} from '../format.ts'
+} from '../../format.ts'
 
 type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol'
 

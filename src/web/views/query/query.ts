@@ -1,12 +1,12 @@
 // SQL on the lake, with the key of a researcher or the operator. What the address holds is shown and never run by itself.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { guard } from 'lit-html/directives/guard.js'
-import { createClient, MintlakeError, type QueryResult } from '../../client/index.ts'
-import { errorText } from '../api.ts'
-import type { App, View } from '../app.ts'
-import { copyable, emptyState } from '../dom.ts'
-import { formatCount } from '../format.ts'
-import { type Route, replaceQuery } from '../router.ts'
+import { createClient, MintlakeError, type QueryResult } from '../../../client/index.ts'
+import { errorText } from '../../api.ts'
+import type { App, View } from '../../app.ts'
+import { copyable, emptyState } from '../../dom.ts'
+import { formatCount } from '../../format.ts'
+import { type Route, replaceQuery } from '../../router.ts'
 import { EXAMPLES } from './query-examples.ts'
 import { resultTable, saveAsCsv } from './query-result.ts'
 

@@ -1,7 +1,7 @@
 // The rows of one tab as the stream keeps them, and their order as it is shown. Values change in place at once; the order is
 // renewed only when `reorder` is called, so that nothing jumps under the pointer.
-import type { StreamRow } from '../../schema/api/stream.ts'
-import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
+import type { StreamRow } from '../../../schema/api/stream.ts'
+import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 
 /** A column that the list can be sorted by. */
 export const SORT_KEYS = {

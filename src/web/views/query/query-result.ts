@@ -1,7 +1,7 @@
 // The rows of a query as a table, and as CSV to save.
 import { html, type TemplateResult } from 'lit-html'
-import type { QueryResult } from '../../client/index.ts'
-import { type CsvValue, csvLine } from '../../lib/text/csv.ts'
+import type { QueryResult } from '../../../client/index.ts'
+import { type CsvValue, csvLine } from '../../../lib/text/csv.ts'
 
 /** Longer texts are cut in the table, and whole in the CSV. */
 const CELL_CHARACTERS_MAX = 200
