@@ -1,11 +1,14 @@
 // What every view is given, and what it gives back.
 import type { TemplateResult } from 'lit-html'
 import type { MintlakeClient } from '../client/index.ts'
+import type { KnownGaps } from './gaps.ts'
 import type { Live } from './live.ts'
 import type { Route } from './router.ts'
 
 export interface App {
   live: Live
+  /** Intervals in which events of the market may be missing. */
+  readonly gaps: KnownGaps
   /** Calls with the key of this tab, or without one. */
   readonly client: MintlakeClient
   route: Route

@@ -46,7 +46,7 @@ export function sparkline(values: readonly number[]): TemplateResult | typeof no
 export const meter = (percent: number | null | undefined, label: string): TemplateResult =>
   percent == null
     ? html`<span class="dim">–</span>`
-    : html`<span class="meter" role="img" aria-label="${label} ${percent.toFixed(0)} percent"><i style=${styles({ width: `${Math.min(100, Math.max(0, percent))}%` })}></i></span>`
+    : html`<span class="meter" role="img" aria-label="${label} ${percent.toFixed(0)} percent"><i style=${styles({ width: `${Math.min(100, Math.max(0, percent))}%` })}></i></span><span class="meter-number" aria-hidden="true">${percent.toFixed(0)}%</span>`
 
 /** What a view shows where there is nothing yet: a sentence, and the next step with a command to copy. */
 export const emptyState = (title: string, text: string, command?: string): TemplateResult => html`

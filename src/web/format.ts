@@ -54,19 +54,26 @@ export function formatChange(percent: number | null | undefined): string {
   return `${shape} ${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 2 : 1)}%`
 }
 
+/** With a minus sign as wide as a plus, one digit behind the point. */
+export const formatSigned = (value: number, digits = 1): string =>
+  `${value < 0 ? '−' : ''}${Math.abs(value).toFixed(digits)}`
+
 /** The class of a change's colour. */
 export const changeClass = (change: number | null | undefined): string =>
   change == null || change === 0 ? '' : change > 0 ? 'up' : 'down'
 
-/** How long ago, in the largest unit that fits: 42s, 7m, 3h, 5d. */
-export function formatAge(atMs: number | null | undefined, nowMs: number): string {
-  if (atMs == null) return DASH
-  const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000))
+/** How long, in the largest unit that fits: 42s, 7m, 3h, 5d. */
+export function formatSpan(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000))
   if (seconds < 60) return `${seconds}s`
   if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`
   if (seconds < 86_400) return `${Math.floor(seconds / 3_600)}h`
   return `${Math.floor(seconds / 86_400)}d`
 }
+
+/** How long ago. */
+export const formatAge = (atMs: number | null | undefined, nowMs: number): string =>
+  atMs == null ? DASH : formatSpan(nowMs - atMs)
 
 /** A time of today as hours, minutes and seconds; another day with its date. */
 export function formatTime(atMs: number | null | undefined, nowMs: number): string {

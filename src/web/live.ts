@@ -4,6 +4,7 @@
 import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
+import type { ToldGap } from '../schema/event.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
@@ -72,15 +73,20 @@ export class Live {
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
   readonly #onState: () => void
+  readonly #onGap: (gap: ToldGap) => void
   readonly #subscriptions = new Map<string, Subscription>()
   #socket: WebSocket | null = null
   #attempts = 0
   #lastMessageMs = 0
   #retry: ReturnType<typeof setTimeout> | undefined
 
-  /** @param onState called when `state` has changed. */
-  constructor(onState: () => void) {
+  /**
+   * @param onState called when `state` has changed.
+   * @param onGap called when a gap of the market has begun or ended.
+   */
+  constructor(onState: () => void, onGap: (gap: ToldGap) => void) {
     this.#onState = onState
+    this.#onGap = onGap
     setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
     addEventListener('online', () => this.#connectNow())
   }
@@ -182,6 +188,9 @@ export class Live {
         if (subscription === undefined) return
         subscription.seq = null
         subscription.listener.onResync?.()
+        break
+      case 'gap':
+        this.#onGap(message)
         break
       case 'error':
         this.#fail(message.error, message.code, subscription)

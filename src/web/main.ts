@@ -4,6 +4,7 @@ import { createClient, type MintlakeClient } from '../client/index.ts'
 import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
+import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
 import { startTheme, switchTheme } from './theme.ts'
@@ -33,12 +34,20 @@ const KEY_ITEM = 'mintlake-key'
 const CLOCK_MS = 1_000
 
 class Console implements App {
-  readonly live = new Live(() => this.invalidate())
+  readonly gaps = new KnownGaps()
+  readonly live = new Live(
+    () => this.#connectionChanged(),
+    (gap) => {
+      this.gaps.take(gap)
+      this.invalidate()
+    },
+  )
   route: Route = parseRoute(location.hash)
   #view: View
   #isScheduled = false
   #client: MintlakeClient
   #isSimulated = false
+  #wasLive = false
   /** The ID of an element that gets the focus once it is drawn. */
   #focusNext: string | null = null
   /** How far the server's market time is ahead of the browser's clock. */
@@ -57,7 +66,6 @@ class Console implements App {
     document.addEventListener('keydown', (event) => this.#keyDown(event))
     document.addEventListener('visibilitychange', () => this.invalidate())
     setInterval(() => this.invalidate(), CLOCK_MS)
-    void this.#readHealth()
     this.invalidate()
   }
 
@@ -120,6 +128,8 @@ class Console implements App {
     if (element === null) return
     this.#focusNext = null
     element.focus({ preventScroll: true })
+    // On a phone the menu is wider than the screen.
+    document.querySelector('.menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }
 
   /** `/` goes to the search of the market, as on most sites of the kind. */
@@ -134,12 +144,21 @@ class Console implements App {
     this.#focusNext = 'search'
   }
 
+  /** What the stream tells once, such as gaps, may have been told before it was connected. */
+  #connectionChanged(): void {
+    const isLive = this.live.state === 'live'
+    if (isLive && !this.#wasLive) void this.#readHealth()
+    this.#wasLive = isLive
+    this.invalidate()
+  }
+
   async #readHealth(): Promise<void> {
     try {
       const health = await request<HealthAnswer>('/health')
       this.#isSimulated = health.simulated
       // In a replay the market's time is that of the recorded data.
       this.#aheadMs = health.market.timeMs - Date.now()
+      this.gaps.replace(health.gaps)
       this.invalidate()
     } catch {
       // The connection's state already says that the server is away.
@@ -160,7 +179,7 @@ class Console implements App {
           )}
           <a href="/docs">API</a>
         </nav>
-        ${this.#connection()}
+        ${this.#feedsAway()} ${this.#connection()}
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>
       <main id="main" tabindex="-1">${this.#view.render()}</main>`
@@ -169,6 +188,19 @@ class Console implements App {
   #skip(event: Event): void {
     event.preventDefault()
     document.getElementById('main')?.focus()
+  }
+
+  /** Prices look alive while a feed is away, so every view says it. */
+  #feedsAway(): TemplateResult {
+    const { open } = this.gaps
+    const [gap] = open
+    if (gap === undefined) return html`<span class="feeds-away" role="status"></span>`
+    const nowMs = this.nowMs()
+    const text = open
+      .map((each) => `${gapReason(each)} ${gapTimes(each, nowMs)}: events are missing.`)
+      .join(' ')
+    const label = open.length === 1 ? `${gap.feed ?? 'a feed'} away` : `${open.length} feeds away`
+    return html`<span class="feeds-away" role="status"><a class="badge away" href=${routeHref('system')} title=${text}>⚠ ${label}</a></span>`
   }
 
   #connection(): TemplateResult {
@@ -180,7 +212,7 @@ class Console implements App {
       waiting: `disconnected, again in ${seconds}s`,
       limited: 'too many reads; waiting',
     }
-    return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i>${texts[state]}</span>`
+    return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span class=${state === 'live' ? 'wide-only' : ''}>${texts[state]}</span></span>`
   }
 }
 

@@ -92,7 +92,7 @@ class AgentsView implements View {
           ? html`<p class="note" role="status">${record?.error ?? 'Loading'}</p>`
           : rows.length === 0
             ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
-            : html`<div class="card">${analysesTable(rows, this.#app.nowMs(), true)}</div>`
+            : html`<div class="card">${analysesTable(rows, this.#app.nowMs(), 'ofAgent')}</div>`
       }
       ${cursor ? html`<p><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
     </section>`

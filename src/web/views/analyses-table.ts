@@ -1,8 +1,8 @@
 // Analyses as a table: what an agent said, how far its data was off, and what the price did afterwards.
-import { html, nothing, type TemplateResult } from 'lit-html'
+import { html, type TemplateResult } from 'lit-html'
 import type { ListedAnalysis, Outcome } from '../../client/index.ts'
 import type { StreamedSubmission } from '../../schema/api/stream.ts'
-import { changeClass, formatAge, formatChange, formatPercent, shortAddress } from '../format.ts'
+import { changeClass, formatAge, formatChange, formatCount, formatPercent, shortAddress } from '../format.ts'
 import { routeHref } from '../router.ts'
 
 /** An analysis as the list has it, or as the stream tells of it: without its labels, with names. */
@@ -10,7 +10,7 @@ type ShownAnalysis = Pick<
   ListedAnalysis,
   'analysisId' | 'agentId' | 'mint' | 'outcome' | 'deviationPct' | 'createdAt'
 > &
-  Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes'>> &
+  Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes' | 'xpEarned'>> &
   Partial<Pick<StreamedSubmission, 'agentName' | 'symbol'>>
 
 const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
@@ -18,34 +18,87 @@ const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', un
 export const outcomeBadge = (outcome: Outcome): TemplateResult =>
   html`<span class="outcome ${outcome}">${OUTCOME_SHAPES[outcome]} ${outcome}</span>`
 
+interface Column {
+  label: string
+  isNumber?: true
+  cell(analysis: ShownAnalysis, nowMs: number): unknown
+  class?(analysis: ShownAnalysis): string
+}
+
 const percentOf = (share: number | null | undefined): number | null => (share == null ? null : 100 * share)
 
-export const analysesTable = (
+const returnColumn = (label: string, name: 'fwd_ret_1h' | 'fwd_ret_24h'): Column => ({
+  label,
+  isNumber: true,
+  cell: ({ outcomes }) => formatChange(percentOf(outcomes?.[name])),
+  class: ({ outcomes }) => changeClass(outcomes?.[name]),
+})
+
+const COLUMNS = {
+  when: {
+    label: 'When',
+    cell: ({ createdAt }, nowMs) => html`${formatAge(createdAt, nowMs)}<span class="wide-only"> ago</span>`,
+  },
+  token: {
+    label: 'Token',
+    cell: ({ mint, symbol }) =>
+      html`<a href=${routeHref('token', mint)} title=${mint}>${symbol ?? shortAddress(mint)}</a>`,
+  },
+  verdict: { label: 'Verdict', cell: ({ outcome }) => outcomeBadge(outcome) },
+  agent: {
+    label: 'Agent',
+    cell: ({ agentId, agentName }) =>
+      html`<a href=${routeHref('agents', agentId)} title=${agentName ?? agentId}>${agentName ?? shortAddress(agentId)}</a>`,
+    class: () => 'agent',
+  },
+  deviation: {
+    label: 'Deviation',
+    isNumber: true,
+    cell: ({ deviationPct }) => formatPercent(deviationPct, 2),
+  },
+  xp: { label: 'XP', isNumber: true, cell: ({ xpEarned }) => formatCount(xpEarned) },
+  says: {
+    label: 'Says',
+    cell: ({ sentiment, labelsAvailableAt }, nowMs) => says(sentiment, labelsAvailableAt, nowMs),
+  },
+  score: { label: 'Score', isNumber: true, cell: ({ score }) => score ?? '–' },
+  hour: returnColumn('1h later', 'fwd_ret_1h'),
+  day: returnColumn('24h later', 'fwd_ret_24h'),
+} satisfies Record<string, Column>
+
+const LABELS = ['says', 'score', 'hour', 'day'] as const
+
+/** What is shown of analyses of many agents and tokens the moment they are judged, of one agent's, and of those of one token. */
+const SHOWN = {
+  judged: ['when', 'token', 'verdict', 'agent', 'deviation', 'xp'],
+  ofAgent: ['when', 'token', 'verdict', 'deviation', ...LABELS],
+  ofToken: ['when', 'verdict', 'agent', 'deviation', ...LABELS],
+} as const
+
+export function analysesTable(
   analyses: readonly ShownAnalysis[],
   nowMs: number,
-  withMint = false,
-): TemplateResult => html`
-  <div class="scroll-x"><table class="plain analyses">
-    <thead><tr>
-      <th>When</th>${withMint ? html`<th>Token</th>` : nothing}<th>Agent</th><th>Verdict</th><th class="num">Deviation</th>
-      <th>Says</th><th class="num">Score</th><th class="num">1h later</th><th class="num">24h later</th>
-    </tr></thead>
-    <tbody>${analyses.map((analysis) => analysisRow(analysis, nowMs, withMint))}</tbody>
+  shown: keyof typeof SHOWN,
+): TemplateResult {
+  const columns = SHOWN[shown].map((name): Column => COLUMNS[name])
+  return html`<div class="scroll-x"><table class="plain analyses">
+    <thead><tr>${columns.map(({ label, isNumber }) => html`<th class=${isNumber ? 'num' : ''}>${label}</th>`)}</tr></thead>
+    <tbody>${analyses.map(
+      (analysis) =>
+        html`<tr>${columns.map(
+          (column) =>
+            html`<td class="${column.isNumber ? 'num' : ''} ${column.class?.(analysis) ?? ''}">${column.cell(analysis, nowMs)}</td>`,
+        )}</tr>`,
+    )}</tbody>
   </table></div>`
-
-function analysisRow(analysis: ShownAnalysis, nowMs: number, withMint: boolean): TemplateResult {
-  const { agentId, agentName, mint, symbol, outcome, deviationPct, sentiment, score, createdAt } = analysis
-  const [hour, day] = [percentOf(analysis.outcomes?.fwd_ret_1h), percentOf(analysis.outcomes?.fwd_ret_24h)]
-  const withheld = analysis.labelsAvailableAt
-  return html`<tr>
-    <td>${formatAge(createdAt, nowMs)} ago</td>
-    ${withMint ? html`<td><a href=${routeHref('token', mint)}>${symbol ?? shortAddress(mint)}</a></td>` : nothing}
-    <td><a href=${routeHref('agents', agentId)}>${agentName ?? shortAddress(agentId)}</a></td>
-    <td>${outcomeBadge(outcome)}</td>
-    <td class="num">${formatPercent(deviationPct, 2)}</td>
-    <td>${withheld == null ? (sentiment ?? '–') : html`<span class="dim" title="Withheld so that nobody earns by copying">in ${formatAge(2 * nowMs - withheld, nowMs)}</span>`}</td>
-    <td class="num">${score ?? '–'}</td>
-    <td class="num ${changeClass(hour)}">${formatChange(hour)}</td>
-    <td class="num ${changeClass(day)}">${formatChange(day)}</td>
-  </tr>`
 }
+
+/** Labels of others are withheld at first. */
+const says = (
+  sentiment: string | null | undefined,
+  availableAtMs: number | null | undefined,
+  nowMs: number,
+): unknown =>
+  availableAtMs == null
+    ? (sentiment ?? '–')
+    : html`<span class="dim" title="Withheld so that nobody earns by copying">in ${formatAge(2 * nowMs - availableAtMs, nowMs)}</span>`

@@ -1,12 +1,12 @@
 // Whether labels came true: scores and sentiments against what the price did afterwards, with 95 % intervals.
 
-import { html, svg, type TemplateResult } from 'lit-html'
+import { html, nothing, svg, type TemplateResult } from 'lit-html'
 import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState } from '../dom.ts'
-import { changeClass, formatChange, formatCount, formatTime } from '../format.ts'
+import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 
 const DEFAULT_HORIZON: Horizon = '1h'
@@ -44,7 +44,7 @@ class CalibrationView implements View {
       <header class="toolbar">
         <h1 id="view-title">Calibration</h1>
         <nav class="tabs" aria-label="Time after the analysis">
-          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === DEFAULT_HORIZON ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : 'false'}>${horizon}</a>`)}
+          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === DEFAULT_HORIZON ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : nothing}>${horizon}</a>`)}
         </nav>
         ${value === null ? '' : html`<p class="status">as of ${formatTime(value.asOfMs, this.#app.nowMs())}</p>`}
       </header>
@@ -72,21 +72,24 @@ const groupCard = (title: string, text: string, groups: readonly CalibrationGrou
     <h2>${title}</h2>
     <p class="note">${text} Mean return and its 95 % interval.</p>
     ${intervals(groups)}
-    <table class="plain">
-      <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
+    <div class="scroll-x"><table class="plain">
+      <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num wide-only">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
       <tbody>${groups.map(
         ({ label, count, tokens, meanPct, lowPct, highPct }) => html`<tr>
-          <td>${label}</td><td class="num">${formatCount(count)}</td><td class="num">${formatCount(tokens)}</td>
+          <td>${label}</td><td class="num">${formatCount(count)}</td><td class="num wide-only">${formatCount(tokens)}</td>
           <td class="num ${changeClass(meanPct)}">${formatChange(meanPct)}</td>
-          <td class="num">${lowPct === null || highPct === null ? '–' : `${lowPct.toFixed(1)} to ${highPct.toFixed(1)}%`}</td>
+          <td class="num">${lowPct === null || highPct === null ? '–' : `${formatSigned(lowPct)} to ${formatSigned(highPct)}%`}</td>
         </tr>`,
       )}</tbody>
-    </table>
+    </table></div>
   </section>`
 
 const PLOT_WIDTH = 320
 const LINE_HEIGHT = 26
 const LABEL_WIDTH = 84
+const AXIS_HEIGHT = 16
+/** Room for half of a number at the right end of the axis. */
+const END_WIDTH = 22
 
 /** Each group's mean as a point on its interval, all on one axis with zero marked. */
 function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
@@ -95,9 +98,11 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
     .filter((end) => end !== null)
   const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)]
   const span = high - low || 1
-  const x = (percent: number) => LABEL_WIDTH + ((percent - low) / span) * (PLOT_WIDTH - LABEL_WIDTH - 10)
+  const x = (percent: number) =>
+    LABEL_WIDTH + ((percent - low) / span) * (PLOT_WIDTH - LABEL_WIDTH - END_WIDTH)
   const height = groups.length * LINE_HEIGHT
-  return html`<svg class="intervals" viewBox="0 0 ${PLOT_WIDTH} ${height}" role="img" aria-label="Mean returns with intervals; the table below has the numbers">
+  const ticks = [...new Set([low, 0, high])]
+  return html`<svg class="intervals" viewBox="0 0 ${PLOT_WIDTH} ${height + AXIS_HEIGHT}" role="img" aria-label="Mean returns with intervals; the table below has the numbers">
     ${svg`<line class="zero" x1=${x(0)} x2=${x(0)} y1="0" y2=${height}></line>`}
     ${groups.map(({ label, meanPct, lowPct, highPct }, at) => {
       const y = at * LINE_HEIGHT + LINE_HEIGHT / 2
@@ -105,6 +110,7 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
         ${lowPct === null || highPct === null ? '' : svg`<line class="interval" x1=${x(lowPct)} x2=${x(highPct)} y1=${y} y2=${y}></line>`}
         ${meanPct === null ? '' : svg`<circle cx=${x(meanPct)} cy=${y} r="4"></circle>`}`
     })}
+    ${ticks.map((tick) => svg`<text class="tick" x=${x(tick)} y=${height + AXIS_HEIGHT - 3}>${formatSigned(tick)}%</text>`)}
   </svg>`
 }
 

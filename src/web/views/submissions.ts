@@ -46,7 +46,7 @@ class SubmissionsView implements View {
     if (this.#isLoaded && this.#rows.length === 0)
       return html`${emptyState('Nothing was submitted yet', 'An agent that submits appears here the moment it is evaluated. Start the example agent:')}
         <p class="empty">${copyable('npm run agent')} or <a href=${routeHref('try')}>try it here</a></p>`
-    return html`<div class="card">${analysesTable(this.#rows, this.#app.nowMs(), true)}</div>`
+    return html`<div class="card">${analysesTable(this.#rows, this.#app.nowMs(), 'judged')}</div>`
   }
 
   #take(rows: readonly StreamedSubmission[], kind: 'snapshot' | 'changes'): void {

@@ -1,9 +1,11 @@
 // The state of the server: feeds, rates, store, and a plain sentence for whatever is wrong.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { HealthAnswer } from '../../schema/api/status.ts'
+import type { ToldGap } from '../../schema/event.ts'
 import { errorText, Fetched, request } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { formatAge, formatAmount, formatBytes, formatCount } from '../format.ts'
+import { formatAge, formatAmount, formatBytes, formatCount, formatPrice, formatSpan } from '../format.ts'
+import { gapReason, gapTimes } from '../gaps.ts'
 import { parseMetrics, rate } from '../metrics-text.ts'
 
 const EVERY_MS = 2_000
@@ -53,43 +55,56 @@ class SystemView implements View {
       <div class="groups">
         ${this.#rates(health)} ${this.#feeds(health)} ${this.#store(health)}
       </div>
+      ${gapsCard(health.gaps, health.market.timeMs)}
       ${lakeTables(health.store.lake ?? [])}`
   }
 
   #rates({ market }: HealthAnswer): TemplateResult {
-    const perSecond = (name: string) => (this.#after === null ? null : rate(this.#before, this.#after, name))
+    const perSecond = (name: string) => this.#perSecond(name)
     const value = (name: string) => this.#after?.values.get(name) ?? null
-    const delaySeconds = value('nodejs_eventloop_lag_p99_seconds')
-    const rssBytes = value('process_resident_memory_bytes')
     return card('Load', [
       ['Trades a second', formatAmount(perSecond('mintlake_market_trades_total'))],
+      ['Submissions a second', formatAmount(perSecond('mintlake_submissions_total'))],
       ['Requests a second', formatAmount(perSecond('mintlake_http_requests_total'))],
       ['Followers', formatCount(value('mintlake_streams'))],
       ['Tokens', `${formatCount(market.tokens)} of ${formatCount(market.tokensMax)}`],
       ['Late trades dropped', formatCount(market.lateDropped)],
-      ['Event loop delay, p99', delaySeconds === null ? '–' : `${(delaySeconds * 1_000).toFixed(1)} ms`],
-      ['Memory', rssBytes === null ? '–' : formatBytes(rssBytes)],
+      ['Event loop delay, p99', seconds(value('nodejs_eventloop_lag_p99_seconds'))],
+      ['Memory', formatBytes(value('process_resident_memory_bytes'))],
     ])
   }
 
-  #feeds({ feeds, pushIngest, solPrice }: HealthAnswer): TemplateResult {
+  #feeds({ feeds, gaps, pushIngest, solPrice }: HealthAnswer): TemplateResult {
     return card('Feeds', [
-      ...feeds.map((feed): [string, string] => [feed.feed, feedText(feed)]),
-      ['Push', pushIngest ? 'open, with the feed key' : 'off: no feed key is set'],
+      ...feeds.map((feed) => [feed.feed, feedText(feed, gaps.open)] as const),
+      ...(pushIngest ? [] : [['push', 'off: no feed key is set'] as const]),
       [
-        'SOL',
+        'Price of SOL',
         solPrice === null
-          ? 'no price'
-          : `$${solPrice.usd.toFixed(2)} from ${solPrice.source}, ${formatAge(Date.now() - solPrice.ageMs, Date.now())} ago`,
+          ? 'none is known'
+          : `${formatPrice(solPrice.usd)} from ${solPrice.source}, ${formatSpan(solPrice.ageMs)} ago`,
       ],
     ])
   }
 
   #store({ store }: HealthAnswer): TemplateResult {
-    const rows = Object.entries(store)
-      .filter(([name, value]) => name !== 'reasons' && (typeof value !== 'object' || value === null))
-      .map(([name, value]): [string, string] => [label(name), text(name, value)])
-    return card('Log and lake', rows)
+    const value = (name: string) => this.#after?.values.get(name) ?? null
+    const lagSeconds = value('mintlake_lake_lag_seconds')
+    return card('Log and lake', [
+      ['Submissions are stored', store.healthy ? 'yes' : 'no'],
+      ['Commits a second', formatAmount(this.#perSecond('mintlake_log_commits_total'))],
+      ['Slowest recent write', seconds(value('mintlake_log_write_max_seconds'))],
+      ['Commits not in the lake yet', formatCount(value('mintlake_log_unflushed_commits'))],
+      [
+        'The lake is behind the log by',
+        lagSeconds === 0 ? 'nothing' : lagSeconds === null ? '–' : formatSpan(lagSeconds * 1_000),
+      ],
+      ['Free on the disk', formatBytes(value('mintlake_disk_free_bytes'))],
+    ])
+  }
+
+  #perSecond(name: string): number | null {
+    return this.#after === null ? null : rate(this.#before, this.#after, name)
   }
 
   async #readMetrics(): Promise<Reading> {
@@ -103,7 +118,8 @@ class SystemView implements View {
 }
 
 /** What is wrong, a sentence each. */
-function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }: HealthAnswer): string[] {
+function problemsOf(health: HealthAnswer): string[] {
+  const { status, reasons, feeds, gaps, market, solPrice, simulated, pushIngest } = health
   const problems = [...reasons]
   if (status === 'warming_up') problems.push('The server is warming up: lists may be incomplete.')
   if (status === 'draining') problems.push('The server is shutting down.')
@@ -114,6 +130,10 @@ function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }:
   for (const { feed, state } of feeds)
     if (state === 'reconnecting' || state === 'failed')
       problems.push(`The feed ${feed} is ${state}: data is missing until it returns.`)
+  for (const gap of gaps.open)
+    problems.push(
+      `${gapReason(gap)} ${gapTimes(gap, market.timeMs)}: events are missing until it has it again.`,
+    )
   if (solPrice === null && !simulated)
     problems.push(
       'No SOL price is known: trades priced in SOL alone are refused. Set --sol-price or a Birdeye key.',
@@ -121,14 +141,40 @@ function problemsOf({ status, reasons, feeds, solPrice, simulated, pushIngest }:
   return problems
 }
 
-const feedText = ({ state, accepted }: HealthAnswer['feeds'][number]): string =>
-  accepted === undefined ? state : `${state}, ${formatCount(accepted)} events`
+function feedText(
+  { feed, state, stateSinceMs, accepted, rejected }: HealthAnswer['feeds'][number],
+  open: readonly ToldGap[],
+): string {
+  const refused = Object.values(rejected).reduce((sum, count) => sum + count, 0)
+  const refusedText = refused === 0 ? '' : `, ${formatCount(refused)} refused`
+  const lossText = open.some((gap) => gap.feed === feed) ? ', without its source' : ''
+  return `${state}${lossText} for ${formatAge(stateSinceMs, Date.now())}, ${formatCount(accepted)} events${refusedText}`
+}
+
+/** Intervals in which events may be missing: those that go on, and the latest that have ended. */
+const gapsCard = ({ open, recent }: HealthAnswer['gaps'], nowMs: number): TemplateResult => html`
+  <section class="card below">
+    <h2>Gaps</h2>
+    ${
+      open.length + recent.length === 0
+        ? html`<p class="note">No feed has lost its source, as far as the server remembers.</p>`
+        : html`<div class="scroll-x"><table class="plain wraps">
+            <thead><tr><th>What</th><th>When</th></tr></thead>
+            <tbody>${[...open, ...recent].map(
+              (gap) => html`<tr class=${gap.to === null ? 'warn' : ''}>
+                <td>${gap.to === null ? '⚠ ' : nothing}${gapReason(gap)}</td><td>${gapTimes(gap, nowMs)}</td>
+              </tr>`,
+            )}</tbody>
+          </table></div>
+          <p class="note">Trades of these times may be missing in bars: charts mark them, /api/v1/ohlc tells them as meta.incomplete, and the lake’s bars have a column complete.</p>`
+    }
+  </section>`
 
 const lakeTables = (tables: NonNullable<HealthAnswer['store']['lake']>): TemplateResult => html`
   <section class="card below">
     <h2>Tables of the lake</h2>
     <div class="scroll-x"><table class="plain">
-      <thead><tr><th>Table</th><th class="num">Rows</th><th class="num">Files</th><th class="num">Size</th><th class="num">Waiting in the log</th></tr></thead>
+      <thead><tr><th>Table</th><th class="num">Rows</th><th class="num">Files</th><th class="num">Size</th><th class="num" title="Rows that are in the log and not in a file yet">Waiting</th></tr></thead>
       <tbody>${tables.map(
         ({ table, rows, files, bytes, backlog }) => html`<tr>
           <td>${table}</td><td class="num">${formatCount(rows)}</td><td class="num">${formatCount(files)}</td>
@@ -138,22 +184,8 @@ const lakeTables = (tables: NonNullable<HealthAnswer['store']['lake']>): Templat
     </table></div>
   </section>`
 
-/** `flushLagMs` as words. */
-const label = (name: string): string =>
-  name
-    .replace(/(Ms|Bytes)$/, '')
-    .replace(/([a-z])([A-Z])/g, (_, before: string, after: string) => `${before} ${after.toLowerCase()}`)
-    .replace(/^./, (first) => first.toUpperCase())
-
-function text(name: string, value: unknown): string {
-  if (value === null || value === undefined) return '–'
-  if (typeof value === 'boolean') return value ? 'yes' : 'no'
-  if (typeof value !== 'number') return `${value}`
-  if (name.endsWith('Bytes')) return formatBytes(value)
-  if (name.endsWith('AtMs') || name.endsWith('At')) return `${formatAge(value, Date.now())} ago`
-  if (name.endsWith('Ms')) return value < 1_000 ? `${value.toFixed(0)} ms` : `${(value / 1_000).toFixed(1)} s`
-  return formatCount(value)
-}
+const seconds = (value: number | null): string =>
+  value === null ? '–' : value < 1 ? `${(value * 1_000).toFixed(1)} ms` : `${value.toFixed(1)} s`
 
 const card = (title: string, rows: readonly (readonly [string, string])[]): TemplateResult => html`
   <section class="card"><h2>${title}</h2><dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`

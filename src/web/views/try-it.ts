@@ -56,11 +56,11 @@ class TryView implements View {
         riskFactors: [],
         buyPressure: 50,
         volatilityScore: 50,
-        riskLevel: RISK_LEVELS[0],
-        liquidityDepth: LIQUIDITY_DEPTHS[0],
-        holderConcentration: HOLDER_CONCENTRATIONS[0],
-        trendDirection: TREND_DIRECTIONS[0],
-        volumeProfile: VOLUME_PROFILES[0],
+        riskLevel: 'medium',
+        liquidityDepth: 'moderate',
+        holderConcentration: 'moderate',
+        trendDirection: 'sideways',
+        volumeProfile: 'stable',
       },
     }
   }
@@ -76,11 +76,10 @@ class TryView implements View {
   render(): TemplateResult {
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">Try it</h1></header>
-      <div class="columns">
-        ${this.#app.key === null ? this.#register() : this.#keyCard()}
+      <div class="beside">
+        <div class="pile">${this.#app.key === null ? this.#register() : this.#keyCard()} ${this.#form()}</div>
         ${this.#verdictCard()}
       </div>
-      ${this.#app.key === null ? nothing : this.#form()}
     </section>`
   }
 
@@ -96,7 +95,7 @@ class TryView implements View {
 
   #keyCard(): TemplateResult {
     return html`<section class="card">
-      <h2>Your key</h2>
+      <h2>1. Your key</h2>
       <p class="mono">${this.#app.key?.slice(0, 8)}… <span class="note">kept in this tab alone</span></p>
       <button type="button" @click=${() => navigator.clipboard?.writeText(this.#app.key ?? '')}>Copy it</button>
       <button type="button" @click=${() => this.#app.setKey(null)}>Forget it</button>
@@ -106,7 +105,7 @@ class TryView implements View {
   #verdictCard(): TemplateResult {
     const verdict = this.#verdict
     const isDryRun = verdict !== null && 'dryRun' in verdict
-    return html`<section class="card" aria-live="polite">
+    return html`<section class="card follows" aria-live="polite">
       <h2>Verdict</h2>
       ${this.#error === null ? nothing : this.#faults(this.#error)}
       ${
@@ -153,7 +152,8 @@ class TryView implements View {
       </fieldset>
       <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
         <textarea rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
-      <p><button class="primary" ?disabled=${this.#isBusy}>Submit</button></p>
+      <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
+        ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
     </form>`
   }
 
@@ -177,6 +177,7 @@ class TryView implements View {
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
     if (
+      this.#app.key === null ||
       mint === '' ||
       summary.trim().length < SUMMARY_CODE_POINTS_MIN ||
       quant.riskFactors.length < RISK_FACTORS_MIN

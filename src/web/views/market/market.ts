@@ -211,7 +211,7 @@ class MarketView implements View {
     const { shown, size, changedCount } = this.#rows
     const { search, isLowCoverage, isLive } = this.#filter
     const isFiltered = search !== '' || isLowCoverage || isLive
-    const count = isFiltered ? `${shown.length} of ${size}` : `${size}`
+    const count = isFiltered ? `${formatCount(shown.length)} of ${formatCount(size)}` : formatCount(size)
     return this.#isHeld && changedCount > 0
       ? `${count} tokens · order held, ${changedCount} changed`
       : `${count} tokens`

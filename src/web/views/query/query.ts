@@ -65,7 +65,7 @@ class QueryView implements View {
         <div class="actions">
           <button class="primary" ?disabled=${isRunning}>Run</button>
           ${isRunning ? html`<button type="button" @click=${() => this.#cancel()}>Cancel</button>` : nothing}
-          <span class="note keys"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
+          <span class="note wide-only"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
           <span class="note grow" role="status">${this.#status()}</span>
           ${this.#result !== null && this.#result.data.rows.length > 0 ? html`<button type="button" @click=${() => this.#save()}>Save as CSV</button>` : nothing}
         </div>

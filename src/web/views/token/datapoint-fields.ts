@@ -11,6 +11,7 @@ import {
   formatCount,
   formatPercent,
   formatPrice,
+  formatSigned,
   formatUsd,
   shortAddress,
 } from '../../format.ts'
@@ -105,7 +106,7 @@ function formatField(kind: Kind, value: unknown): string {
     case 'change':
       return formatChange(value)
     case 'ratio':
-      return value.toFixed(2)
+      return formatSigned(value, 2)
     case 'sol':
       return formatPrice(value).replace('$', '◎ ')
   }
@@ -164,11 +165,11 @@ export const tradesTable = ({ recentTrades }: DataPoint, nowMs: number): Templat
     ${
       recentTrades.length === 0
         ? html`<p class="note">None yet.</p>`
-        : html`<table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
+        : html`<div class="scroll-y" tabindex="0" role="region" aria-label="Latest trades"><table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
           <tbody>${recentTrades.map(
             ({ type, sol, wallet, timestamp }) =>
               html`<tr><td class=${type === 'buy' ? 'up' : 'down'}>${type === 'buy' ? '▲ buy' : '▼ sell'}</td><td class="num">${formatAmount(sol)}</td><td title=${wallet ?? nothing}>${shortAddress(wallet)}</td><td class="num">${formatAge(timestamp, nowMs)}</td></tr>`,
-          )}</tbody></table>`
+          )}</tbody></table></div>`
     }
   </section>`
 

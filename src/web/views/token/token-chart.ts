@@ -12,7 +12,9 @@ import {
   type WhitespaceData,
 } from 'lightweight-charts'
 import type { Bar } from '../../../client/index.ts'
+import type { ToldGap } from '../../../schema/event.ts'
 import { formatAmount, formatPrice } from '../../format.ts'
+import { IncompleteBars, markedSpans } from './incomplete-bars.ts'
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
@@ -22,14 +24,18 @@ const NO_PRICE_MAX = 1e-13
 const formatAxisPrice = (price: number): string => (price < NO_PRICE_MAX ? '' : formatPrice(price))
 
 const toTime = (ms: number): Time => (ms / 1_000) as Time
+const toMs = (time: Time): number => Number(time) * 1_000
 
 export class TokenChart {
   readonly #container: HTMLElement
   readonly #chart: IChartApi
   readonly #candles: ISeriesApi<'Candlestick'>
   readonly #volumes: ISeriesApi<'Histogram'>
+  readonly #incomplete: IncompleteBars
   readonly #barMs: number
-  #lastMs = 0
+  /** Of all that is drawn, holes included. */
+  #timesMs: number[] = []
+  #gaps: readonly ToldGap[] = []
 
   /** @param barMs length of a bar, for the holes between bars. */
   constructor(container: HTMLElement, barMs: number) {
@@ -53,6 +59,8 @@ export class TokenChart {
     })
     this.#chart.priceScale('volume').applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } })
     this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.08, bottom: 0.24 } })
+    this.#incomplete = new IncompleteBars(this.#chart)
+    this.#candles.attachPrimitive(this.#incomplete)
     this.recolour()
   }
 
@@ -75,6 +83,13 @@ export class TokenChart {
       wickDownColor: down,
     })
     this.#volumes.applyOptions({ color: colour('--line-strong') })
+    this.#incomplete.recolour(colour('--warn'))
+  }
+
+  /** Marks the bars that these gaps touch. */
+  mark(gaps: readonly ToldGap[]): void {
+    this.#gaps = gaps
+    this.#incomplete.set(markedSpans(this.#timesMs, this.#barMs, gaps))
   }
 
   /** Draws these bars and no others. */
@@ -90,17 +105,23 @@ export class TokenChart {
     }
     this.#candles.setData(candles)
     this.#volumes.setData(volumes)
-    this.#lastMs = previousMs
+    this.#timesMs = candles.map(({ time }) => toMs(time))
+    this.mark(this.#gaps)
     this.#chart.timeScale().scrollToRealTime()
   }
 
   /** Draws a new bar, or the newest one anew. @returns false for an older bar, which only `replace` can draw. */
   update(bar: Bar): boolean {
-    if (bar.t < this.#lastMs) return false
-    if (this.#lastMs > 0) for (const hole of this.#holes(this.#lastMs, bar.t)) this.#candles.update(hole)
+    const lastMs = this.#timesMs.at(-1) ?? 0
+    if (bar.t < lastMs) return false
+    const holes = lastMs > 0 ? this.#holes(lastMs, bar.t) : []
+    for (const hole of holes) this.#candles.update(hole)
     this.#candles.update(toCandle(bar))
     this.#volumes.update({ time: toTime(bar.t), value: bar.v })
-    this.#lastMs = bar.t
+    if (bar.t > lastMs) {
+      this.#timesMs.push(...holes.map(({ time }) => toMs(time)), bar.t)
+      if (this.#gaps.length > 0) this.mark(this.#gaps)
+    }
     return true
   }
 

@@ -2,11 +2,13 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { createRef, type Ref, ref } from 'lit-html/directives/ref.js'
 import type { AnalysisPage, Bar, DataPoint } from '../../../client/index.ts'
+import type { ToldGap } from '../../../schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../../schema/timeframe.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { emptyState } from '../../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice } from '../../format.ts'
+import { gapReason, gapTimes, touches } from '../../gaps.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { onThemeChange } from '../../theme.ts'
@@ -19,6 +21,8 @@ const DEFAULT_TF: Timeframe = '1m'
 const toTimeframe = (text: string | null): Timeframe => TIMEFRAMES.find((tf) => tf === text) ?? DEFAULT_TF
 const BARS = 500
 const ANALYSES_EVERY_MS = 60_000
+/** Gaps that are told in words; all are marked. */
+const GAPS_TOLD_MAX = 3
 
 class TokenView implements View {
   readonly #app: App
@@ -31,6 +35,9 @@ class TokenView implements View {
   #bars: Bar[] = []
   #chart: TokenChart | null = null
   #needsReplace = false
+  /** Gaps of these bars that the page was not told; null before they were asked for. */
+  #olderGaps: readonly ToldGap[] | null = null
+  #gapChanges = -1
   #isGone = false
   #error: string | null = null
 
@@ -78,14 +85,18 @@ class TokenView implements View {
           ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, { tf: tf === DEFAULT_TF ? '' : tf })} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
         </nav>
         <div class="chart" role="img" aria-label=${this.#chartLabel()} ${ref(this.#chartElement)}></div>
+        ${this.#gapsTold(nowMs)}
         <p class="note">
           ${this.#bars.length === 0 ? 'No trade yet in this timeframe. ' : nothing}Charts by
           <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">TradingView Lightweight Charts™</a>
         </p>
       </div>
       ${fieldGroups(point)}
-      <div class="groups">${securityFlags(point, nowMs)} ${holdersTable(point)} ${tradesTable(point, nowMs)} ${creatorTexts(point)}</div>
       ${this.#analysesCard(nowMs)}
+      <div class="groups wide">
+        <div class="pile">${securityFlags(point, nowMs)} ${creatorTexts(point)}</div>
+        ${holdersTable(point)} ${tradesTable(point, nowMs)}
+      </div>
     </section>`
   }
 
@@ -96,9 +107,35 @@ class TokenView implements View {
       this.#chart = new TokenChart(container, TIMEFRAME_MS[this.#tf])
       this.#needsReplace = true
     }
-    if (!this.#needsReplace) return
-    this.#needsReplace = false
-    this.#chart.replace(this.#bars)
+    if (this.#needsReplace) {
+      this.#needsReplace = false
+      this.#chart.replace(this.#bars)
+    }
+    const { gaps } = this.#app
+    if (gaps.changeCount === this.#gapChanges) return
+    this.#gapChanges = gaps.changeCount
+    this.#chart.mark(this.#gaps())
+    if (this.#olderGaps === null && gaps.ended.length > 0) void this.#readGaps()
+  }
+
+  /** The newest first. */
+  #gaps(): ToldGap[] {
+    const { open, ended } = this.#app.gaps
+    const oldestMs = ended.at(-1)?.from ?? Number.POSITIVE_INFINITY
+    return [...open, ...ended, ...(this.#olderGaps ?? []).filter(({ from }) => from < oldestMs)]
+  }
+
+  /** `/health` tells the latest gaps of the market, and the answer with the bars all of theirs. */
+  async #readGaps(): Promise<void> {
+    this.#olderGaps = []
+    try {
+      const { meta } = await this.#app.client.bars({ mint: this.#mint, tf: this.#tf, limit: BARS })
+      this.#olderGaps = (meta.incomplete ?? []).filter(({ to }) => to !== null).toReversed()
+      this.#gapChanges = -1
+      this.#app.invalidate()
+    } catch {
+      // The latest gaps are marked all the same.
+    }
   }
 
   #header(point: DataPoint, nowMs: number): TemplateResult {
@@ -110,6 +147,17 @@ class TokenView implements View {
       ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}
       <p class="note">as of ${formatAge(snapshotAt, nowMs)} ago · <a href=${routeHref('try', this.#mint)}>submit an analysis</a></p>
     </header>`
+  }
+
+  /** The legend of what the chart marks. */
+  #gapsTold(nowMs: number): TemplateResult | typeof nothing {
+    const firstMs = this.#bars[0]?.t ?? nowMs
+    const lastMs = (this.#bars.at(-1)?.t ?? nowMs) + TIMEFRAME_MS[this.#tf]
+    const gaps = this.#gaps().filter((gap) => gap.to === null || touches(gap, firstMs, lastMs))
+    if (gaps.length === 0) return nothing
+    const told = gaps.slice(0, GAPS_TOLD_MAX).map((gap) => `${gapReason(gap)} ${gapTimes(gap, nowMs)}.`)
+    const more = gaps.length > told.length ? ` And ${gaps.length - told.length} more.` : ''
+    return html`<p class="note incomplete" role="status"><i class="hatch" aria-hidden="true"></i> Hatched: trades may be missing. ${told.join(' ')}${more}</p>`
   }
 
   #chartLabel(): string {
@@ -128,7 +176,7 @@ class TokenView implements View {
           ? html`<p class="note">${error ?? 'Loading'}</p>`
           : value.data.length === 0
             ? html`<p class="note">None yet: the first one earns a bonus. <a href=${routeHref('try', this.#mint)}>Submit it.</a></p>`
-            : analysesTable(value.data, nowMs)
+            : analysesTable(value.data, nowMs, 'ofToken')
       }
     </section>`
   }
