@@ -12,8 +12,10 @@ export interface App {
   /** Calls with the key of this tab, or without one. */
   readonly client: MintlakeClient
   route: Route
-  /** Draws the page at the next frame. */
+  /** Draws the page at the next frame: somebody did something. */
   invalidate(): void
+  /** Draws the page a few times a second at most: data came, perhaps a lot of it. */
+  changed(): void
   /** The agent's key of this tab, or null. */
   readonly key: string | null
   setKey(key: string | null): void

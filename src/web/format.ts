@@ -14,7 +14,7 @@ const subscript = (count: number): string =>
 export function formatPrice(usd: number | null | undefined): string {
   if (usd == null) return DASH
   if (usd === 0) return '$0'
-  if (usd >= 1_000) return `$${usd.toLocaleString('en-US', { maximumFractionDigits: 0 })}`
+  if (usd >= 1_000) return `$${WHOLE.format(usd)}`
   if (usd >= 1) return `$${usd.toFixed(2)}`
   const [digits = '0', exponent = '0'] = usd.toExponential(PRICE_DIGITS - 1).split('e')
   // A price just below one may round up to it.
@@ -40,9 +40,12 @@ export function formatAmount(amount: number | null | undefined): string {
 export const formatUsd = (usd: number | null | undefined): string =>
   usd == null ? DASH : `$${formatAmount(usd)}`
 
+/** Made once: to make it takes longer than to use it a hundred times. */
+const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
+
 /** A whole number with separators. */
 export const formatCount = (count: number | null | undefined): string =>
-  count == null ? DASH : Math.round(count).toLocaleString('en-US')
+  count == null ? DASH : WHOLE.format(count)
 
 export const formatPercent = (percent: number | null | undefined, digits = 1): string =>
   percent == null ? DASH : `${percent.toFixed(digits)}%`

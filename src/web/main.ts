@@ -32,6 +32,8 @@ const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInM
 const KEY_ITEM = 'mintlake-key'
 /** Ages and countdowns are drawn anew so often. */
 const CLOCK_MS = 1_000
+/** New data is drawn at most so often. More often nobody can read numbers, and a busy market changes them in every frame. */
+const DATA_EVERY_MS = 200
 
 class Console implements App {
   readonly gaps = new KnownGaps()
@@ -39,12 +41,14 @@ class Console implements App {
     () => this.#connectionChanged(),
     (gap) => {
       this.gaps.take(gap)
-      this.invalidate()
+      this.changed()
     },
   )
   route: Route = parseRoute(location.hash)
   #view: View
   #isScheduled = false
+  #drawnAtMs = 0
+  #dataTimer: ReturnType<typeof setTimeout> | undefined
   #client: MintlakeClient
   #isSimulated = false
   #wasLive = false
@@ -65,7 +69,7 @@ class Console implements App {
     addEventListener('hashchange', () => this.#navigate())
     document.addEventListener('keydown', (event) => this.#keyDown(event))
     document.addEventListener('visibilitychange', () => this.invalidate())
-    setInterval(() => this.invalidate(), CLOCK_MS)
+    setInterval(() => this.changed(), CLOCK_MS)
     this.invalidate()
   }
 
@@ -98,11 +102,20 @@ class Console implements App {
     this.#isScheduled = true
     requestAnimationFrame(() => {
       this.#isScheduled = false
+      this.#drawnAtMs = performance.now()
+      clearTimeout(this.#dataTimer)
+      this.#dataTimer = undefined
       render(this.#page(), this.#root)
       this.#view.drawn?.()
       this.#moveFocus()
       document.title = `${this.#view.title} · Mintlake`
     })
+  }
+
+  changed(): void {
+    if (this.#dataTimer !== undefined || document.hidden) return
+    const waitMs = this.#drawnAtMs + DATA_EVERY_MS - performance.now()
+    this.#dataTimer = setTimeout(() => this.invalidate(), Math.max(0, waitMs))
   }
 
   #createView(): View {

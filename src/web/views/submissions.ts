@@ -54,7 +54,7 @@ class SubmissionsView implements View {
     this.#isLoaded = true
     const newestFirst = rows.toReversed()
     this.#rows = (kind === 'snapshot' ? newestFirst : [...newestFirst, ...this.#rows]).slice(0, ROWS_MAX)
-    this.#app.invalidate()
+    this.#app.changed()
   }
 }
 

@@ -8,6 +8,9 @@ const CONSOLE_PATH = '/console/'
 const VENDOR_PATH = `${CONSOLE_PATH}vendor/`
 const SOURCE_DIR = join(import.meta.dirname, '../../..')
 const PAGE = 'web/index.html'
+const MAIN = `${CONSOLE_PATH}web/main.js`
+/** Where the page names the modules of its first view, so that browsers need not find them one after the other. */
+const MODULES_MARK = '<!-- modules -->'
 /** `.ts` in a clone, `.js` in the package. */
 const ENDING = extname(import.meta.filename)
 /** Folders that browsers get. */
@@ -22,9 +25,9 @@ const FILES = [
   'lib/text/csv',
 ]
 
+const HTML_TYPE = 'text/html; charset=utf-8'
 const JAVASCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.ts': JAVASCRIPT_TYPE,
   '.js': JAVASCRIPT_TYPE,
@@ -42,11 +45,15 @@ const MODULES: Readonly<Record<string, string>> = {
 /** Files of packages that the modules above import. */
 const IMPORTED_BY_MODULES = ['lit-html/async-directive.js', 'lit-html/directive-helpers.js']
 
+export interface PageSettings {
+  imageHosts: readonly string[]
+}
+
 /** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
 export interface ConsoleFile {
   path: string
   contentType: string
-  read(settings: { imageHosts: readonly string[] }): Buffer
+  read(settings: PageSettings): Buffer
 }
 
 /** Every file of the console. */
@@ -57,22 +64,52 @@ export function listConsoleFiles(): ConsoleFile[] {
     ),
   )
   const sources = [...inFolders, ...FILES.map((name) => name + ENDING)]
-  return [
+  const modules = [
     ...sources.flatMap((name) => sourceFile(name) ?? []),
     ...[...Object.values(MODULES), ...IMPORTED_BY_MODULES].map(vendorFile),
   ]
+  return [pageFile(modules), ...modules]
+}
+
+/** The page itself is told its modules, and which images it may ask for. */
+function pageFile(modules: readonly ConsoleFile[]): ConsoleFile {
+  const read: ConsoleFile['read'] = (settings) => {
+    const links = importedBy(MAIN, modules, settings).map(
+      (path) => `<link rel="modulepreload" href="${path}" />`,
+    )
+    const text = readFileSync(join(SOURCE_DIR, PAGE), 'utf8')
+      .replace(MODULES_MARK, links.join('\n    '))
+      .replace('data-image-hosts=""', `data-image-hosts="${settings.imageHosts.join(' ')}"`)
+    return Buffer.from(text)
+  }
+  return { path: '/', contentType: HTML_TYPE, read }
+}
+
+/** The modules that a module needs before it runs. What it imports later, while it runs, is not among them. */
+function importedBy(main: string, files: readonly ConsoleFile[], settings: PageSettings): string[] {
+  const fileByPath = new Map(files.map((file) => [file.path, file]))
+  const found = new Set<string>()
+  const visit = (path: string): void => {
+    const file = fileByPath.get(path)
+    if (file === undefined || found.has(path)) return
+    found.add(path)
+    const script = file.read(settings).toString()
+    for (const [, name] of script.matchAll(/\b(?:from|import)\s*['"]([^'"]+)['"]/g))
+      visit(new URL(name, `http://console${path}`).pathname)
+  }
+  visit(main)
+  found.delete(main)
+  return [...found]
 }
 
 /** Null for what browsers do not get: folders, declarations, notes. */
 function sourceFile(name: string): ConsoleFile | null {
   const contentType = CONTENT_TYPES[extname(name)]
   if (contentType === undefined || name.endsWith('.d.ts')) return null
-  const path = name === PAGE ? '/' : `${CONSOLE_PATH}${name.replace(/\.ts$/, '.js')}`
-  const read: ConsoleFile['read'] = ({ imageHosts }) => {
+  const path = CONSOLE_PATH + name.replace(/\.ts$/, '.js')
+  const read = () => {
     const text = readFileSync(join(SOURCE_DIR, name), 'utf8')
-    if (contentType === JAVASCRIPT_TYPE) return Buffer.from(browserModule(text, extname(name) === '.ts'))
-    // The page itself is told which images it may ask for.
-    return Buffer.from(text.replace('data-image-hosts=""', `data-image-hosts="${imageHosts.join(' ')}"`))
+    return Buffer.from(contentType === JAVASCRIPT_TYPE ? browserModule(text, extname(name) === '.ts') : text)
   }
   return { path, contentType, read }
 }
@@ -80,10 +117,13 @@ function sourceFile(name: string): ConsoleFile | null {
 /** Browsers know no packages and no types: names of packages become addresses here, and `.ts` becomes `.js`. */
 function browserModule(source: string, hasTypes: boolean): string {
   const script = hasTypes ? stripTypeScriptTypes(source) : source
-  return script.replace(/(\bfrom\s+|\bimport\s+)'([^']+)'/g, (_, keyword: string, name: string) => {
-    const file = MODULES[name]
-    return `${keyword}'${file === undefined ? name.replace(/\.ts$/, '.js') : VENDOR_PATH + file}'`
-  })
+  return script.replace(
+    /(\bfrom\s+|\bimport\s+|\bimport\()'([^']+)'/g,
+    (_, keyword: string, name: string) => {
+      const file = MODULES[name]
+      return `${keyword}'${file === undefined ? name.replace(/\.ts$/, '.js') : VENDOR_PATH + file}'`
+    },
+  )
 }
 
 function vendorFile(file: string): ConsoleFile {

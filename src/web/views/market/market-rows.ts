@@ -100,9 +100,10 @@ export class MarketRows {
     this.#changed.clear()
   }
 
-  /** Shows the newest values of the rows in the order that is shown. */
-  renew(): void {
-    for (const [at, row] of this.shown.entries()) this.shown[at] = this.#rowByMint.get(row.mint) ?? row
+  /** Shows the newest values of the rows from index `first` to before `end`, in the order that is shown. */
+  renew(first: number, end: number): void {
+    for (const [at, row] of this.shown.slice(first, end).entries())
+      this.shown[first + at] = this.#rowByMint.get(row.mint) ?? row
   }
 
   #set(row: StreamRow): void {

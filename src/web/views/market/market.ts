@@ -58,6 +58,7 @@ class MarketView implements View {
   #isDescending: boolean
   #filter: ListFilter
   #isLoaded = false
+  #isComplete = false
   #isHeld = false
   #hadGap = false
   #error: string | null = null
@@ -94,7 +95,6 @@ class MarketView implements View {
   }
 
   render(): TemplateResult {
-    this.#rows.renew()
     return html`
       <section class="market" aria-labelledby="view-title">
         <header class="toolbar">
@@ -120,7 +120,7 @@ class MarketView implements View {
       onRows: (rows, kind, isLast) => this.#take(rows, kind, isLast),
       onLeft: (mint) => {
         this.#rows.remove(mint)
-        this.#app.invalidate()
+        this.#app.changed()
       },
       onResync: () => {
         this.#hadGap = true
@@ -138,19 +138,21 @@ class MarketView implements View {
     if (kind === 'changes') this.#rows.applyChanges(rows, Date.now())
     else {
       this.#rows.applySnapshot(rows, isLast)
-      if (isLast) {
+      if (isLast) this.#hadGap = false
+      // The hottest rows come first: they can be shown before the others are there.
+      if (isLast || (!this.#isLoaded && this.#sort === 'hot' && this.#isDescending)) {
         this.#isLoaded = true
-        this.#hadGap = false
+        this.#isComplete = isLast
         this.#reorder()
       }
     }
-    this.#app.invalidate()
+    this.#app.changed()
   }
 
   #tick(): void {
     if (this.#isHeld) return
     this.#reorder()
-    this.#app.invalidate()
+    this.#app.changed()
   }
 
   #reorder(): void {
@@ -207,8 +209,8 @@ class MarketView implements View {
 
   #status(): string {
     if (this.#hadGap) return 'Changes were missed; loading all rows again'
-    if (!this.#isLoaded) return 'Loading'
     const { shown, size, changedCount } = this.#rows
+    if (!this.#isComplete) return `Loading, ${formatCount(size)} tokens so far`
     const { search, isLowCoverage, isLive } = this.#filter
     const isFiltered = search !== '' || isLowCoverage || isLive
     const count = isFiltered ? `${formatCount(shown.length)} of ${formatCount(size)}` : formatCount(size)
@@ -224,6 +226,7 @@ class MarketView implements View {
   #table(): TemplateResult {
     const { shown } = this.#rows
     const { first, end } = this.#span()
+    this.#rows.renew(first, end)
     return html`<div class="table" role="table" aria-label="Tokens" aria-rowcount=${shown.length + 1} aria-busy=${!this.#isLoaded}
         tabindex="-1" @scroll=${(event: Event) => this.#scrolled(event.currentTarget as HTMLElement)}
         @pointerenter=${() => this.#hold(true)} @pointerleave=${() => this.#hold(false)}>

@@ -65,7 +65,7 @@ export class Sparklines {
       if (this.#entries.size <= ENTRIES_MAX) break
       this.#entries.delete(mint)
     }
-    this.#app.invalidate()
+    this.#app.changed()
   }
 
   #isFresh(mint: string): boolean {

@@ -14,7 +14,7 @@ import { type Route, routeHref } from '../../router.ts'
 import { onThemeChange } from '../../theme.ts'
 import { analysesTable } from '../analyses-table.ts'
 import { creatorTexts, fieldGroups, holdersTable, securityFlags, tradesTable } from './datapoint-fields.ts'
-import { TokenChart } from './token-chart.ts'
+import type { TokenChart } from './token-chart.ts'
 
 const DEFAULT_TF: Timeframe = '1m'
 
@@ -34,6 +34,8 @@ class TokenView implements View {
   #point: DataPoint | null = null
   #bars: Bar[] = []
   #chart: TokenChart | null = null
+  #isMakingChart = false
+  #isStopped = false
   #needsReplace = false
   /** Gaps of these bars that the page was not told; null before they were asked for. */
   #olderGaps: readonly ToldGap[] | null = null
@@ -67,6 +69,7 @@ class TokenView implements View {
   stop(): void {
     for (const unsubscribe of this.#unsubscribes) unsubscribe()
     this.#analyses.stop()
+    this.#isStopped = true
     this.#chart?.remove()
   }
 
@@ -104,8 +107,8 @@ class TokenView implements View {
     const container = this.#chartElement.value
     if (container === undefined) return
     if (this.#chart === null) {
-      this.#chart = new TokenChart(container, TIMEFRAME_MS[this.#tf])
-      this.#needsReplace = true
+      void this.#makeChart(container)
+      return
     }
     if (this.#needsReplace) {
       this.#needsReplace = false
@@ -116,6 +119,22 @@ class TokenView implements View {
     this.#gapChanges = gaps.changeCount
     this.#chart.mark(this.#gaps())
     if (this.#olderGaps === null && gaps.ended.length > 0) void this.#readGaps()
+  }
+
+  /** The library of the chart is the largest file of the page: only this view loads it. */
+  async #makeChart(container: HTMLElement): Promise<void> {
+    if (this.#isMakingChart) return
+    this.#isMakingChart = true
+    try {
+      const { TokenChart } = await import('./token-chart.ts')
+      if (this.#isStopped) return
+      this.#chart = new TokenChart(container, TIMEFRAME_MS[this.#tf])
+      this.#needsReplace = true
+      this.#app.invalidate()
+    } catch {
+      // The server is away: the next drawing tries again.
+      this.#isMakingChart = false
+    }
   }
 
   /** The newest first. */
@@ -190,7 +209,7 @@ class TokenView implements View {
           if (newest === undefined) return
           this.#point = newest
           this.#isGone = false
-          this.#app.invalidate()
+          this.#app.changed()
         },
         onLeft: () => {
           this.#isGone = true
@@ -216,7 +235,7 @@ class TokenView implements View {
       this.#bars = [...bars]
       this.#needsReplace = true
     } else for (const bar of bars) this.#takeBar(bar)
-    this.#app.invalidate()
+    this.#app.changed()
   }
 
   #takeBar(bar: Bar): void {

@@ -1,0 +1,49 @@
+// node bench/clients/consoles.ts PORT CONSOLES SECONDS PID
+// Opens WebSockets as the console does, and only counts what comes. Prints one line of JSON: the CPU that the process PID, the
+// server, takes of one core meanwhile, and the bytes.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { cpuSeconds } from '../harness.ts'
+
+const SETTLE_SHARE = 0.5
+const [port, consoles, seconds, pid] = process.argv.slice(2).map(Number)
+const SUBSCRIBE = JSON.stringify({
+  ...{ op: 'subscribe', id: 'market:all', topic: 'market' },
+  ...{ tab: 'all', sort: 'hot', limit: 5_000 },
+})
+
+/** A text frame of a client: masked, here with zeros. */
+function frame(text: string): Buffer {
+  const body = Buffer.from(text)
+  return Buffer.concat([Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0]), body])
+}
+
+let bytes = 0
+async function open(): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  const headers = [
+    'GET /api/v1/stream HTTP/1.1',
+    ...[`Host: 127.0.0.1:${port}`, 'Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Version: 13'],
+    `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
+    'Sec-WebSocket-Protocol: mintlake.json',
+  ]
+  socket.write(`${headers.join('\r\n')}\r\n\r\n`)
+  const [answer] = await once(socket, 'data')
+  if (!String(answer).startsWith('HTTP/1.1 101')) throw new Error(String(answer).slice(0, 200))
+  socket.on('data', (chunk) => {
+    bytes += chunk.length
+  })
+  socket.write(frame(SUBSCRIBE))
+  return socket
+}
+
+const sockets = await Promise.all(Array.from({ length: consoles }, open))
+await delay(seconds * 1_000 * SETTLE_SHARE)
+bytes = 0
+const before = cpuSeconds(pid)
+await delay(seconds * 1_000)
+const cpu = cpuSeconds(pid) - before
+console.log(JSON.stringify({ cpuShare: Math.max(0.001, cpu / seconds), bytesPerSecond: bytes / seconds }))
+for (const socket of sockets) socket.destroy()
