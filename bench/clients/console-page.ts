@@ -8,7 +8,7 @@ const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 const VIEWPORT = { width: 1280, height: 800 }
 const LOADS = 5
 const SETTLE_MS = 4_000
-const SCROLL_PX = 160
+const SCROLL_PX = 40
 const SCROLL_EVERY_MS = 16
 
 /** Says when the first row stands in the page, from the begin of its navigation. */
