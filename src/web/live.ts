@@ -29,7 +29,8 @@ export interface ChannelListener<Name extends TopicName = TopicName> {
   onError?(message: string, code: string): void
 }
 
-export type LiveState = 'connecting' | 'live' | 'waiting' | 'limited'
+/** `waiting`: the server is away; `warming`: it does not serve yet; `limited`: it refused this reader for too many reads. */
+export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
 
 interface Subscription {
   topic: Topic
@@ -60,11 +61,14 @@ const channelOf = (topic: Topic): string => {
   }
 }
 
-async function isServing(): Promise<boolean> {
+/** A browser does not tell why a handshake was refused: a server that is ready refused it for its limits. */
+async function whyRefused(): Promise<'limited' | 'warming' | 'waiting'> {
   try {
-    return (await fetch('/readyz', { signal: AbortSignal.timeout(5_000) })).ok
+    const response = await fetch('/readyz', { signal: AbortSignal.timeout(5_000) })
+    if (response.ok) return 'limited'
+    return (await response.json()).code === 'warming_up' ? 'warming' : 'waiting'
   } catch {
-    return false
+    return 'waiting'
   }
 }
 
@@ -135,12 +139,10 @@ export class Live {
     }
   }
 
-  /** A browser does not tell why a handshake was refused: a server that answers otherwise refused it for its limits. */
   async #reconnect(wasOpened: boolean): Promise<void> {
-    const isLimited = !wasOpened && (await isServing())
-    if (isLimited) this.#setState('limited')
-    else if (this.state === 'limited') this.#setState('waiting')
-    this.#retryLater(isLimited ? LIMITED_RETRY_MS : RETRY_MS_MIN)
+    const state = wasOpened ? 'waiting' : await whyRefused()
+    this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : RETRY_MS_MIN)
+    this.#setState(state)
   }
 
   #connectNow(): void {
@@ -154,7 +156,6 @@ export class Live {
     const ceilingMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#attempts++)
     const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
     this.retryAtMs = Date.now() + waitMs
-    this.#setState(this.state === 'limited' ? 'limited' : 'waiting')
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => this.#connect(), waitMs)
   }

@@ -16,6 +16,7 @@ import { submissionsView } from './views/submissions.ts'
 import { systemView } from './views/system.ts'
 import { tokenView } from './views/token/token.ts'
 import { tryView } from './views/try-it.ts'
+import { secondsUntil } from './waiting.ts'
 
 const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInMenu: boolean }>> = {
   market: { label: 'Market', create: marketView, isInMenu: true },
@@ -218,11 +219,12 @@ class Console implements App {
 
   #connection(): TemplateResult {
     const { state, retryAtMs } = this.live
-    const seconds = retryAtMs === null ? 0 : Math.max(0, Math.ceil((retryAtMs - Date.now()) / 1_000))
+    const again = `again in ${secondsUntil(retryAtMs)}s`
     const texts = {
       connecting: 'connecting',
       live: 'live',
-      waiting: `disconnected, again in ${seconds}s`,
+      waiting: `disconnected, ${again}`,
+      warming: `warming up, ${again}`,
       limited: 'too many reads; waiting',
     }
     return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span class=${state === 'live' ? 'wide-only' : ''}>${texts[state]}</span></span>`

@@ -4,6 +4,7 @@ import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import type { App, View } from '../app.ts'
 import { copyable, emptyState } from '../dom.ts'
 import { routeHref } from '../router.ts'
+import { waitingState } from '../waiting.ts'
 import { analysesTable } from './analyses-table.ts'
 
 const ROWS_MAX = 200
@@ -37,13 +38,14 @@ class SubmissionsView implements View {
 
   render(): TemplateResult {
     return html`<section aria-labelledby="view-title">
-      <header class="toolbar"><h1 id="view-title">Submissions</h1><p class="status" role="status">${this.#isLoaded ? `the latest ${this.#rows.length}` : 'Loading'}</p></header>
+      <header class="toolbar"><h1 id="view-title">Submissions</h1><p class="status" role="status">${this.#isLoaded ? `the latest ${this.#rows.length}` : ''}</p></header>
       ${this.#error !== null ? emptyState('The submissions are not there', this.#error) : this.#body()}
     </section>`
   }
 
   #body(): TemplateResult {
-    if (this.#isLoaded && this.#rows.length === 0)
+    if (!this.#isLoaded) return waitingState(this.#app.live)
+    if (this.#rows.length === 0)
       return html`${emptyState('Nothing was submitted yet', 'An agent that submits appears here the moment it is evaluated. Start the example agent:')}
         <p class="empty">${copyable('npm run agent')} or <a href=${routeHref('try')}>try it here</a></p>`
     return html`<div class="card">${analysesTable(this.#rows, this.#app.nowMs(), 'judged')}</div>`

@@ -10,6 +10,7 @@ import { formatAge, formatCount, formatPrice, formatUsd } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
+import { waitingState } from '../../waiting.ts'
 import { isSortKey, type ListFilter, MarketRows, type SortKey } from './market-rows.ts'
 import { Sparklines } from './sparklines.ts'
 import { visibleSpan } from './virtual-rows.ts'
@@ -210,6 +211,7 @@ class MarketView implements View {
   #status(): string {
     if (this.#hadGap) return 'Changes were missed; loading all rows again'
     const { shown, size, changedCount } = this.#rows
+    if (!this.#isLoaded) return ''
     if (!this.#isComplete) return `Loading, ${formatCount(size)} tokens so far`
     const { search, isLowCoverage, isLive } = this.#filter
     const isFiltered = search !== '' || isLowCoverage || isLive
@@ -231,7 +233,7 @@ class MarketView implements View {
         tabindex="-1" @scroll=${(event: Event) => this.#scrolled(event.currentTarget as HTMLElement)}
         @pointerenter=${() => this.#hold(true)} @pointerleave=${() => this.#hold(false)}>
       <div class="row head" role="row">${COLUMNS.map((column) => this.#heading(column))}</div>
-      ${this.#isLoaded && shown.length === 0 ? this.#empty() : nothing}
+      ${this.#isLoaded ? (shown.length === 0 ? this.#empty() : nothing) : waitingState(this.#app.live)}
       <div class="rows" role="rowgroup" @focusin=${() => this.#hold(true)} @focusout=${() => this.#hold(false)} style=${styles({ height: `${shown.length * ROW_HEIGHT_PX}px` })}>
         ${repeat(
           shown.slice(first, end),

@@ -8,40 +8,13 @@ import type {
   PrimitivePaneViewZOrder,
   SeriesAttachedParameter,
 } from 'lightweight-charts'
-import type { ToldGap } from '../../../schema/event.ts'
-import { touches } from '../../gaps.ts'
+import type { MarkedSpan } from './marked-spans.ts'
 
 type Target = Parameters<IPrimitivePaneRenderer['draw']>[0]
 
 const HATCH_STEP_PX = 6
 const GROUND_OPACITY = 0.1
 const HATCH_OPACITY = 0.55
-
-/** From the first index that a gap touches to the last one, both included, by the index of the bars drawn. */
-interface MarkedSpan {
-  first: number
-  last: number
-  /** The gap goes on: everything to the right edge may be incomplete. */
-  isOpen: boolean
-}
-
-/** Where gaps lie among bars that begin at `timesMs`, ascending, and are `barMs` long. A gap that no bar touches lies between two of them. */
-export function markedSpans(
-  timesMs: readonly number[],
-  barMs: number,
-  gaps: readonly ToldGap[],
-): MarkedSpan[] {
-  const [firstMs, lastMs] = [timesMs[0], timesMs.at(-1)]
-  if (firstMs === undefined || lastMs === undefined) return []
-  return gaps.flatMap((gap) => {
-    const isOpen = gap.to === null
-    if (!touches(gap, firstMs, isOpen ? Number.POSITIVE_INFINITY : lastMs + barMs)) return []
-    const after = timesMs.findIndex((t) => t + barMs > gap.from)
-    const first = after === -1 ? timesMs.length : after
-    const last = isOpen ? timesMs.length - 1 : timesMs.findLastIndex((t) => t <= (gap.to ?? 0))
-    return [{ first, last, isOpen }]
-  })
-}
 
 export class IncompleteBars implements ISeriesPrimitive, IPrimitivePaneView {
   readonly #chart: IChartApi

@@ -14,7 +14,8 @@ import {
 import type { Bar } from '../../../client/index.ts'
 import type { ToldGap } from '../../../schema/event.ts'
 import { formatAmount, formatPrice } from '../../format.ts'
-import { IncompleteBars, markedSpans } from './incomplete-bars.ts'
+import { IncompleteBars } from './incomplete-bars.ts'
+import { markedSpans } from './marked-spans.ts'
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200

@@ -12,6 +12,7 @@ import { gapReason, gapTimes, touches } from '../../gaps.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { onThemeChange } from '../../theme.ts'
+import { waitingState } from '../../waiting.ts'
 import { analysesTable } from '../analyses-table.ts'
 import { creatorTexts, fieldGroups, holdersTable, securityFlags, tradesTable } from './datapoint-fields.ts'
 import type { TokenChart } from './token-chart.ts'
@@ -77,8 +78,8 @@ class TokenView implements View {
     const point = this.#point
     if (point === null)
       return this.#error === null
-        ? html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="note">Loading ${this.#mint}</p></section>`
-        : html`<section class="token"><h1 id="view-title">Token</h1>${emptyState('This token is not here', this.#error)}</section>`
+        ? html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="mono">${this.#mint}</p>${waitingState(this.#app.live)}</section>`
+        : html`<section class="token"><h1 id="view-title">Token</h1>${html`${emptyState('This token is not here', this.#error)}<p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p>`}</section>`
     const nowMs = this.#app.nowMs()
     return html`<section class="token" aria-labelledby="view-title">
       ${this.#header(point, nowMs)}
