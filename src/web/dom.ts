@@ -1,5 +1,6 @@
 // Small pieces that several views draw. Texts of tokens come from strangers: they are only ever written as text.
 import { html, nothing, type TemplateResult } from 'lit-html'
+import type { Live } from './live.ts'
 import { styles } from './styles.ts'
 
 /** The address of a link from a token, or null if it is not http(s). */
@@ -62,3 +63,26 @@ export const copyable = (command: string): TemplateResult => html`
     <code>${command}</code>
     <button type="button" @click=${() => navigator.clipboard?.writeText(command)}>Copy</button>
   </div>`
+
+/** Seconds until the next attempt, at least 0. */
+export const secondsUntil = (atMs: number | null): number =>
+  atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
+
+/** What a view shows before its first data came: why, and that it goes on by itself. */
+export function waitingState({ state, retryAtMs }: Live): TemplateResult {
+  const again = `This page tries again by itself, in ${secondsUntil(retryAtMs)} s.`
+  switch (state) {
+    case 'connecting':
+    case 'live':
+      return html`<p class="note loading" role="status">Loading</p>`
+    case 'warming':
+      return emptyState('The server is warming up', `It fills its market first. ${again}`)
+    case 'limited':
+      return emptyState(
+        'Too many reads',
+        `Each address has a number of reads a minute, and they are used up. ${again}`,
+      )
+    case 'waiting':
+      return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')
+  }
+}

@@ -38,14 +38,14 @@ export function gapReason({ reason, feed, to }: ToldGap): string {
   switch (reason) {
     case 'disconnect':
       return to === null
-        ? `The feed ${feed ?? ''} has lost its source`
-        : `The feed ${feed ?? ''} had lost its source`
+        ? `The feed ${feed ?? ''} has been without its source`
+        : `The feed ${feed ?? ''} was without its source`
     case 'downtime':
       return 'The server did not run'
     case 'lost':
       return 'Events were lost'
     case 'several':
-      return 'Feeds had lost their sources several times'
+      return 'Feeds were without their sources several times'
   }
 }
 

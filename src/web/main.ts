@@ -4,6 +4,7 @@ import { createClient, type MintlakeClient } from '../client/index.ts'
 import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
+import { secondsUntil } from './dom.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
@@ -16,7 +17,6 @@ import { submissionsView } from './views/submissions.ts'
 import { systemView } from './views/system.ts'
 import { tokenView } from './views/token/token.ts'
 import { tryView } from './views/try-it.ts'
-import { secondsUntil } from './waiting.ts'
 
 const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInMenu: boolean }>> = {
   market: { label: 'Market', create: marketView, isInMenu: true },
@@ -49,6 +49,7 @@ class Console implements App {
   #view: View
   #isScheduled = false
   #drawnAtMs = 0
+  #shownInMenu = ''
   #dataTimer: ReturnType<typeof setTimeout> | undefined
   #client: MintlakeClient
   #isSimulated = false
@@ -109,6 +110,7 @@ class Console implements App {
       render(this.#page(), this.#root)
       this.#view.drawn?.()
       this.#moveFocus()
+      this.#showPlaceInMenu()
       document.title = `${this.#view.title} · Mintlake`
     })
   }
@@ -135,6 +137,15 @@ class Console implements App {
     this.invalidate()
   }
 
+  /** On a phone the menu is wider than the screen. */
+  #showPlaceInMenu(): void {
+    if (this.route.view === this.#shownInMenu) return
+    this.#shownInMenu = this.route.view
+    document
+      .querySelector('.menu [aria-current]')
+      ?.scrollIntoView({ block: 'nearest', inline: 'center', behavior: 'instant' })
+  }
+
   /** Gives the focus to what was asked for as soon as it is there: a new view begins at its top, for Tab and for screen readers. */
   #moveFocus(): void {
     if (this.#focusNext === null) return
@@ -142,8 +153,6 @@ class Console implements App {
     if (element === null) return
     this.#focusNext = null
     element.focus({ preventScroll: true })
-    // On a phone the menu is wider than the screen.
-    document.querySelector('.menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }
 
   /** `/` goes to the search of the market, as on most sites of the kind. */

@@ -57,7 +57,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     disconnect()
     await away(open.page).waitFor()
     expect(await away(open.page).getAttribute('title')).toMatch(
-      /^The feed pumpportal has lost its source since/,
+      /^The feed pumpportal has been without its source since/,
     )
     const opened = await openPage(browser, server.url, `#/token/${MINT}`, PHONE)
     await away(opened.page).waitFor()
@@ -75,17 +75,17 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     const before = await drawn(page)
     disconnect(server.market.timeMs - 4 * MINUTE_MS)
     await page
-      .getByText(/Hatched: trades may be missing. The feed pumpportal has lost its source since/)
+      .getByText(/Hatched: trades may be missing. The feed pumpportal has been without its source since/)
       .waitFor()
     await expect.poll(() => drawn(page)).not.toBe(before)
     const marked = await drawn(page)
     reconnect()
-    await page.getByText(/The feed pumpportal had lost its source from .* to .* \(4m\)/).waitFor()
+    await page.getByText(/The feed pumpportal was without its source from .* to .* \(4m\)/).waitFor()
     expect(marked).not.toBe(before)
     // A page that was not there meanwhile asks for the bars' gaps.
     const late = await openPage(browser, server.url, `#/token/${MINT}`)
     const asked = late.page.waitForResponse(/\/api\/v1\/ohlc\?/)
-    await late.page.getByText(/The feed pumpportal had lost its source from .* to .* \(4m\)/).waitFor()
+    await late.page.getByText(/The feed pumpportal was without its source from .* to .* \(4m\)/).waitFor()
     expect((await (await asked).json()).meta.incomplete).toHaveLength(1)
     expect([...faults, ...late.faults]).toEqual([])
   })
@@ -93,7 +93,9 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
   test('the system view tells feeds with their state, what is wrong, and the latest gaps', async () => {
     disconnect()
     const { page } = await openPage(browser, server.url, '#/system', { bypassCSP: true })
-    await page.getByText(/The feed pumpportal has lost its source since .* events are missing/).waitFor()
+    await page
+      .getByText(/The feed pumpportal has been without its source since .* events are missing/)
+      .waitFor()
     await page.getByText(/^running for \d+s, \d+ events/).waitFor()
     expect(
       await page
@@ -102,10 +104,10 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
         .count(),
     ).toBe(1)
     const gap = page.getByRole('row').filter({ hasText: 'The feed pumpportal' })
-    await gap.filter({ hasText: 'has lost its source' }).waitFor()
+    await gap.filter({ hasText: 'has been without its source' }).waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
     reconnect()
-    await gap.filter({ hasText: /had lost its source.*from .* to/ }).waitFor()
+    await gap.filter({ hasText: /was without its source.*from .* to/ }).waitFor()
     await page.getByText('Nothing is wrong.').waitFor()
   })
 
@@ -122,7 +124,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     await page.getByText(/^warming up, again in \d+s$/).waitFor()
   })
 
-  test('a reader whose reads are used up is told so, and the page goes on by itself', async () => {
+  test('a reader whose reads are used up learns it, and the page goes on by itself', async () => {
     const limited = await openTestServer({ 'read-limit-anonymous': '1' })
     await openPage(browser, limited.url)
     const { page } = await openPage(browser, limited.url)

@@ -2,9 +2,8 @@
 import { html, type TemplateResult } from 'lit-html'
 import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import type { App, View } from '../app.ts'
-import { copyable, emptyState } from '../dom.ts'
+import { copyable, emptyState, waitingState } from '../dom.ts'
 import { routeHref } from '../router.ts'
-import { waitingState } from '../waiting.ts'
 import { analysesTable } from './analyses-table.ts'
 
 const ROWS_MAX = 200

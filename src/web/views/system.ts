@@ -157,7 +157,7 @@ const gapsCard = ({ open, recent }: HealthAnswer['gaps'], nowMs: number): Templa
     <h2>Gaps</h2>
     ${
       open.length + recent.length === 0
-        ? html`<p class="note">No feed has lost its source, as far as the server remembers.</p>`
+        ? html`<p class="note">No feed was without its source, as far as the server remembers.</p>`
         : html`<div class="scroll-x"><table class="plain wraps">
             <thead><tr><th>What</th><th>When</th></tr></thead>
             <tbody>${[...open, ...recent].map(

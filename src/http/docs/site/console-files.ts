@@ -94,7 +94,7 @@ function importedBy(main: string, files: readonly ConsoleFile[], settings: PageS
     if (file === undefined || found.has(path)) return
     found.add(path)
     const script = file.read(settings).toString()
-    for (const [, name] of script.matchAll(/\b(?:from|import)\s*['"]([^'"]+)['"]/g))
+    for (const [, name = ''] of script.matchAll(/\b(?:from|import)\s*['"]([^'"]+)['"]/g))
       visit(new URL(name, `http://console${path}`).pathname)
   }
   visit(main)

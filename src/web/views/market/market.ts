@@ -5,12 +5,11 @@ import type { StreamRow } from '../../../schema/api/stream.ts'
 import { TABS, type Tab } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, meter, sparkline } from '../../dom.ts'
+import { emptyState, meter, sparkline, waitingState } from '../../dom.ts'
 import { formatAge, formatCount, formatPrice, formatUsd } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
-import { waitingState } from '../../waiting.ts'
 import { isSortKey, type ListFilter, MarketRows, type SortKey } from './market-rows.ts'
 import { Sparklines } from './sparklines.ts'
 import { visibleSpan } from './virtual-rows.ts'
@@ -296,9 +295,11 @@ class MarketView implements View {
   }
 
   #scrolled(table: HTMLElement): void {
+    const before = this.#span()
     this.#scrollTopPx = table.scrollTop
     this.#heightPx = table.clientHeight
-    this.#app.invalidate()
+    const { first, end } = this.#span()
+    if (first !== before.first || end !== before.end) this.#app.invalidate()
   }
 
   /** Keeps the order while the pointer or the focus is on the list. */

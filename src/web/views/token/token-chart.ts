@@ -49,7 +49,6 @@ export class TokenChart {
       localization: { priceFormatter: formatAxisPrice },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, {
-      upColor: 'transparent',
       priceFormat: { type: 'custom', minMove: 1e-12, formatter: formatAxisPrice },
     })
     this.#volumes = this.#chart.addSeries(HistogramSeries, {
@@ -77,6 +76,8 @@ export class TokenChart {
       timeScale: { borderColor: line },
     })
     this.#candles.applyOptions({
+      // Hollow: up and down differ by shape too. The label of the price takes the colour without its transparency.
+      upColor: `${up}00`,
       borderUpColor: up,
       wickUpColor: up,
       downColor: down,

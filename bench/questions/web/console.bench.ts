@@ -1,12 +1,12 @@
 // The console: frames and CPU of its page in Chromium with 5 000 rows at 2 000 trades a second, half of them on the hundred
 // hottest tokens, and what fifty open consoles cost the server at that rate.
 import { fileURLToPath } from 'node:url'
-import { measurePage } from '../clients/console-page.ts'
-import type { Measured, Question, RunOptions } from '../harness.ts'
-import { jsonOf, onCore } from '../harness.ts'
-import { endProgram, type Running, startServer } from '../load.ts'
+import { measurePage } from '../../clients/console-page.ts'
+import type { Measured, Question, RunOptions } from '../../harness.ts'
+import { jsonOf, onCore } from '../../harness.ts'
+import { endProgram, type Running, startServer } from '../../load.ts'
 
-const CLIENTS = fileURLToPath(new URL('../clients/consoles.ts', import.meta.url))
+const CLIENTS = fileURLToPath(new URL('../../clients/consoles.ts', import.meta.url))
 const CONSOLES = 50
 const PAGE = 'a page in Chromium'
 const FIFTY = `${CONSOLES} consoles`
