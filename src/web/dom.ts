@@ -1,5 +1,7 @@
 // Small pieces that several views draw. Texts of tokens come from strangers: they are only ever written as text.
 import { html, nothing, type TemplateResult } from 'lit-html'
+import type { Fetched } from './api.ts'
+import { formatAge } from './format.ts'
 import type { Live } from './live.ts'
 import { styles } from './styles.ts'
 
@@ -63,6 +65,18 @@ export const copyable = (command: string): TemplateResult => html`
     <code>${command}</code>
     <button type="button" @click=${() => navigator.clipboard?.writeText(command)}>Copy</button>
   </div>`
+
+/** What is shown of something fetched that is not there yet, or that could not be fetched. */
+export const missingState = ({ error }: Fetched<unknown>): TemplateResult =>
+  error === null
+    ? html`<p class="note loading" role="status">Loading</p>`
+    : emptyState('This could not be read', `${error} This page tries again by itself.`)
+
+/** Above something fetched that could not be fetched again: it is older than it looks. */
+export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateResult | typeof nothing =>
+  error === null || value === null
+    ? nothing
+    : html`<p class="banner" role="alert">${error} What follows was true ${formatAge(atMs, Date.now())} ago.</p>`
 
 /** Seconds until the next attempt, at least 0. */
 export const secondsUntil = (atMs: number | null): number =>

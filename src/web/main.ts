@@ -193,7 +193,6 @@ class Console implements App {
       <a class="skip" href="#main" @click=${(event: Event) => this.#skip(event)}>To the content</a>
       <header class="top">
         <a class="brand" href=${routeHref('market')}>Mintlake</a>
-        ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
         <nav class="menu" aria-label="Views">
           ${Object.entries(VIEWS).map(([view, { label, isInMenu }]) =>
             isInMenu
@@ -202,6 +201,7 @@ class Console implements App {
           )}
           <a href="/docs">API</a>
         </nav>
+        ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
         ${this.#feedsAway()} ${this.#connection()}
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>

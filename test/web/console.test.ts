@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
-import { submission } from '../support/submission.ts'
+import { SUMMARY, submission } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { accessibilityFaults, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
 
@@ -149,6 +149,9 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.getByRole('button', { name: 'Submit' }).click()
     await page.getByText('✓ validated').waitFor()
     await page.getByText('Your XP').waitFor()
+    // The key lives in the tab: what outlives it has none.
+    expect(await page.evaluate<string>('JSON.stringify(localStorage)')).toBe('{}')
+    expect(await page.context().cookies()).toEqual([])
     await page.goto(`${server.url}/#/submissions`)
     await page.getByRole('row').filter({ hasText: 'validated' }).waitFor()
     expect(faults).toEqual([])
@@ -222,6 +225,14 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.keyboard.type('keys-only')
     await page.keyboard.press('Enter')
     await page.getByText('Your key').waitFor()
+    await focusByTab(page, /^$/, 'bonding_curve_risk')
+    await page.keyboard.press('Space')
+    await focusByTab(page, /^$/, 'summary')
+    await page.keyboard.type(SUMMARY)
+    await page.getByText('if you submit this now').waitFor()
+    await focusByTab(page, /^Submit$/)
+    await page.keyboard.press('Enter')
+    await page.getByText('Your XP').waitFor()
   })
 })
 

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AgentRank, AnalysisPage, ListedAnalysis } from '../../client/index.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { emptyState } from '../dom.ts'
+import { emptyState, missingState, staleBanner } from '../dom.ts'
 import { formatAmount, formatCount, shortAddress } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { analysesTable } from './analyses-table.ts'
@@ -56,12 +56,13 @@ class AgentsView implements View {
   }
 
   #leaderboard(): TemplateResult {
-    const { value, error } = this.#leaders
+    const { value } = this.#leaders
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">Agents by XP</h1></header>
+      ${staleBanner(this.#leaders)}
       ${
         value === null
-          ? html`<p class="note" role="status">${error ?? 'Loading'}</p>`
+          ? missingState(this.#leaders)
           : value.length === 0
             ? emptyState(
                 'No agent has XP yet',
@@ -88,8 +89,8 @@ class AgentsView implements View {
         ${leader === undefined ? nothing : html`<p class="status">rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses</p>`}
       </header>
       ${
-        record?.value === null || record === null
-          ? html`<p class="note" role="status">${record?.error ?? 'Loading'}</p>`
+        record === null || record.value === null
+          ? missingState(record ?? this.#leaders)
           : rows.length === 0
             ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
             : html`<div class="card">${analysesTable(rows, this.#app.nowMs(), 'ofAgent')}</div>`

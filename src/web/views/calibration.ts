@@ -5,7 +5,7 @@ import type { Calibration, CalibrationGroup } from '../../schema/api/calibration
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { emptyState } from '../dom.ts'
+import { emptyState, missingState, staleBanner } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 
@@ -39,7 +39,7 @@ class CalibrationView implements View {
   }
 
   render(): TemplateResult {
-    const { value, error } = this.#calibration
+    const { value } = this.#calibration
     return html`<section aria-labelledby="view-title">
       <header class="toolbar">
         <h1 id="view-title">Calibration</h1>
@@ -48,7 +48,7 @@ class CalibrationView implements View {
         </nav>
         ${value === null ? '' : html`<p class="status">as of ${formatTime(value.asOfMs, this.#app.nowMs())}</p>`}
       </header>
-      ${value === null ? html`<p class="note" role="status">${error ?? 'Loading'}</p>` : this.#groups(value)}
+      ${staleBanner(this.#calibration)} ${value === null ? missingState(this.#calibration) : this.#groups(value)}
     </section>`
   }
 

@@ -4,6 +4,7 @@ import type { HealthAnswer } from '../../schema/api/status.ts'
 import type { ToldGap } from '../../schema/event.ts'
 import { errorText, Fetched, request } from '../api.ts'
 import type { App, View } from '../app.ts'
+import { missingState, staleBanner } from '../dom.ts'
 import { formatAge, formatAmount, formatBytes, formatCount, formatPrice, formatSpan } from '../format.ts'
 import { gapReason, gapTimes } from '../gaps.ts'
 import { parseMetrics, rate } from '../metrics-text.ts'
@@ -36,11 +37,10 @@ class SystemView implements View {
   }
 
   render(): TemplateResult {
-    const { value, error } = this.#health
+    const { value } = this.#health
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">System</h1>${value === null ? nothing : html`<p class="status" role="status">${value.status}</p>`}</header>
-      ${error === null ? nothing : html`<p class="banner" role="alert">${error} What follows was true ${formatAge(this.#health.atMs, Date.now())} ago.</p>`}
-      ${value === null ? html`<p class="note">Loading</p>` : this.#body(value)}
+      ${staleBanner(this.#health)} ${value === null ? missingState(this.#health) : this.#body(value)}
     </section>`
   }
 
@@ -133,6 +133,12 @@ function problemsOf(health: HealthAnswer): string[] {
   for (const gap of gaps.open)
     problems.push(
       `${gapReason(gap)} ${gapTimes(gap, market.timeMs)}: events are missing until it has it again.`,
+    )
+  if (feeds.some(({ withTrades }) => withTrades === false))
+    problems.push('PumpPortal sends launches but no trades without a key: set MINTLAKE_PUMPPORTAL_KEY.')
+  if (solPrice?.isStale === true)
+    problems.push(
+      `The price of SOL is ${formatSpan(solPrice.ageMs)} old: trades priced in SOL alone are refused.`,
     )
   if (solPrice === null && !simulated)
     problems.push(

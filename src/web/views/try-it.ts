@@ -147,11 +147,11 @@ class TryView implements View {
       <fieldset><legend class="note">Risk factors, ${RISK_FACTORS_MIN} to ${RISK_FACTORS_MAX}; ${quant.riskFactors.length} chosen</legend>
         <div class="choices">${RISK_FACTORS.map(
           (factor) =>
-            html`<label><input type="checkbox" .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} />${factor}</label>`,
+            html`<label><input type="checkbox" name=${factor} .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} />${factor}</label>`,
         )}</div>
       </fieldset>
       <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
-        <textarea rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
+        <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
       <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
         ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
     </form>`
