@@ -58,7 +58,8 @@ class CalibrationView implements View {
     if (bySentiment.length + byScore.length === 0)
       return emptyState(
         `No analysis is ${this.#horizon} old yet`,
-        'Outcomes are known once the time has passed. Choose a shorter time, or come back.',
+        'Outcomes are known once the time has passed. Choose a shorter time, or let the example agent submit meanwhile:',
+        'npm run agent',
       )
     return html`<div class="columns">
       ${groupCard('By sentiment', 'A bullish analysis should be followed by a higher price than a bearish one.', bySentiment)}

@@ -245,10 +245,8 @@ class MarketView implements View {
 
   #empty(): TemplateResult {
     return this.#rows.size > 0
-      ? emptyState(
-          'No token matches',
-          'Take a filter away, or search for the start of a name, symbol or mint.',
-        )
+      ? html`${emptyState('No token matches', 'Search for the start of a name, a symbol or a mint, or take the filters away.')}
+          <p class="empty"><a href=${routeHref('market')}>Show all tokens</a></p>`
       : emptyState(
           'No tokens yet',
           'The market is empty until a feed brings tokens. Start the server with its simulated market to try it out:',
