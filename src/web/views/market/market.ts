@@ -279,14 +279,13 @@ class MarketView implements View {
       <div class="cell hot" role="cell">
         <a href=${routeHref('token', mint)}>${tokenPicture(mint, row.image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
         ${row.is_currently_live ? html`<span class="badge live">live</span>` : nothing}
-        ${row.complete ? html`<span class="badge">graduated</span>` : nothing}
       </div>
       <div class="cell price ${direction}" role="cell"><span class="spark-cell">${sparkline(this.#sparklines.closes(mint))}</span><span class="move" aria-hidden="true">${shape}</span>${formatPrice(row.priceUsd)}</div>
       <div class="cell marketCap" role="cell">${formatUsd(row.usd_market_cap)}</div>
       <div class="cell volume" role="cell">${formatUsd(row.volume_24h_usd)}</div>
       <div class="cell liquidity" role="cell">${formatUsd(row.liquidity_usd)}</div>
       <div class="cell holders" role="cell">${formatCount(row.holder_count)}</div>
-      <div class="cell bonding" role="cell">${row.complete ? 'done' : meter(row.bonding_progress, 'bonding curve')}</div>
+      <div class="cell bonding" role="cell">${row.complete ? html`<small>graduated</small>` : meter(row.bonding_progress, 'bonding curve')}</div>
       <div class="cell created" role="cell">${formatAge(row.created_timestamp, nowMs)}</div>
       <div class="cell analyses" role="cell">${formatCount(row.analysis_count)}</div>
     </div>`
