@@ -208,8 +208,10 @@ export class Live {
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
     if (code === 'read_rate_limited') {
+      this.retryAtMs = Date.now() + LIMITED_RETRY_MS
       this.#setState('limited')
       setTimeout(() => {
+        this.retryAtMs = null
         if (this.state === 'limited') this.#setState('live')
         if (subscription !== undefined && this.#isCurrent(subscription)) this.#sendSubscribe(subscription)
       }, LIMITED_RETRY_MS)
