@@ -211,8 +211,10 @@ export class Live {
       this.retryAtMs = Date.now() + LIMITED_RETRY_MS
       this.#setState('limited')
       setTimeout(() => {
-        this.retryAtMs = null
-        if (this.state === 'limited') this.#setState('live')
+        if (this.state === 'limited' && this.#socket !== null) {
+          this.retryAtMs = null
+          this.#setState('live')
+        }
         if (subscription !== undefined && this.#isCurrent(subscription)) this.#sendSubscribe(subscription)
       }, LIMITED_RETRY_MS)
     }
