@@ -83,7 +83,7 @@ export class CheckpointScheduler {
 
   status(): CheckpointStatus {
     const newest = this.#newest
-    const ageMs = newest === null ? 0 : Math.max(0, this.#options.clock.now() - newest.madeAtMs)
+    const ageMs = newest === null ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - newest.madeAtMs))
     return {
       ...{ made: this.#made, failures: this.#failures, trouble: this.#trouble, latest: this.#latest },
       newest: newest && { ...newest, ageMs },
@@ -222,8 +222,8 @@ export class CheckpointScheduler {
     this.#neededAfterEventNo = journalNeededAfter(usable)
     const [newest] = usable
     if (newest !== undefined && newest.eventNo !== this.#newest?.eventNo) {
-      const { size: bytes, mtimeMs: madeAtMs } = await stat(newest.path)
-      this.#newest = { eventNo: newest.eventNo, bytes, madeAtMs }
+      const { size: bytes, mtimeMs } = await stat(newest.path)
+      this.#newest = { eventNo: newest.eventNo, bytes, madeAtMs: Math.floor(mtimeMs) }
     }
     await this.removeSegments()
   }

@@ -194,3 +194,40 @@ it('a server that starts on a full disk serves reads, refuses writes, and accept
   await until(async () => (await send(running, 1)).status === 201)
   await expectWhole(running)
 }, 120_000)
+
+it('a disk that is nearly full stops recording long before submissions, as a gap, and only while it is', async () => {
+  const disk = await mountDisk(folder, '256m')
+  const running = await start('4')
+  const { client } = running
+  const recording = async () => (await client.get('/health')).body.recording
+  disk.fill(24_000_000)
+  // What waits for the disk is bounded.
+  let pushed = 0
+  while ((await recording()).journal.lost === 0) {
+    expect(pushed).toBeLessThan(400_000)
+    const ts = Date.now()
+    const trades = Array.from({ length: 4_000 }, (_, index) => ({
+      ...{ type: 'trade', mint: mints[index % TOKENS], ts, side: 'buy', tokenAmount: 1, priceUsd: 1 },
+      ...{ wallet: 'w'.repeat(44), tx: `${pushed + index}`.padStart(88, 't') },
+    }))
+    await client.push(...trades)
+    pushed += trades.length
+  }
+  expect((await recording()).reasons).toEqual([expect.stringContaining('the disk is nearly full')])
+  expect((await send(running, TOKENS)).status).toBe(201)
+  disk.clear()
+  await until(async () => {
+    const { body } = await client.get('/health')
+    return body.recording.journal.trouble === null && body.gaps.recent.at(0)?.reason === 'lost'
+  })
+  expect((await recording()).reasons).toEqual([])
+  await client.push({
+    type: 'trade',
+    mint: mints[0],
+    ts: Date.now(),
+    side: 'buy',
+    tokenAmount: 1,
+    priceUsd: 1,
+  })
+  await expectWhole(running)
+})
