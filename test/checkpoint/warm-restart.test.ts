@@ -3,7 +3,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeBackup, restoreBackup } from '../../src/store/backup/backup.ts'
-import { quietLog } from '../store/support.ts'
+import { lakeGlob, quietLog, readSql } from '../store/support.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
@@ -115,6 +115,18 @@ test('the time in between is a gap, and touches the bar in progress only', async
   expect(data.length).toBeGreaterThan(1)
   const earlier = await other.client.get(`/api/v1/ohlc?mint=${mint}&tf=1m&limit=1&to=${data[0].t}`)
   expect(earlier.body.meta.incomplete ?? []).toEqual([])
+  // And so it is in the lake.
+  const [{ from, to }] = meta.incomplete
+  await pushSome(other, clock, 20)
+  clock.pass(60_000)
+  other.market.advanceTo(clock.wallMs)
+  await other.stop()
+  const bars = await readSql(
+    `SELECT epoch_ms(t)::DOUBLE AS t, complete FROM ${lakeGlob(other.dataDir, 'bars')} WHERE mint = '${mint}' AND tf = '1m' ORDER BY t`,
+  )
+  const isTouched = (t: unknown): boolean => Number(t) < to && Number(t) + 60_000 > from
+  expect(bars.filter(({ t }) => isTouched(t)).length).toBeGreaterThan(0)
+  expect(bars.map(({ t, complete }) => [t, complete])).toEqual(bars.map(({ t }) => [t, !isTouched(t)]))
 })
 
 test('submissions of before a crash count, and snapshots of before it are compared', async () => {
