@@ -30,6 +30,8 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   barsInLakeToMs(): number
   /** Brings closed bars to the lake as far as possible. */
   flushBars(): Promise<void>
+  /** Whether the disk has room for so many bytes that nobody has acknowledged. */
+  mayWrite(bytes: number): boolean
   clock: Clock
   log: JournalLog
   /** Checkpoints that cannot be used, by event number. */
@@ -144,6 +146,7 @@ export class CheckpointScheduler {
   async #writeNow(signal: AbortSignal): Promise<void> {
     const { barsInLakeToMs, clock, flushBars, journal, market, checkpointFolder, folderId } = this.#options
     const { lastEventNo: eventNo, originEventNo } = journal
+    this.#requireRoom()
     // Where the lake cannot be written, the next start emits the bars again.
     await flushBars().catch(() => undefined)
     const head = {
@@ -182,6 +185,7 @@ export class CheckpointScheduler {
   async #runJob(): Promise<CheckpointResult | null> {
     const { checkpointFolder, folderId, journal, journalFolder, unusable } = this.#options
     if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
+    this.#requireRoom()
     const barsInLakeToMs = this.#options.barsInLakeToMs()
     const { throughEventNo } = await journal.seal()
     if (this.#isStopped) return null
@@ -202,6 +206,11 @@ export class CheckpointScheduler {
     } finally {
       this.#job = null
     }
+  }
+
+  /** What is left of a disk belongs to submissions. */
+  #requireRoom(): void {
+    if (!this.#options.mayWrite(this.#newest?.bytes ?? 0)) throw new Error('the disk is nearly full')
   }
 
   #note(result: CheckpointResult): void {

@@ -216,6 +216,7 @@ export class RunningMarket {
       barsInLakeToMs: () =>
         Math.max(store.barsInLakeToMs, restored?.base.checkpoint?.head.barsInLakeToMs ?? 0),
       flushBars: () => store.flushLake(),
+      mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       crash: deps.checkpointCrash,
     })
