@@ -63,8 +63,25 @@ export const emptyState = (title: string, text: string, command?: string): Templ
 export const copyable = (command: string): TemplateResult => html`
   <div class="command">
     <code>${command}</code>
-    <button type="button" @click=${() => navigator.clipboard?.writeText(command)}>Copy</button>
+    <button type="button" @click=${(event: Event) => copy(event, command)}>Copy</button>
   </div>`
+
+const COPIED_SHOWN_MS = 1_500
+
+/** Browsers give the clipboard to pages over https or of this computer alone; elsewhere the text is selected instead. */
+async function copy({ currentTarget: button }: Event, text: string): Promise<void> {
+  if (!(button instanceof HTMLElement)) return
+  try {
+    await navigator.clipboard.writeText(text)
+    button.textContent = 'Copied'
+    setTimeout(() => {
+      button.textContent = 'Copy'
+    }, COPIED_SHOWN_MS)
+  } catch {
+    const code = button.parentElement?.querySelector('code')
+    if (code) getSelection()?.selectAllChildren(code)
+  }
+}
 
 /** What is shown of something fetched that is not there yet, or that could not be fetched. */
 export const missingState = ({ error }: Fetched<unknown>): TemplateResult =>

@@ -228,15 +228,17 @@ class Console implements App {
 
   #connection(): TemplateResult {
     const { state, retryAtMs } = this.live
-    const again = `again in ${secondsUntil(retryAtMs)}s`
+    const again = `, again in ${secondsUntil(retryAtMs)}s`
+    // What comes after the first words has no room on a phone.
     const texts = {
-      connecting: 'connecting',
-      live: 'live',
-      waiting: `disconnected, ${again}`,
-      warming: `warming up, ${again}`,
-      limited: 'too many reads; waiting',
+      connecting: ['connecting', ''],
+      live: ['', 'live'],
+      waiting: ['disconnected', again],
+      warming: ['warming up', again],
+      limited: ['too many reads', '; waiting'],
     }
-    return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span class=${state === 'live' ? 'wide-only' : ''}>${texts[state]}</span></span>`
+    const [text, more] = texts[state]
+    return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span>${text}<span class="wide-only">${more}</span></span></span>`
   }
 }
 

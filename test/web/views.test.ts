@@ -127,6 +127,18 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await live.getByRole('row').filter({ hasText: 'second' }).filter({ hasText: 'Poor' }).waitFor()
   })
 
+  test('an empty view has a command, which is copied', async () => {
+    const empty = await openTestServer()
+    const { page } = await openPage(browser, empty.url, '#/agents', {
+      permissions: ['clipboard-write', 'clipboard-read'],
+    })
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe('npm run agent')
+    await page.getByRole('button', { name: 'Copy', exact: true }).waitFor()
+    await empty.remove()
+  })
+
   test('calibration: groups with their interval, by the time that passed', async () => {
     const group = (label: string, horizon: string, meanPct: number) => ({
       ...{ label, horizon, count: 12, tokens: 5 },
