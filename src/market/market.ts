@@ -116,6 +116,11 @@ export class Market implements MarketEngine {
     this.#figures.removeAged()
   }
 
+  /** Puts the tokens into their lists, which a restored market otherwise does at the first read. */
+  rank(): void {
+    this.#parts.rankings.rank()
+  }
+
   save(): Iterable<Section> {
     return saveMarket(this.#parts)
   }

@@ -142,6 +142,8 @@ export class RunningMarket {
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
     if (deps.replayed === null) await this.#beginRun(isRecordedTime)
     if (this.#isHalted) return false
+    // Before the first reader has to wait for it.
+    market.rank()
     this.recorder.start()
     positions.keepAhead(() => market.seq)
     if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(this.marketClock.now()), TICK_MS)
