@@ -35,10 +35,20 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : `${error}`
 }
 
+/** What happened, as a heading. */
+export function errorTitle(error: unknown): string {
+  if (error instanceof TypeError) return 'The server cannot be reached'
+  if (!(error instanceof MintlakeError)) return 'This could not be read'
+  if (error.status === null) return 'The server cannot be reached'
+  if (error.status === 429) return 'Too many reads'
+  return error.code === 'warming_up' ? 'The server is warming up' : 'This could not be read'
+}
+
 /** Something that is fetched now and again: its last value, its error, and whether it is being fetched. */
 export class Fetched<Value> {
   value: Value | null = null
   error: string | null = null
+  errorTitle = ''
   /** Unix ms of the last answer. */
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
@@ -60,6 +70,7 @@ export class Fetched<Value> {
       this.atMs = Date.now()
     } catch (error) {
       this.error = errorText(error)
+      this.errorTitle = errorTitle(error)
     } finally {
       this.#isFetching = false
       this.#onChange()
@@ -71,6 +82,15 @@ export class Fetched<Value> {
     void this.refresh()
     this.#timer = setInterval(() => {
       if (!document.hidden) void this.refresh()
+    }, everyMs)
+  }
+
+  /** Fetches now, and again every `everyMs` until it has come. */
+  startOnce(everyMs: number): void {
+    void this.refresh()
+    this.#timer = setInterval(() => {
+      if (this.value !== null) this.stop()
+      else if (!document.hidden) void this.refresh()
     }, everyMs)
   }
 

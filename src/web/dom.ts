@@ -45,6 +45,9 @@ export function sparkline(values: readonly number[]): TemplateResult | typeof no
   return html`<svg class="spark ${isUp ? 'up' : 'down'}" viewBox="0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}" aria-hidden="true"><polyline points=${points.join(' ')}></polyline></svg>`
 }
 
+/** Where a sparkline will be: of its size, and still. */
+export const SPARKLINE_TO_COME = html`<svg class="spark to-come" viewBox="0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}" aria-hidden="true"><line x1=${SPARK_PAD} x2=${SPARK_WIDTH - SPARK_PAD} y1=${SPARK_HEIGHT / 2} y2=${SPARK_HEIGHT / 2}></line></svg>`
+
 /** A share from 0 to 100 as a bar with its number beside it. */
 export const meter = (percent: number | null | undefined, label: string): TemplateResult =>
   percent == null
@@ -84,10 +87,10 @@ async function copy({ currentTarget: button }: Event, text: string): Promise<voi
 }
 
 /** What is shown of something fetched that is not there yet, or that could not be fetched. */
-export const missingState = ({ error }: Fetched<unknown>): TemplateResult =>
+export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateResult =>
   error === null
     ? html`<p class="note loading" role="status">Loading</p>`
-    : emptyState('This could not be read', `${error} This page tries again by itself.`)
+    : emptyState(errorTitle, `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`)
 
 /** Above something fetched that could not be fetched again: it is older than it looks. */
 export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateResult | typeof nothing =>

@@ -167,15 +167,22 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await limited.remove()
   })
 
-  test('no view has an accessibility fault, light or dark, wide or narrow', async () => {
-    for (const view of VIEWS) {
-      const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true })
-      await page.locator('#view-title').waitFor()
-      await page.waitForLoadState('networkidle')
-      expect({ view, faults: await accessibilityFaults(page) }).toEqual({ view, faults: [] })
-      await page.context().close()
-    }
-  }, 120_000)
+  test.each([
+    { name: 'a desktop', viewport: { width: 1280, height: 800 } },
+    { name: 'a phone', viewport: { width: 360, height: 740 } },
+  ])(
+    'no view has an accessibility fault on $name, light or dark',
+    async ({ viewport }) => {
+      for (const view of VIEWS) {
+        const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true, viewport })
+        await page.locator('#view-title').waitFor()
+        await page.waitForLoadState('networkidle')
+        expect({ view, faults: await accessibilityFaults(page) }).toEqual({ view, faults: [] })
+        await page.context().close()
+      }
+    },
+    120_000,
+  )
 
   test('the theme follows the system until one is chosen, and the chart follows the theme', async () => {
     const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`, { colorScheme: 'light' })

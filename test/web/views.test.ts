@@ -2,11 +2,12 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { LOW_COVERAGE_COUNT } from '../../src/schema/xp.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
-const [RICH, POOR, LIVE] = ['rich', 'poor', 'live'].map(mintOfSymbol)
+const [RICH, POOR, LIVE, COVERED] = ['rich', 'poor', 'live', 'covered'].map(mintOfSymbol)
 const MINUTE_MS = 60_000
 
 describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
@@ -70,6 +71,43 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await page.getByRole('heading', { name: 'No tokens yet' }).waitFor()
     await page.getByRole('link', { name: 'live', exact: true }).click()
     await expect.poll(() => rows(page).count()).toBe(1)
+  })
+
+  test('the low coverage box leaves the tokens whose analysis earns the bonus', async () => {
+    const others = await openTestServer()
+    const { client } = others
+    const token = (mint: string, name: string) => ({
+      type: 'token',
+      mint,
+      ts: Date.now(),
+      name,
+      symbol: name,
+    })
+    await client.push(token(RICH, 'Rich'), token(COVERED, 'Covered'), {
+      ...{ type: 'trade', mint: COVERED, ts: Date.now(), side: 'buy' },
+      ...{ tokenAmount: 1_000, priceUsd: 1 },
+    })
+    for (let at = 0; at < LOW_COVERAGE_COUNT; at++) {
+      const key = await client.register(`covers ${at}`)
+      const answer = await submit(client, key, submission(COVERED))
+      expect(answer.status, answer.text).toBe(201)
+    }
+    const { page } = await openPage(browser, others.url)
+    const covered = rows(page).filter({ hasText: 'Covered' })
+    await covered.waitFor()
+    const box = page.getByRole('checkbox', { name: 'low coverage' })
+    await box.check()
+    await covered.waitFor({ state: 'detached' })
+    expect(await rows(page).count()).toBe(1)
+    await page.getByText('1 of 2 tokens').waitFor()
+    expect(page.url()).toContain('coverage=low')
+    await page.reload()
+    await expect.poll(() => rows(page).count()).toBe(1)
+    expect(await box.isChecked()).toBe(true)
+    await box.uncheck()
+    await covered.waitFor()
+    expect(page.url()).not.toContain('coverage')
+    await others.remove()
   })
 
   test('a token: its chart moves, its DataPoint, flags, holders, trades', async () => {

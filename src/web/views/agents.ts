@@ -27,7 +27,7 @@ class AgentsView implements View {
     this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange)
     this.#leaders.start(EVERY_MS)
     this.#record = this.#agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
-    void this.#record?.refresh()
+    this.#record?.startOnce(EVERY_MS)
   }
 
   get title(): string {
@@ -69,10 +69,10 @@ class AgentsView implements View {
                 'The first accepted analysis makes a leader. Start the example agent:',
                 'npm run agent',
               )
-            : html`<div class="card scroll-x"><table class="plain">
-                <thead><tr><th class="num">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>
+            : html`<div class="card"><div class="scroll-x"><table class="plain">
+                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>
                 <tbody>${value.map(leaderRow)}</tbody>
-              </table></div>`
+              </table></div></div>`
       }
     </section>`
   }
@@ -116,8 +116,8 @@ class AgentsView implements View {
 }
 
 const leaderRow = ({ rank, agentId, name, xp, analyses }: AgentRank): TemplateResult => html`<tr>
-  <td class="num">${rank}</td>
-  <td><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
+  <td class="num rank">${rank}</td>
+  <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>
   <td class="num">${formatCount(analyses)}</td>
   <td class="num">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>

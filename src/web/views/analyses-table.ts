@@ -16,7 +16,7 @@ type ShownAnalysis = Pick<
 const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
 
 export const outcomeBadge = (outcome: Outcome): TemplateResult =>
-  html`<span class="outcome ${outcome}">${OUTCOME_SHAPES[outcome]} ${outcome}</span>`
+  html`<span class="outcome ${outcome}" title=${outcome}>${OUTCOME_SHAPES[outcome]}<span class="outcome-word"> ${outcome}</span></span>`
 
 interface Column {
   label: string

@@ -120,7 +120,7 @@ class SystemView implements View {
 /** What is wrong, a sentence each. */
 function problemsOf(health: HealthAnswer): string[] {
   const { status, reasons, feeds, gaps, market, solPrice, simulated, pushIngest } = health
-  const problems = [...reasons]
+  const problems = reasons.map(sentence)
   if (status === 'warming_up') problems.push('The server is warming up: lists may be incomplete.')
   if (status === 'draining') problems.push('The server is shutting down.')
   if (feeds.length === 0 && !pushIngest)
@@ -146,6 +146,10 @@ function problemsOf(health: HealthAnswer): string[] {
     )
   return problems
 }
+
+/** Reasons come as clauses. */
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
 
 function feedText(
   { feed, state, stateSinceMs, accepted, rejected }: HealthAnswer['feeds'][number],

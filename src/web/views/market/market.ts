@@ -5,13 +5,13 @@ import type { StreamRow } from '../../../schema/api/stream.ts'
 import { TABS, type Tab } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, meter, sparkline, waitingState } from '../../dom.ts'
+import { emptyState, meter, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
 import { formatAge, formatCount, formatPrice, formatUsd } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
 import { isSortKey, type ListFilter, MarketRows, type SortKey } from './market-rows.ts'
-import { Sparklines } from './sparklines.ts'
+import { type Sparklines, sharedSparklines } from './sparklines.ts'
 import { visibleSpan } from './virtual-rows.ts'
 
 const ROWS_MAX = 5_000
@@ -79,7 +79,7 @@ class MarketView implements View {
       isLive: query.get('live') === '1',
     }
     this.#rows = new MarketRows((row) => inTab[this.#tab](row, app.nowMs()))
-    this.#sparklines = new Sparklines(app)
+    this.#sparklines = sharedSparklines(app)
     this.#unsubscribe = this.#subscribe()
     this.#timer = setInterval(() => this.#tick(), REORDER_MS)
   }
@@ -90,7 +90,7 @@ class MarketView implements View {
 
   stop(): void {
     clearInterval(this.#timer)
-    this.#sparklines.stop()
+    this.#sparklines.want([])
     this.#unsubscribe()
   }
 
@@ -108,10 +108,11 @@ class MarketView implements View {
 
   drawn(): void {
     const { first, end } = this.#span()
-    const key = `${first} ${end} ${this.#rows.shown[first]?.mint}`
+    const mints = this.#rows.shown.slice(first, end).map(({ mint }) => mint)
+    const key = mints.join()
     if (key === this.#drawnKey) return
     this.#drawnKey = key
-    this.#sparklines.want(this.#rows.shown.slice(first, end).map(({ mint }) => mint))
+    this.#sparklines.want(mints)
   }
 
   #subscribe(): () => void {
@@ -280,7 +281,7 @@ class MarketView implements View {
         <a href=${routeHref('token', mint)}>${tokenPicture(mint, row.image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
         ${row.is_currently_live ? html`<span class="badge live">live</span>` : nothing}
       </div>
-      <div class="cell price ${direction}" role="cell"><span class="spark-cell">${sparkline(this.#sparklines.closes(mint))}</span><span class="move" aria-hidden="true">${shape}</span>${formatPrice(row.priceUsd)}</div>
+      <div class="cell price ${direction}" role="cell"><span class="spark-cell">${this.#sparkline(mint)}</span><span class="move" aria-hidden="true">${shape}</span>${formatPrice(row.priceUsd)}</div>
       <div class="cell marketCap" role="cell">${formatUsd(row.usd_market_cap)}</div>
       <div class="cell volume" role="cell">${formatUsd(row.volume_24h_usd)}</div>
       <div class="cell liquidity" role="cell">${formatUsd(row.liquidity_usd)}</div>
@@ -289,6 +290,11 @@ class MarketView implements View {
       <div class="cell created" role="cell">${formatAge(row.created_timestamp, nowMs)}</div>
       <div class="cell analyses" role="cell">${formatCount(row.analysis_count)}</div>
     </div>`
+  }
+
+  #sparkline(mint: string): TemplateResult | typeof nothing {
+    const closes = this.#sparklines.closes(mint)
+    return closes === null ? SPARKLINE_TO_COME : sparkline(closes)
   }
 
   #scrolled(table: HTMLElement): void {

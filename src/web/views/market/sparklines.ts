@@ -6,8 +6,10 @@ import type { App } from '../../app.ts'
 const MINTS_PER_READ = 10
 /** Reads a minute that sparklines may use: an anonymous reader has thirty for everything. */
 const READS_PER_MINUTE = 8
-const FRESH_MS = 5 * 60_000
+const MINUTE_MS = 60_000
+const FRESH_MS = 5 * MINUTE_MS
 const SETTLE_MS = 300
+const RETRY_MS = 10_000
 const ENTRIES_MAX = 2_000
 
 interface Entry {
@@ -19,41 +21,49 @@ export class Sparklines {
   readonly #entries = new Map<string, Entry>()
   readonly #app: App
   readonly #readTimesMs: number[] = []
+  #wanted: readonly string[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #isFetching = false
+  #notBeforeMs = 0
 
   constructor(app: App) {
     this.#app = app
   }
 
-  closes(mint: string): readonly number[] {
-    return this.#entries.get(mint)?.closes ?? []
+  /** Null: not known yet. */
+  closes(mint: string): readonly number[] | null {
+    return this.#entries.get(mint)?.closes ?? null
   }
 
-  /** Fetches what is missing of these mints once the list has stood still for a moment. */
+  /** Fetches what is missing of these mints, and no others, once the list has stood still for a moment: as much as the budget
+   *  allows, the rest as soon as it allows more. */
   want(mints: readonly string[]): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.#fetch(mints), SETTLE_MS)
+    this.#wanted = mints
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, Date.now() + SETTLE_MS)
+    this.#schedule()
   }
 
-  stop(): void {
+  #schedule(): void {
     clearTimeout(this.#timer)
+    const isComplete = this.#wanted.every((mint) => this.#isFresh(mint))
+    if (isComplete || this.#isFetching) return
+    const waitMs = Math.max(this.#notBeforeMs - Date.now(), this.#budgetWaitMs())
+    this.#timer = setTimeout(() => void this.#fetch(), Math.max(0, waitMs))
   }
 
-  async #fetch(mints: readonly string[]): Promise<void> {
-    if (this.#isFetching) return
+  async #fetch(): Promise<void> {
+    const missing = this.#wanted.filter((mint) => !this.#isFresh(mint)).slice(0, MINTS_PER_READ)
     this.#isFetching = true
+    this.#readTimesMs.push(Date.now())
     try {
-      for (;;) {
-        const missing = mints.filter((mint) => !this.#isFresh(mint)).slice(0, MINTS_PER_READ)
-        if (missing.length === 0 || !this.#takeRead()) return
-        await this.#fetchBatch(missing)
-      }
+      await this.#fetchBatch(missing)
     } catch {
-      // Rows without a sparkline are complete rows; the next scroll asks again.
+      // Rows without a sparkline are complete rows.
+      this.#notBeforeMs = Date.now() + RETRY_MS
     } finally {
       this.#isFetching = false
     }
+    this.#schedule()
   }
 
   async #fetchBatch(mints: readonly string[]): Promise<void> {
@@ -73,11 +83,22 @@ export class Sparklines {
     return entry !== undefined && Date.now() - entry.atMs < FRESH_MS
   }
 
-  #takeRead(): boolean {
+  /** How long until one more read is within the budget; 0: it is now. */
+  #budgetWaitMs(): number {
     const nowMs = Date.now()
-    while ((this.#readTimesMs[0] ?? nowMs) < nowMs - 60_000) this.#readTimesMs.shift()
-    if (this.#readTimesMs.length >= READS_PER_MINUTE) return false
-    this.#readTimesMs.push(nowMs)
-    return true
+    while ((this.#readTimesMs[0] ?? nowMs) <= nowMs - MINUTE_MS) this.#readTimesMs.shift()
+    const [oldestMs] = this.#readTimesMs
+    return oldestMs === undefined || this.#readTimesMs.length < READS_PER_MINUTE
+      ? 0
+      : oldestMs + MINUTE_MS - nowMs
   }
+}
+
+const sparklinesOf = new WeakMap<App, Sparklines>()
+
+/** Those of the page: its tabs share what is known and the budget. */
+export function sharedSparklines(app: App): Sparklines {
+  const known = sparklinesOf.get(app) ?? new Sparklines(app)
+  sparklinesOf.set(app, known)
+  return known
 }
