@@ -48,10 +48,16 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
       viewport: { width: 1280, height: 48 * (TOKENS + 5) },
     })
     const reads = countReads(page)
+    const hold = Promise.withResolvers<void>()
+    await page.route('**/api/v1/datapoint/batch', async (route) => {
+      await hold.promise
+      await route.continue()
+    })
     await page.clock.install()
     await page.goto(`${server.url}/`)
-    await expect.poll(() => toCome(page).count()).toBe(TOKENS)
+    await expect.poll(() => toCome(page).count(), { timeout: 20_000 }).toBe(TOKENS)
     const place = await toCome(page).first().boundingBox()
+    hold.resolve()
     await expect.poll(() => lines(page).count(), { timeout: 20_000 }).toBe(FIRST)
     expect(await toCome(page).count()).toBe(TOKENS - FIRST)
     expect(await lines(page).first().locator('..').boundingBox()).toEqual(place)
@@ -66,7 +72,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
     const { page } = await openPage(browser, 'about:blank')
     const reads = countReads(page)
     await page.goto(`${server.url}/`)
-    await expect.poll(() => toCome(page).count()).toBeGreaterThan(0)
+    await lines(page).first().waitFor()
     await expect.poll(() => toCome(page).count(), { timeout: 20_000 }).toBe(0)
     const before = reads.count
     expect(before).toBeGreaterThan(0)
