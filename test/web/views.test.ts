@@ -166,6 +166,24 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await live.getByRole('row').filter({ hasText: 'second' }).filter({ hasText: 'Poor' }).waitFor()
   })
 
+  test('a record that is refused says why, and comes by itself later', async () => {
+    const leaders = await server.client.get('/api/v1/agents/leaderboard')
+    const { page } = await openPage(browser, 'about:blank')
+    const refusal = {
+      ok: false,
+      code: 'read_rate_limited',
+      error: 'The limit of 30 reads a minute is used up.',
+    }
+    await page.route('**/api/v1/analysis?*', (route) => route.fulfill({ status: 429, json: refusal }))
+    await page.clock.install()
+    await page.goto(`${server.url}/#/agents/${leaders.body.data[0].agentId}`)
+    await page.getByRole('heading', { name: 'Too many reads' }).waitFor()
+    await page.getByText('is used up. This page tries again by itself.').waitFor()
+    await page.unroute('**/api/v1/analysis?*')
+    await page.clock.fastForward(MINUTE_MS)
+    await page.getByRole('row').filter({ hasText: 'validated' }).waitFor()
+  })
+
   test('an empty view has a command, which is copied', async () => {
     const empty = await openTestServer()
     const { page } = await openPage(browser, empty.url, '#/agents', {

@@ -36,6 +36,10 @@ const QUANT_CHOICES: { readonly [Name in QuantChoice]: readonly Quant[Name][] } 
   volumeProfile: VOLUME_PROFILES,
 }
 
+/** `a_long_name`, which may go on in another line after each `_`. */
+const breakable = (name: string): unknown[] =>
+  name.split('_').map((word, at) => (at === 0 ? word : html`_<wbr />${word}`))
+
 class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
@@ -147,7 +151,7 @@ class TryView implements View {
       <fieldset><legend class="note">Risk factors, ${RISK_FACTORS_MIN} to ${RISK_FACTORS_MAX}; ${quant.riskFactors.length} chosen</legend>
         <div class="choices">${RISK_FACTORS.map(
           (factor) =>
-            html`<label><input type="checkbox" name=${factor} .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} />${factor}</label>`,
+            html`<label><input type="checkbox" name=${factor} .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} /><span>${breakable(factor)}</span></label>`,
         )}</div>
       </fieldset>
       <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
