@@ -1,4 +1,5 @@
 // Applies recorded events to a market again, in their order and with the market time of then, which gives the market of then.
+import { isDeepStrictEqual } from 'node:util'
 import { readTrade } from '../journal/batch/read-trade.ts'
 import type { EventBatch, RecordedEvent } from '../journal/event-batch.ts'
 import { assert } from '../lib/assert.ts'
@@ -19,8 +20,6 @@ export interface EventReplayerOptions<Market extends ReplayedMarket> {
   onSettings(market: Market, settings: EngineSettings): Market
   settings: EngineSettings
 }
-
-const isEqual = (a: EngineSettings, b: EngineSettings): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 export class EventReplayer<Market extends ReplayedMarket> {
   /** Events applied. */
@@ -77,7 +76,7 @@ export class EventReplayer<Market extends ReplayedMarket> {
   }
 
   #applyOther({ event, atMs }: RecordedEvent): void {
-    if (event.type === 'run' && !isEqual(event.header.settings, this.#settings)) {
+    if (event.type === 'run' && !isDeepStrictEqual(event.header.settings, this.#settings)) {
       this.#settings = event.header.settings
       this.#market = this.#onSettings(this.#market, this.#settings)
     }

@@ -1,6 +1,8 @@
 // Restores the market of the runs before: from a checkpoint, and then from the events recorded behind it, which are applied in slices
 // while the server answers already.
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { readJournal } from '../journal/reader.ts'
 import type { JournalLog } from '../journal/types.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
@@ -26,13 +28,11 @@ export interface Restored {
   hasRedo: boolean
 }
 
-const isEqual = (a: EngineSettings, b: EngineSettings): boolean => JSON.stringify(a) === JSON.stringify(b)
-
 /** Whether all that is to be applied again was applied under these settings the first time. */
 function isUnderSettings({ end }: Recorded, base: Base, settings: EngineSettings): boolean {
   const behind = end.segments.filter(({ cutoffEventNo }) => cutoffEventNo > base.afterEventNo)
   return [base.settings, ...behind.flatMap(({ header }) => header?.settings ?? [])].every((each) =>
-    isEqual(each, settings),
+    isDeepStrictEqual(each, settings),
   )
 }
 

@@ -6,6 +6,7 @@ import type { LakeReplayOptions } from '../ingest/replay/lake-replay.ts'
 import type { Log } from '../lib/log.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
+import { readFolderInfo } from '../store/data-folder/folder-info.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
@@ -38,7 +39,9 @@ export class ReplayedLake {
   static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake | null> {
     if (config.replayLake === '') return null
     const stored = await listCheckpoints(checkpointFolder(config.replayLake))
-    const checkpoints = stored.flatMap((checkpoint) => readSettings(checkpoint, log))
+    // A lake may have been copied alone.
+    const folderId = readFolderInfo(config.replayLake)?.logId ?? null
+    const checkpoints = stored.flatMap((checkpoint) => readSettings(checkpoint, folderId, log))
     return new ReplayedLake(config, checkpoints, await makePlan(config, checkpoints), log)
   }
 
@@ -94,11 +97,13 @@ function restore({ path }: StoredCheckpoint, options: MarketOptions): Market {
   }
 }
 
-function readSettings(checkpoint: StoredCheckpoint, log: Log): ReadableCheckpoint[] {
+function readSettings(checkpoint: StoredCheckpoint, folderId: string | null, log: Log): ReadableCheckpoint[] {
   const { path } = checkpoint
   try {
     const file = new CheckpointFile(path)
     file.close()
+    if (folderId !== null && file.head.folderId !== folderId)
+      throw new CheckpointError('It belongs to another data folder.')
     return [{ ...checkpoint, settings: file.head.settings }]
   } catch (error) {
     if (!(error instanceof CheckpointError)) throw error

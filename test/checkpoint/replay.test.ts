@@ -1,6 +1,7 @@
 // What a server recorded is replayed exactly: at every boundary between events the replay answers as the live market did, over
 // several feeds, gaps, evictions, submissions, a crash and reads in between.
-import { cpSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CheckpointFile } from '../../src/checkpoint/checkpoint-file.ts'
 import { listCheckpoints } from '../../src/checkpoint/checkpoint-folder.ts'
@@ -214,6 +215,17 @@ describe('a server that replays', () => {
     truncateSync(newest.path, 100_000)
     for (const { path } of older.slice(0, -1)) writeFileSync(path, 'nothing')
     const server = await replay({ 'replay-lake': copy, 'replay-from': `${clock.wallMs - 30_000}` })
+    expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
+    rmSync(copy, { recursive: true })
+  })
+
+  test('does not use checkpoints of another folder', async () => {
+    const copy = temporaryFolder()
+    cpSync(dataDir, copy, { recursive: true, verbatimSymlinks: true })
+    const path = join(copy, 'store.json')
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/"logId":\s*"[^"]+"/, '"logId":"another"'))
+    const server = await replay({ 'replay-lake': copy, 'replay-from': `${clock.wallMs - 30_000}` })
+    expect((await server.client.get('/health')).body.feeds[0].events).toBe(lastNo)
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     rmSync(copy, { recursive: true })
   })
