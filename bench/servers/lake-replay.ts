@@ -7,7 +7,13 @@ import { ReplayedLake } from '../../src/server/replayed-lake.ts'
 import { peakRssBytes } from '../harness.ts'
 
 const log = createLog({ format: 'json', quiet: true })
-const wanted = { replayLake: process.argv[2], replayFrom: null, replayTo: null, replaySpeed: 'max' } as const
+const wanted = {
+  dataDir: '',
+  replayLake: process.argv[2],
+  replayFrom: null,
+  replayTo: null,
+  replaySpeed: 'max',
+} as const
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')
 const market = await lake.createMarket({})

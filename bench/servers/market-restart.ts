@@ -15,7 +15,7 @@ const folders: RecordFolders = {
   folderId: 'bench',
 }
 const beganMs = performance.now()
-const recorded = await findRecordedOnDisk(folders)
+const recorded = await findRecordedOnDisk(folders, 0)
 const { settings } = recorded.latest!
 const restored = (await restoreMarket(
   { ...folders, marketOptions: settings, settings, log: mergeLog() },

@@ -55,7 +55,7 @@ function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
 async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
   const startedMs = performance.now()
-  const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId })
+  const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId }, throughEventNo)
   const { base, market } = restoreBase(recorded, task)
   base.checkpoint?.close()
   failpoint(task, 'checkpoint:restored')

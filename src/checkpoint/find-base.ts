@@ -18,6 +18,8 @@ export interface RecordFolders {
 
 /** What was recorded in a data folder, as a start finds it. */
 export interface Recorded extends RecordFolders {
+  /** An event that is known to have been recorded, whatever the journal has: the last one of the lake. */
+  knownEventNo: number
   end: JournalEnd
   /** The newest first. */
   checkpoints: StoredCheckpoint[]
@@ -31,16 +33,20 @@ export interface LatestRun {
   settings: EngineSettings
 }
 
-export async function findRecorded(disk: Disk, folders: RecordFolders): Promise<Recorded> {
+export async function findRecorded(
+  disk: Disk,
+  folders: RecordFolders,
+  knownEventNo: number,
+): Promise<Recorded> {
   const end = await findEnd(disk, folders.journalFolder, folders.folderId)
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
-  return { ...folders, end, checkpoints, latest }
+  return { ...folders, end, checkpoints, latest, knownEventNo }
 }
 
 /** The last event that anything here has. */
-export const lastRecordedEvent = ({ end, checkpoints }: Recorded): number =>
-  Math.max(end.lastEventNo, checkpoints[0]?.eventNo ?? 0)
+export const lastRecordedEvent = ({ end, checkpoints, knownEventNo }: Recorded): number =>
+  Math.max(end.lastEventNo, knownEventNo, checkpoints[0]?.eventNo ?? 0)
 
 export interface Base {
   /** The market is restored as it was after this event, and those behind it are applied. */
@@ -64,9 +70,13 @@ export interface FindBaseOptions {
   tryRestore?(checkpoint: CheckpointFile): void
 }
 
-/** Whether the journal has everything behind an event, as far as the names of its segments tell. */
-export function isConnected({ end }: Pick<Recorded, 'end'>, afterEventNo: number): boolean {
-  if (end.lastEventNo <= afterEventNo) return true
+/**
+ * Whether the journal has everything behind an event, as far as the names of its segments tell. One that was emptied into the lake does
+ * not, although it has no hole.
+ */
+export function isConnected({ end, knownEventNo }: Recorded, afterEventNo: number): boolean {
+  if (Math.max(end.lastEventNo, knownEventNo) <= afterEventNo) return true
+  if (end.lastEventNo < knownEventNo) return false
   const first = end.segments.find(({ cutoffEventNo }) => cutoffEventNo > afterEventNo)
   return first !== undefined && first.firstEventNo <= afterEventNo + 1
 }

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { readJournal } from '../journal/reader.ts'
 import type { JournalLog } from '../journal/types.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
+import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { EventReplayer } from './event-replayer.ts'
@@ -24,8 +25,8 @@ export interface Restored {
   base: Base
   /** Checkpoints that could not be used, by event number. */
   unusable: number[]
-  /** Whether events behind the base are still to be applied, by `redo`. */
-  hasRedo: boolean
+  /** Of events behind the base that were applied already; null: they are still to be applied, by `redo`. */
+  redone: Redone | null
 }
 
 /** Whether all that is to be applied again was applied under these settings the first time. */
@@ -35,6 +36,12 @@ function isUnderSettings({ end }: Recorded, base: Base, settings: EngineSettings
     isDeepStrictEqual(each, settings),
   )
 }
+
+const NOT_WHOLE = 'neither a checkpoint nor the journal has the last market whole: the market begins empty'
+
+/** Whether nothing was recorded yet. */
+const isNew = ({ latest, checkpoints, knownEventNo }: Recorded): boolean =>
+  latest === null && checkpoints.length === 0 && knownEventNo === 0
 
 /** Restores the newest checkpoint that can be. @returns null where the market has to begin empty: the log says why. */
 export async function restoreMarket(options: RestoreOptions, recorded: Recorded): Promise<Restored | null> {
@@ -55,14 +62,26 @@ export async function restoreMarket(options: RestoreOptions, recorded: Recorded)
       market = Market.restore(isSame ? marketOptions : quietOptions(head.settings), read)
     },
   })
-  if (base === null) return null
+  if (base === null) {
+    if (!isNew(recorded)) log.warn({}, NOT_WHOLE)
+    return null
+  }
   const isSame = isUnderSettings(recorded, base, settings)
   const restored = market ?? new Market(isSame ? marketOptions : quietOptions(base.settings))
-  const hasRedo = recorded.end.lastEventNo > base.afterEventNo
-  if (isSame) return { market: restored, base, unusable, hasRedo }
+  const isUpToDate = recorded.end.lastEventNo <= base.afterEventNo
+  if (isSame) {
+    const redone = isUpToDate ? { market: restored, events: 0, lost: 0, tookMs: 0 } : null
+    return { market: restored, base, unusable, redone }
+  }
   // Events have to be applied under the settings of then, and what results goes on under those of now.
-  const { market: last } = await redo(options, recorded, restored, base)
-  return { market: withSettings(last, marketOptions), base, unusable, hasRedo: false }
+  try {
+    const redone = await redo(options, recorded, restored, base)
+    return { market: withSettings(redone.market, marketOptions), base, unusable, redone }
+  } catch (error) {
+    if (!(error instanceof CheckpointError)) throw error
+    log.error({ reason: error.message }, 'the market cannot go on under these settings: it begins empty')
+    return null
+  }
 }
 
 /** Options of a market that nobody reads from. */
@@ -111,5 +130,6 @@ export async function redo(
   return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
 }
 
-export const findRecordedOnDisk = (folders: RecordFolders): Promise<Recorded> =>
-  findRecorded(nodeDisk, folders)
+/** @param knownEventNo the last event that the lake has */
+export const findRecordedOnDisk = (folders: RecordFolders, knownEventNo: number): Promise<Recorded> =>
+  findRecorded(nodeDisk, folders, knownEventNo)

@@ -1,5 +1,4 @@
 // Reads the configuration from command-line flags and the environment. No other code reads the environment.
-import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
@@ -42,7 +41,7 @@ export function readConfig(args: readonly string[], env: Environment): Config {
 function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): void {
   const idle = settingWithoutEffect(config, (name) => givenBy.has(name))
   if (idle !== null) throw new ConfigError(`${givenBy.get(idle.name)} has no effect without ${idle.missing}`)
-  const { feeds, replayFile, replayLake, replayFrom, replayTo, dataDir } = config
+  const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
   if (!feeds.includes('replay')) return
   if (replayFile === '' && replayLake === '')
     throw new ConfigError('--feed replay needs --replay-file or --replay-lake')
@@ -50,10 +49,6 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
   if (replayFile !== '') throw new ConfigError('--replay-file and --replay-lake exclude each other')
   if (feeds.length > 1)
     throw new ConfigError('--replay-lake plays a whole market: no other --feed may be beside it')
-  if (resolve(replayLake) === resolve(dataDir))
-    throw new ConfigError(
-      '--replay-lake must be another folder than --data-dir: a replay writes its own bars',
-    )
   if (replayFrom !== null && replayTo !== null && replayFrom > replayTo)
     throw new ConfigError('--replay-from is later than --replay-to')
 }

@@ -45,6 +45,12 @@ const NEEDS: readonly Need[] = [
       'another source than --replay-lake, whose market is recorded already and has the settings of then',
   },
   {
+    // Whatever is pushed would change the market that is replayed.
+    settings: ['feedKey'],
+    isMet: ({ replayLake }, value) => value === '' || replayLake === '',
+    missing: 'another source than --replay-lake, whose market nobody may push into',
+  },
+  {
     settings: ['pumpportalKey', 'pumpportalUrl'],
     isMet: ({ feeds }) => feeds.includes('pumpportal'),
     missing: '--feed pumpportal',

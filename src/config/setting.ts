@@ -99,7 +99,7 @@ export const columnMapping = wordList.transform((pairs, context) => {
   return columns
 })
 
-export const replaySpeed = z.union([z.literal('max'), positiveNumber])
+export const replaySpeed = z.union([z.literal('max'), positiveNumber], 'must be a number above 0, or max')
 
 /** A moment as Unix ms, or null for ''. An ISO 8601 time without a zone is in UTC. */
 export const moment = z.string().transform((text, context) => {

@@ -1,4 +1,5 @@
 // What a server recorded, for another one to replay: the plan of the replay, and the market and the events that it takes.
+import { existsSync, realpathSync } from 'node:fs'
 import { CheckpointFile } from '../checkpoint/checkpoint-file.ts'
 import { listCheckpoints, type StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../config/settings.ts'
@@ -7,10 +8,11 @@ import type { Log } from '../lib/log.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
 import { readFolderInfo } from '../store/data-folder/folder-info.ts'
+import { StoreError } from '../store/errors.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
-type ReplayConfig = Pick<Config, 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed'>
+type ReplayConfig = Pick<Config, 'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed'>
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
 /** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
@@ -38,6 +40,7 @@ export class ReplayedLake {
    */
   static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake | null> {
     if (config.replayLake === '') return null
+    checkFolders(config)
     const stored = await listCheckpoints(checkpointFolder(config.replayLake))
     // A lake may have been copied alone.
     const folderId = readFolderInfo(config.replayLake)?.logId ?? null
@@ -86,6 +89,17 @@ export class ReplayedLake {
       onProgress: (progress) => this.#log.info({ ...progress }, 'replay'),
     }
   }
+}
+
+/** @throws StoreError where there is no folder to replay, or it is the one that is written to, under whatever name */
+function checkFolders({ dataDir, replayLake }: ReplayConfig): void {
+  if (!existsSync(replayLake))
+    throw new StoreError('not_found', `--replay-lake: there is no folder ${replayLake}`)
+  if (existsSync(dataDir) && realpathSync(dataDir) === realpathSync(replayLake))
+    throw new StoreError(
+      'invalid',
+      '--replay-lake must be another folder than --data-dir: a replay writes its own bars',
+    )
 }
 
 function restore({ path }: StoredCheckpoint, options: MarketOptions): Market {

@@ -111,7 +111,7 @@ export class RunningMarket {
 
   /** Whether `begin` first has to apply recorded events again, which may take a while. */
   get hasRedo(): boolean {
-    return this.#parts.restored?.hasRedo ?? false
+    return this.#parts.restored !== null && this.#parts.restored.redone === null
   }
 
   /** Where a feed of this name delivers its events. */
@@ -125,12 +125,11 @@ export class RunningMarket {
     const { config, log, positions } = deps
     const { market } = this
     if (restored !== null && recorded !== null) {
-      const { base, hasRedo } = restored
+      const { base } = restored
       // Of these the last run may have taken some with it. The lake drops those that it has, as long as bars come in their order.
       market.emitBarsEndedSince(base.checkpoint?.head.barsInLakeToMs ?? 0)
-      const { events, lost, tookMs } = hasRedo
-        ? await redo(restoreOptions, recorded, market, base, () => this.#isHalted)
-        : { events: 0, lost: 0, tookMs: 0 }
+      const { events, lost, tookMs } =
+        restored.redone ?? (await redo(restoreOptions, recorded, market, base, () => this.#isHalted))
       if (this.#isHalted) return false
       this.#redone = { fromEventNo: base.afterEventNo, events, lost, tookMs: Math.round(tookMs) }
       log.info(
@@ -257,7 +256,10 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
     marketOptions: { ...settings, ...callbacks },
     ...{ settings, log },
   }
-  const found = recording.isOn ? await findQuietly(restoreOptions) : { recorded: null, trouble: null }
+  const { eventNo: lakeEventNo } = store.events.progress
+  const found = recording.isOn
+    ? await findQuietly(restoreOptions, lakeEventNo)
+    : { recorded: null, trouble: null }
   const restored = await restore(recording, restoreOptions, found.recorded)
   const newOptions = { ...restoreOptions.marketOptions, firstSeq: deps.positions.first }
   const market = restored?.market ?? (await replayed?.createMarket(newOptions)) ?? new Market(newOptions)
@@ -268,10 +270,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
       ...{ folder: restoreOptions.journalFolder, folderId: store.folderId, clock, log, settings },
       ...{ runId: header.runId, simulated: header.simulated },
       originEventNo: restored?.base.originEventNo ?? null,
-      afterEventNo: Math.max(
-        store.events.progress.eventNo,
-        found.recorded === null ? 0 : lastRecordedEvent(found.recorded),
-      ),
+      afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
       mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
       onLost: (interval) => running?.noteLost(interval),
@@ -292,9 +291,9 @@ interface Found {
 const notRecorded = (error: unknown): string => `market events are not recorded: ${errorMessage(error)}`
 
 /** A folder that cannot be read must not keep the server from starting. */
-async function findQuietly(options: RestoreOptions): Promise<Found> {
+async function findQuietly(options: RestoreOptions, lakeEventNo: number): Promise<Found> {
   try {
-    return { recorded: await findRecordedOnDisk(options), trouble: null }
+    return { recorded: await findRecordedOnDisk(options, lakeEventNo), trouble: null }
   } catch (error) {
     options.log.error(
       { error: errorMessage(error) },
@@ -326,14 +325,7 @@ async function restore(
     options.log.warn({}, 'the market that was recorded last is simulated: the market begins empty')
     return null
   }
-  const restored = await restoreMarket(options, recorded)
-  const isNew = recorded.latest === null && recorded.checkpoints.length === 0
-  if (restored === null && !isNew)
-    options.log.warn(
-      {},
-      'neither a checkpoint nor the journal has the last market whole: the market begins empty',
-    )
-  return restored
+  return restoreMarket(options, recorded)
 }
 
 function headerOf(

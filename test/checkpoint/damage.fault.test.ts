@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CHECKPOINT_CRASH_POINTS } from '../../src/checkpoint/protocol.ts'
 import { createLog } from '../../src/lib/log.ts'
 import type { SteppedClock } from '../support/clock.ts'
-import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
 import { answersOf, checkpointsOf, crashImage, journalOf, noonClock, pushSome } from './support.ts'
 
 let clock: SteppedClock
@@ -34,9 +34,12 @@ function listeningLog() {
   return { log, sentences }
 }
 
-async function startOn(image: string): Promise<{ other: TestServer; sentences: string[] }> {
+async function startOn(
+  image: string,
+  settings: Settings = {},
+): Promise<{ other: TestServer; sentences: string[] }> {
   const { log, sentences } = listeningLog()
-  const other = await openTestServer({}, { clock, log }, image)
+  const other = await openTestServer(settings, { clock, log }, image)
   others.push(other)
   return { other, sentences }
 }
@@ -185,4 +188,45 @@ test('a journal folder that cannot be written: the server works, says so, and re
   const before = answersOf(server.market)
   const { other } = await startOn(await crashImage(server))
   expect(answersOf(other.market)).toEqual(before)
+})
+
+describe('a checkpoint that is older than what the lake has', () => {
+  test('is not restored where the journal was emptied into the lake meanwhile: the market begins empty, and says so', async () => {
+    await pushSome(server, clock)
+    server = await server.restart({ 'checkpoint-interval-ms': '0' })
+    await pushSome(server, clock)
+    await server.store.events.flush()
+    const { other, sentences } = await startOn(await crashImage(server))
+    expect((await recordingOf(other)).restored).toBeNull()
+    expect(other.market.stats().tokens).toBe(0)
+    expect(sentences).toContainEqual(expect.stringContaining('the market begins empty'))
+  })
+
+  test('nor where a recorded simulator began another market since', async () => {
+    await pushSome(server, clock)
+    const simulated = { feed: 'simulator', record: 'true', mixed: 'true', 'simulator-tokens': '20' }
+    server = await server.restart(simulated)
+    await server.store.events.flush()
+    await server.stop()
+    server = await openTestServer({ mixed: 'true' }, { clock }, server.dataDir)
+    expect((await recordingOf(server)).restored).toBeNull()
+    expect(server.market.stats().tokens).toBe(0)
+  })
+})
+
+test('a market of more tokens than the server may hold now begins empty, and says so', async () => {
+  await pushSome(server, clock)
+  const image = await crashImage(server)
+  const { other, sentences } = await startOn(image, { 'tokens-max': '5' })
+  expect(other.market.stats().tokens).toBe(0)
+  expect(sentences).toContainEqual(expect.stringContaining('under these settings'))
+})
+
+test('what was applied again under other settings is told', async () => {
+  await pushSome(server, clock)
+  const { other } = await startOn(await crashImage(server), { 'new-hours': '3' })
+  const { restored } = await recordingOf(other)
+  expect(restored).toMatchObject({ fromEventNo: 0, lost: 0 })
+  expect(restored.events).toBeGreaterThan(100)
+  expect(answersOf(other.market).timeMs).toBe(answersOf(server.market).timeMs)
 })

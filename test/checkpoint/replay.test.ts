@@ -1,6 +1,6 @@
 // What a server recorded is replayed exactly: at every boundary between events the replay answers as the live market did, over
 // several feeds, gaps, evictions, submissions, a crash and reads in between.
-import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CheckpointFile } from '../../src/checkpoint/checkpoint-file.ts'
@@ -262,7 +262,14 @@ describe('a server that replays', () => {
   test('of a folder without recorded events does not start, and says why', async () => {
     const empty = temporaryFolder()
     await expect(replay({ 'replay-lake': empty })).rejects.toThrow(/no lake|no recorded events|not found/)
+    await expect(replay({ 'replay-lake': `${empty}/not-there` })).rejects.toThrow('there is no folder')
     await expect(replay({ 'replay-from': '2031-01-01' })).rejects.toThrow('no recorded events of that time')
+    const link = join(empty, 'link')
+    symlinkSync(dataDir, link)
+    await expect(replay({ 'data-dir': link })).rejects.toThrow('another folder than --data-dir')
+    await expect(
+      openTestServer({ feed: 'replay', 'replay-lake': dataDir }, {}, empty, { MINTLAKE_FEED_KEY: 'key' }),
+    ).rejects.toThrow('nobody may push into')
     rmSync(empty, { recursive: true })
   })
 })

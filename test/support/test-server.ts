@@ -41,7 +41,11 @@ function flagsOf(settings: Settings, dataDir: string): string[] {
   const all = { ...defaults, ...(!settings['replay-lake'] && { 'tokens-max': tokensMax }), ...settings }
   return Object.entries({ 'data-dir': dataDir, ...all }).flatMap(([name, value]) => [`--${name}`, value])
 }
-const secrets = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+const secretsOf = (settings: Settings) => ({
+  // Nobody may push into a recorded market.
+  ...(!settings['replay-lake'] && { MINTLAKE_FEED_KEY: FEED_KEY }),
+  MINTLAKE_ADMIN_KEY: ADMIN_KEY,
+})
 
 export interface Answer {
   status: number
@@ -143,7 +147,10 @@ export async function openTestServer(
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
 ): Promise<TestServer> {
-  const server = await startApp(readConfig(flagsOf(settings, dataDir), { ...secrets, ...env }), options)
+  const server = await startApp(
+    readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env }),
+    options,
+  )
   await server.ready
   return {
     ...server,
@@ -185,7 +192,7 @@ export async function spawnServer(
 ): Promise<ServerProcess> {
   const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
   const child = spawn(command, words, {
-    env: { ...process.env, ...secrets, ...env },
+    env: { ...process.env, ...secretsOf(settings), ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')

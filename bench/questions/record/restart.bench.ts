@@ -51,7 +51,7 @@ async function run(options: RunOptions): Promise<Measured> {
     checkpointFolder: checkpointFolder(dataDir),
     folderId: 'bench',
   }
-  const { end } = await findRecordedOnDisk(folders)
+  const { end } = await findRecordedOnDisk(folders, 0)
   await checkpoint(options, end.lastEventNo - behind)
   const restarts: Record<string, number>[] = []
   for (let round = 0; round < (options.small ? 1 : RESTARTS); round++) {

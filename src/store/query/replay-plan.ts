@@ -76,12 +76,12 @@ export function planReplay({ runs, held, checkpoints, wanted, warmUpFrom }: Lake
       start === undefined
         ? 'the lake has neither the beginning of this run nor a checkpoint before this time: what happened earlier than a day before is missing'
         : null,
-    endsEarly:
-      other === undefined
-        ? null
-        : `the run that began at ${new Date(other.atMs).toISOString()} did not continue this market: replay it from there`,
+    endsEarly: other === undefined ? null : whyEnded(other),
   }
 }
+
+const whyEnded = (run: RecordedRun): string =>
+  `the run that began at ${new Date(run.atMs).toISOString()} ${isCold(run) ? 'began with an empty market' : 'had other settings'}: replay it from there`
 
 const isCold = ({ event }: RecordedRun): boolean => event.header.checkpointEventNo === null
 
