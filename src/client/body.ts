@@ -7,16 +7,28 @@ import type { Deadline } from './waiting.ts'
 const discard = (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> =>
   reader.cancel().catch(() => {})
 
-/** The whole body as text. @throws MintlakeError `response_too_large`, `invalid_response` (no UTF-8). */
-export async function readText({ body }: Response, bytesMax: number): Promise<string> {
+/** Ends a read that waits as soon as the signal is aborted, also where fetch leaves it waiting. @returns what takes that back */
+function endOnAbort(reader: ReadableStreamDefaultReader<Uint8Array>, signal: AbortSignal): () => void {
+  const end = (): void => void discard(reader)
+  signal.addEventListener('abort', end)
+  return () => signal.removeEventListener('abort', end)
+}
+
+/**
+ * The whole body as text.
+ * @throws MintlakeError `response_too_large`, `invalid_response` (no UTF-8), or the reason of the signal.
+ */
+export async function readText({ body }: Response, bytesMax: number, signal: AbortSignal): Promise<string> {
   if (body === null) return ''
   const reader = body.getReader()
+  const forget = endOnAbort(reader, signal)
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let text = ''
   let bytes = 0
   try {
     for (;;) {
       const { value, done } = await reader.read()
+      signal.throwIfAborted()
       if (done) return text + decode(decoder)
       bytes += value.length
       if (bytes > bytesMax)
@@ -24,6 +36,7 @@ export async function readText({ body }: Response, bytesMax: number): Promise<st
       text += decode(decoder, value)
     }
   } finally {
+    forget()
     await discard(reader)
   }
 }
@@ -40,11 +53,14 @@ export async function* readLines(
 ): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader()
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const { signal } = deadline
+  const forget = endOnAbort(reader, signal)
   let rest = ''
   deadline.restart(silenceMsMax)
   try {
     for (;;) {
       const { value, done } = await reader.read()
+      signal.throwIfAborted()
       if (done) return
       const [first = '', ...more] = decode(decoder, value).split('\n')
       rest += first
@@ -58,6 +74,7 @@ export async function* readLines(
       if (more.length > 0) deadline.restart(silenceMsMax)
     }
   } finally {
+    forget()
     await discard(reader)
   }
 }

@@ -94,7 +94,7 @@ export class Transport {
   async json<Answer extends object>(request: Request, call: CallOptions = {}): Promise<Answer> {
     const text = await this.#retried(request, call, async (deadline) => {
       const response = await this.#send(request, deadline)
-      return readText(response, ANSWER_BYTES_MAX)
+      return readText(response, ANSWER_BYTES_MAX, deadline.signal)
     })
     const answer: Answer = parseObject(text)
     return answer
@@ -157,7 +157,7 @@ export class Transport {
     throw errorOfAnswer(
       response.status,
       response.headers,
-      parseJson(await readText(response, ANSWER_BYTES_MAX)),
+      parseJson(await readText(response, ANSWER_BYTES_MAX, signal)),
     )
   }
 }

@@ -39,16 +39,18 @@ test('every whole line is read once, in order, and what follows the last line en
   )
 })
 
+const noAbort = new AbortController().signal
+
 test('a text is read whole', async () => {
   await fc.assert(
     fc.asyncProperty(line, chunks, async (text, lengths) => {
       const bytes = new TextEncoder().encode(text)
-      expect(await readText(new Response(bodyOf(bytes, lengths)), bytes.length)).toBe(text)
+      expect(await readText(new Response(bodyOf(bytes, lengths)), bytes.length, noAbort)).toBe(text)
     }),
   )
 })
 
 test('what is no UTF-8 is refused', async () => {
   const body = bodyOf(Uint8Array.of(0x7b, 0xff, 0x0a), [1])
-  await expect(readText(new Response(body), 10)).rejects.toMatchObject({ code: 'invalid_response' })
+  await expect(readText(new Response(body), 10, noAbort)).rejects.toMatchObject({ code: 'invalid_response' })
 })

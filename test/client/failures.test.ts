@@ -82,6 +82,17 @@ describe('a read', () => {
     expect((await errorOf(client.market())).code).toBe('timeout')
   })
 
+  test('whose body waits for ever although fetch was aborted is cut as well', async () => {
+    const endless = async () => new Response(new ReadableStream({}))
+    const client = createClient({
+      baseUrl: 'http://127.0.0.1:9',
+      fetch: endless,
+      timeoutMs: 30,
+      retriesMax: 0,
+    })
+    expect((await errorOf(client.market())).code).toBe('timeout')
+  })
+
   test('that is refused is not sent again, and its error has every fault with its suggestion', async () => {
     const errors = [{ pointer: '/tab', code: 'invalid_parameter', message: 'no', suggestion: 'live' }]
     const { client, requests } = await clientOf([problem(400, 'invalid_parameter', { errors })])
