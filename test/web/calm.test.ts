@@ -54,7 +54,13 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
       ...tokens,
       'market',
     ]) {
+      const [kind, mint] = view.split('/')
+      // The next view is chosen once this one is there: a token asks for its bars.
+      const isAnswered =
+        mint === undefined ? null : page.waitForResponse((response) => response.url().includes(mint))
       await page.goto(`${server.url}/#/${view}`)
+      await isAnswered
+      if (mint === undefined) await page.locator(`.menu a[aria-current="page"][href="#/${kind}"]`).waitFor()
       await page.locator('#view-title').waitFor()
       await page.waitForLoadState('networkidle')
     }
