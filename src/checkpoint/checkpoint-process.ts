@@ -4,11 +4,11 @@ import { setPriority } from 'node:os'
 import { readJournal } from '../journal/reader.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { Market } from '../market/market.ts'
-import type { EngineSettings } from '../schema/event.ts'
+import { peakMemoryBytes } from '../lib/memory.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
+import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
-import { type Base, findBase, findRecorded, type Recorded } from './find-base.ts'
+import { findBase, findRecorded, type Recorded, type RestoredBase } from './find-base.ts'
 import { CHECKPOINT_NICENESS } from './limits.ts'
 import type {
   CheckpointCrashPoint,
@@ -16,35 +16,22 @@ import type {
   CheckpointTask,
   FromCheckpointProcess,
 } from './protocol.ts'
-import { withSettings } from './settings-change.ts'
 import { MINTLAKE_VERSION } from './version.ts'
-
-const KIBIBYTE = 1_024
-
-/** Options of a market that nobody reads from. */
-const optionsOf = (settings: EngineSettings) => ({ ...settings, changeLogEntriesMax: 1, evictionsMax: 1 })
-
-interface RestoredBase {
-  base: Base
-  market: Market
-}
 
 function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
   const reasons: string[] = []
   const checkpoints = recorded.checkpoints.filter(({ eventNo }) => !unusable.includes(eventNo))
-  const restored: Market[] = []
-  const base = findBase(
+  const restored = findBase(
     { ...recorded, checkpoints },
     {
       onUnusable: ({ path, reason }) => reasons.push(`${path}: ${reason}`),
-      tryRestore: ({ head, read }) => void restored.push(Market.restore(optionsOf(head.settings), read)),
+      createMarket: ({ settings }, read) => createMarket(quietOptions(settings), read),
     },
   )
-  if (base === null)
-    throw new Error(
-      ['neither a checkpoint nor the journal has the market from its beginning', ...reasons].join('; '),
-    )
-  return { base, market: restored.at(-1) ?? new Market(optionsOf(base.settings)) }
+  if (restored !== null) return restored
+  throw new Error(
+    ['neither a checkpoint nor the journal has the market from its beginning', ...reasons].join('; '),
+  )
 }
 
 /** Kills the process at the point that a test has chosen. */
@@ -57,13 +44,12 @@ async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   const startedMs = performance.now()
   const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId }, throughEventNo)
   const { base, market } = restoreBase(recorded, task)
-  base.checkpoint?.close()
   failpoint(task, 'checkpoint:restored')
   const restoredMs = performance.now()
   const { afterEventNo, settings } = base
   const replayer = new EventReplayer({
     ...{ market, afterEventNo, settings },
-    onSettings: (before, after) => withSettings(before, optionsOf(after)),
+    onSettings: (before, after) => withSettings(before, quietOptions(after)),
   })
   for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
     for (const _ of replayer.apply(batch));
@@ -87,7 +73,7 @@ async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
     restoreMs: restoredMs - startedMs,
     replayMs: replayedMs - restoredMs,
     writeMs: performance.now() - replayedMs,
-    peakBytes: process.resourceUsage().maxRSS * KIBIBYTE,
+    peakBytes: peakMemoryBytes(),
   }
 }
 

@@ -5,9 +5,11 @@ import { findEnd, type JournalEnd } from '../journal/reader.ts'
 import type { Disk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-import { CheckpointFile } from './checkpoint-file.ts'
+import { CheckpointFile, type CheckpointHead } from './checkpoint-file.ts'
 import { listCheckpoints, type StoredCheckpoint } from './checkpoint-folder.ts'
+import type { ReadSection } from './create-market.ts'
 
 export interface RecordFolders {
   journalFolder: string
@@ -52,8 +54,8 @@ export interface Base {
   /** The market is restored as it was after this event, and those behind it are applied. */
   afterEventNo: number
   originEventNo: number
-  /** Null: it begins empty, with the event at `originEventNo`. */
-  checkpoint: CheckpointFile | null
+  /** Of its checkpoint; null: it begins empty, with the event at `originEventNo`. */
+  head: CheckpointHead | null
   /** Settings by which the events behind it were applied, as far as the journal tells without being read. */
   settings: EngineSettings
 }
@@ -66,8 +68,13 @@ export interface UnusableCheckpoint extends StoredCheckpoint {
 export interface FindBaseOptions {
   /** Called for each checkpoint that should be usable and is not. */
   onUnusable(checkpoint: UnusableCheckpoint): void
-  /** Uses an opened checkpoint. Throws CheckpointError where it cannot be restored from. */
-  tryRestore?(checkpoint: CheckpointFile): void
+  /** Makes the market of a base. Throws CheckpointError where its checkpoint cannot be restored. */
+  createMarket(base: Base, read: ReadSection | null): Market
+}
+
+export interface RestoredBase {
+  base: Base
+  market: Market
 }
 
 /**
@@ -97,24 +104,26 @@ function openCheckpoint(recorded: Recorded, { path, eventNo }: StoredCheckpoint)
   }
 }
 
-/**
- * The newest base; null where there is none. Its checkpoint is open: the caller closes it.
- */
-export function findBase(recorded: Recorded, { onUnusable, tryRestore }: FindBaseOptions): Base | null {
+/** The newest base with its market; null where there is none. */
+export function findBase(
+  recorded: Recorded,
+  { onUnusable, createMarket }: FindBaseOptions,
+): RestoredBase | null {
   const { latest, checkpoints } = recorded
   for (const stored of checkpoints) {
     // A market that began as an empty one is not restored to what was before it.
     if (latest !== null && latest.originEventNo > stored.eventNo) break
     try {
-      const checkpoint = openCheckpoint(recorded, stored)
+      const file = openCheckpoint(recorded, stored)
       try {
-        tryRestore?.(checkpoint)
-      } catch (error) {
-        checkpoint.close()
-        throw error
+        const { head } = file
+        const { eventNo: afterEventNo, originEventNo, settings } = head
+        const base = { afterEventNo, originEventNo, head, settings }
+        return { base, market: createMarket(base, file.read) }
+      } finally {
+        // An open file would keep its place on the disk after it is deleted.
+        file.close()
       }
-      const { originEventNo, settings } = checkpoint.head
-      return { afterEventNo: stored.eventNo, originEventNo, checkpoint, settings }
     } catch (error) {
       if (!(error instanceof CheckpointError)) throw error
       onUnusable({ ...stored, reason: errorMessage(error) })
@@ -122,5 +131,6 @@ export function findBase(recorded: Recorded, { onUnusable, tryRestore }: FindBas
   }
   if (latest === null || !isConnected(recorded, latest.originEventNo - 1)) return null
   const { originEventNo, settings } = latest
-  return { afterEventNo: originEventNo - 1, originEventNo, checkpoint: null, settings }
+  const base = { afterEventNo: originEventNo - 1, originEventNo, head: null, settings }
+  return { base, market: createMarket(base, null) }
 }

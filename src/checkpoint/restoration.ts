@@ -7,11 +7,11 @@ import { readJournal } from '../journal/reader.ts'
 import type { JournalLog } from '../journal/types.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
-import { Market, type MarketOptions } from '../market/market.ts'
+import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
+import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { type Base, findBase, findRecorded, type Recorded, type RecordFolders } from './find-base.ts'
-import { withSettings } from './settings-change.ts'
 
 export interface RestoreOptions extends RecordFolders {
   /** Of this run: the settings of the engine, and what it calls. */
@@ -47,29 +47,24 @@ const isNew = ({ latest, checkpoints, knownEventNo }: Recorded): boolean =>
 export async function restoreMarket(options: RestoreOptions, recorded: Recorded): Promise<Restored | null> {
   const { log, marketOptions, settings } = options
   const unusable: number[] = []
-  let market: Market | null = null
-  const base = findBase(recorded, {
+  const found = findBase(recorded, {
     onUnusable: ({ path, eventNo, reason }) => {
       unusable.push(eventNo)
       log.error({ path, reason }, 'a checkpoint cannot be used')
     },
-    tryRestore: ({ head, read }) => {
-      const isSame = isUnderSettings(
-        recorded,
-        { ...head, afterEventNo: head.eventNo, checkpoint: null },
-        settings,
-      )
-      market = Market.restore(isSame ? marketOptions : quietOptions(head.settings), read)
-    },
+    createMarket: (base, read) =>
+      createMarket(
+        isUnderSettings(recorded, base, settings) ? marketOptions : quietOptions(base.settings),
+        read,
+      ),
   })
-  if (base === null) {
+  if (found === null) {
     if (!isNew(recorded)) log.warn({}, NOT_WHOLE)
     return null
   }
-  const isSame = isUnderSettings(recorded, base, settings)
-  const restored = market ?? new Market(isSame ? marketOptions : quietOptions(base.settings))
+  const { base, market: restored } = found
   const isUpToDate = recorded.end.lastEventNo <= base.afterEventNo
-  if (isSame) {
+  if (isUnderSettings(recorded, base, settings)) {
     const redone = isUpToDate ? { market: restored, events: 0, lost: 0, tookMs: 0 } : null
     return { market: restored, base, unusable, redone }
   }
@@ -83,13 +78,6 @@ export async function restoreMarket(options: RestoreOptions, recorded: Recorded)
     return null
   }
 }
-
-/** Options of a market that nobody reads from. */
-const quietOptions = (settings: EngineSettings): MarketOptions => ({
-  ...settings,
-  changeLogEntriesMax: 1,
-  evictionsMax: 1,
-})
 
 export interface Redone {
   market: Market

@@ -127,7 +127,7 @@ export class RunningMarket {
     if (restored !== null && recorded !== null) {
       const { base } = restored
       // Of these the last run may have taken some with it. The lake drops those that it has, as long as bars come in their order.
-      market.emitBarsEndedSince(base.checkpoint?.head.barsInLakeToMs ?? 0)
+      market.emitBarsEndedSince(base.head?.barsInLakeToMs ?? 0)
       const { events, lost, tookMs } =
         restored.redone ?? (await redo(restoreOptions, recorded, market, base, () => this.#isHalted))
       if (this.#isHalted) return false
@@ -214,8 +214,7 @@ export class RunningMarket {
       ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
       intervalMs: recording.isRestorable ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
-      barsInLakeToMs: () =>
-        Math.max(store.barsInLakeToMs, restored?.base.checkpoint?.head.barsInLakeToMs ?? 0),
+      barsInLakeToMs: () => Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
       flushBars: () => store.flushLake(),
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],

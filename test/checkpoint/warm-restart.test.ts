@@ -1,6 +1,7 @@
 // A server goes on with the market of the one before: after a stop in order, and after a crash, from a checkpoint and from the
 // journal behind it.
-import { readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { readlink } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeBackup, restoreBackup } from '../../src/store/backup/backup.ts'
 import { lakeGlob, quietLog, readSql } from '../store/support.ts'
@@ -165,6 +166,17 @@ test('a stop while the market is being applied again leaves it to the next start
   const other = await openTestServer({}, { clock }, image)
   others.push(other)
   expect(answersOf(other.market)).toEqual(before)
+})
+
+test('a checkpoint that was restored is not kept open: its place on the disk would not be free once it is deleted', async (context) => {
+  context.skip(!existsSync('/proc/self/fd'), 'only Linux lists the open files of a process')
+  await pushSome(server, clock)
+  server = await server.restart()
+  expect((await recordingOf(server)).restored.fromEventNo).toBeGreaterThan(0)
+  const open = readdirSync('/proc/self/fd').map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''))
+  expect((await Promise.all(open)).filter((path) => path.startsWith(checkpointsOf(server.dataDir)))).toEqual(
+    [],
+  )
 })
 
 test('a backup has the market too', async () => {

@@ -3,13 +3,12 @@
 import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { peakMemoryBytes } from '../../lib/memory.ts'
 import { findLakeTable } from '../duckdb/sql.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
 import type { MergeRequest, MergeResponse } from './merger.ts'
 import { copySorted } from './sorted-copy.ts'
-
-const KIBIBYTE = 1_024
 
 async function handleRequest({ table: name, ...work }: MergeRequest): Promise<MergeResponse> {
   try {
@@ -22,7 +21,7 @@ async function handleRequest({ table: name, ...work }: MergeRequest): Promise<Me
     }
     const rows = await copySorted({ table, ...work })
     const sha256 = await hashFile(work.target)
-    return { ok: true, rows, sha256, peakBytes: process.resourceUsage().maxRSS * KIBIBYTE }
+    return { ok: true, rows, sha256, peakBytes: peakMemoryBytes() }
   } catch (error) {
     return { ok: false, message: errorMessage(error) }
   }

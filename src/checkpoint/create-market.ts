@@ -1,0 +1,24 @@
+// Makes the markets that checkpoints are restored to.
+import { Market, type MarketOptions } from '../market/market.ts'
+import type { EngineSettings } from '../schema/event.ts'
+
+/** A section of a checkpoint by its name; null: there is none. */
+export type ReadSection = (name: string) => Uint8Array | null
+
+/** A restored market, or an empty one where `read` is null. @throws CheckpointError */
+export const createMarket = (options: MarketOptions, read: ReadSection | null): Market =>
+  read === null ? new Market(options) : Market.restore(options, read)
+
+/** Options of a market that nobody reads from. */
+export const quietOptions = (settings: EngineSettings): MarketOptions => ({
+  ...settings,
+  changeLogEntriesMax: 1,
+  evictionsMax: 1,
+})
+
+/** The same market under other settings: as a start with them restores it from a checkpoint. Takes a copy of it in memory. */
+export function withSettings(market: Market, options: MarketOptions): Market {
+  const sections = new Map<string, Uint8Array>()
+  for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
+  return Market.restore(options, (name) => sections.get(name) ?? null)
+}
