@@ -80,6 +80,11 @@ function explainRecording({ config, log, provenance }: RunningMarketDeps, record
   if (provenance === null || isRestorable) return
   if (config.record === 'false')
     log.info({}, 'market events are not recorded: each start begins with an empty market')
+  else if (!isOn)
+    log.info(
+      {},
+      'a simulated market is not recorded unless --record true asks for it, and is new at each start',
+    )
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
   log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)
