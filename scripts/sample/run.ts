@@ -7,10 +7,11 @@ import type { EventJournal } from '../../src/journal/types.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
-import type { Market } from '../../src/market/market.ts'
-import { createRecordedMarket, type MarketRecorder } from '../../src/recording/market-recorder.ts'
+import { Market } from '../../src/market/market.ts'
+import { EventRecorder, type FeedSink } from '../../src/recording/event-recorder.ts'
+import { type MarketRecorder, prepareRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
-import type { EventRejection, MarketEvent } from '../../src/schema/event.ts'
+import type { MarketEvent } from '../../src/schema/event.ts'
 import type { SubmittedSnapshot } from '../../src/schema/submission.ts'
 import { readFolderInfo } from '../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../src/store/paths.ts'
@@ -66,6 +67,8 @@ class Run {
   private journal!: EventJournal
   private market!: Market
   private recorder!: MarketRecorder
+  /** Applies events to the market, and records them. */
+  private sink!: FeedSink
   private submissions!: SubmissionService
 
   constructor(options: RunOptions) {
@@ -88,13 +91,9 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
-    const recorded = createRecordedMarket(
-      { tokensMax: TOKENS_MAX },
-      this.store,
-      createLog({ format: 'json', quiet: true }),
-    )
-    this.market = recorded.market
-    this.recorder = recorded.recorder
+    const { callbacks, recorderOf } = prepareRecorder(this.store, createLog({ format: 'json', quiet: true }))
+    this.market = new Market({ tokensMax: TOKENS_MAX, ...callbacks })
+    this.recorder = recorderOf(this.market)
     await this.record()
     await this.advance(startMs)
     await this.hire()
@@ -126,7 +125,8 @@ class Run {
       onLost: () => assert(false, 'the disk keeps up'),
     })
     this.store.events.follow(this.journal, () => {})
-    this.apply({
+    this.sink = new EventRecorder(this.market, this.journal).sinkOf(FEED)
+    const run: MarketEvent = {
       type: 'run',
       ts: this.nowMs,
       firstSeq: 0,
@@ -135,23 +135,15 @@ class Run {
         settings: this.market.settings,
         ...{ simulated: true, checkpointEventNo: null, startedAtMs: this.nowMs },
       },
-    })
-  }
-
-  /** Applies an event to the market, and records it. */
-  private apply(event: MarketEvent, receivedAtMs = this.nowMs): EventRejection | null {
-    const { market } = this
-    const rejection = market.apply(event, receivedAtMs)
-    if (rejection === null)
-      this.journal.append(event, market.timeMs, receivedAtMs, FEED, market.solPriceUsdAt(event.ts))
-    return rejection
+    }
+    this.sink.apply(run, this.nowMs)
   }
 
   /** Advances market time and applies the events on the way. */
   private async advance(untilMs: number): Promise<void> {
     while (this.nowMs < untilMs) {
       this.nowMs = Math.min(untilMs, this.nowMs - (this.nowMs % STEP_MS) + STEP_MS)
-      this.simulation.advance(this.nowMs, { apply: (event, receivedAtMs) => this.apply(event, receivedAtMs) })
+      this.simulation.advance(this.nowMs, this.sink)
       this.market.advanceTo(this.nowMs)
       if (this.nowMs % MINUTE_MS === 0) await this.recorder.stop()
       if (this.nowMs >= this.flushAtMs) await this.flush()
@@ -195,7 +187,8 @@ class Run {
       random: () => random.next(),
       marketMs: () => market.timeMs,
       recovered: store.recovered,
-      onAccepted: (mint, count) => void this.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }),
+      onAccepted: (mint, count) =>
+        void this.sink.apply({ type: 'analysisCount', mint, ts: this.nowMs, count }, this.nowMs),
     })
     for (const strategy of STRATEGIES.flatMap((one) =>
       Array.from({ length: one.accounts ?? 1 }, () => one),

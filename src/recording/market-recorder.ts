@@ -1,7 +1,7 @@
 // Records closed bars and versions of token profiles in the store. The market never waits for it.
 import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
-import { Market, type MarketOptions } from '../market/market.ts'
+import type { Market, MarketOptions } from '../market/market.ts'
 import type { BarSink, Store } from '../store/types.ts'
 import { TokenProfileRecorder, type TokenProfileStats } from './token-profile-recorder.ts'
 
@@ -45,17 +45,6 @@ export function prepareRecorder(
     callbacks: { onBarClosed: (bar) => bars.add(bar), onProfileChanged: (mint) => profiles.note(mint) },
     recorderOf: (market) => new MarketRecorder({ market, bars, profiles, log }),
   }
-}
-
-/** Makes a market whose closed bars and token profiles go to `store`, and its recorder. */
-export function createRecordedMarket(
-  options: Omit<MarketOptions, keyof MarketCallbacks>,
-  store: Pick<Store, 'bars' | 'profiles'>,
-  log: Log,
-): { market: Market; recorder: MarketRecorder } {
-  const { callbacks, recorderOf } = prepareRecorder(store, log)
-  const market = new Market({ ...options, ...callbacks })
-  return { market, recorder: recorderOf(market) }
 }
 
 export class MarketRecorder {

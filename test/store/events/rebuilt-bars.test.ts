@@ -5,8 +5,9 @@ import { createSimulator } from '../../../src/ingest/simulator/simulator.ts'
 import type { EventJournal } from '../../../src/journal/types.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
-import type { Market } from '../../../src/market/market.ts'
-import { createRecordedMarket, type MarketRecorder } from '../../../src/recording/market-recorder.ts'
+import { Market } from '../../../src/market/market.ts'
+import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
+import { type MarketRecorder, prepareRecorder } from '../../../src/recording/market-recorder.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/timeframe.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
@@ -25,25 +26,23 @@ let store: Store
 let journal: EventJournal
 let market: Market
 let recorder: MarketRecorder
+let sink: FeedSink
 beforeEach(async () => {
   dataDir = temporaryFolder()
   store = await openTestStore(dataDir)
   journal = await openTestJournal(journalFolder(dataDir), { folderId: readFolderInfo(dataDir)!.logId })
   store.events.follow(journal, () => {})
   const log = createLog({ format: 'json', quiet: true })
-  ;({ market, recorder } = createRecordedMarket({ tokensMax: 40 }, store, log))
+  const { callbacks, recorderOf } = prepareRecorder(store, log)
+  market = new Market({ tokensMax: 40, ...callbacks })
+  recorder = recorderOf(market)
+  sink = new EventRecorder(market, journal).sinkOf('push')
 })
 afterEach(async () => {
   await store.close()
   await journal.close()
   removeFolder(dataDir)
 })
-
-function apply(event: MarketEvent, receivedAtMs: number): null {
-  if (market.apply(event, receivedAtMs) === null)
-    journal.append(event, market.timeMs, receivedAtMs, 'push', market.solPriceUsdAt(event.ts))
-  return null
-}
 
 /** A simulated market, of which some trades come late, and some too late. */
 function runMarket(): void {
@@ -55,7 +54,7 @@ function runMarket(): void {
       ? { ...event, ts: event.ts - Math.floor(random.next() * 8_000) }
       : event
   for (let nowMs = START_MS; nowMs <= START_MS + HOURS * 60 * MINUTE_MS; nowMs += STEP_MS) {
-    simulation.advance(nowMs, { apply: (event, receivedAtMs) => apply(late(event), receivedAtMs) })
+    simulation.advance(nowMs, { apply: (event, receivedAtMs) => sink.apply(late(event), receivedAtMs) })
     market.advanceTo(nowMs)
   }
 }

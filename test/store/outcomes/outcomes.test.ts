@@ -3,7 +3,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random as seeded } from '../../../bench/datasets/random.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { createRecordedMarket } from '../../../src/recording/market-recorder.ts'
+import { Market } from '../../../src/market/market.ts'
+import { prepareRecorder } from '../../../src/recording/market-recorder.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import type { Row, Write } from '../../../src/schema/tables.ts'
 import { HORIZON_NAMES } from '../../../src/schema/vocabulary.ts'
@@ -61,6 +62,13 @@ const tokens = (): Token[] =>
 
 const isGap = (hour: number): boolean => (hour >= 9 && hour < 11) || (hour >= 30 && hour < 31)
 
+/** A market whose closed bars go to the store. */
+function recordedMarket() {
+  const { callbacks, recorderOf } = prepareRecorder(store, log)
+  const market = new Market({ tokensMax: 16, ...callbacks })
+  return { market, recorder: recorderOf(market) }
+}
+
 /** Called to compare outcomes whenever everything known so far is in the lake. */
 type Look = (submitted: readonly Submitted[], trades: readonly RawTrade[]) => Promise<void>
 
@@ -70,7 +78,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
   const submitted: Submitted[] = []
   const waiting: Write[] = []
   const world = tokens()
-  let { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
+  let { market, recorder } = recordedMarket()
 
   async function flush(): Promise<void> {
     market.advanceTo(nowMs)
@@ -86,7 +94,7 @@ async function runMarket(hours: number, restartAtHour: number, looks: readonly n
     await recorder.stop()
     await store.close()
     store = await openTestStore(folder, { clock })
-    ;({ market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log))
+    ;({ market, recorder } = recordedMarket())
   }
 
   function trade(token: Token): void {
@@ -164,7 +172,7 @@ test('the base price is that at submission, and for schema version 1 the recorde
   const mint = mintOfSymbol('based')
   const trades = (priceUsd: number) =>
     ({ type: 'trade', mint, ts: nowMs, side: 'buy', tokenAmount: 1, priceUsd }) as const
-  const { market, recorder } = createRecordedMarket({ tokensMax: 16 }, store, log)
+  const { market, recorder } = recordedMarket()
   const rows: Row[] = [
     { analysis_id: 'of today', price_usd: 1, price_at_submission_usd: 2 },
     { analysis_id: 'without a price', price_usd: 1, price_at_submission_usd: null },
