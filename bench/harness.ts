@@ -61,6 +61,14 @@ export interface Question {
   cleanUp?(options: RunOptions): void
 }
 
+/** A comparison of a figure with targets, of which less is better. */
+export const lessIsBetter = (
+  title: string,
+  metric: string,
+  unit: string,
+  targets: Pick<Comparison, 'gate' | 'stretch'> = {},
+): Comparison => ({ title, metric, unit, better: 'lower', ...targets })
+
 export const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 

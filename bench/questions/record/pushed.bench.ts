@@ -1,6 +1,13 @@
 // What recording costs in all at 20 000 trades a second: the CPU of the server and of everything that it starts, merges included, with
 // recording and without, one after the other with the same pushes.
-import { cpuSeconds, cpuSecondsOfAll, type Measured, type Question, type RunOptions } from '../../harness.ts'
+import {
+  cpuSeconds,
+  cpuSecondsOfAll,
+  lessIsBetter,
+  type Measured,
+  type Question,
+  type RunOptions,
+} from '../../harness.ts'
 import { endProgram, pushRecorded, startServer } from '../../load.ts'
 
 const TRADES_PER_SECOND = 20_000
@@ -56,13 +63,10 @@ export const question: Question = {
   rounds: 1,
   candidates: { ours: run },
   comparisons: [
-    {
-      ...{ title: 'recording 20 000 trades/s: all processes', metric: 'allPct', unit: '% of a core' },
-      ...{ gate: 30, stretch: 20, better: 'lower' },
-    },
-    {
-      ...{ title: 'recording 20 000 trades/s: the server process', metric: 'serverPct' },
-      ...{ unit: '% of a core', better: 'lower' },
-    },
+    lessIsBetter('recording 20 000 trades/s: all processes', 'allPct', '% of a core', {
+      gate: 30,
+      stretch: 20,
+    }),
+    lessIsBetter('recording 20 000 trades/s: the server process', 'serverPct', '% of a core'),
   ],
 }

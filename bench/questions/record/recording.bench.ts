@@ -10,7 +10,15 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { Market } from '../../../src/market/market.ts'
 import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
 import { RecordedTrades } from '../../datasets/recorded-trades.ts'
-import { type Measured, median, mergeLog, type Question, type RunOptions, sha } from '../../harness.ts'
+import {
+  lessIsBetter,
+  type Measured,
+  median,
+  mergeLog,
+  type Question,
+  type RunOptions,
+  sha,
+} from '../../harness.ts'
 
 const START_MS = 1_772_000_000_000
 const TRADES_PER_SECOND = 20_000
@@ -91,21 +99,14 @@ async function run({ small }: RunOptions): Promise<Measured> {
   }
 }
 
-const row = (
-  title: string,
-  metric: string,
-  unit: string,
-  targets: { gate?: number; stretch?: number } = {},
-) => ({ title, metric, unit, better: 'lower', ...targets }) as const
-
 export const question: Question = {
   name: 'recording',
   title: 'recording of market events: its share of the event loop',
   rounds: 3,
   candidates: { ours: run },
   comparisons: [
-    row('recording a trade: event loop', 'recordUs', 'µs', { gate: 1.5, stretch: 1 }),
-    row('recording 20 000 trades/s: event loop', 'sharePct', '% of a core', { gate: 3, stretch: 2 }),
-    row('a recorded trade in the journal', 'bytesPerTrade', 'bytes'),
+    lessIsBetter('recording a trade: event loop', 'recordUs', 'µs', { gate: 1.5, stretch: 1 }),
+    lessIsBetter('recording 20 000 trades/s: event loop', 'sharePct', '% of a core', { gate: 3, stretch: 2 }),
+    lessIsBetter('a recorded trade in the journal', 'bytesPerTrade', 'bytes'),
   ],
 }

@@ -8,7 +8,15 @@ import { fileURLToPath } from 'node:url'
 import { CheckpointJob } from '../../../src/checkpoint/checkpoint-job.ts'
 import { findRecordedOnDisk } from '../../../src/checkpoint/restoration.ts'
 import { checkpointFolder, journalFolder } from '../../../src/store/paths.ts'
-import { jsonOf, type Measured, median, type Question, type RunOptions, serverArgs } from '../../harness.ts'
+import {
+  jsonOf,
+  lessIsBetter,
+  type Measured,
+  median,
+  type Question,
+  type RunOptions,
+  serverArgs,
+} from '../../harness.ts'
 
 const MEBIBYTE = 1_048_576
 /** Events behind the checkpoint, as in five minutes of about 1 300 trades/s. The first hundred thousand also wait for the compiler. */
@@ -75,28 +83,21 @@ async function run(options: RunOptions): Promise<Measured> {
   }
 }
 
-const row = (
-  title: string,
-  metric: string,
-  unit: string,
-  targets: { gate?: number; stretch?: number } = {},
-) => ({ title, metric, unit, better: 'lower', ...targets }) as const
-
 export const question: Question = {
   name: 'restart',
   title: 'checkpoints, and the restart of a market of 100 000 tokens after a day',
   rounds: 1,
   candidates: { ours: run },
   comparisons: [
-    row('restart: the market of the checkpoint', 'restoreMs', 'ms', { gate: 5_000, stretch: 2_500 }),
-    row('restart: each 100 000 events of 400 000 behind it', 'redoMsPer100k', 'ms', {
+    lessIsBetter('restart: the market of the checkpoint', 'restoreMs', 'ms', { gate: 5_000, stretch: 2_500 }),
+    lessIsBetter('restart: each 100 000 events of 400 000 behind it', 'redoMsPer100k', 'ms', {
       gate: 1_000,
       stretch: 600,
     }),
-    row('restart: memory at most', 'restartPeakMebibytes', 'MiB'),
-    row('a checkpoint with 400 000 events behind the one before', 'checkpointMs', 'ms'),
-    row('a checkpoint: memory of its process', 'checkpointPeakMebibytes', 'MiB', { gate: 2_048 }),
-    row('a checkpoint on disk', 'checkpointMebibytes', 'MiB'),
+    lessIsBetter('restart: memory at most', 'restartPeakMebibytes', 'MiB'),
+    lessIsBetter('a checkpoint with 400 000 events behind the one before', 'checkpointMs', 'ms'),
+    lessIsBetter('a checkpoint: memory of its process', 'checkpointPeakMebibytes', 'MiB', { gate: 2_048 }),
+    lessIsBetter('a checkpoint on disk', 'checkpointMebibytes', 'MiB'),
   ],
   prepare: recordDay,
   cleanUp: (options) => rmSync(dataDirOf(options), { recursive: true, force: true }),
