@@ -92,11 +92,11 @@ export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateR
     ? html`<p class="note loading" role="status">Loading</p>`
     : emptyState(errorTitle, `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`)
 
-/** Above something fetched that could not be fetched again: it is older than it looks. */
+/** Over something fetched that could not be fetched again: it is older than it looks. */
 export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateResult | typeof nothing =>
   error === null || value === null
     ? nothing
-    : html`<p class="banner" role="alert">${error} What follows was true ${formatAge(atMs, Date.now())} ago.</p>`
+    : html`<p class="banner floats" role="alert">${error} What you see was true ${formatAge(atMs, Date.now())} ago.</p>`
 
 /** Seconds until the next attempt, at least 0. */
 export const secondsUntil = (atMs: number | null): number =>

@@ -50,11 +50,15 @@ export const formatCount = (count: number | null | undefined): string =>
 export const formatPercent = (percent: number | null | undefined, digits = 1): string =>
   percent == null ? DASH : `${percent.toFixed(digits)}%`
 
+/** Changes from here on are written like large amounts: the first trades of a token may change its price a million times. */
+const LARGE_CHANGE_PERCENT = 10_000
+
 /** A change with its direction as a shape, so that colour is not needed to see it. */
 export function formatChange(percent: number | null | undefined): string {
   if (percent == null) return DASH
   const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
-  return `${shape} ${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 2 : 1)}%`
+  const size = Math.abs(percent)
+  return `${shape} ${size >= LARGE_CHANGE_PERCENT ? formatAmount(size) : size.toFixed(size < 10 ? 2 : 1)}%`
 }
 
 /** With a minus sign as wide as a plus, one digit behind the point. */

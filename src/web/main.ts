@@ -201,8 +201,11 @@ class Console implements App {
           )}
           <a href="/docs">API</a>
         </nav>
-        ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
-        ${this.#feedsAway()} ${this.#connection()}
+        <span class="badges">
+          ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
+          ${this.#feedsAway()}
+        </span>
+        ${this.#connection()}
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>
       <main id="main" tabindex="-1">${this.#view.render()}</main>`

@@ -4,14 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { visibleShifts, WATCH_SHIFTS } from './shifts.ts'
 
 const MINTS = Array.from({ length: 12 }, (_, at) => mintOfSymbol(`calm ${at}`))
 const READS_MAX = 30
-/** Beyond a tenth people are disturbed (web.dev/cls). */
-const SHIFT_MAX = 0.02
-const WATCH_SHIFTS = `window.shifted = 0; new PerformanceObserver((list) => {
-  for (const { value } of list.getEntries()) window.shifted += value
-}).observe({ type: 'layout-shift', buffered: true })`
 
 describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   let browser: Browser
@@ -105,8 +101,7 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
         await roomy.client.push(trade(0, priceUsd))
         if (hasPrice) await page.getByText(text, { exact: true }).first().waitFor()
       }
-      const shifted = await page.evaluate<number>('shifted')
-      expect({ view, shifted: shifted < SHIFT_MAX ? 0 : shifted }).toEqual({ view, shifted: 0 })
+      expect({ view, shifts: await visibleShifts(page) }).toEqual({ view, shifts: [] })
       await page.context().close()
     }
     await roomy.remove()

@@ -141,10 +141,11 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
 
   test('an agent tries it: a key, a verdict by dry run, XP', async () => {
     const { page, faults } = await openPage(browser, server.url, `#/try/${MINT}`)
-    await page.getByLabel("Your agent's name").fill('console-tester')
-    await page.getByRole('button', { name: 'Get a key' }).click()
+    // In any order: the form may be complete before the key is there.
     await page.getByLabel('bonding_curve_risk').check()
     await page.getByLabel(/Summary/).fill(`${submission(MINT).summary}`)
+    await page.getByLabel("Your agent's name").fill('console-tester')
+    await page.getByRole('button', { name: 'Get a key' }).click()
     await page.getByText('if you submit this now').waitFor()
     await page.getByRole('button', { name: 'Submit' }).click()
     await page.getByText('✓ validated').waitFor()

@@ -85,8 +85,8 @@ class AgentsView implements View {
     return html`<section aria-labelledby="view-title">
       <p><a href=${routeHref('agents')}>← All agents</a></p>
       <header class="toolbar">
-        <h1 id="view-title" class="untrusted">${leader?.name ?? shortAddress(this.#agentId)}</h1>
-        ${leader === undefined ? nothing : html`<p class="status">rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses</p>`}
+        <h1 id="view-title" class="one-line" title=${leader?.name ?? this.#agentId}>${leader?.name ?? shortAddress(this.#agentId)}</h1>
+        <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
       </header>
       ${
         record === null || record.value === null

@@ -46,7 +46,7 @@ class CalibrationView implements View {
         <nav class="tabs" aria-label="Time after the analysis">
           ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === DEFAULT_HORIZON ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : nothing}>${horizon}</a>`)}
         </nav>
-        ${value === null ? '' : html`<p class="status">as of ${formatTime(value.asOfMs, this.#app.nowMs())}</p>`}
+        <p class="status own-line">${value === null ? nothing : html`as of ${formatTime(value.asOfMs, this.#app.nowMs())}`}</p>
       </header>
       ${staleBanner(this.#calibration)} ${value === null ? missingState(this.#calibration) : this.#groups(value)}
     </section>`

@@ -55,8 +55,8 @@ class SystemView implements View {
       <div class="groups">
         ${this.#rates(health)} ${this.#feeds(health)} ${this.#store(health)}
       </div>
-      ${gapsCard(health.gaps, health.market.timeMs)}
-      ${lakeTables(health.store.lake ?? [])}`
+      ${lakeTables(health.store.lake ?? [])}
+      ${gapsCard(health.gaps, health.market.timeMs)}`
   }
 
   #rates({ market }: HealthAnswer): TemplateResult {

@@ -207,12 +207,18 @@ class TryView implements View {
     const name = new FormData(event.target as HTMLFormElement).get('name')
     await this.#attempt(async () => {
       const { key } = await this.#app.client.register({ name: `${name}` })
-      this.#app.setKey(key)
+      this.#useKey(key)
     })
   }
 
+  /** The form may be complete already: then its verdict has waited for the key. */
+  #useKey(key: string): void {
+    this.#app.setKey(key)
+    this.#changed()
+  }
+
   #takeKey(key: string): void {
-    if (key.trim() !== '') this.#app.setKey(key.trim())
+    if (key.trim() !== '') this.#useKey(key.trim())
   }
 
   async #attempt(act: () => Promise<void>): Promise<void> {

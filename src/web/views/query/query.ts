@@ -64,14 +64,18 @@ class QueryView implements View {
             .value=${this.#sql} @input=${(event: InputEvent) => this.#edit(inputText(event))}></textarea></label>
         <div class="actions">
           <button class="primary" ?disabled=${isRunning}>Run</button>
-          ${isRunning ? html`<button type="button" @click=${() => this.#cancel()}>Cancel</button>` : nothing}
+          <button type="button" ?disabled=${!isRunning} @click=${() => this.#cancel()}>Cancel</button>
           <span class="note wide-only"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
           <span class="note grow" role="status">${this.#status()}</span>
-          ${this.#result !== null && this.#result.data.rows.length > 0 ? html`<button type="button" @click=${() => this.#save()}>Save as CSV</button>` : nothing}
+          <button type="button" ?disabled=${!this.#hasRows} @click=${() => this.#save()}>Save as CSV</button>
         </div>
       </form>
       ${this.#outcome()}
     </section>`
+  }
+
+  get #hasRows(): boolean {
+    return this.#result !== null && this.#result.data.rows.length > 0
   }
 
   #outcome(): TemplateResult | typeof nothing {

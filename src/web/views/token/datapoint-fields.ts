@@ -162,15 +162,15 @@ export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
 export const tradesTable = ({ recentTrades }: DataPoint, nowMs: number): TemplateResult => html`
   <section class="card">
     <h2>Latest trades</h2>
-    ${
+    <div class="scroll-y trades-room" tabindex="0" role="region" aria-label="Latest trades">${
       recentTrades.length === 0
         ? html`<p class="note">None yet.</p>`
-        : html`<div class="scroll-y" tabindex="0" role="region" aria-label="Latest trades"><table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
+        : html`<table class="plain"><thead><tr><th>Side</th><th class="num">SOL</th><th>Wallet</th><th class="num">Ago</th></tr></thead>
           <tbody>${recentTrades.map(
             ({ type, sol, wallet, timestamp }) =>
               html`<tr><td class=${type === 'buy' ? 'up' : 'down'}>${type === 'buy' ? '▲ buy' : '▼ sell'}</td><td class="num">${formatAmount(sol)}</td><td title=${wallet ?? nothing}>${shortAddress(wallet)}</td><td class="num">${formatAge(timestamp, nowMs)}</td></tr>`,
-          )}</tbody></table></div>`
-    }
+          )}</tbody></table>`
+    }</div>
   </section>`
 
 /** What the token's creator says. It is shown as text, and links lead outside without a trace. */
@@ -178,7 +178,7 @@ export const creatorTexts = (point: DataPoint): TemplateResult => html`
   <section class="card">
     <h2>About</h2>
     <p class="note">Written by the token's creator; nobody checked it.</p>
-    <p class="untrusted">${point.description ?? 'No description.'}</p>
+    <div class="untrusted description" tabindex="0" role="region" aria-label="Description">${point.description ?? 'No description.'}</div>
     <p class="links">
       ${untrustedLink('Website', point.website)} ${untrustedLink('X', point.twitter)} ${untrustedLink('Telegram', point.telegram)}
     </p>

@@ -19,6 +19,8 @@ import { markedSpans } from './marked-spans.ts'
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
+/** Room for $1,234,567, so that the axis does not grow with each longer price. */
+const AXIS_WIDTH_PX = 82
 
 /** The axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
 const NO_PRICE_MAX = 1e-13
@@ -72,7 +74,7 @@ export class TokenChart {
     this.#chart.applyOptions({
       layout: { textColor: colour('--dim') },
       grid: { vertLines: { color: line }, horzLines: { color: line } },
-      rightPriceScale: { borderColor: line },
+      rightPriceScale: { borderColor: line, minimumWidth: AXIS_WIDTH_PX },
       timeScale: { borderColor: line },
     })
     this.#candles.applyOptions({

@@ -33,6 +33,7 @@ class TokenView implements View {
   readonly #unsubscribes: (() => void)[]
   #point: DataPoint | null = null
   #bars: Bar[] = []
+  #hasBars = false
   #chart: TokenChart | null = null
   #isMakingChart = false
   #isStopped = false
@@ -82,15 +83,17 @@ class TokenView implements View {
     const nowMs = this.#app.nowMs()
     return html`<section class="token" aria-labelledby="view-title">
       ${this.#header(point, nowMs)}
-      ${this.#isGone ? html`<p class="banner" role="status">The market holds this token no longer: it made room for more active ones. What you see is the last that was known.</p>` : nothing}
+      ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones. What you see is the last that was known.</p>` : nothing}
       <div class="card chart-card">
         <nav class="tabs" aria-label="Timeframe">
           ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, { tf: tf === DEFAULT_TF ? '' : tf })} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
         </nav>
-        <div class="chart" role="img" aria-label=${this.#chartLabel()} ${ref(this.#chartElement)}></div>
+        <div class="chart-room">
+          <div class="chart" role="img" aria-label=${this.#chartLabel()} ${ref(this.#chartElement)}></div>
+          ${this.#hasBars && this.#bars.length === 0 ? html`<p class="note">No trade yet in this timeframe.</p>` : nothing}
+        </div>
         ${this.#gapsTold(nowMs)}
-        <p class="note">
-          ${this.#bars.length === 0 ? 'No trade yet in this timeframe. ' : nothing}Charts by
+        <p class="note">Charts by
           <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">TradingView Lightweight Charts™</a>
         </p>
       </div>
@@ -98,7 +101,7 @@ class TokenView implements View {
       ${this.#analysesCard(nowMs)}
       <div class="groups wide">
         <div class="pile">${securityFlags(point, nowMs)} ${creatorTexts(point)}</div>
-        ${holdersTable(point)} ${tradesTable(point, nowMs)}
+        ${tradesTable(point, nowMs)} ${holdersTable(point)}
       </div>
     </section>`
   }
@@ -161,7 +164,7 @@ class TokenView implements View {
     const { symbol, name, priceUsd, priceChange1h, snapshotAt, isLive, viewerCount } = point
     return html`<header class="token-head">
       ${tokenPicture(this.#mint, point.imageUri)}
-      <div><h1 id="view-title">${symbol}</h1><p class="untrusted">${name}</p></div>
+      <div class="token-names"><h1 id="view-title" title=${symbol}>${symbol}</h1><p title=${name}>${name}</p></div>
       <div class="price-now"><b>${formatPrice(priceUsd)}</b><span class=${changeClass(priceChange1h)}>${formatChange(priceChange1h)} 1h</span></div>
       ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}
       <p class="note">as of ${formatAge(snapshotAt, nowMs)} ago · <a href=${routeHref('try', this.#mint)}>submit an analysis</a></p>
@@ -190,13 +193,13 @@ class TokenView implements View {
     const { value, error } = this.#analyses
     return html`<section class="card">
       <h2>Analyses of this token</h2>
-      ${
+      <div class="analyses-room">${
         value === null
           ? html`<p class="note">${error ?? 'Loading'}</p>`
           : value.data.length === 0
             ? html`<p class="note">None yet: the first one earns a bonus. <a href=${routeHref('try', this.#mint)}>Submit it.</a></p>`
             : analysesTable(value.data, nowMs, 'ofToken')
-      }
+      }</div>
     </section>`
   }
 
@@ -231,6 +234,7 @@ class TokenView implements View {
   }
 
   #takeBars(bars: readonly Bar[], kind: 'snapshot' | 'changes'): void {
+    this.#hasBars = true
     if (kind === 'snapshot') {
       this.#bars = [...bars]
       this.#needsReplace = true
