@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
     }
   }
 
-  test.each(DEVICES)('move nothing on $name', async ({ name: _, ...device }) => {
+  test.each(DEVICES)('move nothing on $name', { timeout: 180_000 }, async ({ name: _, ...device }) => {
     for (const { view, answers, pricesUsd = [] } of VIEWS) {
       const opened = await Promise.all(answers.map((answer) => openHeld(view, answer, device)))
       const pages = opened.map(({ page }) => page)
