@@ -22,7 +22,7 @@ const MOVE_SHOWN_MS = 900
 const NEW_MS = 24 * 3_600_000
 
 const COLUMNS: readonly { key: SortKey; label: string; title: string }[] = [
-  { key: 'hot', label: 'Token', title: 'By recent volume' },
+  { key: 'hot', label: 'Token · hot', title: 'By recent volume' },
   { key: 'price', label: 'Price', title: 'Price in USD' },
   { key: 'marketCap', label: 'Mkt cap', title: 'Market capitalisation, USD' },
   { key: 'volume', label: 'Vol 24h', title: 'Volume of 24 hours, USD' },
