@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Servers that tests start need not compile what the one before has compiled. */
+/** Servers that tests start need not compile what the one before has compiled; see scripts/compile-cache.mjs. */
 const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url))
+const NODE_OPTIONS = `--import=${new URL('scripts/strip-cache.mjs', import.meta.url).href}`
 
 /** The files that take longest begin first: none of them is left to run alone at the end. A fresh clone has no record of
  *  earlier runs, and their size does not tell. */
@@ -35,6 +36,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
-    env: { NODE_COMPILE_CACHE },
+    env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },
 })

@@ -5,6 +5,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+// Programs start as those of `npm start` do.
+import '../scripts/compile-cache.mjs'
 import type { Question } from './harness.ts'
 import { ask, type LoadedQuestion, type Row } from './runner.ts'
 import { markdownTable, terminalTable } from './table.ts'

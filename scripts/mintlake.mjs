@@ -48,6 +48,7 @@ async function run() {
     return
   }
   await import('./check-runtime.mjs')
+  await import('./compile-cache.mjs')
   await import(programUrl('cli/program'))
 }
 

@@ -2,7 +2,6 @@
 // on a Node that cannot run the rest.
 import './check-runtime.mjs'
 import './end-with-npm.mjs'
-import { fileURLToPath } from 'node:url'
 import { programUrl } from './program.mjs'
 
 // package.json gives Node one helper thread instead of four: garbage collection and compilation would otherwise take four
@@ -16,10 +15,5 @@ process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
 // compression, log look-ups and the reader of a replay. In the lake process DuckDB's calls use them.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 
-// Keeps compiled code between starts, for the child processes too, which saves a tenth of the start time. Without write access
-// to the folder nothing is kept.
-process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
-const { enableCompileCache } = await import('node:module')
-enableCompileCache(process.env.NODE_COMPILE_CACHE)
-
+await import('./compile-cache.mjs')
 await import(programUrl('main'))

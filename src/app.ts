@@ -1,5 +1,6 @@
 // Builds a server from its configuration and connects its parts: store, market, submissions, feeds and HTTP. The rules are in
 // the folders; this file only wires them.
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import type { Config } from './config/settings.ts'
@@ -71,6 +72,8 @@ export interface App {
 export interface AppOptions {
   clock?: Clock
   log?: Log
+  /** A lake process that waits for its options; see store/process/fork.ts. */
+  lakeProcess?: ChildProcess
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
@@ -101,7 +104,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
   const replayed = await ReplayedLake.open(config, log)
   const provenance = provenanceOf(config, replayed?.simulated ?? false)
-  const store = await openConfiguredStore(config, provenance, clock, log)
+  const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
   try {
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
@@ -122,6 +125,7 @@ function openConfiguredStore(
   provenance: Provenance | null,
   clock: Clock,
   log: Log,
+  lakeProcess?: ChildProcess,
 ): Promise<Store> {
   const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb } = config
   return openStore({
@@ -140,6 +144,7 @@ function openConfiguredStore(
     labelsDelayMs: config.labelsDelayMs,
     provenance,
     isMixed: config.mixed,
+    lakeProcess,
     clock,
     log,
   })

@@ -1,8 +1,9 @@
 // The server's entry point: reads the configuration, starts the app and stops it on a signal.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type App, startApp } from './app.ts'
+import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { createLog, type Log } from './lib/log.ts'
+import { forkLakeProcess } from './store/process/fork.ts'
 
 /** A shutdown that takes longer is given up, before a supervisor kills the process. Nothing acknowledged is lost: the next start
  *  does the rest. */
@@ -22,7 +23,10 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog({ format: config.logFormat, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
-  const app = await startApp(config, { log })
+  // The lake process loads its modules while this process loads its own.
+  const lakeProcess = forkLakeProcess()
+  const { startApp } = await import('./app.ts')
+  const app = await startApp(config, { log, lakeProcess })
   if (config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)

@@ -1,5 +1,6 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
+import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -76,6 +77,8 @@ export interface StoreOptions {
   provenance?: Provenance | null
   /** The folder may hold both simulated and real data. */
   isMixed?: boolean
+  /** A lake process that waits for its options; see process/fork.ts. Default: one is forked. */
+  lakeProcess?: ChildProcess
   clock: Clock
   log: StoreLog
   /** How long a commit waits to become durable. */
@@ -123,6 +126,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     retainDays: options.retainDays ?? {},
     retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
     crash: options.crash ?? null,
+    forked: options.lakeProcess ?? null,
   })
   const space = new DiskSpace(dataDir, diskReserveMb)
   try {

@@ -106,6 +106,14 @@ interface Recovery {
   isListLost: boolean
 }
 
+/** What the manifest has when a recovery begins. */
+interface Listed {
+  /** The live files of one table. */
+  live: readonly ListedFile[]
+  /** The paths of all files. */
+  known: ReadonlySet<string>
+}
+
 /** Opens the lake of a data folder. `recover` must be called before it is used. */
 export async function openLake(database: Database, options: LakeOptions): Promise<Lake> {
   const lakeDir = lakeFolder(options.dataDir)
@@ -317,13 +325,16 @@ export class Lake {
     const recovery = this.#recovery
     if (recovery === null) return
     await this.quarantine.restore(connection, nowMs)
-    await forEachTable((table) => this.#recoverTable(connection, table, recovery, nowMs)).finally(
-      async () => {
-        await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
-        // At every start, since the folder may have been moved. Tests do not kill the process here: no failpoint.
-        await this.refreshCatalog(connection, nowMs, () => {})
-      },
-    )
+    const live = Map.groupBy(await listAllLiveFiles(connection), ({ table }) => table)
+    const known = await listKnownPaths(connection)
+    const listed = (table: LakeTable): Listed => ({ live: live.get(table.name) ?? [], known })
+    await forEachTable((table) =>
+      this.#recoverTable(connection, table, recovery, listed(table), nowMs),
+    ).finally(async () => {
+      await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
+      // At every start, since the folder may have been moved. Tests do not kill the process here: no failpoint.
+      await this.refreshCatalog(connection, nowMs, () => {})
+    })
     await this.database.makeDurable(connection)
     this.#recovery = null
   }
@@ -332,13 +343,13 @@ export class Lake {
     connection: DuckDBConnection,
     table: LakeTable,
     { flushedLsn, isListLost }: Recovery,
+    { live, known }: Listed,
     nowMs: number,
   ): Promise<void> {
     const { links, lakeDir } = this
     const { log } = this.#options
     const listing = await links.listFiles(table.name)
-    await this.quarantine.check(connection, await listLiveFiles(connection, table.name), 'end', nowMs)
-    const known = await listKnownPaths(connection, table.name)
+    const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
     const orphans = listing.files.filter((file) => !known.has(relativePath(file)))
     const recovered = await recoverOrphans(orphans, {
       ...{ connection, table, lakeDir, links, log, isListLost },
@@ -348,7 +359,11 @@ export class Lake {
       await insertFilesAtomically(connection, recovered, nowMs)
       this.markCatalogStale()
     }
-    const linked = await links.sync(table.name, await listLiveFiles(connection, table.name))
+    const isChanged = quarantined > 0 || recovered.length > 0
+    const linked = await links.sync(
+      table.name,
+      isChanged ? await listLiveFiles(connection, table.name) : live,
+    )
     for (const path of new Set([...listing.temporaries, ...linked.temporaries])) await removeFile(path)
     for (const path of new Set([...listing.foreign, ...linked.foreign]))
       log({ level: 'warn', message: 'a file in the lake is not the store’s; left alone', fields: { path } })

@@ -71,11 +71,14 @@ export const listLiveFiles = (connection: DuckDBConnection, table: string): Prom
     { table },
   )
 
-/** The live files of all tables. */
+/** The live files of all tables, table by table. */
 export async function listAllLiveFiles(connection: DuckDBConnection): Promise<ListedFile[]> {
-  const files: ListedFile[] = []
-  for (const table of LAKE_TABLES) files.push(...(await listLiveFiles(connection, table.name)))
-  return files
+  const files = await queryRows(
+    connection,
+    `SELECT ${SELECT_LISTED} FROM ${MANIFEST} WHERE ${IS_LIVE_SQL} ORDER BY dt, seq_first, seq_last`,
+    LISTED_COLUMNS,
+  )
+  return groupByTable(files).flatMap((group) => group.files)
 }
 
 /** The files that a reader may have open: live ones, and replaced ones that are not deleted yet. */
@@ -118,10 +121,9 @@ export const listQuarantinedFiles = (connection: DuckDBConnection): Promise<Quar
     QUARANTINED_COLUMNS,
   )
 
-/** The paths of all files of a table on the list: live, replaced or quarantined. */
-export async function listKnownPaths(connection: DuckDBConnection, table: string): Promise<Set<string>> {
-  const sql = `SELECT path FROM ${MANIFEST} WHERE table_name = $table`
-  const rows = await queryRows(connection, sql, { path: 'string' }, { table })
+/** The paths of all files on the list: live, replaced or quarantined. */
+export async function listKnownPaths(connection: DuckDBConnection): Promise<Set<string>> {
+  const rows = await queryRows(connection, `SELECT path FROM ${MANIFEST}`, { path: 'string' })
   return new Set(rows.map(({ path }) => path))
 }
 

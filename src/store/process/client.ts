@@ -1,4 +1,5 @@
 // The server's access to the lake process. Starts a new process when one ends, with growing delays until one works.
+import type { ChildProcess } from 'node:child_process'
 import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import {
@@ -14,6 +15,8 @@ import type { LakeProcessOptions, LogLine, RequestKind, Requests } from './proto
 import { LakeProcess } from './rpc.ts'
 
 export interface LakeClientOptions extends LakeProcessOptions {
+  /** A lake process that was forked before and waits for its options. */
+  forked?: ChildProcess | null
   /** Wall time, whole milliseconds. */
   now(): number
   log: StoreLog
@@ -41,7 +44,7 @@ export class LakeClient {
   }
 
   constructor(options: LakeClientOptions) {
-    const { now: _now, log: _log, ...settings } = options
+    const { forked: _forked, now: _now, log: _log, ...settings } = options
     this.#options = options
     this.#settings = settings
   }
@@ -143,7 +146,8 @@ export class LakeClient {
 
   /** A failpoint of a test counts for the first process only. */
   #startProcess(getStarted: () => LakeProcess | null): LakeProcess {
-    const crash = this.#starts === 0 ? this.#settings.crash : null
+    const isFirst = this.#starts === 0
+    const crash = isFirst ? this.#settings.crash : null
     return new LakeProcess(
       { ...this.#settings, crash },
       {
@@ -156,6 +160,7 @@ export class LakeClient {
           if (ended !== null) this.#onExit(ended)
         },
       },
+      isFirst ? this.#options.forked : null,
     )
   }
 

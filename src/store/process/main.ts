@@ -4,23 +4,20 @@ import { existsSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
 import { LakeService } from './lake-service.ts'
-import type { CrashPoint, FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
+import type { Crash, CrashPoint, FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
 
 const EXIT_FAILED = 70
 /** Linux lists the threads of a process there. */
 const OWN_THREADS = '/proc/self/task'
-
-// The server passes its own options: the two are one version of one program.
-const options: LakeProcessOptions = JSON.parse(process.argv[2])
 
 function post(message: FromLakeProcess): void {
   if (process.connected) process.send?.(message)
 }
 
 /** Kills the process at the point that a test has chosen. */
-function failpoint(point: CrashPoint): void {
-  if (point !== options.crash?.at) return
-  if (options.crash.withServer) process.kill(process.ppid, 'SIGKILL')
+function failpoint(crash: Crash | null, point: CrashPoint): void {
+  if (point !== crash?.at) return
+  if (crash.withServer) process.kill(process.ppid, 'SIGKILL')
   process.kill(process.pid, 'SIGKILL')
 }
 
@@ -39,22 +36,28 @@ function lowerPriority(): void {
   }
 }
 
-const service = new LakeService({
-  options,
-  failpoint,
-  post,
-  log: (line) => post({ log: line }),
-  onTrouble: (trouble) => post({ trouble }),
-  onOpened: lowerPriority,
-  onClosed: () => process.disconnect(),
-  exit: () => process.exit(EXIT_FAILED),
+let service: LakeService | null = null
+
+// The first message is the options, which the server passes on: the two are one version of one program.
+process.once('message', (options: LakeProcessOptions) => {
+  const started = new LakeService({
+    options,
+    failpoint: (point) => failpoint(options.crash, point),
+    post,
+    log: (line) => post({ log: line }),
+    onTrouble: (trouble) => post({ trouble }),
+    onOpened: lowerPriority,
+    onClosed: () => process.disconnect(),
+    exit: () => process.exit(EXIT_FAILED),
+  })
+  service = started
+  process.on('message', (request: Request) => void started.answer(request))
 })
 
 // The server has ended. A thread of DuckDB may still be working, so only SIGKILL is certain to end the process. Nothing that
 // was acknowledged is lost: it is in the log.
 process.once('disconnect', () => {
-  if (!service.isClosed) process.kill(process.pid, 'SIGKILL')
+  if (!service?.isClosed) process.kill(process.pid, 'SIGKILL')
 })
 // A terminal sends its signals to both processes. The server decides when this one ends.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
-process.on('message', (request: Request) => void service.answer(request))

@@ -20,7 +20,7 @@ import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
-import { countOutcomes } from '../state/outcome-counts.ts'
+import { countOutcomes, noteOutcomesCounted } from '../state/outcome-counts.ts'
 import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
 import {
   beginState,
@@ -168,6 +168,8 @@ async function rebuild(
       if (isLost) {
         await reopenOutcomes(connection, lake)
         await noteStateRebuilt(connection, nowMs)
+      } else {
+        await noteOutcomesCounted(connection)
       }
       await beginState(connection)
     })

@@ -1,11 +1,11 @@
 // The server's end of the connection to one lake process: sends requests and matches replies. Every request is settled: by
 // its reply, by its time limit, or by the end of the process.
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { errorMessage } from '../../lib/error-text.ts'
-import { programPath } from '../../lib/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_EXIT_MS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
+import { LAKE_PROCESS_EXIT_MS } from '../limits.ts'
 import type { LakeTrouble } from '../types.ts'
+import { forkLakeProcess } from './fork.ts'
 import type {
   FromLakeProcess,
   LakeProcessOptions,
@@ -29,18 +29,10 @@ interface Pending {
   timer: NodeJS.Timeout
 }
 
-const PROGRAM = programPath('./main', import.meta.url)
-
-function startChild(options: LakeProcessOptions): ChildProcess {
+/** @param waiting a process that was forked before, if it still runs */
+function startChild(waiting: ChildProcess | null): ChildProcess {
   try {
-    return fork(PROGRAM, [JSON.stringify(options)], {
-      execArgv: ['--no-warnings', `--max-old-space-size=${LAKE_PROCESS_HEAP_MB}`],
-      // Other C libraries than glibc ignore the variable. A value set by the operator counts.
-      env: { MALLOC_ARENA_MAX: String(LAKE_PROCESS_ARENAS), ...process.env },
-      // Bars are sent as typed arrays. JSON would write them as text.
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
+    return waiting?.connected ? waiting : forkLakeProcess()
   } catch (error) {
     // `fork` throws some errors and reports the others as an event.
     throw unavailable(`the lake process could not be started: ${errorMessage(error)}`)
@@ -55,9 +47,16 @@ export class LakeProcess {
   #lastId = 0
   #hasEnded = false
 
-  constructor(options: LakeProcessOptions, { log, onTrouble, onExit }: LakeProcessEvents) {
+  /** @param waiting a process that was forked before and is used by nobody; null: one is forked now */
+  constructor(
+    options: LakeProcessOptions,
+    { log, onTrouble, onExit }: LakeProcessEvents,
+    waiting: ChildProcess | null = null,
+  ) {
     this.#log = log
-    this.#child = startChild(options)
+    this.#child = startChild(waiting)
+    // Where this fails the first request does too, or the process ends.
+    this.#child.send(options, () => {})
     this.#child.on('message', (message: FromLakeProcess) => {
       if ('log' in message) log(message.log)
       else if ('trouble' in message) onTrouble(message.trouble)

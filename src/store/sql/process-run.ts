@@ -22,6 +22,7 @@ function startProcess(): ChildProcess {
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      NODE_OPTIONS: process.env.NODE_OPTIONS,
       UV_THREADPOOL_SIZE: '2',
     },
     serialization: 'advanced',

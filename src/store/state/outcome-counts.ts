@@ -14,6 +14,10 @@ import { loadState, restoreState, saveState } from './state-database.ts'
 /** An entry of the state that tells that its counts are complete. */
 const COUNTED = `SELECT 'marks' AS table_name, 'outcomes_counted' AS key, 0 AS place, 'true' AS value`
 
+/** Notes that the counts are complete. */
+export const noteOutcomesCounted = async (connection: DuckDBConnection): Promise<void> =>
+  void (await connection.run(`INSERT INTO state_entries ${COUNTED}`))
+
 export interface CountOptions {
   options: StateOptions
   spillDir: string
@@ -38,7 +42,7 @@ export async function countOutcomes(
     await addCounts(connection, reader, state, table, nowMs)
   await transaction(connection, async () => {
     await saveState(connection, state, spillDir)
-    await connection.run(`INSERT INTO state_entries ${COUNTED}`)
+    await noteOutcomesCounted(connection)
   })
 }
 

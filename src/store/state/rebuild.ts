@@ -5,7 +5,7 @@ import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
-import { listLiveFiles } from '../lake/manifest.ts'
+import { listAllLiveFiles, listLiveFiles } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
 import { RECENT_LABELS_MAX } from '../limits.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
@@ -32,6 +32,7 @@ export async function rebuildState(
   options: StateOptions,
 ): Promise<StoreState> {
   const state = new StoreState(options)
+  if ((await listAllLiveFiles(connection)).length === 0) return state
   for (const table of LAKE_TABLES.filter(({ origin }) => origin === undefined)) {
     const files = await listLiveFiles(connection, table.name)
     state.lsn = Math.max(state.lsn, ...files.map(({ last }) => last))

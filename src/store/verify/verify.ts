@@ -10,7 +10,7 @@ import { errorFirstLine } from '../../lib/error-text.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from '../duckdb/duckdb.ts'
-import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
+import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
 import { type CatalogLoss, readCatalogLosses } from '../lake/catalog-reader.ts'
@@ -18,8 +18,9 @@ import { isResourceError } from '../lake/file-check.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { readLakePaths } from '../lake/links.ts'
 import {
+  groupByTable,
+  listAllLiveFiles,
   listKnownPaths,
-  listLiveFiles,
   listQuarantinedFiles,
   type QuarantinedFile,
 } from '../lake/manifest.ts'
@@ -156,12 +157,8 @@ const listStoreLosses = async (connection: DuckDBConnection): Promise<CatalogLos
   (await listQuarantinedFiles(connection)).map((file) => ({ ...file, path: relativePath(file) }))
 
 async function listStoreTables(connection: DuckDBConnection): Promise<ListedTable[]> {
-  const tables: ListedTable[] = []
-  for (const table of LAKE_TABLES) {
-    const files = await listLiveFiles(connection, table.name)
-    tables.push({ table, files, replaced: await listKnownPaths(connection, table.name) })
-  }
-  return tables
+  const replaced = await listKnownPaths(connection)
+  return groupByTable(await listAllLiveFiles(connection)).map((listed) => ({ ...listed, replaced }))
 }
 
 async function checkTables(
