@@ -73,7 +73,7 @@ export interface AppOptions {
   clock?: Clock
   log?: Log
   /** A lake process that waits for its options; see store/process/fork.ts. */
-  lakeProcess?: ChildProcess
+  lakeProcess?: ChildProcess | undefined
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>

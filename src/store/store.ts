@@ -78,7 +78,7 @@ export interface StoreOptions {
   /** The folder may hold both simulated and real data. */
   isMixed?: boolean
   /** A lake process that waits for its options; see process/fork.ts. Default: one is forked. */
-  lakeProcess?: ChildProcess
+  lakeProcess?: ChildProcess | undefined
   clock: Clock
   log: StoreLog
   /** How long a commit waits to become durable. */

@@ -32,24 +32,38 @@ class VisitedCommit implements CommitRecord {
   }
 }
 
-async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncGenerator<ScanItem, void> {
+async function* scanSegment(
+  disk: Disk,
+  { path, bytes }: PlannedSegment,
+  fromByte = 0,
+): AsyncGenerator<ScanItem, void> {
   const file = await disk.open(path).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') throw segmentRemovedError(path)
     return null
   })
   if (file === null) return yield { head: null, offset: 0, length: 0, payload: Buffer.alloc(0), error: 'EIO' }
   try {
-    yield* scan(file, Math.min(Math.max(bytes, SEGMENT_START_BYTES), SCAN_CHUNK_BYTES))
+    yield* scan(file, Math.min(Math.max(bytes, SEGMENT_START_BYTES), SCAN_CHUNK_BYTES), fromByte)
   } finally {
     await file.close()
   }
 }
 
-/** The highest LSN that a record of the newest segment proves to have been durable. */
+/**
+ * The highest LSN that a record of the newest segment proves to have been durable. These numbers never decrease, so the end of the
+ * file tells; where no record can be read there, the whole file is searched.
+ */
 async function findProvenLsn(disk: Disk, segment: PlannedSegment): Promise<number> {
-  let provenLsn = segment.afterLsn
-  for await (const { head } of scanSegment(disk, segment))
-    if (head !== null) provenLsn = Math.max(provenLsn, head.afterLsn)
+  const endFrom = Math.max(0, segment.bytes - SCAN_CHUNK_BYTES)
+  const provenLsn = await findProvenFrom(disk, segment, endFrom)
+  return provenLsn ?? (endFrom > 0 ? await findProvenFrom(disk, segment, 0) : null) ?? segment.afterLsn
+}
+
+/** Null where there is no record behind `fromByte`. */
+async function findProvenFrom(disk: Disk, segment: PlannedSegment, fromByte: number): Promise<number | null> {
+  let provenLsn: number | null = null
+  for await (const { head } of scanSegment(disk, segment, fromByte))
+    if (head !== null) provenLsn = Math.max(provenLsn ?? segment.afterLsn, head.afterLsn)
   return provenLsn
 }
 

@@ -36,12 +36,13 @@ class FileWindow {
   at = 0
   end = 0
   /** Offset in the file of the first byte of `bytes`. */
-  base = 0
+  base: number
   isAtEnd = false
   readonly #file: DiskFile
 
-  constructor(file: DiskFile, chunkBytes: number) {
+  constructor(file: DiskFile, chunkBytes: number, fromByte: number) {
     this.#file = file
+    this.base = fromByte
     this.bytes = Buffer.allocUnsafeSlow(chunkBytes)
   }
 
@@ -85,9 +86,13 @@ class FileWindow {
   }
 }
 
-/** Yields everything in a file in order; together the items cover each byte once. */
-export async function* scan(file: DiskFile, chunkBytes = SCAN_CHUNK_BYTES): AsyncGenerator<ScanItem, void> {
-  const window = new FileWindow(file, chunkBytes)
+/** Yields everything in a file from a byte on, in order; together the items cover each byte once. */
+export async function* scan(
+  file: DiskFile,
+  chunkBytes = SCAN_CHUNK_BYTES,
+  fromByte = 0,
+): AsyncGenerator<ScanItem, void> {
+  const window = new FileWindow(file, chunkBytes, fromByte)
   try {
     for (;;) {
       while (window.available < window.needed && !window.isAtEnd)
