@@ -43,8 +43,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   schema: [],
   lib: [],
+  cluster: [
+    'checkpoint',
+    'config',
+    'http',
+    'journal',
+    'market',
+    'server',
+    'store/paths.ts',
+    'store/types.ts',
+    'submissions',
+  ],
   config: [
     'checkpoint/limits.ts',
+    'cluster/limits.ts',
     'http/limits.ts',
     'http/request/addresses.ts',
     'ingest/limits.ts',
@@ -84,6 +96,10 @@ const CRYPTO_EXCEPTION = /import \{ hash \} from 'node:crypto'/
 const IMPORTED_BY: Readonly<Record<string, readonly string[]>> = {
   'uWebSockets.js': ['http'],
   '@duckdb/node-api': ['store', 'ingest/replay'],
+  '@nats-io/jetstream': ['cluster'],
+  '@nats-io/kv': ['cluster'],
+  '@nats-io/obj': ['cluster'],
+  '@nats-io/transport-node': ['cluster'],
   '@modelcontextprotocol/server': ['mcp'],
   '@modelcontextprotocol/server/stdio': ['mcp'],
 }

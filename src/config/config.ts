@@ -41,6 +41,10 @@ export function readConfig(args: readonly string[], env: Environment): Config {
 function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): void {
   const idle = settingWithoutEffect(config, (name) => givenBy.has(name))
   if (idle !== null) throw new ConfigError(`${givenBy.get(idle.name)} has no effect without ${idle.missing}`)
+  if (config.role !== 'all' && config.bus.length === 0)
+    throw new ConfigError(
+      `--role ${config.role} needs --bus, the NATS server that connects writer and readers`,
+    )
   const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
   if (!feeds.includes('replay')) return
   if (replayFile === '' && replayLake === '')

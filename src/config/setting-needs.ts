@@ -11,6 +11,36 @@ interface Need {
 
 const NEEDS: readonly Need[] = [
   {
+    settings: ['bus'],
+    isMet: ({ role }, value) => role !== 'all' || (Array.isArray(value) && value.length === 0),
+    missing: '--role writer or --role reader',
+  },
+  {
+    settings: [
+      'busName',
+      'busCredentials',
+      'busCa',
+      'busCert',
+      'busKey',
+      'busMaxAgeMs',
+      'busMaxMb',
+      'busReplicas',
+    ],
+    isMet: ({ bus }) => bus.length > 0,
+    missing: '--bus',
+  },
+  {
+    settings: ['busMaxAgeMs', 'busMaxMb', 'busReplicas'],
+    isMet: ({ role }) => role === 'writer',
+    missing: '--role writer, which keeps the events on the bus',
+  },
+  { settings: ['lagMaxMs'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
+  {
+    settings: ['standby'],
+    isMet: ({ role }, value) => value === false || role === 'writer',
+    missing: '--role writer',
+  },
+  {
     settings: ['simulatorSeed', 'simulatorTokens', 'simulatorRate'],
     isMet: ({ feeds }) => feeds.includes('simulator'),
     missing: '--feed simulator',

@@ -134,3 +134,17 @@ export const publicUrl = z.union([
     return z.NEVER
   }),
 ])
+
+const NATS_URLS_MAX = 16
+const isNatsUrl = (text: string): boolean =>
+  /^(nats|tls):\/\//.test(text) && URL.canParse(text) && new URL(text).host !== ''
+
+/** Addresses of NATS servers; empty: none. */
+export const natsUrl = wordList
+  .refine((urls) => urls.every(isNatsUrl), 'must be an address such as nats://127.0.0.1:4222')
+  .refine((urls) => urls.length <= NATS_URLS_MAX, `there may be ${NATS_URLS_MAX} addresses`)
+
+/** A word that NATS takes in names of streams, and between the dots of a subject. */
+export const busName = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must have 1 to 32 letters, digits, "-" or "_"')

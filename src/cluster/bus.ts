@@ -1,0 +1,78 @@
+// The connection to NATS, and the names of what is on it.
+import { readFileSync } from 'node:fs'
+import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from '@nats-io/transport-node'
+import type { Config } from '../config/settings.ts'
+import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
+
+export type BusSettings = Pick<Config, 'bus' | 'busName' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'>
+
+/** Names on the bus. */
+export const busNames = (name: string) => ({
+  stream: `${name}-events`,
+  subject: `${name}.events`,
+  checkpoints: `${name}-checkpoints`,
+  accounts: `${name}-accounts`,
+  writer: `${name}.writer`,
+  node: (nodeId: string) => `${name}.node.${nodeId}`,
+})
+export type BusNames = ReturnType<typeof busNames>
+
+export interface Bus {
+  names: BusNames
+  connection: NatsConnection
+  client: JetStreamClient
+  manager: JetStreamManager
+  /** Ends the connection; what was sent before is delivered first. Never rejects. */
+  close(): Promise<void>
+}
+
+/**
+ * Connects, and stays connected: whenever the connection is lost it is made again, without end. Rejects where no server can be reached
+ * now, where it refuses the credentials, or where it has no JetStream.
+ * @param nodeName shown in the server's list of connections
+ */
+export async function connectBus(settings: BusSettings, nodeName: string): Promise<Bus> {
+  const connection = await connect(connectOptions(settings, nodeName))
+  try {
+    const options = { timeout: BUS_CALL_MS_MAX }
+    const manager = await jetstreamManager(connection, options)
+    const client = jetstream(connection, options)
+    return {
+      ...{ names: busNames(settings.busName), connection, client, manager },
+      close: () => connection.close().catch(() => undefined),
+    }
+  } catch (error) {
+    await connection.close().catch(() => undefined)
+    throw error
+  }
+}
+
+/** Files are read at each call: certificates and credentials may have been renewed. */
+function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
+  const { bus, busCredentials, busCa, busCert, busKey } = settings
+  const isTls = busCa !== '' || busCert !== '' || bus.some((url) => url.startsWith('tls://'))
+  return {
+    servers: [...bus],
+    name: nodeName,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: RETRY_MS_MAX,
+    timeout: BUS_CALL_MS_MAX,
+    // A connection that swallows everything is found out within six seconds.
+    pingInterval: 2_000,
+    maxPingOut: 2,
+    ...(busCredentials !== '' && { authenticator: credsAuthenticator(readFileSync(busCredentials)) }),
+    ...(isTls && {
+      tls: {
+        ...(busCa !== '' && { caFile: busCa }),
+        ...(busCert !== '' && { certFile: busCert }),
+        ...(busKey !== '' && { keyFile: busKey }),
+      },
+    }),
+  }
+}

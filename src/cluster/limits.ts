@@ -1,0 +1,20 @@
+// Every bound of the cluster.
+import { HOUR_MS } from '../lib/time.ts'
+
+export const BUS_MAX_AGE_MS_DEFAULT = HOUR_MS
+export const BUS_MAX_MB_DEFAULT = 2_048
+/** A reader that is further behind refuses reads. */
+export const LAG_MAX_MS_DEFAULT = 5_000
+/** A reader is ready for the first time once it is less far behind. */
+export const READY_LAG_MS_MAX = 1_000
+/** How often the writer tells its market time. */
+export const TICK_MS = 100
+/** Of a message's frame: NATS takes messages of up to a mebibyte. Larger ones are cut. */
+export const PART_BYTES = 512 * 1024
+/** Frames that wait for the bus. Beyond it they are read back from the journal. */
+export const WAITING_BYTES_MAX = 32 * 1024 * 1024
+/** How long a call to the bus may take. */
+export const BUS_CALL_MS_MAX = 5_000
+/** The delay before a bus that failed is tried again. It doubles each time, up to the maximum. */
+export const RETRY_MS = 100
+export const RETRY_MS_MAX = 2_000

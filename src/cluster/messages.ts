@@ -1,0 +1,82 @@
+// The messages of the stream that carries the market from the writer to the readers.
+import { Packr } from 'msgpackr'
+import { z } from 'zod'
+import { CHECKPOINT_FORMAT } from '../checkpoint/checkpoint-file.ts'
+import { FORMAT as JOURNAL_FORMAT } from '../journal/segments/format.ts'
+import { errorMessage } from '../lib/error-text.ts'
+import { safeParse } from '../lib/safe-parse.ts'
+import { OUTCOMES } from '../schema/vocabulary.ts'
+
+/** Raised when nodes of before could not understand, or would apply differently, what is sent. */
+const MESSAGE_FORMAT = 1
+/** Nodes of one cluster must have the same. */
+export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT}`
+
+const eventNo = z.number().int().min(0)
+
+/** A submission as followers are told of it. */
+export const toldSubmissionSchema = z.object({
+  analysisId: z.string(),
+  agentId: z.string(),
+  mint: z.string(),
+  outcome: z.enum(OUTCOMES),
+  deviationPct: z.number(),
+  xpEarned: z.number(),
+  createdAt: z.number(),
+  /** Position of the market at which it was told. */
+  seq: z.number(),
+})
+export type ToldSubmission = z.infer<typeof toldSubmissionSchema>
+
+const messageSchema = z.object({
+  protocol: z.string(),
+  /** Identity of the writer's data folder. */
+  folderId: z.string(),
+  /** The writer's run, and the number of the `run` event with which it began. */
+  runId: z.string(),
+  runEventNo: eventNo,
+  /** Events of the frame; without one, `lastEventNo` is the last that was published, and `firstEventNo` the one behind it. */
+  firstEventNo: eventNo,
+  lastEventNo: eventNo,
+  /** A batch as the journal has it, or a part of one. */
+  frame: z.instanceof(Uint8Array).nullable(),
+  /** From 0 to `parts` - 1. A batch is applied once all its parts are there. */
+  part: z.number().int().min(0),
+  parts: z.number().int().min(1),
+  /** Market time that is in effect once all events up to `lastEventNo` are applied, Unix ms. */
+  timeMs: z.number(),
+  /** Judged since the message before. */
+  submissions: z.array(toldSubmissionSchema),
+})
+export type BusMessage = z.infer<typeof messageSchema>
+
+/** A message that this version cannot read. The sentence is for operators. */
+export class MessageError extends Error {}
+
+const packr = new Packr({ useRecords: false })
+const protocolSchema = z.object({ protocol: z.string() })
+
+export const encodeMessage = (message: BusMessage): Uint8Array => packr.pack(message)
+
+/** @throws MessageError */
+export function decodeMessage(bytes: Uint8Array): BusMessage {
+  const value = unpack(bytes)
+  const head = safeParse(protocolSchema, value)
+  if (!head.success) throw new MessageError('the stream has a message of something else than Mintlake')
+  if (head.data.protocol !== PROTOCOL)
+    throw new MessageError(
+      `the writer speaks version ${head.data.protocol} of the bus, this process version ${PROTOCOL}: ` +
+        'run the same version of Mintlake everywhere',
+    )
+  const message = safeParse(messageSchema, value)
+  if (message.success) return message.data
+  throw new MessageError(`the stream has a damaged message: ${message.error.message}`)
+}
+
+function unpack(bytes: Uint8Array): unknown {
+  try {
+    return packr.unpack(bytes)
+  } catch (error) {
+    throw new MessageError(`the stream has a damaged message: ${errorMessage(error)}`)
+  }
+}
