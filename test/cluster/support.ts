@@ -1,0 +1,194 @@
+// Nodes of a cluster as processes of their own on the real nats-server, with a proxy in between that can lose everything.
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import {
+  clearNatsServer,
+  hasNatsServer,
+  type NatsServer,
+  startNatsServer,
+} from '../../scripts/nats-server.ts'
+import { type ServerProcess, type Settings, spawnServer, temporaryFolder } from '../support/test-server.ts'
+
+/** Whether nats-server can be run here. */
+export const hasNats = hasNatsServer()
+/** For titles: `describe.skipIf(!hasNats)(\`readers${skipped}\`, …)`. */
+export const skipped = hasNats ? '' : ' (needs nats-server)'
+
+export interface Nats {
+  /** Stays the same over restarts. */
+  readonly url: string
+  readonly port: number
+  readonly server: NatsServer
+  /** Ends it by SIGKILL. */
+  kill(): Promise<void>
+  /** Ends it by SIGTERM. */
+  stop(): Promise<void>
+  /** Starts it again on its port. `keepData: false` forgets all streams, as a lost disk does. */
+  start(how?: { keepData: boolean }): Promise<void>
+  /** Ends it and removes its folder. */
+  remove(): Promise<void>
+}
+
+export interface NatsOptions {
+  dir?: string
+  port?: number
+  storageBytesMax?: number
+  /** Lines of its configuration besides. */
+  config?: string
+}
+
+/** The real nats-server on a free port. */
+export async function startNats(options: NatsOptions = {}): Promise<Nats> {
+  const dir = options.dir ?? temporaryFolder()
+  let server = await startNatsServer({ ...options, dir })
+  const { port, url } = server
+  return {
+    ...{ port, url },
+    get server() {
+      return server
+    },
+    kill: () => server.kill(),
+    stop: () => server.stop(),
+    start: async ({ keepData } = { keepData: true }) => {
+      await server.kill()
+      if (!keepData) clearNatsServer(dir)
+      server = await startNatsServer({ ...options, dir, port })
+    },
+    remove: async () => {
+      await server.kill()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface BusProxy {
+  /** For `--bus` of the node behind it. */
+  readonly url: string
+  /** Loses everything in both directions from now on, and keeps connections open: a network that swallows. */
+  swallow(): void
+  /** Ends all connections and refuses new ones: a network that says no. */
+  cut(): void
+  /** Carries again. Connections that have lost something are ended, since no network loses the middle of one. */
+  heal(): void
+  close(): Promise<void>
+}
+
+/** A proxy before the bus at `port`. */
+export async function startProxy(port: number): Promise<BusProxy> {
+  let state: 'open' | 'swallowing' | 'cut' = 'open'
+  /** Both ends of each connection. */
+  const sockets = new Set<Socket>()
+  const endAll = () => {
+    for (const socket of sockets) socket.destroy()
+    sockets.clear()
+  }
+  const carry = (from: Socket, to: Socket | null) => {
+    sockets.add(from)
+    from.on('data', (bytes) => {
+      if (state === 'open') to?.write(bytes)
+    })
+    from.on('error', () => undefined)
+    from.on('close', () => {
+      sockets.delete(from)
+      if (state === 'open') to?.destroy()
+    })
+  }
+  const server = createServer((client) => {
+    if (state === 'cut') {
+      client.destroy()
+      return
+    }
+    if (state === 'swallowing') {
+      carry(client, null)
+      return
+    }
+    const bus = connect(port, '127.0.0.1')
+    carry(client, bus)
+    carry(bus, client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `nats://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    swallow: () => {
+      state = 'swallowing'
+    },
+    cut: () => {
+      state = 'cut'
+      endAll()
+    },
+    heal: () => {
+      if (state !== 'open') endAll()
+      state = 'open'
+    },
+    close: async () => {
+      endAll()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Settings that make a fault last a second where it lasts five in service. */
+const READER_DEFAULTS: Settings = { role: 'reader', 'lag-max-ms': '1000' }
+const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-max-mb': '256' }
+
+/** NATS, and the processes of one cluster. All of them end with `remove()`. */
+export class TestCluster {
+  readonly nats: Nats
+  readonly #nodes = new Set<ServerProcess>()
+  readonly #proxies: BusProxy[] = []
+  readonly #folders: string[] = []
+
+  constructor(nats: Nats) {
+    this.nats = nats
+  }
+
+  static async start(options: NatsOptions = {}): Promise<TestCluster> {
+    return new TestCluster(await startNats(options))
+  }
+
+  /** A proxy for one node: pass its `url` as that node's `bus`. */
+  async proxy(): Promise<BusProxy> {
+    const proxy = await startProxy(this.nats.port)
+    this.#proxies.push(proxy)
+    return proxy
+  }
+
+  /** Starts a writer, on the folder of an earlier one or on a new one. Resolves when it is ready. */
+  writer(
+    settings: Settings = {},
+    dataDir?: string,
+    env: Record<string, string> = {},
+  ): Promise<ServerProcess> {
+    return this.#spawn({ ...WRITER_DEFAULTS, ...settings }, dataDir, env)
+  }
+
+  /** Starts a reader with a folder of its own. Resolves when it is ready: it has caught up. */
+  reader(settings: Settings = {}, env: Record<string, string> = {}): Promise<ServerProcess> {
+    return this.#spawn({ ...READER_DEFAULTS, ...settings }, undefined, env)
+  }
+
+  async #spawn(settings: Settings, dataDir: string | undefined, env: Record<string, string>) {
+    const folder = dataDir ?? temporaryFolder()
+    if (dataDir === undefined) this.#folders.push(folder)
+    const node = await spawnServer({ bus: this.nats.url, ...settings }, folder, env)
+    this.#nodes.add(node)
+    return node
+  }
+
+  /** Kills every process and removes every folder. */
+  async remove(): Promise<void> {
+    for (const node of this.#nodes) await node.kill()
+    for (const proxy of this.#proxies) await proxy.close()
+    await this.nats.remove()
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Stops the scheduling of a process (SIGSTOP) until the answer is called. */
+export function freeze(node: ServerProcess): () => void {
+  node.process.kill('SIGSTOP')
+  return () => void node.process.kill('SIGCONT')
+}
