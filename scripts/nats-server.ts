@@ -4,15 +4,16 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-/** Debian has it in a folder that is on the PATH of root alone. */
-const PROGRAM = existsSync('/usr/sbin/nats-server') ? '/usr/sbin/nats-server' : 'nats-server'
+/** Debian has it in a folder that is on the PATH of root alone. One that lies elsewhere is named by NATS_SERVER. */
+const PROGRAM =
+  process.env.NATS_SERVER ?? (existsSync('/usr/sbin/nats-server') ? '/usr/sbin/nats-server' : 'nats-server')
 const START_MS_MAX = 15_000
 const PORT_LINE = /Listening for client connections on \S+:(\d+)/
 const READY_LINE = /Server is ready/
 
 /** What to tell where it is missing. */
 export const INSTALL_HINT =
-  'install it with `apt-get install nats-server` (Debian, Ubuntu), or from https://nats.io/download'
+  'install it with `apt-get install nats-server` (Debian, Ubuntu), or from https://nats.io/download with NATS_SERVER=PATH'
 
 /** Whether nats-server can be run here. */
 export const hasNatsServer = (): boolean => spawnSync(PROGRAM, ['-v']).error === undefined
@@ -26,6 +27,8 @@ export interface NatsServerOptions {
   storageBytesMax?: number
   /** Lines of its configuration besides, such as `sync_interval`. */
   config?: string
+  /** Whether Ctrl-C in the terminal leaves it alone: who started it stops it. */
+  detached?: boolean
 }
 
 export interface NatsServer {
@@ -41,7 +44,7 @@ export interface NatsServer {
 
 /** Starts it; it takes connections when this resolves. Rejects where it does not start, with what it logged last. */
 export async function startNatsServer(options: NatsServerOptions): Promise<NatsServer> {
-  const { dir, port = 0, storageBytesMax, config = '' } = options
+  const { dir, port = 0, storageBytesMax, config = '', detached = false } = options
   mkdirSync(dir, { recursive: true })
   const path = join(dir, 'nats.conf')
   const storage = storageBytesMax === undefined ? '' : `max_file_store: ${storageBytesMax}`
@@ -53,7 +56,7 @@ jetstream { store_dir: ${JSON.stringify(streamsFolder(dir))}, max_memory_store: 
 ${config}
 `,
   )
-  const child = spawn(PROGRAM, ['-c', path], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(PROGRAM, ['-c', path], { stdio: ['ignore', 'ignore', 'pipe'], detached })
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve())
     child.once('error', () => resolve())

@@ -1,0 +1,186 @@
+// npm run cluster -- --readers 2 [flags of the writer]
+// A cluster on this machine, to try it out: nats-server, a writer and readers, each a process of its own. Prints their addresses, and
+// stops all of them with Ctrl-C or SIGTERM. Nothing that ends is started again.
+import './check-runtime.mjs'
+import './end-with-npm.mjs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { ConfigError, readConfig } from '../src/config/config.ts'
+import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
+
+const START = fileURLToPath(new URL('start.mjs', import.meta.url))
+/** What `npm start` gives Node: start.mjs says why. */
+const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
+const READERS_MAX = 64
+const READERS_DEFAULT = 2
+const EXIT_USAGE = 2
+/** The writer gets all flags; a reader these, which say how it answers. */
+const READER_FLAGS = [
+  'host',
+  'log-format',
+  'page-age-ms',
+  'quiet',
+  'read-limit-anonymous',
+  'read-limit-keyed',
+  'trusted-proxies',
+]
+/** And these are for readers alone. */
+const READER_ONLY_FLAGS = ['lag-max-ms']
+const OWN_FLAGS = ['role', 'bus']
+const USAGE =
+  'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help lists them]'
+
+interface Plan {
+  readers: number
+  natsPort: number
+  /** Below the writer's data folder, so that it is found again by the next start. */
+  natsDir: string
+  writerFlags: string[]
+  readerFlags: string[]
+  /** Of the writer; readers have those behind it, or free ones where it is 0. */
+  port: number
+}
+
+class UsageError extends Error {}
+
+/** `--name value` and `--name=value`, in order. @throws UsageError */
+function flagsOf(args: readonly string[]): [string, string][] {
+  const flags: [string, string][] = []
+  for (let at = 0; at < args.length; at++) {
+    const [, name, joined] = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(args[at]) ?? []
+    if (name === undefined) throw new UsageError(`"${args[at]}" is not a flag`)
+    const value = joined ?? args[++at]
+    if (value === undefined) throw new UsageError(`--${name} has no value`)
+    flags.push([name, value])
+  }
+  return flags
+}
+
+/** @throws UsageError or ConfigError */
+function planOf(args: readonly string[]): Plan {
+  const flags = flagsOf(args)
+  for (const [name] of flags)
+    if (OWN_FLAGS.includes(name)) throw new UsageError(`--${name} is set by this script`)
+  const wholeNumber = (name: string, fallback: number, max: number): number => {
+    const text = flags.findLast(([given]) => given === name)?.[1] ?? `${fallback}`
+    if (!/^\d{1,5}$/.test(text) || Number(text) > max)
+      throw new UsageError(`--${name} must be between 0 and ${max}`)
+    return Number(text)
+  }
+  const textOf = (chosen: [string, string][]): string[] =>
+    chosen.flatMap(([name, value]) => [`--${name}`, value])
+  const others = flags.filter(([name]) => name !== 'readers' && name !== 'nats-port')
+  const writerFlags = textOf(others.filter(([name]) => !READER_ONLY_FLAGS.includes(name)))
+  const shared = [...READER_FLAGS, ...READER_ONLY_FLAGS, 'bus-name']
+  const config = readConfig(
+    ['--role', 'writer', '--bus', 'nats://127.0.0.1:4222', ...writerFlags],
+    process.env,
+  )
+  return {
+    readers: wholeNumber('readers', READERS_DEFAULT, READERS_MAX),
+    natsPort: wholeNumber('nats-port', 0, 65_535),
+    natsDir: join(config.dataDir, 'nats'),
+    port: config.port,
+    writerFlags,
+    readerFlags: textOf(others.filter(([name]) => shared.includes(name))),
+  }
+}
+
+interface Node {
+  name: string
+  child: ChildProcess
+  ended: Promise<void>
+}
+
+/** From then on an end is no news. */
+let isStopping = false
+
+/** Starts a node. Resolves with its address once it listens; its lines go to the output, behind its name. */
+async function startNode(name: string, flags: readonly string[], nodes: Node[]): Promise<string> {
+  const child = spawn(process.execPath, [...NODE_FLAGS, START, ...flags], {
+    // With this name of its npm script it ends by itself where this process is killed.
+    env: { ...process.env, npm_lifecycle_event: 'start' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve())
+    child.once('error', () => resolve())
+  })
+  nodes.push({ name, child, ended })
+  createInterface({ input: child.stderr }).on('line', (line) => console.error(`${name}: ${line}`))
+  const lines = createInterface({ input: child.stdout })
+  return new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      console.log(`${name}: ${line}`)
+      const url = /^listening on (\S+)$/.exec(line)?.[1]
+      if (url !== undefined) resolve(url)
+    })
+    ended.then(() => {
+      if (!isStopping) console.error(`${name} has ended with ${child.exitCode ?? child.signalCode}`)
+      reject(new Error(`${name} did not start`))
+    })
+  })
+}
+
+/** Readers first: they finish what they forward. NATS last. */
+async function stopAll(nodes: readonly Node[], nats: NatsServer): Promise<void> {
+  isStopping = true
+  for (const { child, ended } of nodes.toReversed()) {
+    child.kill('SIGTERM')
+    await ended
+  }
+  await nats.stop()
+}
+
+async function startAll(plan: Plan, nats: NatsServer, nodes: Node[]): Promise<void> {
+  const busFlags = ['--bus', nats.url]
+  const addresses = [`nats-server ${nats.url}`]
+  const writer = await startNode('writer', ['--role', 'writer', ...busFlags, ...plan.writerFlags], nodes)
+  addresses.push(`writer      ${writer}`)
+  for (let count = 1; count <= plan.readers; count++) {
+    const port = plan.port === 0 ? 0 : plan.port + count
+    const flags = ['--role', 'reader', ...busFlags, ...plan.readerFlags, '--port', `${port}`]
+    addresses.push(`reader ${count}    ${await startNode(`reader ${count}`, flags, nodes)}`)
+  }
+  console.log(`\n${addresses.join('\n')}\n\nCtrl-C stops all of them.`)
+}
+
+async function main(): Promise<void> {
+  const args = process.argv.slice(2)
+  if (args.includes('--help')) {
+    console.log(USAGE)
+    return
+  }
+  const plan = planOf(args)
+  if (!hasNatsServer()) throw new UsageError(`nats-server is not installed: ${INSTALL_HINT}`)
+  const nats = await startNatsServer({ dir: plan.natsDir, port: plan.natsPort, detached: true })
+  const nodes: Node[] = []
+  let stopping: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopping ??= stopAll(nodes, nats)
+    return stopping
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop())
+  nats.child.once('exit', () => {
+    if (!isStopping) console.error('nats-server has ended')
+  })
+  try {
+    await startAll(plan, nats, nodes)
+    await Promise.all(nodes.map(({ ended }) => ended))
+  } catch (error) {
+    if (!isStopping) {
+      console.error(`mintlake: ${error instanceof Error ? error.message : error}`)
+      process.exitCode = 1
+    }
+  }
+  await stop()
+}
+
+main().catch((error: Error) => {
+  console.error(`mintlake: ${error.message}`)
+  const isUsage = error instanceof UsageError || error instanceof ConfigError
+  if (isUsage) console.error(USAGE)
+  process.exit(isUsage ? EXIT_USAGE : 1)
+})
