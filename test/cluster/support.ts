@@ -2,13 +2,23 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import {
   clearNatsServer,
   hasNatsServer,
   type NatsServer,
   startNatsServer,
 } from '../../scripts/nats-server.ts'
-import { type ServerProcess, type Settings, spawnServer, temporaryFolder } from '../support/test-server.ts'
+import {
+  type LaunchedServer,
+  launchServer,
+  type ServerProcess,
+  type Settings,
+  temporaryFolder,
+  untilReady,
+} from '../support/test-server.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 /** Whether nats-server can be run here. */
 export const hasNats = hasNatsServer()
@@ -134,10 +144,18 @@ export async function startProxy(port: number): Promise<BusProxy> {
 const READER_DEFAULTS: Settings = { role: 'reader', 'lag-max-ms': '1000' }
 const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-max-mb': '256' }
 
+export interface NodeOptions {
+  /** A folder of before; else a new one. */
+  dataDir?: string
+  env?: Record<string, string>
+  /** Arguments of Node before the program. */
+  nodeFlags?: readonly string[]
+}
+
 /** NATS, and the processes of one cluster. All of them end with `remove()`. */
 export class TestCluster {
   readonly nats: Nats
-  readonly #nodes = new Set<ServerProcess>()
+  readonly #nodes = new Set<LaunchedServer>()
   readonly #proxies: BusProxy[] = []
   readonly #folders: string[] = []
 
@@ -157,23 +175,21 @@ export class TestCluster {
   }
 
   /** Starts a writer, on the folder of an earlier one or on a new one. Resolves when it is ready. */
-  writer(
-    settings: Settings = {},
-    dataDir?: string,
-    env: Record<string, string> = {},
-  ): Promise<ServerProcess> {
-    return this.#spawn({ ...WRITER_DEFAULTS, ...settings }, dataDir, env)
+  writer(settings: Settings = {}, options: NodeOptions = {}): Promise<ServerProcess> {
+    return untilReady(this.launch({ ...WRITER_DEFAULTS, ...settings }, options))
   }
 
   /** Starts a reader with a folder of its own. Resolves when it is ready: it has caught up. */
-  reader(settings: Settings = {}, env: Record<string, string> = {}): Promise<ServerProcess> {
-    return this.#spawn({ ...READER_DEFAULTS, ...settings }, undefined, env)
+  reader(settings: Settings = {}, options: NodeOptions = {}): Promise<ServerProcess> {
+    return untilReady(this.launch({ ...READER_DEFAULTS, ...settings }, options))
   }
 
-  async #spawn(settings: Settings, dataDir: string | undefined, env: Record<string, string>) {
+  /** Starts a node and waits for nothing. */
+  launch(settings: Settings, { dataDir, env, nodeFlags = [] }: NodeOptions = {}): LaunchedServer {
     const folder = dataDir ?? temporaryFolder()
     if (dataDir === undefined) this.#folders.push(folder)
-    const node = await spawnServer({ bus: this.nats.url, ...settings }, folder, env)
+    const program = [...nodeFlags, MAIN]
+    const node = launchServer({ bus: this.nats.url, ...settings }, folder, env, [], program)
     this.#nodes.add(node)
     return node
   }

@@ -167,58 +167,77 @@ export async function openTestServer(
   }
 }
 
-export interface ServerProcess {
+/** The real program in another process, which may not listen yet. */
+export interface LaunchedServer {
   process: ChildProcess
-  client: Client
   dataDir: string
-  /** The lines that it logged. */
+  /** The lines that it logged, and those that it wrote to its standard error. */
   lines: readonly string[]
+  errorLines: readonly string[]
+  /** Resolves once it listens. Rejects if it ends before that. */
+  listening: Promise<Client>
+  /** Resolves with its exit code; null after a kill. */
+  exited: Promise<number | null>
   /** Sends SIGKILL and waits for the end of the process. */
   kill(): Promise<void>
   /** Sends SIGTERM. Returns the exit code. */
   terminate(): Promise<number | null>
 }
 
-/**
- * The real program in another process, as `npm start` runs it. `within` is the command that runs it, `program` the arguments
- * of Node.
- */
-export async function spawnServer(
+export type ServerProcess = Omit<LaunchedServer, 'listening'> & { client: Client }
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Starts the real program as `npm start` runs it. `within` is the command that runs it, `program` the arguments of Node. */
+export function launchServer(
   settings: Settings = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
   within: readonly string[] = [],
   program: readonly string[] = [MAIN],
-): Promise<ServerProcess> {
+): LaunchedServer {
   const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
   const child = spawn(command, words, {
     env: { ...process.env, ...secretsOf(settings), ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const exited = once(child, 'exit')
+  const exited = once(child, 'exit').then(([code]) => code as number | null)
   const lines: string[] = []
-  const url = await new Promise<string>((resolve, reject) => {
+  const errorLines: string[] = []
+  createInterface({ input: child.stderr! }).on('line', (line) => {
+    errorLines.push(line)
+    console.error(line)
+  })
+  const listening = new Promise<Client>((resolve, reject) => {
     createInterface({ input: child.stdout! }).on('line', (line) => {
       lines.push(line)
       const match = /^listening on (\S+)$/.exec(line)
-      if (match !== null) resolve(match[1])
+      if (match !== null) resolve(new Client(match[1]))
     })
-    exited.then(([code]) => reject(new Error(`the server ended with ${code} before it listened`)))
+    exited.then((code) => reject(new Error(`the server ended with ${code} before it listened`)))
   })
-  const client = new Client(url)
-  while ((await client.get('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
+  listening.catch(() => undefined)
   return {
     process: child,
-    client,
-    dataDir,
-    lines,
+    ...{ dataDir, lines, errorLines, listening, exited },
     kill: async () => {
       child.kill('SIGKILL')
       await exited
     },
-    terminate: async () => {
+    terminate: () => {
       child.kill('SIGTERM')
-      return (await exited)[0] as number | null
+      return exited
     },
   }
 }
+
+/** Waits until a process listens and is ready. */
+export async function untilReady(launched: LaunchedServer): Promise<ServerProcess> {
+  const client = await launched.listening
+  while ((await client.get('/readyz')).status !== 200) await sleep(20)
+  return { ...launched, client }
+}
+
+/** Starts the real program, and waits until it is ready. */
+export const spawnServer = (...args: Parameters<typeof launchServer>): Promise<ServerProcess> =>
+  untilReady(launchServer(...args))
