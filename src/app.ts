@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
+import { type HttpNode, singleNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
@@ -188,10 +189,13 @@ async function startParts(base: Base): Promise<App> {
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
-  const routeDeps = { config, store, exporter, queries, downloads, market, agents, submissions, broadcaster }
+  const node = singleNode(market)
   const { downloadMsMax } = options
-  const routes = createRoutes({ ...routeDeps, downloadMsMax, health, metrics, limits, push })
-  const http = { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
+  const routes = createRoutes({
+    ...{ config, node, store, exporter, queries, downloads, downloadMsMax, market, agents },
+    ...{ submissions, broadcaster, health, metrics, limits, push },
+  })
+  const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
@@ -298,6 +302,7 @@ const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionL
   }))
 
 interface HttpParts {
+  node: HttpNode
   routes: readonly Route[]
   market: Market
   broadcaster: Broadcaster
@@ -310,9 +315,10 @@ interface HttpParts {
 }
 
 function listen({ config, options, log, replayed }: Base, parts: HttpParts): Promise<HttpServer> {
-  const { routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
+  const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
+    node,
     routes,
     streams: { market, broadcaster, submissionLog },
     ingestFrame:

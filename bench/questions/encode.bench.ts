@@ -13,6 +13,7 @@ import {
 } from 'apache-arrow'
 import { unpack } from 'msgpackr'
 import type { Context } from '../../src/http/context.ts'
+import { singleNode } from '../../src/http/node.ts'
 import { barRoute } from '../../src/http/routes/bars.ts'
 import { Market } from '../../src/market/market.ts'
 import type { Bar } from '../../src/schema/bar.ts'
@@ -69,7 +70,7 @@ type Format = 'json' | 'arrow' | 'msgpack'
 
 /** What the server does with a request once its head is read. */
 function asker(market: Market): (token: number, format: Format) => Buffer {
-  const { handle } = barRoute(market)
+  const { handle } = barRoute({ market, node: singleNode(market) })
   const headers = {
     accept: '*/*',
     contentType: '',

@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks'
 import type { ErrorCode } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { type AccessChecks, authorize } from './access.ts'
+import { type HttpNode, withLag } from './node.ts'
 import { clientAddress, type TrustedProxies } from './request/addresses.ts'
 import { BodyReader } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
@@ -18,6 +19,7 @@ import { RouteTable } from './route-table.ts'
 import { UncachedRequest } from './uncached-request.ts'
 
 export interface PipelineDeps extends AccessChecks {
+  node: HttpNode
   routes: readonly Route[]
   /** Counts a read, and its rows if they are known. @returns the headers that describe the limit, or throws 429. */
   countRead(caller: Caller | null, ip: () => string, rows?: number): Record<string, string>
@@ -136,7 +138,7 @@ export class Pipeline {
     } catch {
       return false
     }
-    const unfinished = sendCached(res, cached, ids, head.requestId, limits)
+    const unfinished = sendCached(res, cached, ids, head.requestId, withLag(deps.node, cached.route, limits))
     if (unfinished !== null) {
       const exchange = new Exchange(unfinished, exchanges)
       unfinished.onSent = () => exchange.finish()

@@ -6,6 +6,7 @@ import type { Caller } from '../submissions/types.ts'
 import { authorize } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
+import { withLag } from './node.ts'
 import type { PipelineParts } from './pipeline.ts'
 import { clientAddress } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
@@ -221,7 +222,8 @@ export class UncachedRequest {
       isSent = true
       this.#exchange.finish()
     }
-    send(reply, isDraining ? withConnectionClose(made) : made, this.#limits)
+    const limits = route === null ? this.#limits : withLag(deps.node, route, this.#limits)
+    send(reply, isDraining ? withConnectionClose(made) : made, limits)
     if (!isSent) this.#exchange.wait()
     deps.observe(route?.path ?? 'none', made.status, (performance.now() - this.#startedAtMs) / 1_000)
   }

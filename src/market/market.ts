@@ -41,13 +41,14 @@ import type {
 export type { MarketOptions }
 
 export class Market implements MarketEngine {
-  readonly #parts: MarketParts
+  #parts: MarketParts
   readonly #columnBuffer = new ColumnBuffer(BAR_COLUMNS_KEPT)
   // Used by every event.
-  readonly #time: MarketTime
-  readonly #pages: PageCache
-  readonly #figures: TokenFigures
-  readonly #events: EventWriter
+  #time: MarketTime
+  #pages: PageCache
+  #figures: TokenFigures
+  #events: EventWriter
+  #onChanged: (() => void) | null = null
 
   constructor(options: MarketOptions = {}) {
     const parts = createParts(options)
@@ -68,6 +69,22 @@ export class Market implements MarketEngine {
     const market = new Market(options)
     restoreMarket(market.#parts, read)
     return market
+  }
+
+  /**
+   * Becomes another market, which must not be used any more. Whoever watches is told; followers find that their positions are not
+   * known here, unless the other's change log has them. Lists that were frozen before keep showing the market of then.
+   */
+  adopt(other: Market): void {
+    const parts = other.#parts
+    other.watch(null)
+    this.#parts = parts
+    this.#time = parts.time
+    this.#pages = parts.pages
+    this.#figures = parts.figures
+    this.#events = parts.events
+    parts.changes.watch(this.#onChanged)
+    this.#onChanged?.()
   }
 
   get settings(): EngineSettings {
@@ -168,6 +185,7 @@ export class Market implements MarketEngine {
   }
 
   watch(onChanged: (() => void) | null): void {
+    this.#onChanged = onChanged
     this.#parts.changes.watch(onChanged)
   }
 

@@ -31,6 +31,17 @@ export interface HealthDeps {
   recording(): RecordingStatus
   /** Whether feeds may push. */
   pushIngest: boolean
+  /** What this process is within a cluster. */
+  cluster?: () => ClusterHealth
+}
+
+export interface ClusterHealth {
+  /** A sentence for each thing that is wrong. */
+  reasons: readonly string[]
+  /** Why the market must not be read here at present, as a sentence; null: it may. */
+  notServing: string | null
+  /** For /health. */
+  report: Record<string, unknown>
 }
 
 /** Knows which phase of its life the server is in, admits requests accordingly, and reports for /health and /readyz. */
@@ -65,9 +76,16 @@ export class Health {
   /** @throws ServiceError `warming_up` or `draining` for API routes. Feeds may push while the server warms up. */
   admit(route: Route): void {
     const phase = this.#phase
-    if (phase === 'ready' || !route.path.startsWith('/api/')) return
-    if (phase === 'warming_up' && route.access === 'feed') return
-    throw new ServiceError(phase, SENTENCES[phase], {}, { 'Retry-After': '1' })
+    if (!route.path.startsWith('/api/')) return
+    const sentence = phase === 'ready' ? this.#notServing(route) : SENTENCES[phase]
+    if (sentence === null || (phase === 'warming_up' && route.access === 'feed')) return
+    throw new ServiceError(phase === 'draining' ? phase : 'warming_up', sentence, {}, { 'Retry-After': '1' })
+  }
+
+  /** Other routes than those of the market do not depend on whether a reader keeps up. */
+  #notServing({ answersMarket }: Route): string | null {
+    const { cluster } = this.#deps
+    return answersMarket === true ? (cluster?.().notServing ?? null) : null
   }
 
   /**
@@ -75,8 +93,11 @@ export class Health {
    * reason: the market is still served, and /health shows the feed's state.
    */
   notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null {
-    if (this.#phase !== 'ready') return { code: this.#phase, sentence: SENTENCES[this.#phase] }
-    const sentence = whyNotWarm(this.#deps.feeds)
+    const phase = this.#phase
+    if (phase !== 'ready')
+      return { code: phase, sentence: this.#deps.cluster?.().notServing ?? SENTENCES[phase] }
+    const { cluster, feeds } = this.#deps
+    const sentence = whyNotWarm(feeds) ?? cluster?.().notServing ?? null
     return sentence === null ? null : { code: 'warming_up', sentence }
   }
 
@@ -92,10 +113,11 @@ export class Health {
   /** The body of /health. */
   async report(): Promise<Record<string, unknown>> {
     const { market, pushIngest } = this.#deps
+    const cluster = this.#deps.cluster?.() ?? null
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
-    const reasons = [...store.reasons, ...recording.reasons]
+    const reasons = [...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,
@@ -107,6 +129,7 @@ export class Health {
       gaps: describeGaps(market),
       recording,
       store,
+      ...(cluster !== null && { cluster: cluster.report }),
     }
   }
 }

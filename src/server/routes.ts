@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type { Config } from '../config/settings.ts'
+import type { HttpNode } from '../http/node.ts'
 import { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { allRoutes } from '../http/routes/all-routes.ts'
@@ -19,6 +20,7 @@ const METRICS_TTL_MS = 1_000
 
 export interface RouteDeps {
   config: Config
+  node: HttpNode
   market: Market
   broadcaster: Broadcaster
   agents: Agents
@@ -36,15 +38,16 @@ export interface RouteDeps {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { config, market, broadcaster, agents, submissions, health, metrics, limits } = deps
+  const { config, node, market, broadcaster, agents, submissions, health, metrics, limits } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
+    node,
     market,
     broadcaster,
-    cursors: new Cursors(market),
+    cursors: new Cursors(market, node.id),
     agents,
     submissions,
     countRegistration: (ip) => limits.countRegistration(ip),

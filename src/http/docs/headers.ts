@@ -26,6 +26,11 @@ export const ANSWER_HEADERS = shared({
   'X-Request-Id': text('Names the request in the server’s log'),
   'X-Ignored-Parameters': maybeText('Query parameters that are not known, comma-separated'),
   'X-Approximate': maybeText('In a replay: why the market may differ from the recorded one'),
+  'X-Lag-Ms': maybeWhole(
+    'From a reader of a cluster: how old the state of the market is that it answers with',
+  ).meta({
+    unit: 'ms',
+  }),
 })
 export const CACHE_HEADERS = shared({ 'Cache-Control': maybeText('How long it may be reused') })
 export const VERSION_HEADERS = z.object({

@@ -40,6 +40,14 @@ export interface ListPosition extends ListPages {
   offset: number
 }
 
+const parseCursor = (cursor: string): RegExpExecArray | null =>
+  /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
+    Buffer.from(cursor, 'base64url').toString('latin1'),
+  )
+
+/** The node that made a cursor; null where it is no cursor. */
+export const nodeOfCursor = (cursor: string): string | null => parseCursor(cursor)?.[1] ?? null
+
 export class Cursors {
   readonly #market: MarketEngine
   readonly #now: () => number
@@ -50,13 +58,14 @@ export class Cursors {
   /** The latest of each tab, sort and filter. */
   readonly #latest = new Map<string, KeptList>()
   #nextId = 1
-  /** A cursor of an earlier run has expired. No two runs begin at the same position of the market. */
-  readonly #run: string
+  /** A cursor of an earlier run, or of another node, has expired here. */
+  readonly #node: string
 
-  constructor(market: MarketEngine, now: () => number = () => performance.now()) {
+  /** @param node see HttpNode.id */
+  constructor(market: MarketEngine, node: string, now: () => number = () => performance.now()) {
     this.#market = market
     this.#now = now
-    this.#run = market.seq.toString(36)
+    this.#node = node
   }
 
   /** Lists that are kept. */
@@ -79,19 +88,25 @@ export class Cursors {
 
   /** The list and the offset that a cursor names. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
   at(cursor: string): ListPosition {
-    const match = /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
-      Buffer.from(cursor, 'base64url').toString('latin1'),
-    )
+    const match = parseCursor(cursor)
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')
-    const [, run, id, orderIndex, offset] = match
+    const [, node, id, orderIndex, offset] = match
     this.#expire()
-    const kept = run === this.#run ? this.#lists.get(Number(id)) : undefined
+    const kept = node === this.#node ? this.#lists.get(Number(id)) : undefined
     if (kept === undefined) {
       throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
     }
     const order = ORDERS[Number(orderIndex)]
     assert(order !== undefined, 'the pattern of a cursor allows the two orders only')
     return { ...this.#pages(kept), order, offset: Number(offset) }
+  }
+
+  /** Forgets every list: all cursors expire. */
+  clear(): void {
+    this.#lists.clear()
+    this.#latest.clear()
+    this.#filteredLists = 0
+    this.#filteredRows = 0
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {
@@ -113,7 +128,7 @@ export class Cursors {
     kept.issuedAtMs = this.#now()
     // Behind all others: its last cursor is the youngest.
     this.#lists.set(kept.id, kept)
-    return Buffer.from(`${this.#run}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+    return Buffer.from(`${this.#node}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
   }
 
   /** Counts a list that gets its first cursor. */

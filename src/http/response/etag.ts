@@ -1,15 +1,13 @@
 // ETags: of the version that the market counts or, without one, of the answer's bytes.
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { bodyBytes, type Context, type HttpAnswer } from '../context.ts'
+import type { HttpNode } from '../node.ts'
 
 /** Weak, as the same version may be compressed differently. */
 const weakEtag = (version: string): string => `W/"${version}"`
 
-/** Versions count within one run: this keeps an ETag of an earlier run or another server from matching. */
-const RUN = randomBytes(4).toString('hex')
-
-/** The ETag of a version that the market counts. */
-export const versionEtag = (version: string): string => weakEtag(`${RUN}-${version}`)
+/** The ETag of a version that the market counts. The run keeps an ETag of an earlier run or another server from matching. */
+export const versionEtag = (node: HttpNode, version: string): string => weakEtag(`${node.run()}-${version}`)
 
 /** Whether If-None-Match names this version (RFC 9110, section 13.1.2). */
 export function hasCurrent({ headers }: Context, etag: string): boolean {

@@ -27,7 +27,7 @@ export interface AllRouteDeps
 export function allRoutes(deps: AllRouteDeps): Route[] {
   const routes = [
     ...marketRoutes(deps),
-    barRoute(deps.market),
+    barRoute(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
     ...exportRoutes(deps),

@@ -8,6 +8,7 @@ import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
+import type { HttpNode } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
@@ -17,14 +18,19 @@ import { CACHE_ONE_SECOND } from './market-list.ts'
 
 const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
-export const barRoute = (market: MarketEngine): PlainRoute => ({
+interface BarDeps {
+  market: MarketEngine
+  node: HttpNode
+}
+
+export const barRoute = (deps: BarDeps): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/ohlc',
   access: 'read',
   answersMarket: true,
   summary: 'OHLC bars of a token',
   docs: MARKET_DOCS.bars,
-  handle: (context) => bars(market, context),
+  handle: (context) => bars(deps, context),
 })
 
 /** The parameters of a request. */
@@ -34,9 +40,10 @@ interface BarsRequest {
   format: Format
   clamped: boolean
   notes: Notes
+  node: HttpNode
 }
 
-function parseRequest(context: Context): BarsRequest {
+function parseRequest(node: HttpNode, context: Context): BarsRequest {
   const { query } = context
   const format = negotiateFormat(context, BAR_FORMATS)
   const mint = requiredMint(query)
@@ -52,11 +59,12 @@ function parseRequest(context: Context): BarsRequest {
     format,
     clamped: limit.clamped,
     notes: context.notes,
+    node,
   }
 }
 
-function bars(market: MarketEngine, context: Context): HttpAnswer {
-  const request = parseRequest(context)
+function bars({ market, node }: BarDeps, context: Context): HttpAnswer {
+  const request = parseRequest(node, context)
   const { format } = request
   return format === 'json' || format === 'ndjson'
     ? answerText(market, context, request)
@@ -95,12 +103,12 @@ function answerColumns(market: MarketEngine, context: Context, request: BarsRequ
 /** @param wholeFromMs bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
 function createHeaders(
   { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
-  { format }: BarsRequest,
+  { format, node }: BarsRequest,
   wholeFromMs: number,
 ): Record<string, string> & { ETag: string } {
   return {
     // Several formats share one URL.
-    ETag: versionEtag(`${version}-${rowCount}-${format}`),
+    ETag: versionEtag(node, `${version}-${rowCount}-${format}`),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),

@@ -13,6 +13,7 @@ import {
   ROWS_PER_TURN,
   SEARCH_CHARACTERS_MAX,
 } from '../limits.ts'
+import { type HttpNode, whenReached } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { flag, invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
@@ -21,10 +22,11 @@ import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
-import { parseMarketRequest } from '../stream/stream-request.ts'
+import { type FollowedMarket, parseMarketRequest } from '../stream/stream-request.ts'
 
 export interface ListDeps {
   market: MarketEngine
+  node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
   largePages: LargePages
@@ -59,10 +61,10 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
   if (flag(query, 'follow')) {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
-    return answerFollow(deps, query)
+    return answerFollowFrom(deps, context)
   }
   const source = findSource(deps, query, format, limit.value)
-  const answer = () => answerPage(context, format, source, limit.clamped)
+  const answer = () => answerPage(deps.node, context, format, source, limit.clamped)
   if (limit.value <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
   // The rows are counted after the wait; by then the address could not be read any more.
   context.ip()
@@ -130,11 +132,17 @@ function frozenSource(
   }
 }
 
-function answerPage(context: Context, format: Format, source: PageSource, isClamped: boolean): HttpAnswer {
+function answerPage(
+  node: HttpNode,
+  context: Context,
+  format: Format,
+  source: PageSource,
+  isClamped: boolean,
+): HttpAnswer {
   const { page, nextCursor } = source.take()
   // Several formats share one URL, and the answer holds the cursor.
   const cursorPart = nextCursor === null ? '' : `-${nextCursor}`
-  const etag = versionEtag(`${page.contentVersion}-${format}${cursorPart}`)
+  const etag = versionEtag(node, `${page.contentVersion}-${format}${cursorPart}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
@@ -203,9 +211,19 @@ const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
 /** The market has made these rows, so they are not validated again. */
 const parseItems = ({ ndjson }: Page): MarketItem[] => parseRows(ndjson) as MarketItem[]
 
+/** The stream from the position that the client asks for, as soon as this node is there. */
+function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+  const { market, node } = deps
+  const request = parseMarketRequest(context.query, market.tokensMax)
+  const reached = whenReached(node, market, request.since ?? 0)
+  if (reached === null) return answerFollow(deps, context.query, request)
+  // Its rows are counted after the wait; by then the address could not be read any more.
+  context.ip()
+  return reached.then(() => answerFollow(deps, context.query, request))
+}
+
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
-function answerFollow({ market, broadcaster }: ListDeps, query: Query): HttpAnswer {
-  const request = parseMarketRequest(query, market.tokensMax)
+function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: FollowedMarket): HttpAnswer {
   const channel = new MarketChannel(market, request.tab)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since

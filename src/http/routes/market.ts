@@ -3,6 +3,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
+import type { HttpNode } from '../node.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
 import type { Cursors } from '../response/cursors.ts'
@@ -22,13 +23,14 @@ const dataEnd = (notes: Notes): Buffer =>
 
 export interface MarketDeps {
   market: MarketEngine
+  node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
 }
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market } = deps
+  const { market, node } = deps
   const listDeps = { ...deps, largePages: new LargePages() }
   return [
     {
@@ -47,7 +49,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
       docs: MARKET_DOCS.datapoint,
-      handle: (context) => answerDatapoint(market, context),
+      handle: (context) => answerDatapoint(market, node, context),
     },
     {
       method: 'POST',
@@ -65,12 +67,12 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
-function answerDatapoint(market: MarketEngine, context: Context): HttpAnswer {
+function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
-  const etag = versionEtag(`${found.version}`)
+  const etag = versionEtag(node, found.version)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
   return {

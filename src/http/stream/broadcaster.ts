@@ -1,4 +1,6 @@
+import { recordFrom } from '../../lib/record.ts'
 import type { MarketEngine } from '../../market/types.ts'
+import { BYE_REASONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import {
@@ -52,7 +54,7 @@ export class Broadcaster {
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
   #sweeper: NodeJS.Timeout | null = null
-  readonly disconnects: Record<DisconnectReason, number> = { draining: 0, slow_consumer: 0, max_age: 0 }
+  readonly disconnects: Record<DisconnectReason, number> = recordFrom(BYE_REASONS, () => 0)
 
   constructor(market: MarketEngine, options: Partial<FollowOptions> = {}) {
     this.#market = market

@@ -1,7 +1,8 @@
+import type { BYE_REASONS } from '../../schema/api/stream.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import type { Channel, StreamPosition, StreamSnapshot } from './channel.ts'
 
-export type DisconnectReason = 'draining' | 'slow_consumer' | 'max_age'
+export type DisconnectReason = (typeof BYE_REASONS)[number]
 
 /** The socket or the open response that a stream is written to. */
 export interface StreamWriter {

@@ -5,6 +5,7 @@ import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Query } from '../context.ts'
 import { SUBSCRIPTIONS_MAX } from '../limits.ts'
+import { type HttpNode, whenReached } from '../node.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { problemAnswer } from '../response/reply.ts'
 import { toServiceError } from '../response/to-service-error.ts'
@@ -17,7 +18,7 @@ import { parseMessage, parseTopic, requiredWord, type Topic } from './stream-req
 import type { SubmissionLog } from './submission-log.ts'
 import { SubmissionsChannel } from './submissions-channel.ts'
 import { TokenChannel } from './token-channel.ts'
-import { CLOSE_GOING_AWAY } from './upgrade.ts'
+import { CLOSE_GOING_AWAY, CLOSE_TRY_AGAIN_LATER } from './upgrade.ts'
 
 export interface StreamSources {
   market: MarketEngine
@@ -26,6 +27,7 @@ export interface StreamSources {
 }
 
 export interface SessionOptions extends StreamSources {
+  node: HttpNode
   path: string
   format: 'json' | 'msgpack'
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
@@ -38,6 +40,7 @@ const CLOSE_CODES: Readonly<Record<DisconnectReason, number>> = {
   draining: CLOSE_GOING_AWAY,
   slow_consumer: 1008,
   max_age: 1000,
+  behind: CLOSE_TRY_AGAIN_LATER,
 }
 
 /** The `id` of a message, for its reply. */
@@ -94,17 +97,21 @@ export class StreamSession implements StreamWriter {
   /** Carries out a message. An error goes to the sender, and the socket stays open. */
   receive(frame: Uint8Array, isBinary: boolean): void {
     if (this.#isClosed) return
-    const { path, onFault } = this.#options
     let id: string | null = null
     try {
       const message = parseMessage(frame, isBinary)
       id = message.get('id')
       this.#perform(message, id === null ? {} : { id })
     } catch (error) {
-      if (toServiceError(error) === null) onFault(error)
-      const { body } = problemAnswer(error, path, id ?? 'message')
-      this.#follower.writeControl({ event: 'error', ...(id !== null && { id }), ...body })
+      this.#refuse(error, id ?? undefined)
     }
+  }
+
+  #refuse(error: unknown, id: string | undefined): void {
+    const { path, onFault } = this.#options
+    if (toServiceError(error) === null) onFault(error)
+    const { body } = problemAnswer(error, path, id ?? 'message')
+    this.#follower.writeControl({ event: 'error', ...(id !== undefined && { id }), ...body })
   }
 
   #perform(message: Query, echo: Echo): void {
@@ -114,8 +121,25 @@ export class StreamSession implements StreamWriter {
       return
     }
     const topic = parseTopic(message, this.#options.market.tokensMax)
-    if (operation === 'subscribe') this.#subscribe(topic, echo)
+    if (operation === 'subscribe') this.#subscribeFrom(topic, echo)
     else this.#unsubscribe(topic, echo)
+  }
+
+  /** Subscribes as soon as this node is at the position that the client asks for. */
+  #subscribeFrom(topic: Topic, echo: Echo): void {
+    const { market, node } = this.#options
+    const reached = whenReached(node, market, 'since' in topic ? (topic.since ?? 0) : 0)
+    if (reached === null) {
+      this.#subscribe(topic, echo)
+      return
+    }
+    reached
+      .then(() => {
+        if (!this.#isClosed) this.#subscribe(topic, echo)
+      })
+      .catch((error) => {
+        if (!this.#isClosed) this.#refuse(error, echo.id)
+      })
   }
 
   #pong(echo: Echo): void {

@@ -74,7 +74,14 @@ export function registerStreamSockets(app: TemplatedApp, deps: StreamSocketDeps)
       const data = ws.getUserData()
       const { format, countSubscription } = data
       const onFault = (error: unknown) => deps.onFault(error, 'message')
-      const options = { ...deps.streams, path: STREAM_PATH, format, countSubscription, onFault }
+      const options = {
+        ...deps.streams,
+        node: deps.node,
+        path: STREAM_PATH,
+        format,
+        countSubscription,
+        onFault,
+      }
       data.session = new StreamSession(ws, options)
     },
     message(ws, message, isBinary) {

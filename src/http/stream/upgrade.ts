@@ -12,6 +12,8 @@ export const SOCKET_SETTINGS = {
 
 /** Close code: the server shuts down (RFC 6455, section 7.4.1). */
 export const CLOSE_GOING_AWAY = 1001
+/** Close code: try again later (the registry of RFC 6455, section 11.7). */
+export const CLOSE_TRY_AGAIN_LATER = 1013
 
 /** The headers of a handshake, copied: the engine's request is invalid once its handler returns. */
 export interface UpgradeHeaders {

@@ -14,7 +14,7 @@ export const STREAM_TOPICS = ['market', 'token', 'ohlc', 'submissions'] as const
 /** The names that a client may offer as Sec-WebSocket-Protocol. */
 export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
 /** Why the server ends a stream. */
-export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age'] as const
+export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age', 'behind'] as const
 
 const seq = z.number().int().meta({ description: 'Position: all changes up to it have been sent' })
 const since = z

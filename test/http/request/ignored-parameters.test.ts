@@ -4,6 +4,7 @@ import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Context, Query } from '../../../src/http/context.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../../src/http/limits.ts'
+import { singleNode } from '../../../src/http/node.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import type { Route } from '../../../src/http/route.ts'
 import { type AllRouteDeps, allRoutes } from '../../../src/http/routes/all-routes.ts'
@@ -133,7 +134,9 @@ class RecordingQuery implements Query {
 /** Every route over an empty market. What routes need beyond that is missing: by then they have read their query. */
 function emptyRoutes(): Route[] {
   const market = new Market({ tokensMax: 8 })
-  const deps = { market, broadcaster: new Broadcaster(market), cursors: new Cursors(market), settings: {} }
+  const node = singleNode(market)
+  const cursors = new Cursors(market, node.id)
+  const deps = { market, node, broadcaster: new Broadcaster(market), cursors, settings: {} }
   return allRoutes(deps as unknown as AllRouteDeps)
 }
 

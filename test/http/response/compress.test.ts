@@ -4,6 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
+import { singleNode } from '../../../src/http/node.ts'
 import { ChunkedBody } from '../../../src/http/response/chunked-body.ts'
 import { CODINGS, type Coding, CompressionCache } from '../../../src/http/response/compress.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
@@ -41,7 +42,9 @@ describe('pages of a market', () => {
     market.apply({ type: 'trade', mint: mintOfSymbol(`T${token}`), ts: nowMs, ...values }, nowMs)
   }
   const broadcaster = new Broadcaster(market)
-  const routes = [...marketRoutes({ market, broadcaster, cursors: new Cursors(market) }), barRoute(market)]
+  const node = singleNode(market)
+  const cursors = new Cursors(market, node.id)
+  const routes = [...marketRoutes({ market, node, broadcaster, cursors }), barRoute({ market, node })]
 
   const ask = (path: string, query: string) => {
     const { handle } = routes.find((route) => route.path === path)!
@@ -90,7 +93,9 @@ describe('pages of a market', () => {
 describe('a page of more than a mebibyte', () => {
   const market = new Market({ tokensMax: 3_000 })
   const description = 'said at some length '.repeat(30)
-  const routes = marketRoutes({ market, broadcaster: new Broadcaster(market), cursors: new Cursors(market) })
+  const node = singleNode(market)
+  const cursors = new Cursors(market, node.id)
+  const routes = marketRoutes({ market, node, broadcaster: new Broadcaster(market), cursors })
   const change = (token: number) => {
     const words = { name: `T${token}`, symbol: 'T', description }
     market.apply({ type: 'token', mint: mintOfSymbol(`T${token}`), ts: START_MS, ...words }, START_MS)

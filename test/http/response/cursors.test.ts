@@ -22,7 +22,7 @@ function setUp() {
       return { tab, sort, filter, version: state.seq, size: state.size, page, preparePage: () => true }
     },
   } as MarketEngine
-  const cursors = new Cursors(market, () => state.nowMs)
+  const cursors = new Cursors(market, 'node', () => state.nowMs)
   const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).cursorAt('desc', 50)!
   return { state, cursors, first }
 }

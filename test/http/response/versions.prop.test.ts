@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
+import { singleNode } from '../../../src/http/node.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import { barRoute } from '../../../src/http/routes/bars.ts'
 import { marketRoutes } from '../../../src/http/routes/market.ts'
@@ -91,10 +92,11 @@ function served() {
   const market = new Market({ tokensMax: TOKENS_MAX })
   let nowMs = START_MS
   market.advanceTo(nowMs)
-  const cursors = new Cursors(market, () => nowMs)
+  const node = singleNode(market)
+  const cursors = new Cursors(market, node.id, () => nowMs)
   const routes = [
-    ...marketRoutes({ market, broadcaster: new Broadcaster(market), cursors }),
-    barRoute(market),
+    ...marketRoutes({ market, node, broadcaster: new Broadcaster(market), cursors }),
+    barRoute({ market, node }),
   ]
   return {
     take(passMs: number, happened: (Omit<MarketEvent, 'ts'> & { lateMs?: number }) | null) {

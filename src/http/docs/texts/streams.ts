@@ -20,7 +20,7 @@ import {
 const ROW = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00015'
 const CHANGED = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00016'
 const BAR = '"t":1772000000000,"o":0.00015,"h":0.00016,"l":0.00015,"c":0.00016,"v":0.31,"n":2,"closed":false'
-const [DRAINING, SLOW_CONSUMER, MAX_AGE] = BYE_REASONS
+const [DRAINING, SLOW_CONSUMER, MAX_AGE, BEHIND] = BYE_REASONS
 
 const example = (...lines: string[]): string => ['```text', ...lines, '```'].join('\n')
 
@@ -81,7 +81,7 @@ ${example(
 | \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
 | \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
 | \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any |
-| \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`. Connect again with \`since\` |
+| \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`, \`${BEHIND}\` (this node of a cluster does not keep up). Connect again with \`since\` |
 
 A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
 
@@ -205,7 +205,7 @@ ${example(
   `< {"event":"bye","reason":"${DRAINING}"}`,
 )}
 
-\`heartbeat\`, \`gap\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`.
+\`heartbeat\`, \`gap\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`, 1013 for \`${BEHIND}\`.
 `
 
 const BOUNDS = `## Bounds

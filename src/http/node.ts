@@ -1,0 +1,53 @@
+// What answers depend on besides the market, where several processes (nodes) answer for the same market.
+import { randomBytes } from 'node:crypto'
+import { ServiceError } from '../schema/errors.ts'
+import type { Route } from './route.ts'
+
+export interface HttpNode {
+  /** Names the node in the cursors that it makes, which no other node can resolve: 1 to 11 of [0-9a-z]. */
+  readonly id: string
+  /** Part of every ETag: versions count within one run of the process that takes the events. */
+  run(): string
+  /** How old the newest state is that this node has of the market, ms; null: it has the market itself. */
+  readonly lagMs: (() => number) | null
+  /**
+   * Waits for a position that a client has from a node that is further ahead. Resolves with whether it is reached; where it is not
+   * within a moment, that is false. Null: this node is never behind, so there is no such position.
+   */
+  readonly reach: ((seq: number) => Promise<boolean>) | null
+}
+
+const RUN = randomBytes(4).toString('hex')
+
+/** A process that has the market for itself. No two runs begin at the same position, so this names the run in cursors. */
+export const singleNode = (market: { seq: number }): HttpNode => ({
+  id: market.seq.toString(36),
+  run: () => RUN,
+  lagMs: null,
+  reach: null,
+})
+
+/** Headers of an answer and, where it is about the market, how far this node is behind. */
+export function withLag(
+  { lagMs }: HttpNode,
+  { answersMarket }: Pick<Route, 'answersMarket'>,
+  headers: Record<string, string>,
+): Record<string, string> {
+  if (lagMs === null || answersMarket !== true) return headers
+  return { ...headers, 'X-Lag-Ms': `${Math.max(0, Math.round(lagMs()))}` }
+}
+
+/**
+ * Resolves once this node is at a position that a client has, so that the client neither misses nor repeats anything; null: there is
+ * nothing to wait for.
+ * @throws ServiceError `warming_up` where it takes too long
+ */
+export function whenReached(node: HttpNode, market: { seq: number }, since: number): Promise<void> | null {
+  const { reach } = node
+  if (reach === null || since <= market.seq) return null
+  return reach(since).then((isReached) => {
+    if (isReached) return
+    const sentence = `This node is at position ${market.seq} and has not reached ${since} yet: try again, or elsewhere.`
+    throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+  })
+}
