@@ -21,6 +21,7 @@ import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
+import type { MarketPublisher } from './server/market-publisher.ts'
 import {
   addDownloadMetrics,
   addExportMetrics,
@@ -81,6 +82,8 @@ export interface AppOptions {
   queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
   bodyMsMax?: number
   downloadMsMax?: number
+  /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
+  onFenced?(sentence: string): void
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
 }
@@ -165,7 +168,9 @@ function retainedDays(config: Config): RetainedDays {
 
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, replayed, store, exporter, queries, positions } = base
-  const running = await openRunningMarket({ ...base, checkpointCrash: options.checkpointCrash ?? null })
+  const publisher = await createPublisher(base)
+  const { checkpointCrash = null } = options
+  const running = await openRunningMarket({ ...base, publisher, checkpointCrash })
   const { market, marketClock, recorder } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
@@ -173,6 +178,7 @@ async function startParts(base: Base): Promise<App> {
   const { agents, submissions } = createSubmissions(base, running, (evaluated) => {
     countSubmission(evaluated.outcome)
     submissionLog.add(evaluated, market.seq)
+    publisher?.tell(evaluated, market.seq)
     broadcaster.wake()
   })
   const submissionLog = createSubmissionLog(agents, market)
@@ -180,7 +186,15 @@ async function startParts(base: Base): Promise<App> {
   const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
   const { feeds, push } = sources
   const recording = () => running.status()
-  const health = new Health({ market, store, feeds, recording, pushIngest: config.feedKey !== '' })
+  const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
+  const health = new Health({
+    market,
+    store,
+    feeds,
+    recording,
+    ...cluster,
+    pushIngest: config.feedKey !== '',
+  })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addMarketMetrics(metrics, market)
@@ -233,6 +247,20 @@ async function startParts(base: Base): Promise<App> {
       return stopping
     },
   }
+}
+
+/** Brings the market to readers, where this process is the writer of a cluster; else nothing of a cluster is loaded. */
+async function createPublisher({ config, options, log, store }: Base): Promise<MarketPublisher | null> {
+  if (config.role !== 'writer') return null
+  const { BusWriter } = await import('./cluster/writer/bus-writer.ts')
+  const { folderId } = store
+  return new BusWriter({ config, folderId, log, onFenced: options.onFenced ?? endAtOnce })
+}
+
+/** What is being answered is not answered any more. */
+function endAtOnce(sentence: string): never {
+  console.error(`mintlake: ${sentence}`)
+  process.exit(1)
 }
 
 /** Of the store, and of what reads the lake. */

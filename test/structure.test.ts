@@ -21,6 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['app.ts', 'config/config.ts', 'store/process/fork.ts'],
   'app.ts': [
     'checkpoint/protocol.ts',
+    'cluster/writer/bus-writer.ts',
     'config',
     'http',
     'ingest',

@@ -18,3 +18,14 @@ export const BUS_CALL_MS_MAX = 5_000
 /** The delay before a bus that failed is tried again. It doubles each time, up to the maximum. */
 export const RETRY_MS = 100
 export const RETRY_MS_MAX = 2_000
+/** Messages that are on their way to the bus at once, and their bytes. */
+export const TURN_MESSAGES_MAX = 64
+export const TURN_BYTES_MAX = 4 * 1024 * 1024
+/** A stream that gets no message for so long has no writer. */
+export const SILENT_MS = 1_000
+/** Of the stream. The writer does not use it; its default would be longer than the shortest --bus-max-age-ms. */
+export const DUPLICATES_MS = 1_000
+/** Submissions that wait to be told on the bus; the oldest are forgotten. */
+export const TOLD_SUBMISSIONS_MAX = 1_000
+/** How long a stop in order waits for the bus to take the last events. */
+export const LAST_EVENTS_MS_MAX = 2_000

@@ -39,7 +39,7 @@ const messageSchema = z.object({
   firstEventNo: eventNo,
   lastEventNo: eventNo,
   /** A batch as the journal has it, or a part of one. */
-  frame: z.instanceof(Uint8Array).nullable(),
+  frame: z.custom<Uint8Array>((value) => value instanceof Uint8Array).nullable(),
   /** From 0 to `parts` - 1. A batch is applied once all its parts are there. */
   part: z.number().int().min(0),
   parts: z.number().int().min(1),

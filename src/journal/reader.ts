@@ -5,7 +5,7 @@ import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
 import { type JournalPlan, type PlannedSegment, planJournal } from './segments/plan.ts'
 import { type FoundBatch, findProven, readSegment, type SegmentEnding } from './segments/segment-reader.ts'
-import type { JournalDamage, ReadJournalOptions } from './types.ts'
+import type { JournalDamage, ReadJournalOptions, WrittenBatch } from './types.ts'
 
 export interface DiskReadOptions extends ReadJournalOptions {
   disk?: Disk
@@ -17,14 +17,39 @@ export async function* readJournal(
   afterEventNo: number,
   options: DiskReadOptions = {},
 ): AsyncGenerator<EventBatch, void> {
+  for await (const { frame } of findBatches(folder, afterEventNo, options)) {
+    const batch = decodeBatch(frame)
+    if (batch !== null) yield batch
+  }
+}
+
+/** The same batches as bytes. Each frame is a copy. */
+export async function* readFrames(
+  folder: string,
+  afterEventNo: number,
+  options: DiskReadOptions = {},
+): AsyncGenerator<WrittenBatch, void> {
+  for await (const { firstEventNo, lastEventNo, frame } of findBatches(folder, afterEventNo, options))
+    yield { firstEventNo, lastEventNo, frame: Buffer.from(frame) }
+}
+
+async function* findBatches(
+  folder: string,
+  afterEventNo: number,
+  options: DiskReadOptions,
+): AsyncGenerator<FoundBatch, void> {
   const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
   const plan = await planJournal(disk, folder, folderId)
   for (const file of plan.foreign)
     onDamage({ kind: 'foreign_file', file, fromByte: 0, toByte: 0, missing: null })
-  for await (const { frame } of readPlanned(disk, plan, { afterEventNo, throughEventNo, onDamage })) {
-    const batch = decodeBatch(frame)
-    if (batch !== null) yield batch
-  }
+  yield* readPlanned(disk, plan, { afterEventNo, throughEventNo, onDamage })
+}
+
+/** The run that recorded an event; null where the journal does not have it any more, or its segment is damaged. */
+export async function findRunOf(folder: string, folderId: string, eventNo: number): Promise<string | null> {
+  const { segments } = await planJournal(nodeDisk, folder, folderId)
+  const segment = segments.findLast(({ firstEventNo }) => firstEventNo <= eventNo)
+  return segment?.header?.runId ?? null
 }
 
 interface PlannedRead {

@@ -74,6 +74,8 @@ export interface JournalOptions {
   lakeEventNo(): number
   /** Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise. */
   mayRecord(unflushedBytes: number): boolean
+  /** Called for each batch, in order, as soon as a kill of the process would not lose it. Its bytes must not be changed. */
+  onBatch?(batch: WrittenBatch): void
   /** Events of this interval were lost and recording works again. May append. */
   onLost(interval: LostInterval): void
   /** For tests. */
@@ -81,6 +83,13 @@ export interface JournalOptions {
   segmentBytes?: number
   bytesMax?: number
   waitingBytesMax?: number
+}
+
+/** Consecutive events as the bytes that the journal has of them. */
+export interface WrittenBatch {
+  firstEventNo: number
+  lastEventNo: number
+  frame: Buffer
 }
 
 export interface JournalStats {

@@ -1,6 +1,8 @@
 // The market over the lives of servers: restores it, records what it takes, makes checkpoints, and leaves it to the next start.
+import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { beginRun } from '../checkpoint/begin-run.ts'
+import { checkpointName } from '../checkpoint/checkpoint-file.ts'
 import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
 import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
@@ -30,6 +32,7 @@ import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
+import type { MarketPublisher } from './market-publisher.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
 
 /** How often market time is carried forward, for tokens without events. */
@@ -45,6 +48,8 @@ export interface RunningMarketDeps {
   provenance: Provenance | null
   /** The recorded market that is replayed; null: there is none. */
   replayed: ReplayedLake | null
+  /** Brings the recorded market to other processes; null: there are none. */
+  publisher: MarketPublisher | null
   /** For tests: where the first process that makes a checkpoint is killed. */
   checkpointCrash: CheckpointCrashPoint | null
 }
@@ -65,14 +70,19 @@ interface Recording {
   isOn: boolean
   /** A start goes on with the market of the run before. */
   isRestorable: boolean
+  /** Checkpoints are made: for the next start, or for readers elsewhere. */
+  hasCheckpoints: boolean
 }
 
-function recordingOf({ config, provenance, replayed }: RunningMarketDeps): Recording {
+function recordingOf({ config, provenance, publisher, replayed }: RunningMarketDeps): Recording {
+  const isPublished = publisher !== null
   // Where no data can come in there is nothing to record, and what is replayed is recorded already.
   const isOff = provenance === null || replayed !== null || config.record === 'false'
-  if (isOff) return { isOn: false, isRestorable: false }
-  const isOn = !provenance.simulated || config.record === 'true'
-  return { isOn, isRestorable: isOn && !provenance.simulated && !followsRecordedTime(config) }
+  if (isOff && !isPublished) return { isOn: false, isRestorable: false, hasCheckpoints: false }
+  const isSimulated = provenance?.simulated === true
+  const isOn = !isSimulated || config.record === 'true' || isPublished
+  const isRestorable = isOn && !isSimulated && !followsRecordedTime(config)
+  return { isOn, isRestorable, hasCheckpoints: isRestorable || isPublished }
 }
 
 function explainRecording({ config, log, provenance }: RunningMarketDeps, recording: Recording): void {
@@ -156,15 +166,31 @@ export class RunningMarket {
     return true
   }
 
-  #beginRun(isRecordedTime: boolean): Promise<void> {
+  async #beginRun(isRecordedTime: boolean): Promise<void> {
     const { deps, header, journal, restored } = this.#parts
     const { market } = this
-    return beginRun({
+    const runEventNo = (journal?.lastEventNo ?? 0) + 1
+    await beginRun({
       ...{ market, journal, header, isRestored: restored !== null },
       apply: this.sinkOf(SERVER_FEED).apply,
       nowMs: isRecordedTime ? 0 : this.marketClock.now(),
       firstSeq: deps.positions.first,
       coverage: deps.store.recovered.coverage,
+    })
+    if (journal !== null) this.#publish(journal, runEventNo)
+  }
+
+  #publish(journal: EventJournal, runEventNo: number): void {
+    const { deps, header, restoreOptions } = this.#parts
+    const { checkpointFolder: folder } = restoreOptions
+    deps.publisher?.begin({
+      ...{ runId: header.runId, runEventNo, originEventNo: journal.originEventNo },
+      now: () => ({ eventNo: journal.lastEventNo, timeMs: this.market.timeMs }),
+      newestCheckpoint: () => {
+        const eventNo = this.#checkpoints?.status().newest?.eventNo
+        return eventNo === undefined ? null : { eventNo, path: join(folder, checkpointName(eventNo)) }
+      },
+      makeCheckpoint: () => this.makeCheckpoint(),
     })
   }
 
@@ -208,6 +234,7 @@ export class RunningMarket {
     const { journal, recording } = this.#parts
     await this.#checkpoints?.stop()
     await journal?.close()
+    await this.#parts.deps.publisher?.stop()
     if (this.#hasBegun && recording.isRestorable) await this.#checkpoints?.writeLast()
   }
 
@@ -217,7 +244,7 @@ export class RunningMarket {
     const { journalFolder, checkpointFolder, folderId } = restoreOptions
     return new CheckpointScheduler({
       ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
-      intervalMs: recording.isRestorable ? config.checkpointIntervalMs : 0,
+      intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
       barsInLakeToMs: () => Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
       flushBars: () => store.flushLake(),
@@ -277,6 +304,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
       mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
+      onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost: (interval) => running?.noteLost(interval),
     }),
   )

@@ -13,9 +13,9 @@ import {
   SYNC_EVERY_MS,
 } from '../limits.ts'
 import type { JournalEnd } from '../reader.ts'
-import type { JournalLog, JournalOptions } from '../types.ts'
+import type { JournalLog, JournalOptions, WrittenBatch } from '../types.ts'
 import { ClosedSegments } from './closed-segments.ts'
-import { createSegment, type SegmentFile, type WrittenBatch } from './segment-file.ts'
+import { createSegment, type SegmentFile } from './segment-file.ts'
 
 type QueuedItem = WrittenBatch | { ended: Promise<void>; onEnded(): void }
 
@@ -157,6 +157,7 @@ export class BatchWriter {
     this.waitingBytes -= item.frame.length
     this.#noteTrouble(null)
     this.#retryMs = RETRY_MS
+    this.#options.onBatch?.(item)
     this.#onWritten()
   }
 

@@ -4,6 +4,7 @@ import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
 import { COPY_NAME, headerFrame, NEXT_NAME, type SegmentHeader, segmentName } from '../segments/format.ts'
+import type { WrittenBatch } from '../types.ts'
 
 /** The disk took a part of a write. */
 class ShortWriteError extends Error {
@@ -50,12 +51,6 @@ export class SegmentFile {
     this.bytes += frame.length
     this.lastEventNo = lastEventNo
   }
-}
-
-export interface WrittenBatch {
-  firstEventNo: number
-  lastEventNo: number
-  frame: Buffer
 }
 
 /**

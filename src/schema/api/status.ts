@@ -98,6 +98,12 @@ const recordingSchema = z.looseObject({
 })
 
 /** Further figures may be added. */
+const clusterSchema = z.looseObject({
+  role: z.enum(['writer', 'reader']),
+  reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
+})
+
+/** Further figures may be added. */
 const storeStateSchema = z.looseObject({
   healthy: z.boolean().meta({ description: 'Commits are taken, and the lake follows them' }),
   reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
@@ -124,6 +130,9 @@ export const healthSchema = withExample(
       .meta({ description: 'Intervals in which events may be missing' }),
     recording: recordingSchema.meta({
       description: 'The record of market events, from which the lake is filled and a restart goes on',
+    }),
+    cluster: clusterSchema.optional().meta({
+      description: 'This process among those that serve one market (--role); absent where it is alone',
     }),
     store: storeStateSchema,
   }),

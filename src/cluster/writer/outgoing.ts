@@ -1,0 +1,57 @@
+// Makes the messages of a turn: one for each batch, several where it is large, and one without events where there are none.
+import type { WrittenBatch } from '../../journal/types.ts'
+import { PART_BYTES } from '../limits.ts'
+import { encodeMessage, PROTOCOL } from '../messages.ts'
+import type { MarketTimes } from './market-times.ts'
+import type { ToldSubmissions, WaitingSubmission } from './told-submissions.ts'
+
+/** Which run publishes. */
+export interface PublishedRun {
+  /** Identity of the data folder. */
+  folderId: string
+  runId: string
+  /** From this event on the events differ from what other runs may have published with the same numbers. */
+  runEventNo: number
+}
+
+export interface OutgoingMessage {
+  bytes: Uint8Array
+  /** The last event that readers have after it; that before its batch for all but the last part of one. */
+  throughEventNo: number
+  submissions: readonly WaitingSubmission[]
+}
+
+/** @param publishedEventNo the last event that is on the bus */
+export function makeMessages(
+  run: PublishedRun,
+  batches: readonly WrittenBatch[],
+  publishedEventNo: number,
+  times: MarketTimes,
+  submissions: ToldSubmissions,
+): OutgoingMessage[] {
+  if (batches.length === 0) {
+    const [firstEventNo, lastEventNo] = [publishedEventNo + 1, publishedEventNo]
+    return makeParts({ firstEventNo, lastEventNo, frame: null }, run, times, submissions)
+  }
+  return batches.flatMap((batch) => makeParts(batch, run, times, submissions))
+}
+
+function makeParts(
+  { firstEventNo, lastEventNo, frame }: Omit<WrittenBatch, 'frame'> & { frame: Buffer | null },
+  run: PublishedRun,
+  times: MarketTimes,
+  told: ToldSubmissions,
+): OutgoingMessage[] {
+  const timeMs = times.at(lastEventNo)
+  const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
+  return Array.from({ length: parts }, (_, part) => {
+    const isLast = part === parts - 1
+    const submissions = isLast ? told.take(lastEventNo) : []
+    const bytes = encodeMessage({
+      ...{ protocol: PROTOCOL, ...run, firstEventNo, lastEventNo, part, parts, timeMs },
+      frame: frame?.subarray(part * PART_BYTES, (part + 1) * PART_BYTES) ?? null,
+      submissions: submissions.map(({ submission }) => submission),
+    })
+    return { bytes, throughEventNo: isLast ? lastEventNo : firstEventNo - 1, submissions }
+  })
+}

@@ -1,0 +1,317 @@
+// Publishes what the journal has written, and market time, to the stream of the bus. While the bus is away nothing waits for it but a
+// bounded number of batches: what is missing is read back from the journal.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { WrittenBatch } from '../../journal/types.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
+import { type Bus, type BusSettings, connectBus } from '../bus.ts'
+import { BUS_CALL_MS_MAX, LAST_EVENTS_MS_MAX, RETRY_MS, RETRY_MS_MAX, SILENT_MS, TICK_MS } from '../limits.ts'
+import type { ToldSubmission } from '../messages.ts'
+import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
+import { MarketTimes } from './market-times.ts'
+import { makeMessages, type OutgoingMessage, type PublishedRun } from './outgoing.ts'
+import { FencedError, fenced, type LastPublished, nextStep } from './standing.ts'
+import {
+  ensureStream,
+  isWrongSequence,
+  purgeStream,
+  readStreamEnd,
+  type StreamSettings,
+} from './stream-state.ts'
+import { ToldSubmissions } from './told-submissions.ts'
+
+export interface PublisherOptions extends FrameSourceOptions {
+  settings: BusSettings & StreamSettings
+  log: Log
+  /** The run that recorded an event; null: the journal does not tell. */
+  findRunOf(eventNo: number): Promise<string | null>
+  /** The stream has to be begun anew. @returns the event behind which it begins: readers restore a checkpoint of it */
+  beginAnew(): number
+  /** Called on each connection, once it is known where the stream goes on. @param lostFromEventNo checkpoints of this event or later
+   *  ones, made by runs before this one, are not of this market; null: all are. */
+  onConnected(bus: Bus, lostFromEventNo: number | null): void
+  /** Readers need a newer checkpoint: the journal did not have all that they lack. */
+  onHole(): void
+  /** Another writer is active. To be called once; nothing may be acknowledged afterwards. */
+  onFenced(sentence: string): void
+}
+
+export interface PublisherStatus {
+  /** Why nothing is published at present; null while it is. */
+  trouble: string | null
+  /** Since when, for how long, ms; null while it is. */
+  troubleMs: number | null
+  publishedEventNo: number
+  writtenEventNo: number
+  waitingBytes: number
+  /** In this run. */
+  messages: number
+  bytes: number
+  connects: number
+}
+
+/** What the publisher reads of a run. */
+export interface RunToPublish {
+  run: PublishedRun
+  /** Number of the last event, and market time, at this moment. */
+  now(): { eventNo: number; timeMs: number }
+}
+
+export class Publisher {
+  readonly #options: PublisherOptions
+  readonly #source: FrameSource
+  readonly #times = new MarketTimes()
+  readonly #submissions = new ToldSubmissions()
+  #now: RunToPublish['now'] = () => ({ eventNo: 0, timeMs: 0 })
+  #publishedEventNo = 0
+  /** Of the newest message of the stream. */
+  #sequence = 0
+  #ackedSequence: number | null = null
+  /** Messages of which it is not known whether the stream has them, and the sequence before the first of them. */
+  #doubtful: { messages: readonly OutgoingMessage[]; sequence: number } | null = null
+  #trouble: string | null = 'the bus was not reached yet'
+  #troubleSinceMs = performance.now()
+  #messages = 0
+  #bytes = 0
+  #connects = 0
+  #isClosed = false
+  #isTickDue = false
+  #ticker: NodeJS.Timeout | null = null
+  #working: Promise<void> | null = null
+  #wake: () => void = () => {}
+  #onIdle: () => void = () => {}
+
+  constructor(options: PublisherOptions) {
+    this.#options = options
+    this.#source = new FrameSource(options)
+  }
+
+  /** A batch was written. */
+  add(batch: WrittenBatch): void {
+    this.#source.add(batch)
+    this.#wake()
+  }
+
+  /** From now on this run is published; what earlier runs have recorded and not published comes first. */
+  begin({ run, now }: RunToPublish): void {
+    this.#now = now
+    this.#source.writtenEventNo = Math.max(this.#source.writtenEventNo, run.runEventNo - 1)
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS)
+    this.#working = this.#work({ ...run })
+  }
+
+  /** A submission was judged. */
+  tell(submission: ToldSubmission): void {
+    this.#submissions.add({ eventNo: this.#now().eventNo, submission })
+  }
+
+  status(): PublisherStatus {
+    const isTrouble = this.#trouble !== null
+    return {
+      trouble: this.#trouble,
+      troubleMs: isTrouble ? Math.floor(performance.now() - this.#troubleSinceMs) : null,
+      publishedEventNo: this.#publishedEventNo,
+      writtenEventNo: this.#source.writtenEventNo,
+      waitingBytes: this.#source.waitingBytes,
+      ...{ messages: this.#messages, bytes: this.#bytes, connects: this.#connects },
+    }
+  }
+
+  /** To be called when the journal is closed. Publishes what waits, for at most LAST_EVENTS_MS_MAX, and disconnects. Never rejects. */
+  async stop(): Promise<void> {
+    if (this.#trouble === null && this.#publishedEventNo < this.#source.writtenEventNo) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#onIdle = resolve
+      this.#wake()
+      await Promise.race([promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
+    }
+    this.#isClosed = true
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    this.#wake()
+    await this.#working
+  }
+
+  #tick(): void {
+    const { eventNo, timeMs } = this.#now()
+    this.#times.note(eventNo, timeMs)
+    this.#isTickDue = true
+    this.#wake()
+  }
+
+  /** Connects and publishes, again and again, until it is stopped or fenced. Never rejects. */
+  async #work(run: PublishedRun): Promise<void> {
+    for (let retryMs = RETRY_MS; !this.#isClosed; retryMs = Math.min(RETRY_MS_MAX, 2 * retryMs)) {
+      try {
+        const bus = await connectBus(this.#options.settings, `mintlake writer ${run.runId}`)
+        try {
+          await this.#serve(linkOf(bus), run)
+        } finally {
+          await bus.close()
+        }
+      } catch (error) {
+        if (error instanceof FencedError) return this.#stopFenced(error.message)
+        if (this.#trouble === null) retryMs = RETRY_MS
+        // Said only where it lasts: most often the next look at the stream settles it.
+        if (!isWrongSequence(error)) this.#noteTrouble(errorMessage(error))
+      }
+      await this.#sleep(retryMs)
+    }
+    await this.#source.stopReading()
+  }
+
+  async #serve(link: Link, run: PublishedRun): Promise<void> {
+    const lostFromEventNo = await this.#findPlace(link, run)
+    this.#connects++
+    this.#options.onConnected(link.bus, lostFromEventNo)
+    this.#isTickDue = true
+    while (!this.#isClosed) {
+      await this.#turn(link, run)
+      this.#noteTrouble(null)
+      if (this.#publishedEventNo >= this.#source.writtenEventNo) await this.#waitForWork(link)
+    }
+  }
+
+  /** Looks where the stream ends, and goes on from there. @returns the first event that the stream had and this market never had */
+  async #findPlace({ bus, untilLost }: Link, run: PublishedRun): Promise<number | null> {
+    await untilLost(ensureStream(bus, this.#options.settings))
+    const own = { ...run, ackedSequence: this.#ackedSequence }
+    const end = await untilLost(readStreamEnd(bus))
+    const next = nextStep(end, own)
+    this.#sequence = end.lastSequence
+    this.#settleDoubtful(next.step === 'continue' ? end.lastSequence : null)
+    if (next.step === 'continue') this.#publishedEventNo = next.afterEventNo
+    if (next.step === 'anew') this.#publishedEventNo = this.#options.beginAnew()
+    if (next.step !== 'look_again') return null
+    await untilLost(sleep(SILENT_MS))
+    if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
+    const { eventNo, runEventNo } = next
+    if (await this.#isRecorded(next, run)) {
+      this.#publishedEventNo = eventNo
+      return null
+    }
+    // A power cut has taken events that were written and published, or the data folder is an older copy.
+    this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
+    run.runEventNo = Math.min(run.runEventNo, runEventNo)
+    await untilLost(purgeStream(bus))
+    this.#publishedEventNo = this.#options.beginAnew()
+    return run.runEventNo
+  }
+
+  /** Whether what another run has published up to an event is what the journal has. */
+  async #isRecorded({ eventNo, runId, runEventNo }: LastPublished, run: PublishedRun): Promise<boolean> {
+    if (eventNo >= run.runEventNo) return false
+    if (eventNo < runEventNo) return true
+    const recordedBy = await this.#options.findRunOf(eventNo)
+    return recordedBy === null || recordedBy === runId
+  }
+
+  /** @param lastSequence null: none of the messages is in the stream */
+  #settleDoubtful(lastSequence: number | null): void {
+    const doubtful = this.#doubtful
+    this.#doubtful = null
+    if (doubtful === null) return
+    const { messages, sequence } = doubtful
+    const landed = lastSequence === null ? 0 : Math.max(0, lastSequence - sequence)
+    this.#submissions.putBack(messages.slice(landed).flatMap(({ submissions }) => submissions))
+  }
+
+  async #turn(link: Link, run: PublishedRun): Promise<void> {
+    const batches = await this.#source.after(this.#publishedEventNo)
+    if (batches.length === 0 && !this.#isTickDue) return
+    this.#isTickDue = false
+    const [first] = batches
+    if (first !== undefined && first.firstEventNo > this.#publishedEventNo + 1) this.#options.onHole()
+    const messages = makeMessages(run, batches, this.#publishedEventNo, this.#times, this.#submissions)
+    await this.#publish(link, messages)
+  }
+
+  /** Each message expects the one before: where one is refused, all behind it are. */
+  async #publish({ bus, untilLost }: Link, messages: readonly OutgoingMessage[]): Promise<void> {
+    const { client, names } = bus
+    const sequence = this.#sequence
+    this.#doubtful = { messages, sequence }
+    const publishing = Promise.allSettled(
+      messages.map(({ bytes }, index) =>
+        client.publish(names.subject, bytes, {
+          expect: { streamName: names.stream, lastSequence: sequence + index },
+          timeout: BUS_CALL_MS_MAX,
+        }),
+      ),
+    )
+    for (const result of await untilLost(publishing)) {
+      if (result.status === 'rejected') throw result.reason
+      this.#sequence = this.#ackedSequence = result.value.seq
+    }
+    this.#doubtful = null
+    this.#messages += messages.length
+    for (const { bytes } of messages) this.#bytes += bytes.length
+    this.#publishedEventNo = messages.at(-1)?.throughEventNo ?? this.#publishedEventNo
+    this.#source.dropThrough(this.#publishedEventNo)
+  }
+
+  #stopFenced(sentence: string): void {
+    this.#noteTrouble(sentence)
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    this.#options.onFenced(sentence)
+  }
+
+  #noteTrouble(trouble: string | null): void {
+    const { log } = this.#options
+    if (trouble === null && this.#trouble !== null) log.info({}, 'events are published on the bus')
+    else if (trouble !== null && this.#trouble === null)
+      log.error({ reason: trouble }, 'events are not published on the bus; trying again')
+    if (trouble !== null && this.#trouble === null) this.#troubleSinceMs = performance.now()
+    this.#trouble = trouble
+  }
+
+  async #waitForWork({ untilLost }: Link): Promise<void> {
+    this.#onIdle()
+    if (this.#isTickDue || this.#isClosed) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await untilLost(promise)
+  }
+
+  /** Also ends when the publisher is stopped. */
+  async #sleep(ms: number): Promise<void> {
+    const stopped = new Promise<void>((resolve) => {
+      this.#wake = () => {
+        if (this.#isClosed) resolve()
+      }
+    })
+    if (!this.#isClosed) await Promise.race([stopped, sleep(ms, undefined, { ref: false })])
+  }
+}
+
+/** A connection, and a way to wait for something no longer than it lasts. */
+interface Link {
+  bus: Bus
+  /** Rejects as soon as the connection is lost: what was on its way then may or may not be in the stream. */
+  untilLost<Value>(work: Promise<Value>): Promise<Value>
+}
+
+function linkOf(bus: Bus): Link {
+  let lost: Error | null = null
+  const waiting = new Set<(error: Error) => void>()
+  void whenLost(bus).then((error) => {
+    lost = error
+    for (const reject of waiting) reject(error)
+  })
+  const untilLost = async <Value>(work: Promise<Value>): Promise<Value> => {
+    const { promise, reject } = Promise.withResolvers<never>()
+    if (lost !== null) reject(lost)
+    waiting.add(reject)
+    try {
+      return await Promise.race([work, promise])
+    } finally {
+      waiting.delete(reject)
+    }
+  }
+  return { bus, untilLost }
+}
+
+async function whenLost({ connection }: Bus): Promise<Error> {
+  for await (const { type } of connection.status())
+    if (type === 'disconnect' || type === 'staleConnection' || type === 'close') break
+  return new Error('the connection to the bus was lost')
+}

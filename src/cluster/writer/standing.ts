@@ -1,0 +1,56 @@
+// Decides where a writer goes on, from where the stream ends.
+import type { StreamEnd } from './stream-state.ts'
+
+/** Another writer publishes in this one's place: this process has to stop. The sentence is for operators. */
+export class FencedError extends Error {}
+
+/** The stream must not be written to. The sentence is for operators. */
+export class RefusedError extends Error {}
+
+export interface Standing {
+  folderId: string
+  runId: string
+  /** Number of the `run` event of this run. */
+  runEventNo: number
+  /** Of the newest message that this process knows to have published; null: none yet. */
+  ackedSequence: number | null
+}
+
+/** What another run has published last. */
+export interface LastPublished {
+  eventNo: number
+  runId: string
+  runEventNo: number
+}
+
+/**
+ * `continue`: everything up to the event is on the bus; `anew`: the stream is empty; `look_again`: another run published last, which
+ * may still be alive.
+ */
+export type NextStep =
+  | { step: 'continue'; afterEventNo: number }
+  | { step: 'anew' }
+  | ({ step: 'look_again' } & LastPublished)
+
+/** @throws FencedError @throws RefusedError */
+export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): NextStep {
+  if (message === null) return { step: 'anew' }
+  if (message.folderId !== own.folderId)
+    throw new RefusedError(
+      'the stream on the bus belongs to another data folder: choose another --bus-name, or, if that folder is not used any more, ' +
+        'empty the stream with "nats stream purge"',
+    )
+  const isWhole = message.part === message.parts - 1
+  const afterEventNo = isWhole ? message.lastEventNo : message.firstEventNo - 1
+  if (message.runId === own.runId) return { step: 'continue', afterEventNo }
+  const { ackedSequence } = own
+  const isLater = ackedSequence !== null && lastSequence >= ackedSequence
+  if (isLater || (ackedSequence !== null && message.runEventNo > own.runEventNo)) throw fenced()
+  return {
+    ...{ step: 'look_again', eventNo: afterEventNo, runId: message.runId },
+    runEventNo: message.runEventNo,
+  }
+}
+
+export const fenced = (): FencedError =>
+  new FencedError('another writer publishes on the bus in place of this one, which therefore stops')

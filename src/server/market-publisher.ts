@@ -1,0 +1,32 @@
+// What a server tells of its recorded market to those that bring it to other processes. A server that is alone has no publisher.
+import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
+import type { WrittenBatch } from '../journal/types.ts'
+import type { EvaluatedSubmission } from '../submissions/types.ts'
+import type { ClusterHealth } from './health.ts'
+
+/** A run that has begun. */
+export interface RunToPublish {
+  runId: string
+  /** Number of its `run` event, and of the one with which its market began as an empty one. */
+  runEventNo: number
+  originEventNo: number
+  /** Number of the last event, and market time, at this moment. */
+  now(): { eventNo: number; timeMs: number }
+  /** null: there is none yet. */
+  newestCheckpoint(): StoredCheckpoint | null
+  /** Makes one now. Resolves when it is there or has failed. */
+  makeCheckpoint(): Promise<void>
+}
+
+export interface MarketPublisher {
+  /** A batch of events was written: a kill of this process does not lose it. */
+  onBatch(batch: WrittenBatch): void
+  begin(run: RunToPublish): void
+  /** @param seq the market's position at which followers are told of it */
+  tell(submission: EvaluatedSubmission, seq: number): void
+  /** A checkpoint was made. */
+  onCheckpoint(checkpoint: StoredCheckpoint): void
+  health(): ClusterHealth
+  /** To be called when the journal is closed. Never rejects. */
+  stop(): Promise<void>
+}
