@@ -186,20 +186,12 @@ async function startParts(base: Base): Promise<App> {
   const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
   const { feeds, push } = sources
   const recording = () => running.status()
+  const pushIngest = config.feedKey !== ''
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
-  const health = new Health({
-    market,
-    store,
-    feeds,
-    recording,
-    ...cluster,
-    pushIngest: config.feedKey !== '',
-  })
+  const health = new Health({ ...{ market, store, feeds, recording, pushIngest }, ...cluster })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
-  addMarketMetrics(metrics, market)
-  readRecorderMetrics(metrics, recorder)
-  addRecordingMetrics(metrics, recording)
+  addRunningMetrics(metrics, running)
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
@@ -261,6 +253,13 @@ async function createPublisher({ config, options, log, store }: Base): Promise<M
 function endAtOnce(sentence: string): never {
   console.error(`mintlake: ${sentence}`)
   process.exit(1)
+}
+
+/** Of the market, and of what records it. */
+function addRunningMetrics(metrics: Metrics, running: RunningMarket): void {
+  addMarketMetrics(metrics, running.market)
+  readRecorderMetrics(metrics, running.recorder)
+  addRecordingMetrics(metrics, () => running.status())
 }
 
 /** Of the store, and of what reads the lake. */
