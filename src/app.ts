@@ -362,6 +362,7 @@ function listen({ config, options, log, replayed }: Base, parts: HttpParts): Pro
     checkAnyKey: (key) => keys.checkAnyKey(key),
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
+    relaySecret: null,
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),

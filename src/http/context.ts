@@ -38,6 +38,8 @@ export interface Context {
   /** The last path segment of a route whose path ends with `{id}`; otherwise empty. */
   id: string
   query: Query
+  /** The query string as it was sent, without its question mark. */
+  queryText: string
   /** For the `meta` of the answer (response/notes.ts). */
   notes: Notes
   headers: RequestHeaders
@@ -92,6 +94,8 @@ export interface HttpAnswer {
   stream?: (writer: BodyWriter) => void
   /** Length of a streamed body, where it is known: it is sent as Content-Length. */
   bytes?: number
+  /** Another process has made it: it is sent as it is, with no note, version or compression of this one. */
+  relayed?: true
   /** Called instead of `stream` if no body is sent: after a disconnect, or for HEAD. */
   onDiscard?: () => void
 }

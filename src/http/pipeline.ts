@@ -5,7 +5,7 @@ import type { ErrorCode } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { type AccessChecks, authorize } from './access.ts'
 import { type HttpNode, withLag } from './node.ts'
-import { clientAddress, type TrustedProxies } from './request/addresses.ts'
+import { type BelievedSenders, clientAddress } from './request/addresses.ts'
 import { BodyReader } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
 import { invalidParameter } from './request/parameters.ts'
@@ -18,7 +18,7 @@ import type { Route } from './route.ts'
 import { RouteTable } from './route-table.ts'
 import { UncachedRequest } from './uncached-request.ts'
 
-export interface PipelineDeps extends AccessChecks {
+export interface PipelineDeps extends AccessChecks, BelievedSenders {
   node: HttpNode
   routes: readonly Route[]
   /** Counts a read, and its rows if they are known. @returns the headers that describe the limit, or throws 429. */
@@ -27,8 +27,6 @@ export interface PipelineDeps extends AccessChecks {
   countRows(caller: Caller | null, ip: () => string, rows: number): void
   /** Throws 429 if the reader has used up its rows. */
   admitRows(caller: Caller | null, ip: () => string): void
-  /** Proxies whose X-Forwarded-For is believed. */
-  trustedProxies: TrustedProxies
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
   /** How old a cached response may be, ms; 0 switches the response cache off. */
@@ -133,7 +131,7 @@ export class Pipeline {
     let limits: Record<string, string>
     try {
       const caller = authorize(deps, cached.route, head.key)
-      const ip = () => clientAddress(res, head.forwardedFor, deps.trustedProxies)
+      const ip = () => clientAddress(res, head.sender, deps)
       limits = deps.countRead(caller, ip, cached.rows)
     } catch {
       return false

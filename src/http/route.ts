@@ -49,10 +49,10 @@ export interface PersonalRoute extends RouteBase {
 /**
  * Any other route: its handler is not told who calls. `open`: no key is needed. `read`: no key is needed, but reads are
  * counted, and a key raises the limit. `researcher`: the key of a researcher or the operator. `feed`, `admin`: the feed key or
- * the operator's key.
+ * the operator's key. `forwarded`: another process carries the request out, and checks its key there.
  */
 export interface PlainRoute extends RouteBase {
-  access: 'open' | 'read' | 'researcher' | 'feed' | 'admin'
+  access: 'open' | 'read' | 'researcher' | 'feed' | 'admin' | 'forwarded'
   handle(context: Context): HttpAnswer | Promise<HttpAnswer>
 }
 

@@ -21,6 +21,8 @@ export interface ServerDeps extends PipelineDeps {
 
 export interface HttpServer {
   port: number
+  /** Of the loopback address, at which this process sends itself the requests of other nodes; null without `relaySecret`. */
+  relayPort: number | null
   /** From now on every answer asks its client to close the connection. */
   drain(): void
   /** Accepts no further connections, and ends the WebSockets of feeds. */
@@ -36,6 +38,7 @@ export interface HttpServer {
 }
 
 const IDLE_POLL_MS = 10
+const LOOPBACK = '127.0.0.1'
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types lack. Without it two servers may share a port unnoticed. */
 const LISTEN_EXCLUSIVE_PORT = 1
 declare module 'uWebSockets.js' {
@@ -67,7 +70,7 @@ function ingestSocketDeps(
 
 function runningServer(
   app: TemplatedApp,
-  socket: us_listen_socket,
+  [socket, relaySocket]: readonly [us_listen_socket, us_listen_socket | null],
   pipeline: Pipeline,
   endSockets: () => void,
 ): HttpServer {
@@ -80,10 +83,12 @@ function runningServer(
   }
   const stopListening = () => {
     if (isListening) us_listen_socket_close(socket)
+    if (isListening && relaySocket !== null) us_listen_socket_close(relaySocket)
     isListening = false
   }
   return {
     port: us_socket_local_port(socket),
+    relayPort: relaySocket === null ? null : us_socket_local_port(relaySocket),
     drain: () => pipeline.drain(),
     stopListening: () =>
       afterReading(() => {
@@ -113,7 +118,7 @@ async function untilIdle(pipeline: Pipeline, quietMs: number, msMax: number): Pr
 }
 
 /** Starts to listen. Port 0 takes a free one. Rejects if the port cannot be used. */
-export function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
+export async function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
   const pipeline = new Pipeline(deps)
   const app = App()
   registerStreamSockets(app, deps)
@@ -123,18 +128,21 @@ export function startServer(host: string, port: number, deps: ServerDeps): Promi
       : registerIngestSockets(app, ingestSocketDeps(deps, deps.ingestFrame))
   for (const [path, handle] of pipeline.getHandlers()) app.get(path, handle)
   app.any('/*', pipeline.handle)
+  const socket = await listen(app, host, port)
+  // A port of its own: the other one may be shared with further processes.
+  const relaySocket = deps.relaySecret === null ? null : await listen(app, LOOPBACK, 0)
+  return runningServer(app, [socket, relaySocket], pipeline, endSockets)
+}
 
+function listen(app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> {
   return new Promise((resolve, reject) => {
     app.listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
-      if (!socket) {
-        reject(
-          new Error(
-            `port ${port} on ${host} cannot be used: another program listens there, or the address is not this machine's`,
-          ),
-        )
-        return
-      }
-      resolve(runningServer(app, socket, pipeline, endSockets))
+      if (socket) return resolve(socket)
+      reject(
+        new Error(
+          `port ${port} on ${host} cannot be used: another program listens there, or the address is not this machine's`,
+        ),
+      )
     })
   })
 }

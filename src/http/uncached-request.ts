@@ -8,7 +8,7 @@ import type { Context, HttpAnswer, Notes } from './context.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { withLag } from './node.ts'
 import type { PipelineParts } from './pipeline.ts'
-import { clientAddress } from './request/addresses.ts'
+import { clientAddress, type Sender } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
 import { requestOrigin } from './request/origin.ts'
@@ -33,7 +33,7 @@ export class UncachedRequest {
   readonly #startedAtMs: number
   /** Writes that were answered before this request began: a later one makes its answer unfit for the cache. */
   readonly #writesBefore: number
-  readonly #forwardedFor: string
+  readonly #sender: Sender
   readonly #reply: Reply
   readonly #exchange: Exchange
   #address: string | null = null
@@ -61,7 +61,7 @@ export class UncachedRequest {
     this.#cacheKey = cacheKey
     this.#startedAtMs = startedAtMs
     this.#writesBefore = parts.responseCache.writes
-    this.#forwardedFor = parts.head.forwardedFor
+    this.#sender = parts.head.sender
     this.#reply = new Reply(res, parts.ids.idFor(parts.head.requestId), method === 'head')
     this.#exchange = new Exchange(this.#reply, parts.exchanges)
   }
@@ -98,7 +98,7 @@ export class UncachedRequest {
     const { deps, head } = this.#parts
     const ip = () => this.#ip()
     // The body may end after the client has disconnected; then the engine no longer knows the address.
-    if (route.method !== 'GET' && isPublic(route)) this.#ip()
+    if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
@@ -111,7 +111,7 @@ export class UncachedRequest {
   }
 
   #ip(): string {
-    this.#address ??= clientAddress(this.#res, this.#forwardedFor, this.#parts.deps.trustedProxies)
+    this.#address ??= clientAddress(this.#res, this.#sender, this.#parts.deps)
     return this.#address
   }
 
@@ -192,6 +192,7 @@ export class UncachedRequest {
   #encode(made: HttpAnswer, route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
+    if (made.relayed) return made
     if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
     const told = tellNotes(made, context.notes)
     if (told.stream !== undefined) return told

@@ -13,6 +13,8 @@ const OF_ACCESS: Readonly<Record<Route['access'], readonly ErrorCode[]>> = {
   // Without such a key the server has no such endpoint.
   feed: [...KEYS, 'not_found'],
   admin: [...KEYS, 'not_found'],
+  // Documents are made of the routes where they are carried out.
+  forwarded: [],
 }
 const OF_BODIES: readonly ErrorCode[] = [
   'payload_too_large',

@@ -6,6 +6,7 @@ import type { Context, Query, RequestHeaders } from '../context.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
+import { RELAYED_CLIENT_HEADER, type Sender } from './addresses.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -29,6 +30,7 @@ export class RequestHead {
   ifNoneMatch = ''
   ifRange = ''
   range = ''
+  relayedClient = ''
   requestId = ''
   transferEncoding = ''
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
@@ -52,6 +54,7 @@ export class RequestHead {
     this.ifNoneMatch = ''
     this.ifRange = ''
     this.range = ''
+    this.relayedClient = ''
     this.requestId = ''
     this.transferEncoding = ''
     this.ambiguous = ''
@@ -68,6 +71,11 @@ export class RequestHead {
   /** The API key, empty if none was sent. @throws ServiceError `invalid_key` for another form of Authorization. */
   get key(): string {
     return parseBearer(this.credentials)
+  }
+
+  /** What it tells of the client that has sent it. */
+  get sender(): Sender {
+    return { forwardedFor: this.forwardedFor, relayedClient: this.relayedClient }
   }
 
   /** Content-Length in bytes; 0 without one. */
@@ -153,6 +161,9 @@ export class RequestHead {
       case 'x-forwarded-proto':
         this.forwardedProto ||= value
         break
+      case RELAYED_CLIENT_HEADER:
+        this.relayedClient ||= value
+        break
       case 'x-request-id':
         this.requestId ||= value
         break
@@ -201,6 +212,7 @@ export function createContext(
     path,
     id,
     query: parsed,
+    queryText: query,
     notes: notesOn(route, parsed.names, approximate),
     headers,
     requestId,

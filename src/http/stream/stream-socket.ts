@@ -59,7 +59,7 @@ export function registerStreamSockets(app: TemplatedApp, deps: StreamSocketDeps)
       const { key, protocols, extensions } = readUpgradeHeaders(req)
       try {
         const head = new RequestHead().read(req)
-        const ip = clientAddress(res, head.forwardedFor, deps.trustedProxies)
+        const ip = clientAddress(res, head.sender, deps)
         const countSubscription = subscriptionCounter(deps, head.key, ip)
         countSubscription(false, 0)
         broadcaster.admit()
