@@ -51,6 +51,7 @@ import { SubmissionService } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
+const RELAY_SECRET_BYTES = 24
 
 export interface App {
   port: number
@@ -60,7 +61,9 @@ export interface App {
   exports: ExportService
   queries: QueryService
   downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'bodyBytes'>
+  http: Pick<HttpServer, 'inFlight' | 'bodyBytes' | 'relayPort'>
+  /** With which this process passes requests of other nodes on to itself, at `relayPort`. */
+  relaySecret: string
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
@@ -100,6 +103,7 @@ interface Base {
   exporter: ExportService
   queries: QueryService
   positions: Positions
+  relaySecret: string
 }
 
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
@@ -116,7 +120,8 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    const services = { store, exporter, queries, positions }
+    const relaySecret = randomBytes(RELAY_SECRET_BYTES).toString('base64url')
+    const services = { store, exporter, queries, positions, relaySecret }
     return await startParts({ config, options, clock, log, replayed, provenance, ...services })
   } catch (error) {
     await store.close()
@@ -231,6 +236,7 @@ async function startParts(base: Base): Promise<App> {
     queries,
     downloads,
     http: server,
+    relaySecret: base.relaySecret,
     ready: becomeReady(feeding, sources, health, log),
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
@@ -341,7 +347,8 @@ interface HttpParts {
   push: Feeds['push']
 }
 
-function listen({ config, options, log, replayed }: Base, parts: HttpParts): Promise<HttpServer> {
+function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
+  const { config, options, log, replayed, relaySecret } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
@@ -362,7 +369,7 @@ function listen({ config, options, log, replayed }: Base, parts: HttpParts): Pro
     checkAnyKey: (key) => keys.checkAnyKey(key),
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    relaySecret: null,
+    relaySecret: config.role === 'all' ? null : relaySecret,
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),

@@ -1,0 +1,214 @@
+// Carries out what other nodes ask of this process: requests of their clients, which it sends to its own HTTP server.
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
+import type { BusNames } from '../bus.ts'
+import { Call } from './call.ts'
+import { chunkBytesOf } from './chunk-bytes.ts'
+import {
+  ACCOUNTS_WAIT_MS_MAX,
+  CALL_IDLE_MS_MAX,
+  CALL_SWEEP_MS,
+  CALLS_MAX,
+  OPEN_ANSWERS_MAX,
+} from './limits.ts'
+import { Loopback } from './loopback.ts'
+import {
+  type Ask,
+  decodeAsk,
+  encodeReply,
+  ForeignMessageError,
+  type ForwardedRequest,
+  type Position,
+  type RefusalReason,
+  type Reply,
+} from './protocol.ts'
+import { Bodies } from './uploads.ts'
+
+export interface ForwardServerOptions {
+  connection: NatsConnection
+  names: BusNames
+  nodeId: string
+  /** Whether requests to the writer come here, besides those to this node. */
+  isWriter: boolean
+  /** `relayPort` of this process's HTTP server, and its `relaySecret`. */
+  port: number
+  secret: string
+  /** What a node must have applied to know all that has happened so far. Asked after a request that has changed something; null
+   *  on nodes where none does. @param waitMsMax how long it may wait for what is on its way to the bus */
+  position: ((waitMsMax: number) => Promise<Position>) | null
+  /** Makes a checkpoint of now and uploads it; null: this node makes none. */
+  makeCheckpoint: (() => Promise<void>) | null
+  log: Log
+}
+
+const refusal = (reason: RefusalReason, sentence: string): Reply => ({
+  kind: 'refused',
+  ...{ reason, sentence },
+})
+const BUSY = refusal(
+  'overloaded',
+  'The node carries out as many requests of other nodes as it may; try again.',
+)
+const GONE = refusal('failed', 'The answer is not there any more.')
+
+export class ForwardServer {
+  readonly #options: ForwardServerOptions
+  readonly #loopback: Loopback
+  readonly #calls = new Map<string, Call>()
+  readonly #bodies = new Bodies()
+  readonly #subscriptions: Subscription[]
+  readonly #sweeper: NodeJS.Timeout
+  #checkpoint: Promise<void> | null = null
+
+  /** Begins to take requests. They come again by themselves after the connection was lost. */
+  constructor(options: ForwardServerOptions) {
+    const { connection, names, nodeId, isWriter, port, secret } = options
+    this.#options = options
+    this.#loopback = new Loopback(port, secret)
+    const callback = (error: Error | null, message: Msg) => {
+      if (error === null) void this.#receive(message)
+    }
+    this.#subscriptions = [connection.subscribe(names.node(nodeId), { callback })]
+    // One process of the group gets a request, also in the moment in which there are two writers.
+    if (isWriter) this.#subscriptions.push(connection.subscribe(names.writer, { queue: 'writer', callback }))
+    this.#sweeper = setInterval(() => this.#sweep(), CALL_SWEEP_MS).unref()
+  }
+
+  /** Requests that are being carried out, and the memory of their bodies. */
+  stats(): { calls: number; bodyBytes: number } {
+    return { calls: this.#calls.size, bodyBytes: this.#bodies.heldBytes }
+  }
+
+  /** Takes no more requests: other nodes are told at once that there is nobody. Those that run are answered within `msMax`. */
+  async stop(msMax = 0): Promise<void> {
+    const [own, ...shared] = this.#subscriptions
+    for (const subscription of shared) subscription.unsubscribe()
+    const untilMs = performance.now() + msMax
+    while (this.#calls.size > 0 && performance.now() < untilMs)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    own?.unsubscribe()
+    clearInterval(this.#sweeper)
+    for (const id of this.#calls.keys()) this.#end(id)
+    this.#loopback.close()
+  }
+
+  async #receive(message: Msg): Promise<void> {
+    const reply = await this.#answer(message.data).catch((error: unknown) => {
+      if (error instanceof ForeignMessageError) return refusal('version', error.message)
+      return refusal('failed', errorMessage(error))
+    })
+    try {
+      if (reply !== null) message.respond(encodeReply(reply))
+    } catch (error) {
+      // The bus takes no such message, or the connection is closed: the other node sees a time-out.
+      this.#options.log.warn({ err: error }, 'an answer to another node could not be sent')
+    }
+  }
+
+  /** Null: no reply is expected. */
+  async #answer(data: Uint8Array): Promise<Reply | null> {
+    const ask: Ask = decodeAsk(data)
+    const { nodeId } = this.#options
+    switch (ask.kind) {
+      case 'request':
+        return this.#request(ask)
+      case 'next':
+        return this.#chunk(ask.call, ask.at)
+      case 'part':
+        return this.#bodies.addPart(ask.call, ask.at, ask.bytes) ? { kind: 'done', nodeId } : BUSY
+      case 'keep': {
+        const call = this.#calls.get(ask.call)
+        if (call !== undefined) call.askedAtMs = performance.now()
+        return call === undefined ? GONE : { kind: 'done', nodeId }
+      }
+      case 'cancel':
+        this.#end(ask.call)
+        this.#bodies.drop(ask.call)
+        return null
+      case 'checkpoint':
+        return this.#beginCheckpoint()
+      case 'ping':
+        return { kind: 'done', nodeId }
+    }
+  }
+
+  /** Begins a request; where the same came before and is not answered, goes on with that. */
+  #request(ask: ForwardedRequest): Promise<Reply> | Reply {
+    if (this.#calls.has(ask.call)) return this.#chunk(ask.call, 0)
+    const body = this.#calls.size >= CALLS_MAX ? null : this.#bodyOf(ask)
+    if (body === null) {
+      this.#bodies.drop(ask.call)
+      return BUSY
+    }
+    const { nodeId, connection } = this.#options
+    try {
+      const sent = this.#loopback.send(ask, body)
+      sent.on('close', () => this.#bodies.release(body.length))
+      const position = (status: number) => this.#positionAfter(ask.method, status)
+      const call = new Call(sent, { nodeId, position, chunkBytes: chunkBytesOf(connection) })
+      this.#calls.set(ask.call, call)
+    } catch (error) {
+      this.#bodies.release(body.length)
+      return refusal('invalid', `The request cannot be passed on: ${errorMessage(error)}.`)
+    }
+    return this.#chunk(ask.call, 0)
+  }
+
+  /** Null: there is no memory for it. */
+  #bodyOf({ call, body }: ForwardedRequest): Buffer | null {
+    if (body === null) return this.#bodies.claim(call)
+    return this.#bodies.take(body.length) ? Buffer.from(body) : null
+  }
+
+  async #chunk(id: string, at: number): Promise<Reply> {
+    const call = this.#calls.get(id)
+    if (call === undefined) return GONE
+    let reply: Reply
+    try {
+      reply = await call.chunk(at)
+    } catch (error) {
+      this.#end(id)
+      return refusal('failed', errorMessage(error))
+    }
+    const isLast = (reply.kind === 'answer' || reply.kind === 'chunk') && !reply.more
+    if (isLast) this.#calls.delete(id)
+    if (reply.kind !== 'answer' || isLast || this.#openAnswers() <= OPEN_ANSWERS_MAX) return reply
+    this.#end(id)
+    return BUSY
+  }
+
+  #openAnswers(): number {
+    let open = 0
+    for (const call of this.#calls.values()) if (call.isOpen) open++
+    return open
+  }
+
+  #positionAfter(method: string, status: number): Promise<Position | null> {
+    const { position } = this.#options
+    const hasChanged = method !== 'GET' && status < 300
+    return hasChanged && position !== null ? position(ACCOUNTS_WAIT_MS_MAX) : Promise.resolve(null)
+  }
+
+  #beginCheckpoint(): Reply {
+    const { makeCheckpoint, log, nodeId } = this.#options
+    if (makeCheckpoint === null) return refusal('invalid', 'This node makes no checkpoints.')
+    this.#checkpoint ??= makeCheckpoint()
+      .catch((error) => log.warn({ err: error }, 'a checkpoint that a reader asked for has failed'))
+      .finally(() => {
+        this.#checkpoint = null
+      })
+    return { kind: 'done', nodeId }
+  }
+
+  #end(id: string): void {
+    this.#calls.get(id)?.stop()
+    this.#calls.delete(id)
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now()
+    for (const [id, call] of this.#calls) if (nowMs - call.askedAtMs > CALL_IDLE_MS_MAX) this.#end(id)
+    this.#bodies.dropIdle(nowMs)
+  }
+}

@@ -1,0 +1,138 @@
+// Routes of which another node makes the answers: what reaches the client is what that node has sent.
+import { randomBytes } from 'node:crypto'
+import { type Context, type HttpAnswer, NO_BYTES } from '../../http/context.ts'
+import { sendChunks } from '../../http/response/send-chunks.ts'
+import type { PlainRoute, Route } from '../../http/route.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { BusNames } from '../bus.ts'
+import type { Answered, Errand, ForwardClient } from './forward-client.ts'
+import { RelayedBody } from './relayed-body.ts'
+
+const SUBMIT_PATH = '/api/v1/analysis/submit'
+const KEY_BYTES = 16
+const RATE_LIMIT_HEADER = /^(x-)?ratelimit/i
+
+export interface Forwarding {
+  client: ForwardClient
+  names: BusNames
+}
+
+/**
+ * The route with its path, documents and limits of bodies, carried out by the writer, which checks the key and counts the
+ * request. A feed's key is checked here too, before its large bodies are read: such a node needs the feed key of the writer.
+ */
+export function forwardedRoute(route: Route, { client, names }: Forwarding): PlainRoute {
+  const { countLimit: _count, answersMarket: _market, handle: _handle, ...rest } = route
+  return {
+    ...rest,
+    access: route.access === 'feed' ? 'feed' : 'forwarded',
+    handle: async (context) => {
+      const { errand, isKeyOurs } = errandOf(route, context)
+      try {
+        return relayedAnswer(client, await client.send(names.writer, errand), isKeyOurs ? KEY_NEWS : NO_NEWS)
+      } catch (error) {
+        throw isDryRun(route, context) ? dryRunError(error) : error
+      }
+    },
+  }
+}
+
+/** Has the node that made a cursor answer the request that names it. @throws ServiceError `cursor_expired`: it is gone */
+export async function forwardToNode(
+  nodeId: string,
+  context: Context,
+  { client, names }: Forwarding,
+): Promise<HttpAnswer> {
+  const errand: Errand = {
+    ...errandAs('once', context, context.headers.idempotencyKey),
+    isAbandoned: () => false,
+  }
+  try {
+    return relayedAnswer(client, await client.send(names.node(nodeId), errand), RATE_LIMIT_HEADER)
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'store_unavailable') throw error
+    throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
+  }
+}
+
+/** Headers that tell that a request came twice: not for a client that has sent it once. */
+const KEY_NEWS = /^idempotency-replayed$/i
+const NO_NEWS = /^$/
+
+function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: boolean } {
+  const isSubmission = route.path === SUBMIT_PATH && !isDryRun(route, context)
+  const sentKey = context.headers.idempotencyKey
+  const isKeyOurs = isSubmission && sentKey === ''
+  const key = isKeyOurs ? randomBytes(KEY_BYTES).toString('hex') : sentKey
+  const isResearch = route.access === 'researcher'
+  const isRead = route.method === 'GET' || isResearch
+  const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
+  let isGone = false
+  // Exports, downloads and queries end with their client. Other answers are there soon, and their clients may send the next
+  // request meanwhile.
+  if (isResearch)
+    context.onGone(() => {
+      isGone = true
+    })
+  return { errand: { ...errandAs(repeats, context, key), isAbandoned: () => isGone }, isKeyOurs }
+}
+
+function errandAs(
+  repeats: Errand['repeats'],
+  context: Context,
+  idempotencyKey: string,
+): Omit<Errand, 'isAbandoned'> {
+  const { method, path, queryText: query, headers, requestId, body } = context
+  const named = {
+    Authorization: headers.authorization,
+    Accept: headers.accept,
+    'Accept-Encoding': headers.acceptEncoding,
+    'Content-Type': headers.contentType,
+    'If-None-Match': headers.ifNoneMatch,
+    'If-Range': headers.ifRange,
+    Range: headers.range,
+    'Idempotency-Key': idempotencyKey,
+    'X-Request-Id': requestId,
+  }
+  const sent = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== ''))
+  const request = { kind: 'request', method, path, query, headers: sent, client: context.ip() } as const
+  return { request, body, repeats }
+}
+
+const isDryRun = (route: Route, { query }: Context): boolean =>
+  route.path === SUBMIT_PATH && !['', '0', 'false'].includes(query.get('dryRun')?.toLowerCase() ?? '')
+
+/** What may be stored of a dry run is the attempt, never a submission. */
+function dryRunError(error: unknown): unknown {
+  if (!(error instanceof ServiceError)) return error
+  const { mayBeStored: _, ...extra } = error.extra
+  return new ServiceError(error.code, error.message, { ...extra, dryRun: true }, { ...error.headers })
+}
+
+/** @param dropped names of headers that the client is not shown */
+function relayedAnswer(
+  client: ForwardClient,
+  { reply, subject, call }: Answered,
+  dropped: RegExp,
+): HttpAnswer {
+  const headers: Record<string, string> = {}
+  let contentType: string | undefined
+  let length: string | undefined
+  for (const [name, value] of reply.headers) {
+    const lower = name.toLowerCase()
+    if (lower === 'content-type') contentType = value
+    else if (lower === 'content-length') length = value
+    else if (!dropped.test(name)) headers[name] = value
+  }
+  const { status, bytes, more } = reply
+  const head = { status, headers, relayed: true as const, ...(contentType !== undefined && { contentType }) }
+  if (!more) return { ...head, body: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) }
+  const rest = new RelayedBody(client.link, subject, call, reply)
+  return {
+    ...head,
+    body: NO_BYTES,
+    ...(length !== undefined && { bytes: Number(length) }),
+    stream: (writer) => void sendChunks(rest, writer),
+    onDiscard: () => rest.stop(),
+  }
+}
