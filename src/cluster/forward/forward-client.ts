@@ -149,7 +149,8 @@ export class ForwardClient {
         if (errand.repeats !== 'read') isDoubtful ||= error.mayHaveArrived
       }
       const isLast = performance.now() + RETRY_PAUSE_MS >= untilMs
-      if (errand.repeats === 'once' || !mayPass || isLast || errand.isAbandoned()) throw unavailable(isDoubtful)
+      if (errand.repeats === 'once' || !mayPass || isLast || errand.isAbandoned())
+        throw unavailable(isDoubtful)
       await sleep(RETRY_PAUSE_MS)
     }
   }

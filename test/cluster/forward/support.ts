@@ -7,6 +7,7 @@ import { forwardedRoute } from '../../../src/cluster/forward/forwarded-route.ts'
 import type { Position } from '../../../src/cluster/forward/protocol.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { BODY_MS_MAX } from '../../../src/http/limits.ts'
+import { singleNode } from '../../../src/http/node.ts'
 import { TrustedProxies } from '../../../src/http/request/addresses.ts'
 import type { Route } from '../../../src/http/route.ts'
 import { type HttpServer, startServer } from '../../../src/http/server.ts'
@@ -31,7 +32,12 @@ export interface Forwarder {
 
 /** Every route of the server; only their handlers use what they are made of. */
 const routesOf = (url: string): Route[] =>
-  createRoutes({ config: busSettings(url), market: { seq: 0 }, metrics: {}, health: {} } as unknown as RouteDeps)
+  createRoutes({
+    config: busSettings(url),
+    market: { seq: 0 },
+    metrics: {},
+    health: {},
+  } as unknown as RouteDeps)
 
 /** A node behind a trusted proxy, so that tests choose the addresses of clients (X-Forwarded-For). */
 export async function startForwarder(busUrl: string): Promise<Forwarder> {
@@ -43,6 +49,7 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
   const forward = new ForwardClient({ connection, names, watch, untilApplied })
   const routes = routesOf(busUrl).map((route) => forwardedRoute(route, { client: forward, names }))
   const http = await startServer('127.0.0.1', 0, {
+    node: singleNode({ seq: 0 }),
     routes,
     streams: {} as never,
     ingestFrame: null,

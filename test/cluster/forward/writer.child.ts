@@ -26,3 +26,4 @@ new ForwardServer({
   },
 })
 console.log(`listening on ${app.url}`)
+process.on('SIGTERM', () => void app.stop().then(() => process.exit(0)))
