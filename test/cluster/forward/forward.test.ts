@@ -187,6 +187,7 @@ describe.skipIf(!hasNats)(`limits of forwarded requests${skipped}`, () => {
     const limited = await openTestServer({
       role: 'writer',
       bus: nats.url,
+      'bus-name': 'limited',
       'register-limit': '2',
       'read-limit-keyed': '3',
     })

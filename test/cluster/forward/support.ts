@@ -34,6 +34,7 @@ export interface Forwarder {
 const routesOf = (url: string): Route[] =>
   createRoutes({
     config: busSettings(url),
+    node: singleNode({ seq: 0 }),
     market: { seq: 0 },
     metrics: {},
     health: {},
