@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { readTrade } from '../journal/batch/read-trade.ts'
 import type { EventBatch, RecordedEvent } from '../journal/event-batch.ts'
 import { assert } from '../lib/assert.ts'
-import type { EngineSettings, MarketEvent, TradeEvent } from '../schema/event.ts'
+import type { EngineSettings, MarketEvent, RunHeader, TradeEvent } from '../schema/event.ts'
 import { REDO_SLICE_EVENTS } from './limits.ts'
 
 /** The part of a market that events change. */
@@ -18,6 +18,9 @@ export interface EventReplayerOptions<Market extends ReplayedMarket> {
   afterEventNo: number
   /** Called before a `run` event whose settings differ from those of the runs before. @returns the market to go on with */
   onSettings(market: Market, settings: EngineSettings): Market
+  /** Called before a `run` event with which a market begins as an empty one; unset: there are no such events behind the one to begin
+   *  after. @returns the market to go on with */
+  onEmpty?(market: Market, settings: EngineSettings): Market
   settings: EngineSettings
 }
 
@@ -30,14 +33,16 @@ export class EventReplayer<Market extends ReplayedMarket> {
   #lastEventNo: number
   #settings: EngineSettings
   readonly #onSettings: EventReplayerOptions<Market>['onSettings']
+  readonly #onEmpty: EventReplayerOptions<Market>['onEmpty']
   /** One for all trades: the market keeps no event. */
   readonly #trade: TradeEvent = { type: 'trade', mint: '', ts: 0, side: 'buy', tokenAmount: 0 }
 
-  constructor({ market, afterEventNo, onSettings, settings }: EventReplayerOptions<Market>) {
+  constructor({ market, afterEventNo, onSettings, onEmpty, settings }: EventReplayerOptions<Market>) {
     this.#market = market
     this.#lastEventNo = afterEventNo
     this.#settings = settings
     this.#onSettings = onSettings
+    this.#onEmpty = onEmpty
   }
 
   get market(): Market {
@@ -76,10 +81,15 @@ export class EventReplayer<Market extends ReplayedMarket> {
   }
 
   #applyOther({ event, atMs }: RecordedEvent): void {
-    if (event.type === 'run' && !isDeepStrictEqual(event.header.settings, this.#settings)) {
-      this.#settings = event.header.settings
-      this.#market = this.#onSettings(this.#market, this.#settings)
-    }
+    if (event.type === 'run') this.#beginRun(event.header)
     this.#market.apply(event, atMs)
+  }
+
+  #beginRun({ settings, checkpointEventNo }: RunHeader): void {
+    const isEmpty = checkpointEventNo === null && this.#onEmpty !== undefined
+    if (!isEmpty && isDeepStrictEqual(settings, this.#settings)) return
+    this.#settings = settings
+    const next = isEmpty ? this.#onEmpty : this.#onSettings
+    this.#market = next?.(this.#market, settings) ?? this.#market
   }
 }

@@ -62,6 +62,8 @@ function connectOptions(settings: BusSettings, nodeName: string): NodeConnection
     name: nodeName,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RETRY_MS_MAX,
+    // Credentials may be put right while this process runs.
+    ignoreAuthErrorAbort: true,
     timeout: BUS_CALL_MS_MAX,
     // A connection that swallows everything is found out within six seconds.
     pingInterval: 2_000,

@@ -8,7 +8,7 @@ export interface HttpNode {
   readonly id: string
   /** Part of every ETag: versions count within one run of the process that takes the events. */
   run(): string
-  /** How old the newest state is that this node has of the market, ms; null: it has the market itself. */
+  /** How old the newest state is that this node has of the market, ms; Infinity: not known; null: it has the market itself. */
   readonly lagMs: (() => number) | null
   /**
    * Waits for a position that a client has from a node that is further ahead. Resolves with whether it is reached; where it is not
@@ -34,7 +34,8 @@ export function withLag(
   headers: Record<string, string>,
 ): Record<string, string> {
   if (lagMs === null || answersMarket !== true) return headers
-  return { ...headers, 'X-Lag-Ms': `${Math.max(0, Math.round(lagMs()))}` }
+  const ms = lagMs()
+  return Number.isFinite(ms) ? { ...headers, 'X-Lag-Ms': `${Math.max(0, Math.round(ms))}` } : headers
 }
 
 /**

@@ -1,0 +1,108 @@
+// A market, and how far it has followed the stream.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { withSettings } from '../../checkpoint/create-market.ts'
+import { EventReplayer } from '../../checkpoint/event-replayer.ts'
+import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
+import type { EventBatch } from '../../journal/event-batch.ts'
+import { Market } from '../../market/market.ts'
+import type { EngineSettings } from '../../schema/event.ts'
+import { type BusMessage, MessageError } from '../messages.ts'
+import { FrameParts } from './frame-parts.ts'
+
+export interface MarketBase {
+  market: Market
+  /** Identity of the data folder that the market is of. */
+  folderId: string
+  /** The market has the events up to this one. */
+  eventNo: number
+  settings: EngineSettings
+}
+
+export class AppliedMarket {
+  readonly folderId: string
+  /** Of the writer that the latest message was of; null: there was none. */
+  runId: string | null = null
+  #replayer: EventReplayer<Market>
+  #settings: EngineSettings
+  readonly #parts = new FrameParts()
+
+  constructor({ market, folderId, eventNo, settings }: MarketBase) {
+    this.folderId = folderId
+    this.#settings = settings
+    this.#replayer = this.#replayerFor(market, eventNo)
+  }
+
+  get market(): Market {
+    return this.#replayer.market
+  }
+
+  /** The last event that the market has. */
+  get eventNo(): number {
+    return this.#replayer.lastEventNo
+  }
+
+  /** `market` becomes what this market is, and is the one that goes on. */
+  moveTo(market: Market): void {
+    market.adopt(this.market)
+    this.#replayer = this.#replayerFor(market, this.eventNo)
+  }
+
+  /**
+   * Applies a message, in slices between which the event loop has a turn.
+   * @param withTime false while older messages are caught up on: their events carry the time
+   * @returns why this market cannot go on, as a sentence; null: it can
+   * @throws MessageError for a frame that cannot be read
+   */
+  async apply(message: BusMessage, withTime: boolean): Promise<string | null> {
+    const trouble = this.#misfitOf(message)
+    if (trouble !== null) return trouble
+    this.runId = message.runId
+    const frame = this.#parts.add(message)
+    if (frame !== null) {
+      const misfit = await this.#applyFrame(frame)
+      if (misfit !== null) return misfit
+    }
+    if (withTime && this.eventNo >= message.lastEventNo) this.market.advanceTo(message.timeMs)
+    return null
+  }
+
+  #misfitOf({ folderId, runId, runEventNo, firstEventNo }: BusMessage): string | null {
+    if (folderId !== this.folderId) return 'the stream is of another data folder now'
+    if (this.runId !== null && runId !== this.runId && runEventNo <= this.eventNo)
+      return 'the writer has lost events that this reader has'
+    if (firstEventNo > this.eventNo + 1) return missing(this.eventNo, firstEventNo)
+    return null
+  }
+
+  async #applyFrame(frame: Buffer): Promise<string | null> {
+    const batch = decodeBatch(frame)
+    if (batch === null) throw new MessageError('the stream has a batch that cannot be read')
+    if (batch.lastEventNo <= this.eventNo) return null
+    // A writer with another clock has taken over: this market has seen more time pass than that one.
+    if (batch.firstEventNo === this.eventNo + 1 && firstAtMs(batch) < this.market.timeMs)
+      return 'the market of the writer is at an earlier time than the one here'
+    for (const _ of this.#replayer.apply(batch)) await nextTurn()
+    return null
+  }
+
+  #replayerFor(market: Market, afterEventNo: number): EventReplayer<Market> {
+    const goOnWith = (before: Market, settings: EngineSettings, after: Market): Market => {
+      this.#settings = settings
+      before.adopt(after)
+      return before
+    }
+    return new EventReplayer({
+      ...{ market, afterEventNo, settings: this.#settings },
+      onSettings: (before, settings) => goOnWith(before, settings, withSettings(before, settings)),
+      onEmpty: (before, settings) => goOnWith(before, settings, new Market(settings)),
+    })
+  }
+}
+
+const missing = (eventNo: number, firstEventNo: number): string =>
+  `the stream has no events ${eventNo + 1} to ${firstEventNo - 1}`
+
+function firstAtMs({ trades, events, firstEventNo }: EventBatch): number {
+  const [event] = events
+  return event !== undefined && event.eventNo === firstEventNo ? event.atMs : (trades.atMs[0] ?? Number.NaN)
+}

@@ -1,0 +1,81 @@
+// The checkpoints on the bus: finds them, fetches one to a temporary file, and makes a market of it.
+
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Objm } from '@nats-io/obj'
+import { CheckpointFile } from '../../checkpoint/checkpoint-file.ts'
+import { createMarket } from '../../checkpoint/create-market.ts'
+import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
+import type { Bus } from '../bus.ts'
+import { PROTOCOL } from '../messages.ts'
+import type { MarketBase } from './applied-market.ts'
+import { BUS_HEARTBEAT_MS, BUS_REQUEST_MS, DOWNLOAD_STALLED_MS, MESSAGES_WAITING_MAX } from './limits.ts'
+
+export interface BusCheckpoint {
+  eventNo: number
+  bytes: number
+  /** Names its chunks. */
+  nuid: string
+}
+
+/** The checkpoints that this version can read, the one that was uploaded last first; none where there is no store of them. */
+export async function listBusCheckpoints({ client, names }: Bus): Promise<BusCheckpoint[]> {
+  const store = await new Objm(client).open(names.checkpoints).catch(() => null)
+  const objects = store === null ? [] : await store.list()
+  return objects
+    .filter(({ deleted, metadata }) => !deleted && metadata?.protocol === PROTOCOL)
+    .sort((a, b) => b.revision - a.revision)
+    .map(({ name, size, nuid }) => ({ eventNo: Number(name), bytes: size, nuid }))
+}
+
+/**
+ * Fetches a checkpoint and restores its market. Blocks the event loop while it does.
+ * @throws CheckpointError where it is not whole or cannot be restored
+ */
+export async function restoreFromBus(bus: Bus, checkpoint: BusCheckpoint): Promise<MarketBase> {
+  const folder = await mkdtemp(join(tmpdir(), 'mintlake-reader-'))
+  const path = join(folder, 'fetched.checkpoint')
+  try {
+    await fetchTo(bus, checkpoint, path)
+    const file = new CheckpointFile(path)
+    try {
+      const { folderId, eventNo, settings } = file.head
+      return { market: createMarket(settings, file.read), folderId, eventNo, settings }
+    } finally {
+      file.close()
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * The library's own reader takes an object as fast as it comes, up to all of it in memory, and waits for ever where the object is
+ * deleted meanwhile: so its chunks are read as any messages are.
+ */
+async function fetchTo({ client, names }: Bus, { bytes, nuid }: BusCheckpoint, path: string): Promise<void> {
+  const consumer = await client.consumers.get(`OBJ_${names.checkpoints}`, {
+    filter_subjects: `$O.${names.checkpoints}.C.${nuid}`,
+  })
+  const chunks = await consumer.consume({
+    ...{ max_messages: MESSAGES_WAITING_MAX, expires: BUS_REQUEST_MS, idle_heartbeat: BUS_HEARTBEAT_MS },
+  })
+  const file = await open(path, 'w')
+  const stalled = setTimeout(() => chunks.stop(), DOWNLOAD_STALLED_MS)
+  let written = 0
+  try {
+    for await (const { data } of chunks) {
+      await file.writeFile(data)
+      written += data.length
+      stalled.refresh()
+      if (written >= bytes) break
+    }
+  } finally {
+    clearTimeout(stalled)
+    chunks.stop()
+    await file.close()
+    await consumer.delete().catch(() => false)
+  }
+  if (written !== bytes) throw new CheckpointError('It has not arrived whole.')
+}

@@ -1,0 +1,248 @@
+// Keeps a market the same as the writer's: begins with a checkpoint from the bus, follows the stream, and begins again with a
+// checkpoint whenever the numbers show that something is missing or was undone.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsMsg } from '@nats-io/jetstream'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
+import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
+import { Market } from '../../market/market.ts'
+import type { Bus } from '../bus.ts'
+import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
+import { decodeMessage, type ToldSubmission } from '../messages.ts'
+import { AppliedMarket } from './applied-market.ts'
+import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
+import { BusWatch } from './bus-watch.ts'
+import { Lag } from './lag.ts'
+import {
+  BUS_HEARTBEAT_MS,
+  BUS_REQUEST_MS,
+  CHECKPOINT_ASKED_EVERY_MS,
+  MESSAGES_WAITING_MAX,
+} from './limits.ts'
+import { findPlace, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
+import { Waiters } from './waiting.ts'
+
+export interface ReplicaOptions {
+  bus: Bus
+  /** Becomes the replica; it is an empty one until then. */
+  market: Market
+  clock: Clock
+  log: Log
+  /** Asks the writer to upload a checkpoint. May reject. */
+  askForCheckpoint(): Promise<unknown>
+  onSubmission(submission: ToldSubmission): void
+  /** The market was replaced by one that was restored. */
+  onRestored(): void
+}
+
+export type ReplicaState = 'waiting' | 'restoring' | 'catching_up' | 'following'
+
+export class Replica {
+  readonly lag = new Lag()
+  state: ReplicaState = 'waiting'
+  /** Why it does not follow at present, as a sentence; null: it does. */
+  trouble: string | null = null
+  /** Checkpoints restored so far. */
+  restored = 0
+  /** When the last message arrived, on the monotonic clock. */
+  arrivedAtMs: number
+  /** The last message that is applied, and the stream that it is of. */
+  sequence = 0
+  created = ''
+  readonly #options: ReplicaOptions
+  readonly #waiters = new Waiters()
+  /** What is applied; null: nothing is that the stream could continue. Its market is `options.market` once it has caught up. */
+  #applied: AppliedMarket | null = null
+  /** Of the market that is read. */
+  #folderId: string | null = null
+  #isStopped = false
+  #stopFollowing: () => void = () => {}
+  #askedAtMs = Number.NEGATIVE_INFINITY
+  readonly #ended: Promise<void>
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options
+    this.arrivedAtMs = options.clock.monotonicMs()
+    this.#ended = this.#run()
+  }
+
+  /** The last event that the market has. */
+  get eventNo(): number {
+    return this.isCurrent ? (this.#applied?.eventNo ?? 0) : 0
+  }
+
+  /** Of the writer. */
+  get runId(): string | null {
+    return this.#applied?.runId ?? null
+  }
+
+  /** Whether what is applied is what is read; false while a restored market catches up. */
+  get isCurrent(): boolean {
+    return this.#applied !== null && this.#applied.market === this.#options.market
+  }
+
+  /** Resolves with whether the market has that event within that time. */
+  reached(eventNo: number, timeoutMs: number): Promise<boolean> {
+    return this.#waiters.until(() => this.eventNo >= eventNo, timeoutMs)
+  }
+
+  /** Resolves with whether the market is at that position within that time. */
+  reachedPosition(seq: number, timeoutMs: number): Promise<boolean> {
+    return this.#waiters.until(() => this.#options.market.seq >= seq, timeoutMs)
+  }
+
+  /** Resolves when nothing is applied any more. The connection is to be closed meanwhile, so that no call to the bus waits. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#stopFollowing()
+    this.#waiters.end()
+    await this.#ended
+  }
+
+  async #run(): Promise<void> {
+    const { log } = this.#options
+    for (let failures = 0; !this.#isStopped; ) {
+      try {
+        await this.#follow()
+      } catch (error) {
+        const sentence = errorMessage(error)
+        if (sentence !== this.trouble) log.warn({ reason: sentence }, 'the market does not follow the writer')
+        this.trouble = sentence
+      }
+      failures = this.state === 'following' ? 0 : failures + 1
+      this.state = 'waiting'
+      if (!this.#isStopped) await sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+    }
+  }
+
+  /** Follows the stream for as long as that goes well. */
+  async #follow(): Promise<void> {
+    const { bus, clock, log } = this.#options
+    const { client, manager, names } = bus
+    const range = rangeOf(await manager.streams.info(names.stream))
+    const { applied, place } = await this.#begin(range)
+    const consumer = await client.consumers.get(names.stream, { opt_start_seq: Math.max(1, place) })
+    this.lag.compareClocks(Date.parse((await consumer.info(true)).created), clock.monotonicMs())
+    const messages = await consumer.consume({
+      ...{ max_messages: MESSAGES_WAITING_MAX, expires: BUS_REQUEST_MS, idle_heartbeat: BUS_HEARTBEAT_MS },
+    })
+    this.sequence = place - 1
+    this.created = range.created
+    this.arrivedAtMs = clock.monotonicMs()
+    const stop = () => messages.stop()
+    this.#stopFollowing = stop
+    const watch = new BusWatch(bus, clock, this.lag, this, stop)
+    try {
+      this.#catchUp(applied, range, range.lastAtMs)
+      for await (const message of messages) {
+        await this.#take(applied, message, range)
+        watch.check()
+        if (this.#isStopped) return
+      }
+      log.info({}, 'the stream is asked for its messages anew')
+    } finally {
+      watch.stop()
+      stop()
+      // Not awaited: the bus may be gone, and forgets it by itself.
+      consumer.delete().catch(() => undefined)
+    }
+  }
+
+  async #take(applied: AppliedMarket, { data, seq, info, timestampNanos }: JsMsg, range: StreamRange) {
+    const { clock, onSubmission } = this.#options
+    const busMs = Number(timestampNanos) / 1e6
+    this.arrivedAtMs = clock.monotonicMs()
+    // One that others wait behind has waited itself.
+    if (info.pending === 0) this.lag.compareClocks(busMs, this.arrivedAtMs)
+    const message = decodeMessage(data)
+    const misfit = await applied.apply(message, seq >= range.last)
+    if (misfit !== null) {
+      this.#applied = null
+      throw new Error(`${misfit}: it begins again with a checkpoint`)
+    }
+    this.sequence = seq
+    for (const submission of message.submissions) onSubmission(submission)
+    this.#catchUp(applied, range, busMs)
+  }
+
+  /** What was restored becomes what is read, once it has all that the stream had when it was. */
+  #catchUp(applied: AppliedMarket, { last }: StreamRange, busMs: number): void {
+    const { market, onRestored } = this.#options
+    if (this.sequence < last) return
+    if (applied.market !== market) {
+      // A client never goes back: the writer publishes again what the bus has lost.
+      if (applied.market.seq < market.seq && this.#folderId === applied.folderId) return
+      // Before the first reader has to wait for it.
+      applied.market.rank()
+      applied.moveTo(market)
+      this.#folderId = applied.folderId
+      onRestored()
+    }
+    // An empty stream has no such time.
+    if (busMs > 0) this.lag.applied(busMs)
+    this.state = 'following'
+    this.trouble = null
+    this.#waiters.check()
+  }
+
+  /** What to go on with, and where in the stream. Throws where there is nothing. */
+  async #begin(range: StreamRange): Promise<{ applied: AppliedMarket; place: number }> {
+    const { bus } = this.#options
+    const held = this.#applied
+    const place = held === null ? null : await findPlace(bus, held.eventNo, range)
+    if (held !== null && place !== null) {
+      this.state = 'catching_up'
+      return { applied: held, place }
+    }
+    this.state = 'restoring'
+    const begun = (await this.#restore(range)) ?? (await this.#beginEmpty(range))
+    if (begun === null) {
+      await this.#ask()
+      throw new Error(
+        'neither the checkpoints on the bus nor its events go back far enough: waiting for the writer',
+      )
+    }
+    this.#applied = begun.applied
+    this.state = 'catching_up'
+    return begun
+  }
+
+  /** The newest checkpoint that the stream continues; null: there is none. */
+  async #restore(range: StreamRange): Promise<{ applied: AppliedMarket; place: number } | null> {
+    const { bus, log } = this.#options
+    for (const checkpoint of await listBusCheckpoints(bus)) {
+      const place = await findPlace(bus, checkpoint.eventNo, range)
+      if (place === null) continue
+      try {
+        const base = await restoreFromBus(bus, checkpoint)
+        this.restored++
+        log.info({ eventNo: base.eventNo, tokens: base.market.stats().tokens }, 'restored a checkpoint')
+        return { applied: new AppliedMarket(base), place }
+      } catch (error) {
+        if (!(error instanceof CheckpointError)) throw error
+        log.error({ eventNo: checkpoint.eventNo, reason: error.message }, 'a checkpoint cannot be used')
+      }
+    }
+    return null
+  }
+
+  /** The empty market with which a stream begins that has everything from the beginning; null: it has not. */
+  async #beginEmpty(range: StreamRange): Promise<{ applied: AppliedMarket; place: number } | null> {
+    const found = await readFirstRun(this.#options.bus, range)
+    if (found === null) return null
+    const { folderId, eventNo, run } = found
+    const { settings } = run.header
+    const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, settings }
+    return { applied: new AppliedMarket(base), place: range.first }
+  }
+
+  async #ask(): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs()
+    if (nowMs - this.#askedAtMs < CHECKPOINT_ASKED_EVERY_MS) return
+    this.#askedAtMs = nowMs
+    // Without a writer there is nobody to ask.
+    await this.#options.askForCheckpoint().catch(() => undefined)
+  }
+}

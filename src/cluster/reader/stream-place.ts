@@ -1,0 +1,72 @@
+// Where in the stream the events are that a market lacks.
+import type { StreamInfo } from '@nats-io/jetstream'
+import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
+import type { RunEvent } from '../../schema/event.ts'
+import type { Bus } from '../bus.ts'
+import { type BusMessage, decodeMessage } from '../messages.ts'
+
+/** The numbers that the stream's messages have now; `last` is below `first` in an empty one. */
+export interface StreamRange {
+  first: number
+  last: number
+  /** The bus's time of the last one. */
+  lastAtMs: number
+  /** Tells a stream from one of the same name that was made later. */
+  created: string
+}
+
+export const rangeOf = ({ state, created }: StreamInfo): StreamRange => ({
+  first: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
+  last: state.last_seq,
+  lastAtMs: Date.parse(state.last_ts),
+  created,
+})
+
+/** A message; null: it is gone. @throws MessageError */
+async function readMessage({ manager, names }: Bus, sequence: number): Promise<BusMessage | null> {
+  const stored = await manager.streams.getMessage(names.stream, { seq: sequence })
+  return stored === null ? null : decodeMessage(stored.data)
+}
+
+/**
+ * The number of the first message that has something behind an event; null: events behind it are missing in the stream.
+ * @throws MessageError
+ */
+export async function findPlace(bus: Bus, eventNo: number, range: StreamRange): Promise<number | null> {
+  let [low, high] = [range.first, range.last + 1]
+  let found: BusMessage | null = null
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const message = await readMessage(bus, middle)
+    if (message !== null && message.lastEventNo > eventNo) {
+      high = middle
+      found = message
+    } else low = middle + 1
+  }
+  return found === null || (found.firstEventNo <= eventNo + 1 && found.part === 0) ? low : null
+}
+
+export interface FirstRun {
+  folderId: string
+  /** The event with which the market begins as an empty one. */
+  eventNo: number
+  run: RunEvent
+}
+
+/** The event with which a stream begins where that is the beginning of a market; null: the market had begun before. */
+export async function readFirstRun(bus: Bus, { first, last }: StreamRange): Promise<FirstRun | null> {
+  // Behind messages of a writer that has only told the time so far.
+  for (let sequence = first; sequence <= last && sequence < first + FIRST_MESSAGES_MAX; sequence++) {
+    const message = await readMessage(bus, sequence)
+    if (message === null || message.frame === null) continue
+    if (message.parts > 1) return null
+    const [recorded] = decodeBatch(Buffer.from(message.frame))?.events ?? []
+    if (recorded === undefined || recorded.eventNo !== message.firstEventNo) return null
+    const { event, eventNo } = recorded
+    const isBeginning = event.type === 'run' && event.header.checkpointEventNo === null
+    return isBeginning ? { folderId: message.folderId, eventNo, run: event } : null
+  }
+  return null
+}
+
+const FIRST_MESSAGES_MAX = 64

@@ -1,0 +1,236 @@
+// The replica on the real nats-server: it answers as the writer's market does, whatever becomes of the bus.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
+import type { ToldSubmission } from '../../../src/cluster/messages.ts'
+import { Replica } from '../../../src/cluster/reader/replica.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { Market } from '../../../src/market/market.ts'
+import { TIMEFRAMES } from '../../../src/schema/bar.ts'
+import { answersOf, MINTS } from '../../checkpoint/support.ts'
+import { type BusProxy, hasNats, type Nats, skipped, startNats, startProxy } from '../support.ts'
+import { busSettings, ScriptedWriter, SETTINGS } from './scripted-writer.ts'
+
+const REACH_MS_MAX = 20_000
+const log = createLog({ format: 'json', quiet: true })
+log.level = 'silent'
+
+/** Everything that readers see, positions and versions included. */
+const seenOf = (market: Market) => ({
+  ...answersOf(market),
+  seq: market.seq,
+  versions: MINTS.map((mint) => [
+    market.datapointJson(mint)?.version,
+    market.changedSeq(mint),
+    TIMEFRAMES.map(
+      (tf) => market.bars({ mint, tf, limit: 100, fromMs: null, toMs: null, fill: 'none' })?.version,
+    ),
+  ]),
+  page: market.page({ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 50 }).contentVersion,
+  gaps: market.gaps(10),
+})
+
+describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
+  let nats: Nats
+  let proxy: BusProxy
+  let writer: ScriptedWriter
+  let bus: Bus
+  let market: Market
+  let replica: Replica
+  let told: ToldSubmission[]
+  let asked: number
+  let restores: number
+
+  beforeEach(async () => {
+    nats = await startNats()
+    proxy = await startProxy(nats.port)
+    writer = await ScriptedWriter.connect(nats.url)
+    told = []
+    asked = 0
+    restores = 0
+  })
+  afterEach(async () => {
+    const ended = replica?.stop()
+    await bus?.close()
+    await ended
+    await writer.bus.close()
+    await proxy.close()
+    await nats.remove()
+  })
+
+  async function startReplica(): Promise<void> {
+    bus = await connectBus(busSettings(proxy.url), 'replica of a test')
+    market = new Market({ tokensMax: 1 })
+    replica = new Replica({
+      ...{ bus, market, clock: systemClock, log },
+      askForCheckpoint: async () => {
+        asked++
+        await writer.upload()
+      },
+      onSubmission: (submission) => told.push(submission),
+      onRestored: () => {
+        restores++
+      },
+    })
+  }
+
+  /** Waits until the replica has what the writer has, and compares what both answer. */
+  async function expectSame(): Promise<void> {
+    expect(await replica.reached(writer.eventNo, REACH_MS_MAX), replica.trouble ?? 'not reached').toBe(true)
+    await writer.tick()
+    await expect.poll(() => market.timeMs, { timeout: REACH_MS_MAX }).toBe(writer.market.timeMs)
+    expect(seenOf(market)).toEqual(seenOf(writer.market))
+  }
+
+  it('begins with an empty market where the stream has its beginning, and follows', async () => {
+    await writer.tick()
+    writer.begin('empty')
+    writer.some(20)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    for (let turn = 0; turn < 10; turn++) {
+      writer.some(3)
+      await writer.publish()
+    }
+    await expectSame()
+    expect([restores, replica.restored, asked]).toEqual([1, 0, 0])
+  })
+
+  it('begins in the middle with a checkpoint, and with another size of batches', async () => {
+    writer.begin('empty')
+    writer.some(30)
+    await writer.publish()
+    writer.some(3)
+    await writer.publish()
+    await writer.upload()
+    for (let turn = 0; turn < 30; turn++) {
+      writer.some()
+      await writer.publish()
+    }
+    await writer.bus.manager.streams.purge(writer.bus.names.stream, { keep: 31 })
+    await startReplica()
+    await expectSame()
+    expect(replica.restored).toBe(1)
+  })
+
+  it('puts the parts of a large frame together', async () => {
+    writer.begin('empty')
+    await writer.publish()
+    await startReplica()
+    const name = 'x'.repeat(20_000)
+    for (let index = 0; index < 60; index++)
+      writer.apply({
+        ...{ type: 'token', mint: MINTS[index % 12], ts: writer.nowMs, name: `${name}${index}`, symbol: 'S' },
+      })
+    const messages = writer.take()
+    expect(messages.length).toBeGreaterThan(2)
+    await writer.send(messages)
+    await expectSame()
+  })
+
+  it('drops what it has already, and tells submissions', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    const submission: ToldSubmission = {
+      ...{ analysisId: 'a1', agentId: 'agent', mint: MINTS[0], outcome: 'validated', deviationPct: 1 },
+      ...{ xpEarned: 5, createdAt: writer.nowMs, seq: writer.market.seq },
+    }
+    const messages = writer.take([submission])
+    await writer.send([...messages, ...messages])
+    await startReplica()
+    await expectSame()
+    expect(told).toEqual([submission, submission])
+  })
+
+  it('takes a writer that was started again: with its market, with other settings, with an empty one', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    writer.begin('warm')
+    writer.some(5)
+    await writer.publish()
+    await expectSame()
+    const settings = { ...SETTINGS, tokensMax: 50, newWindowMs: 5_000 }
+    writer.begin('empty', settings)
+    writer.some(5)
+    await writer.publish()
+    await expectSame()
+    expect(market.settings).toEqual(settings)
+    expect(replica.restored).toBe(0)
+  })
+
+  it('begins again with a checkpoint where the writer has lost events that it has', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    const { seq } = market
+    writer.lose(saved)
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
+    await writer.upload()
+    writer.begin('warm')
+    writer.some(1)
+    await writer.publish()
+    await expect.poll(() => replica.restored, { timeout: REACH_MS_MAX }).toBe(1)
+    await expectSame()
+    expect(market.seq).toBeGreaterThan(seq)
+  })
+
+  it('asks for a checkpoint where the stream lacks events, and is not misled meanwhile', async () => {
+    writer.begin('empty')
+    writer.some(2)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    proxy.cut()
+    writer.some(5)
+    await writer.publish()
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
+    writer.some(5)
+    await writer.publish()
+    proxy.heal()
+    await expectSame()
+    expect([asked, replica.restored]).toEqual([1, 1])
+  })
+
+  it.each(['keeps', 'loses'])('goes on after a restart of a bus that %s its data', async (what) => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await writer.upload()
+    await startReplica()
+    await expectSame()
+    await nats.kill()
+    await nats.start({ keepData: what === 'keeps' })
+    await writer.reconnected()
+    if (what === 'loses') {
+      await writer.ensure()
+      writer.some(1)
+      writer.take()
+      await writer.upload()
+    }
+    writer.some(5)
+    await writer.publish()
+    await expectSame()
+    expect(replica.restored).toBe(what === 'loses' ? 2 : 1)
+  })
+
+  it('refuses a writer of another version with a sentence, and goes on with one of its own', async () => {
+    writer.begin('empty')
+    writer.some(1)
+    const [message] = writer.take()
+    await writer.send([{ ...message, protocol: '0.0.0' }])
+    await startReplica()
+    await expect.poll(() => replica.trouble).toContain('the writer speaks version 0.0.0 of the bus')
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
+    await writer.send([message])
+    await expectSame()
+  })
+})
