@@ -87,6 +87,8 @@ export interface AppOptions {
   downloadMsMax?: number
   /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
   onFenced?(sentence: string): void
+  /** Of a writer: how much waits for the bus in memory. */
+  busWaitingBytesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
 }
@@ -252,7 +254,8 @@ async function createPublisher({ config, options, log, store }: Base): Promise<M
   if (config.role !== 'writer') return null
   const { BusWriter } = await import('./cluster/writer/bus-writer.ts')
   const { folderId } = store
-  return new BusWriter({ config, folderId, log, onFenced: options.onFenced ?? endAtOnce })
+  const { busWaitingBytesMax: waitingBytesMax, onFenced = endAtOnce } = options
+  return new BusWriter({ config, folderId, log, onFenced, waitingBytesMax })
 }
 
 /** What is being answered is not answered any more. */

@@ -1,21 +1,15 @@
 // A child process that makes one checkpoint: it restores the one before, applies the events recorded since, and writes the market
 // that results. A process of its own, so that the server goes on meanwhile; of low priority. It ends with the server.
-import { setPriority } from 'node:os'
 import { readJournal } from '../journal/reader.ts'
+import { doJob } from '../lib/child-job.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
-import { errorMessage } from '../lib/error-text.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, type Recorded, type RestoredBase } from './find-base.ts'
 import { CHECKPOINT_NICENESS } from './limits.ts'
-import type {
-  CheckpointCrashPoint,
-  CheckpointResult,
-  CheckpointTask,
-  FromCheckpointProcess,
-} from './protocol.ts'
+import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
 import { MINTLAKE_VERSION } from './version.ts'
 
 function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
@@ -77,19 +71,5 @@ async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   }
 }
 
-function reply(message: FromCheckpointProcess): void {
-  if (process.connected) process.send?.(message)
-}
-
-setPriority(CHECKPOINT_NICENESS)
-// The server has ended, so nobody waits for the checkpoint; what is half written is removed by the next one.
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-// A terminal sends its signals to both processes. The server decides when this one ends.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
-process.once('message', async (task: CheckpointTask) => {
-  try {
-    reply({ ok: true, ...(await makeCheckpoint(task)) })
-  } catch (error) {
-    reply({ ok: false, message: errorMessage(error) })
-  }
-})
+// What is half written when the server ends is removed by the next one.
+doJob(CHECKPOINT_NICENESS, makeCheckpoint)

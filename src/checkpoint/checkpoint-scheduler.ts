@@ -8,7 +8,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
-import { CheckpointJob } from './checkpoint-job.ts'
+import { type CheckpointJob, startCheckpointJob } from './checkpoint-job.ts'
 import type { RecordFolders } from './find-base.ts'
 import {
   CHECKPOINT_PAUSE_FACTOR,
@@ -36,6 +36,8 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   log: JournalLog
   /** Checkpoints that cannot be used, by event number. */
   unusable: readonly number[]
+  /** A new checkpoint is there. */
+  onMade?(eventNo: number): void
   /** For tests: where the first process is killed. */
   crash?: CheckpointCrashPoint | null
 }
@@ -164,6 +166,7 @@ export class CheckpointScheduler {
       const result = await this.#runJob()
       if (result !== null) this.#note(result)
       await this.#review()
+      if (result !== null) this.#options.onMade?.(result.eventNo)
       if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
       this.#trouble = null
       this.#retryMs = CHECKPOINT_RETRY_MS
@@ -200,7 +203,7 @@ export class CheckpointScheduler {
       unusable,
       crash,
     }
-    this.#job = new CheckpointJob(task)
+    this.#job = startCheckpointJob(task)
     try {
       return await this.#job.result
     } finally {

@@ -37,5 +37,3 @@ export interface CheckpointResult {
   /** The most memory that the process has used. */
   peakBytes: number
 }
-
-export type FromCheckpointProcess = ({ ok: true } & CheckpointResult) | { ok: false; message: string }

@@ -29,3 +29,12 @@ export const DUPLICATES_MS = 1_000
 export const TOLD_SUBMISSIONS_MAX = 1_000
 /** How long a stop in order waits for the bus to take the last events. */
 export const LAST_EVENTS_MS_MAX = 2_000
+/** Checkpoints in the object store of the bus: the newest ones. */
+export const CHECKPOINTS_ON_BUS = 2
+/** Of the process that brings a checkpoint to the bus. */
+export const UPLOAD_NICENESS = 10
+export const UPLOAD_HEAP_MB = 256
+export const UPLOAD_TIMEOUT_MS = 1_800_000
+/** The delay before a failed upload is tried again. It doubles each time, up to the maximum. */
+export const UPLOAD_RETRY_MS = 1_000
+export const UPLOAD_RETRY_MS_MAX = 60_000

@@ -45,6 +45,10 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
     throw new ConfigError(
       `--role ${config.role} needs --bus, the NATS server that connects writer and readers`,
     )
+  if (config.role === 'writer' && config.record === 'false')
+    throw new ConfigError('--role writer records events: without them readers have no market')
+  if (config.role === 'writer' && config.replayLake !== '')
+    throw new ConfigError('--replay-lake plays a market for one process: --role writer has an own one')
   const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
   if (!feeds.includes('replay')) return
   if (replayFile === '' && replayLake === '')

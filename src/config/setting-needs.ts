@@ -106,7 +106,8 @@ const NEEDS: readonly Need[] = [
   },
   {
     settings: ['checkpointIntervalMs'],
-    isMet: ({ feeds, record }) => record !== 'false' && !feeds.includes('simulator'),
+    isMet: ({ feeds, record, role }) =>
+      role === 'writer' || (record !== 'false' && !feeds.includes('simulator')),
     missing: 'recorded events of a real feed: a simulated market is new at each start',
   },
   {

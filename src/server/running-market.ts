@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { beginRun } from '../checkpoint/begin-run.ts'
 import { checkpointName } from '../checkpoint/checkpoint-file.ts'
+import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
 import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
@@ -154,6 +155,7 @@ export class RunningMarket {
     }
     const isRecordedTime = followsRecordedTime(config)
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
+    const runEventNo = (this.#parts.journal?.lastEventNo ?? 0) + 1
     if (deps.replayed === null) await this.#beginRun(isRecordedTime)
     if (this.#isHalted) return false
     // Before the first reader has to wait for it.
@@ -162,36 +164,39 @@ export class RunningMarket {
     positions.keepAhead(() => market.seq)
     if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(this.marketClock.now()), TICK_MS)
     await this.#checkpoints?.start()
+    this.#publish(runEventNo)
     this.#hasBegun = true
     return true
   }
 
-  async #beginRun(isRecordedTime: boolean): Promise<void> {
+  #beginRun(isRecordedTime: boolean): Promise<void> {
     const { deps, header, journal, restored } = this.#parts
     const { market } = this
-    const runEventNo = (journal?.lastEventNo ?? 0) + 1
-    await beginRun({
+    return beginRun({
       ...{ market, journal, header, isRestored: restored !== null },
       apply: this.sinkOf(SERVER_FEED).apply,
       nowMs: isRecordedTime ? 0 : this.marketClock.now(),
       firstSeq: deps.positions.first,
       coverage: deps.store.recovered.coverage,
     })
-    if (journal !== null) this.#publish(journal, runEventNo)
   }
 
-  #publish(journal: EventJournal, runEventNo: number): void {
-    const { deps, header, restoreOptions } = this.#parts
-    const { checkpointFolder: folder } = restoreOptions
+  #publish(runEventNo: number): void {
+    const { deps, header, journal } = this.#parts
+    if (journal === null) return
     deps.publisher?.begin({
       ...{ runId: header.runId, runEventNo, originEventNo: journal.originEventNo },
       now: () => ({ eventNo: journal.lastEventNo, timeMs: this.market.timeMs }),
       newestCheckpoint: () => {
         const eventNo = this.#checkpoints?.status().newest?.eventNo
-        return eventNo === undefined ? null : { eventNo, path: join(folder, checkpointName(eventNo)) }
+        return eventNo === undefined ? null : this.#checkpointOf(eventNo)
       },
       makeCheckpoint: () => this.makeCheckpoint(),
     })
+  }
+
+  #checkpointOf(eventNo: number): StoredCheckpoint {
+    return { eventNo, path: join(this.#parts.restoreOptions.checkpointFolder, checkpointName(eventNo)) }
   }
 
   /** The number of accepted analyses of a token has changed. */
@@ -250,6 +255,7 @@ export class RunningMarket {
       flushBars: () => store.flushLake(),
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
+      onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),
       crash: deps.checkpointCrash,
     })
   }

@@ -8,6 +8,7 @@ import type { ClusterHealth } from '../../server/health.ts'
 import type { MarketPublisher, RunToPublish } from '../../server/market-publisher.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
+import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
 
 export interface BusWriterOptions {
@@ -18,12 +19,13 @@ export interface BusWriterOptions {
   /** Another writer is active: this process must end at once, with this sentence, and acknowledge nothing any more. */
   onFenced(sentence: string): void
   /** For tests. */
-  waitingBytesMax?: number
+  waitingBytesMax?: number | undefined
 }
 
 export class BusWriter implements MarketPublisher {
   readonly #options: BusWriterOptions
   readonly #publisher: Publisher
+  readonly #uploader: CheckpointUploader
   #run: RunToPublish | null = null
 
   constructor(options: BusWriterOptions) {
@@ -32,12 +34,15 @@ export class BusWriter implements MarketPublisher {
     const folder = journalFolder(config.dataDir)
     this.#publisher = new Publisher({
       ...{ journalFolder: folder, folderId, settings: config, log, onFenced },
-      ...(options.waitingBytesMax !== undefined && { waitingBytesMax: options.waitingBytesMax }),
+      waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
       beginAnew: () => this.#beginAnew(),
-      onConnected: () => undefined,
-      onHole: () => undefined,
+      onConnected: (_bus, lostFromEventNo) => this.#onConnected(lostFromEventNo),
+      onHole: () => this.#makeCheckpointInTime(),
     })
+    const { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas } = config
+    const settings = { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas }
+    this.#uploader = new CheckpointUploader({ settings, folderId, log })
   }
 
   onBatch(batch: WrittenBatch): void {
@@ -56,24 +61,61 @@ export class BusWriter implements MarketPublisher {
     this.#publisher.tell({ analysisId, agentId, mint, outcome, deviationPct, xpEarned, createdAt, seq })
   }
 
-  onCheckpoint(_checkpoint: StoredCheckpoint): void {}
+  onCheckpoint(checkpoint: StoredCheckpoint): void {
+    this.#uploader.upload(checkpoint)
+  }
+
+  /**
+   * Makes a checkpoint now, for readers that lack events which the bus does not have any more. Resolves when it is on the bus, or could
+   * not be brought there, with the event of the newest one that is; null: none is.
+   */
+  async makeCheckpoint(): Promise<number | null> {
+    await this.#run?.makeCheckpoint()
+    await this.#uploader.idle()
+    return this.#uploader.status().uploadedEventNo
+  }
 
   health(): ClusterHealth {
     const { trouble, ...status } = this.#publisher.status()
+    const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
     const reasons = reasonsOf(trouble, status, behindEvents)
-    return { reasons, notServing: null, report: { role: 'writer', reasons, behindEvents, ...status } }
+    if (checkpoints.trouble !== null)
+      reasons.push(`readers that begin have no recent checkpoint on the bus: ${checkpoints.trouble}`)
+    return {
+      reasons,
+      notServing: null,
+      report: { role: 'writer', reasons, behindEvents, ...status, checkpoints },
+    }
   }
 
-  stop(): Promise<void> {
-    return this.#publisher.stop()
+  async stop(): Promise<void> {
+    await this.#publisher.stop()
+    await this.#uploader.stop()
   }
 
   /** The stream begins behind the newest checkpoint of this market, else with its first event. */
   #beginAnew(): number {
-    const originEventNo = this.#run?.originEventNo ?? 1
+    return this.#newestCheckpoint()?.eventNo ?? (this.#run?.originEventNo ?? 1) - 1
+  }
+
+  /** null: there is none of the market that this run goes on with. */
+  #newestCheckpoint(): StoredCheckpoint | null {
     const checkpoint = this.#run?.newestCheckpoint() ?? null
-    return checkpoint !== null && checkpoint.eventNo >= originEventNo ? checkpoint.eventNo : originEventNo - 1
+    return checkpoint !== null && checkpoint.eventNo >= (this.#run?.originEventNo ?? 1) ? checkpoint : null
+  }
+
+  /** Readers that begin find a checkpoint, also where the bus has lost what it had. */
+  #onConnected(lostFromEventNo: number | null): void {
+    this.#uploader.open(this.#run?.runId ?? '', lostFromEventNo)
+    const newest = this.#newestCheckpoint()
+    if (newest !== null) this.#uploader.upload(newest)
+    else this.#makeCheckpointInTime()
+  }
+
+  /** It is uploaded once it is made; the scheduler says where it cannot be. */
+  #makeCheckpointInTime(): void {
+    void this.#run?.makeCheckpoint()
   }
 }
 

@@ -8,7 +8,7 @@ export interface FrameSourceOptions {
   journalFolder: string
   /** Identity of the data folder. */
   folderId: string
-  waitingBytesMax?: number
+  waitingBytesMax?: number | undefined
 }
 
 export class FrameSource {
