@@ -67,12 +67,17 @@ export class BusWriter implements MarketPublisher {
 
   /**
    * Makes a checkpoint now, for readers that lack events which the bus does not have any more. Resolves when it is on the bus, or could
-   * not be brought there, with the event of the newest one that is; null: none is.
+   * not be brought there. Never rejects.
    */
-  async makeCheckpoint(): Promise<number | null> {
+  async makeCheckpoint(): Promise<void> {
     await this.#run?.makeCheckpoint()
     await this.#uploader.idle()
-    return this.#uploader.status().uploadedEventNo
+  }
+
+  /** Number of the last event so far, and of the last one that is on the bus. */
+  position(): { eventNo: number; publishedEventNo: number } {
+    const { publishedEventNo } = this.#publisher.status()
+    return { eventNo: this.#run?.now().eventNo ?? 0, publishedEventNo }
   }
 
   health(): ClusterHealth {
