@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
-import { type HttpNode, singleNode } from './http/node.ts'
+import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
@@ -202,7 +202,7 @@ async function startParts(base: Base): Promise<App> {
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
-  const node = singleNode(market)
+  const node = config.role === 'writer' ? writerNode(running.runId) : singleNode(market)
   const { downloadMsMax } = options
   const routes = createRoutes({
     ...{ config, node, store, exporter, queries, downloads, downloadMsMax, market, agents },

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
+import type { Config } from './config/settings.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { forkLakeProcess } from './store/process/fork.ts'
 
@@ -23,10 +24,7 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog({ format: config.logFormat, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
-  // The lake process loads its modules while this process loads its own.
-  const lakeProcess = forkLakeProcess()
-  const { startApp } = await import('./app.ts')
-  const app = await startApp(config, { log, lakeProcess })
+  const app = await start(config, log)
   if (config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)
@@ -36,7 +34,21 @@ async function main(): Promise<void> {
   log.info({ tokens: app.market.stats().tokens }, 'ready')
 }
 
-function stopOnSignals(app: App, log: Log): void {
+type Started = Pick<App, 'url' | 'market' | 'ready' | 'stop'>
+
+/** Nothing of a cluster is loaded by a process that is none of one. */
+async function start(config: Config, log: Log): Promise<Started> {
+  if (config.role === 'reader') {
+    const { startReader } = await import('./cluster/reader/reader-app.ts')
+    return startReader(config, { log })
+  }
+  // The lake process loads its modules while this process loads its own.
+  const lakeProcess = forkLakeProcess()
+  const { startApp } = await import('./app.ts')
+  return startApp(config, { log, lakeProcess })
+}
+
+function stopOnSignals(app: Started, log: Log): void {
   let signalledAtMs: number | null = null
   const stop = (signal: string) => {
     if (signalledAtMs !== null) {

@@ -18,11 +18,26 @@ export interface HttpNode {
 }
 
 const RUN = randomBytes(4).toString('hex')
+const ID_BYTES = 8
+const ID_DIGITS = 8
+
+export const newNodeId = (): string =>
+  BigInt(`0x${randomBytes(ID_BYTES).toString('hex')}`)
+    .toString(36)
+    .slice(0, ID_DIGITS)
 
 /** A process that has the market for itself. No two runs begin at the same position, so this names the run in cursors. */
 export const singleNode = (market: { seq: number }): HttpNode => ({
   id: market.seq.toString(36),
   run: () => RUN,
+  lagMs: null,
+  reach: null,
+})
+
+/** The process that takes the events, where others have the same market. */
+export const writerNode = (runId: string): HttpNode => ({
+  id: newNodeId(),
+  run: () => runId,
   lagMs: null,
   reach: null,
 })

@@ -223,7 +223,9 @@ export class UncachedRequest {
       isSent = true
       this.#exchange.finish()
     }
-    const limits = route === null ? this.#limits : withLag(deps.node, route, this.#limits)
+    // A relayed answer tells how far the node is behind that made it.
+    const isOurs = route !== null && made.relayed !== true
+    const limits = isOurs ? withLag(deps.node, route, this.#limits) : this.#limits
     send(reply, isDraining ? withConnectionClose(made) : made, limits)
     if (!isSent) this.#exchange.wait()
     deps.observe(route?.path ?? 'none', made.status, (performance.now() - this.#startedAtMs) / 1_000)

@@ -5,7 +5,7 @@ import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
-import type { Store, StoreStatus } from '../store/types.ts'
+import type { StoreStatus } from '../store/types.ts'
 import type { RecordingStatus } from './running-market.ts'
 
 /** How long /health waits for the store's status. */
@@ -26,7 +26,7 @@ const SENTENCES = {
 
 export interface HealthDeps {
   market: Market
-  store: Pick<Store, 'status'>
+  store: { status(): Promise<StoreHealth> }
   feeds: readonly Feed[]
   recording(): RecordingStatus
   /** Whether feeds may push. */

@@ -13,9 +13,9 @@ export interface OperatorKeys {
 export class KeyChecks {
   readonly #feedKey: string
   readonly #adminKey: string
-  readonly #agents: Agents
+  readonly #agents: Pick<Agents, 'authenticate'>
 
-  constructor({ feedKey, adminKey }: OperatorKeys, agents: Agents) {
+  constructor({ feedKey, adminKey }: OperatorKeys, agents: Pick<Agents, 'authenticate'>) {
     this.#feedKey = feedKey
     this.#adminKey = adminKey
     this.#agents = agents

@@ -23,6 +23,8 @@ export interface RouteDeps {
   node: HttpNode
   market: Market
   broadcaster: Broadcaster
+  /** A new one unless given. */
+  cursors?: Cursors
   agents: Agents
   submissions: Submissions
   exporter: Exporter
@@ -38,6 +40,7 @@ export interface RouteDeps {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
+  const { cursors = new Cursors(deps.market, deps.node.id) } = deps
   const { config, node, market, broadcaster, agents, submissions, health, metrics, limits } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
@@ -47,7 +50,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     node,
     market,
     broadcaster,
-    cursors: new Cursors(market, node.id),
+    cursors,
     agents,
     submissions,
     countRegistration: (ip) => limits.countRegistration(ip),

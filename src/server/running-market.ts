@@ -130,6 +130,11 @@ export class RunningMarket {
     return this.#parts.restored !== null && this.#parts.restored.redone === null
   }
 
+  /** Names this run. */
+  get runId(): string {
+    return this.#parts.header.runId
+  }
+
   /** Where a feed of this name delivers its events. */
   sinkOf(feed: string): FeedSink {
     return this.#events.sinkOf(feed)

@@ -1,0 +1,245 @@
+// Builds a reader from its configuration: a replica of the market with the routes of a server, and nothing that is stored.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Config } from '../../config/settings.ts'
+import { BODY_MS_MAX } from '../../http/limits.ts'
+import { type HttpNode, newNodeId } from '../../http/node.ts'
+import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
+import { Cursors } from '../../http/response/cursors.ts'
+import { type HttpServer, startServer } from '../../http/server.ts'
+import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
+import { SubmissionLog } from '../../http/stream/submission-log.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { type Clock, systemClock } from '../../lib/clock.ts'
+import { createLog, type Log } from '../../lib/log.ts'
+import { Metrics } from '../../lib/metrics/metrics.ts'
+import { Market } from '../../market/market.ts'
+import { ClientLimits } from '../../server/client-limits.ts'
+import { Health } from '../../server/health.ts'
+import { KeyChecks } from '../../server/key-checks.ts'
+import {
+  addMarketMetrics,
+  addServerMetrics,
+  addStateMetrics,
+  addStreamMetrics,
+} from '../../server/metrics.ts'
+import { createRoutes, type RouteDeps } from '../../server/routes.ts'
+import { SubmissionError } from '../../submissions/errors.ts'
+import type { Caller } from '../../submissions/types.ts'
+import type { ToldSubmission } from '../messages.ts'
+import { DRAIN_MS_MAX, LINGER_MS_MAX, REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
+import { noAccounts } from './no-accounts.ts'
+import { ReaderHealth } from './reader-health.ts'
+import { ReaderLink } from './reader-link.ts'
+import { addReaderMetrics } from './reader-metrics.ts'
+import { readerRoutes } from './reader-routes.ts'
+import type { OpenAccounts } from './types.ts'
+
+const RELAY_SECRET_BYTES = 32
+/** Open connections are closed when no request has come for this long. */
+const QUIET_MS = 100
+
+export interface ReaderApp {
+  port: number
+  url: string
+  market: Market
+  /** Names this node on the bus and in cursors. */
+  nodeId: string
+  /** Resolves when it keeps up with the writer for the first time. */
+  ready: Promise<void>
+  stop(): Promise<void>
+}
+
+export interface ReaderOptions {
+  clock?: Clock
+  log?: Log
+  /** Shorter bounds for tests of followers. */
+  follow?: Partial<FollowOptions>
+  openAccounts?: OpenAccounts
+}
+
+/** Everything that the parts of a reader share. */
+interface Shared {
+  config: Config
+  clock: Clock
+  log: Log
+  nodeId: string
+  market: Market
+  broadcaster: Broadcaster
+  cursors: Cursors
+  submissionLog: SubmissionLog
+  link: ReaderLink
+  readerHealth: ReaderHealth
+  health: Health
+}
+
+/** What the routes of the writer use: those are not carried out here. */
+type OfTheWriter = Pick<
+  RouteDeps,
+  'agents' | 'submissions' | 'exporter' | 'downloads' | 'queries' | 'store' | 'push'
+>
+const OF_THE_WRITER = {} as OfTheWriter
+const NO_STORE = { healthy: true, reasons: [] }
+
+/** Starts a reader. It listens when this resolves, and tells requests that it warms up until it has the market. */
+export async function startReader(config: Config, options: ReaderOptions = {}): Promise<ReaderApp> {
+  const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
+  const shared = createShared(config, options, onReady)
+  const { nodeId, market, link } = shared
+  const secret = randomBytes(RELAY_SECRET_BYTES).toString('base64url')
+  const http = await listen(shared, secret).catch(async (error: unknown) => {
+    shared.readerHealth.stop()
+    await link.stop()
+    throw error
+  })
+  const serving = link.serve(http, secret)
+  let stopping: Promise<void> | null = null
+  return {
+    ...{ port: http.port, market, nodeId, ready },
+    url: `http://${authorityOf(config.host, http.port)}`,
+    stop: () => {
+      stopping ??= serving.then(() => stop(shared, http))
+      return stopping
+    },
+  }
+}
+
+function createShared(config: Config, options: ReaderOptions, onReady: () => void): Shared {
+  const { clock = systemClock, openAccounts = noAccounts } = options
+  const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
+  const nodeId = newNodeId()
+  // Until there is one from the bus.
+  const market = new Market({ tokensMax: 1 })
+  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const cursors = new Cursors(market, nodeId)
+  const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
+    ...submission,
+    agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,
+    symbol: market.profile(submission.mint)?.symbol ?? null,
+  }))
+  const link: ReaderLink = new ReaderLink({
+    ...{ settings: config, nodeId, market, clock, log, openAccounts },
+    onSubmission: tellOnce(submissionLog, broadcaster),
+    onRestored: () => cursors.clear(),
+  })
+  const readerHealth = new ReaderHealth({
+    ...{ link, nodeId, clock, log, lagMaxMs: config.lagMaxMs },
+    onReady: () => {
+      health.markReady()
+      onReady()
+    },
+    onBehind: () => broadcaster.close('behind'),
+  })
+  const health = createHealth(market, readerHealth)
+  return {
+    ...{
+      config,
+      clock,
+      log,
+      nodeId,
+      market,
+      broadcaster,
+      cursors,
+      submissionLog,
+      link,
+      readerHealth,
+      health,
+    },
+  }
+}
+
+/** A message may come twice. */
+function tellOnce(log: SubmissionLog, broadcaster: Broadcaster): (submission: ToldSubmission) => void {
+  const told = new BoundedMap<string, true>({ entriesMax: SUBMISSIONS_REMEMBERED_MAX })
+  return ({ seq, ...submission }) => {
+    if (told.get(submission.analysisId) !== undefined) return
+    told.set(submission.analysisId, true)
+    log.add(submission, seq)
+    broadcaster.wake()
+  }
+}
+
+/** A reader has no feeds and no store: their state is told by the writer. */
+const createHealth = (market: Market, readerHealth: ReaderHealth): Health =>
+  new Health({
+    market,
+    store: { status: () => Promise.resolve(NO_STORE) },
+    feeds: [],
+    recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
+    pushIngest: false,
+    cluster: () => readerHealth.health(),
+  })
+
+function listen(shared: Shared, relaySecret: string): Promise<HttpServer> {
+  const { config, clock, log, market, broadcaster, submissionLog, link, readerHealth, health } = shared
+  const limits = new ClientLimits(config, clock)
+  const metrics = createMetrics(shared)
+  const node: HttpNode = {
+    id: shared.nodeId,
+    run: () => link.parts?.replica.runId ?? '',
+    lagMs: () => readerHealth.lagMs(),
+    reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
+  }
+  const routes = createRoutes({
+    ...{ config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
+    ...OF_THE_WRITER,
+  })
+  const authenticate = (key: string): Caller => {
+    if (link.parts !== null) return link.parts.accounts.authenticate(key)
+    throw new SubmissionError('invalid_key', 'The API key is not known yet.')
+  }
+  const keys = new KeyChecks(config, { authenticate })
+  const started = startServer(config.host, config.port, {
+    node,
+    routes: readerRoutes(routes, node, link),
+    streams: { market, broadcaster, submissionLog },
+    ingestFrame: null,
+    authenticate,
+    countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
+    countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
+    admitRows: (caller, ip) => limits.admitRows(caller, ip),
+    reuseMs: config.pageAgeMs,
+    approximate: null,
+    bodyMsMax: BODY_MS_MAX,
+    admit: (route) => health.admit(route),
+    checkOperator: (access, key) => keys.checkOperator(access, key),
+    // Documents are for everybody; only the writer knows all keys.
+    checkAnyKey: () => undefined,
+    admitResearcher: (key) => keys.admitResearcher(key),
+    trustedProxies: new TrustedProxies(config.trustedProxies),
+    relaySecret,
+    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
+    observeError: (code) => metrics.observeError(code),
+    onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
+  })
+  void started.then((server) => addServerMetrics(metrics, server)).catch(() => undefined)
+  return started
+}
+
+function createMetrics({ market, health, broadcaster, readerHealth, link }: Shared): Metrics {
+  const metrics = new Metrics()
+  addMarketMetrics(metrics, market)
+  addStateMetrics(metrics, health, [])
+  addStreamMetrics(metrics, broadcaster)
+  addReaderMetrics(metrics, readerHealth, link)
+  return metrics
+}
+
+/** Clients are told that it stops, requests in flight are answered, then the bus is left. */
+async function stop(
+  { config, health, readerHealth, broadcaster, link }: Shared,
+  server: HttpServer,
+): Promise<void> {
+  const wasReady = health.isReady
+  health.markDraining()
+  server.drain()
+  // Clients learn from an answer that the server is draining, before connections are refused.
+  if (wasReady) await sleep(config.drainNoticeMs)
+  await server.stopListening()
+  broadcaster.close('draining')
+  await server.idle(0, DRAIN_MS_MAX)
+  await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
+  await server.close()
+  readerHealth.stop()
+  await link.stop()
+}

@@ -1,0 +1,119 @@
+// Whether a reader keeps up, what it says about it, and when its followers have to go elsewhere.
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { ClusterHealth } from '../../server/health.ts'
+import { READY_LAG_MS_MAX } from '../limits.ts'
+import { WATCH_MS, WRITER_AWAY_MS } from './limits.ts'
+import type { ReaderLink } from './reader-link.ts'
+
+export interface ReaderHealthOptions {
+  link: ReaderLink
+  nodeId: string
+  clock: Clock
+  log: Log
+  lagMaxMs: number
+  /** It keeps up for the first time. */
+  onReady(): void
+  /** It does not keep up any more. */
+  onBehind(): void
+}
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
+
+export class ReaderHealth {
+  readonly #options: ReaderHealthOptions
+  readonly #timer: NodeJS.Timeout
+  #isReady = false
+  #wasServing = false
+
+  constructor(options: ReaderHealthOptions) {
+    this.#options = options
+    this.#timer = setInterval(() => this.#look(), WATCH_MS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** See Lag. */
+  lagMs(): number {
+    const { link, clock } = this.#options
+    return link.parts?.replica.lag.lagMs(clock.monotonicMs()) ?? Number.POSITIVE_INFINITY
+  }
+
+  behindMs(): number {
+    const { link, clock } = this.#options
+    return link.parts?.replica.lag.behindMs(clock.monotonicMs()) ?? Number.POSITIVE_INFINITY
+  }
+
+  health(): ClusterHealth {
+    const { nodeId, link } = this.#options
+    const { parts } = link
+    const [lagMs, behindMs] = [this.lagMs(), this.behindMs()].map(toWholeMs)
+    const reasons = this.#reasons()
+    const replica = parts && {
+      ...{ state: parts.replica.state, eventNo: parts.replica.eventNo, runId: parts.replica.runId },
+      restored: parts.replica.restored,
+    }
+    const connected = parts?.watch.isConnected ?? false
+    return {
+      reasons,
+      notServing: this.#notServing(),
+      report: { role: 'reader', reasons, nodeId, connected, lagMs, behindMs, ...replica },
+    }
+  }
+
+  /** Why the market must not be read here, as a sentence; null: it may. */
+  #notServing(): string | null {
+    const { link, lagMaxMs } = this.#options
+    const { parts, trouble } = link
+    if (parts === null) return `This reader is not connected: ${trouble ?? 'it is being started'}.`
+    const behindMs = this.behindMs()
+    if (!this.#isReady) return `This reader is catching up with the writer${because(parts.replica.trouble)}.`
+    if (behindMs <= lagMaxMs) return null
+    if (!parts.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
+    return `This reader is ${seconds(behindMs)} behind the writer${because(parts.replica.trouble)}.`
+  }
+
+  #reasons(): string[] {
+    const { link, clock } = this.#options
+    const { parts, trouble } = link
+    if (parts === null) return trouble === null ? [] : [trouble]
+    const { replica, watch } = parts
+    const reasons: string[] = []
+    if (!watch.isConnected)
+      reasons.push('the connection to the bus is lost: this reader shows an older market')
+    else if (replica.trouble !== null) reasons.push(replica.trouble)
+    const silentMs = clock.monotonicMs() - replica.arrivedAtMs
+    if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
+      reasons.push(`the writer is silent since ${since(clock, silentMs)}: the market stands still`)
+    const notServing = this.#isReady ? this.#notServing() : null
+    return notServing === null ? reasons : [...reasons, notServing]
+  }
+
+  #look(): void {
+    const { link, log, lagMaxMs, onReady, onBehind } = this.#options
+    const { parts } = link
+    const behindMs = this.behindMs()
+    if (!this.#isReady) {
+      const isCurrent = parts?.replica.isCurrent && parts.accounts.isReady
+      if (!isCurrent || behindMs > READY_LAG_MS_MAX) return
+      this.#isReady = true
+      onReady()
+    }
+    const isServing = behindMs <= lagMaxMs
+    if (isServing === this.#wasServing) return
+    this.#wasServing = isServing
+    if (isServing) {
+      log.info({ behindMs }, 'this reader keeps up with the writer')
+      return
+    }
+    log.warn({ behindMs }, 'this reader is too far behind the writer: it refuses reads of the market')
+    onBehind()
+  }
+}
+
+const because = (trouble: string | null): string => (trouble === null ? '' : `: ${trouble}`)
+const since = (clock: Clock, ms: number): string => new Date(clock.now() - ms).toISOString()
+/** Null where it is not known. */
+const toWholeMs = (ms: number): number | null => (Number.isFinite(ms) ? Math.round(ms) : null)

@@ -1,0 +1,109 @@
+// What a reader has once it is connected to the bus. It connects in the background, again and again until that succeeds.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { HttpServer } from '../../http/server.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Market } from '../../market/market.ts'
+import { type Bus, type BusSettings, connectBus } from '../bus.ts'
+import { ConnectionWatch } from '../connection-watch.ts'
+import { ForwardClient } from '../forward/forward-client.ts'
+import { ForwardServer } from '../forward/forward-server.ts'
+import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
+import type { ToldSubmission } from '../messages.ts'
+import { Replica } from './replica.ts'
+import type { OpenAccounts, ReaderAccounts } from './types.ts'
+
+export interface ReaderLinkOptions {
+  settings: BusSettings
+  nodeId: string
+  market: Market
+  clock: Clock
+  log: Log
+  openAccounts: OpenAccounts
+  onSubmission(submission: ToldSubmission): void
+  onRestored(): void
+}
+
+export interface ReaderParts {
+  bus: Bus
+  watch: ConnectionWatch
+  replica: Replica
+  forward: ForwardClient
+  accounts: ReaderAccounts
+}
+
+export class ReaderLink {
+  /** Null: not connected yet. */
+  parts: ReaderParts | null = null
+  /** Why it is not connected, as a sentence; null: it is, or was not tried yet. */
+  trouble: string | null = null
+  readonly #options: ReaderLinkOptions
+  readonly #connected: Promise<void>
+  #server: ForwardServer | null = null
+  #isStopped = false
+
+  constructor(options: ReaderLinkOptions) {
+    this.#options = options
+    this.#connected = this.#connect()
+  }
+
+  /** Begins to answer other nodes, which ask for the pages behind cursors that this one made. */
+  async serve(http: Pick<HttpServer, 'relayPort'>, secret: string): Promise<void> {
+    await this.#connected
+    const { nodeId, log } = this.#options
+    const { relayPort: port } = http
+    if (this.parts === null || this.#isStopped || port === null) return
+    const { connection, names } = this.parts.bus
+    this.#server = new ForwardServer({
+      ...{ connection, names, nodeId, port, secret, log },
+      ...{ isWriter: false, position: null, makeCheckpoint: null },
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#connected
+    const { parts } = this
+    if (parts === null) return
+    await this.#server?.stop()
+    // Whoever waits for an answer of the bus gets an error once the connection is closed.
+    const stopped = [parts.replica.stop(), parts.accounts.stop()]
+    await parts.bus.close()
+    await Promise.all(stopped)
+  }
+
+  async #connect(): Promise<void> {
+    const { settings, nodeId, log } = this.#options
+    for (let failures = 0; !this.#isStopped; failures++) {
+      try {
+        this.#open(await connectBus(settings, `mintlake reader ${nodeId}`))
+        return
+      } catch (error) {
+        const sentence = `the bus cannot be reached: ${errorMessage(error)}`
+        if (sentence !== this.trouble) log.warn({ bus: settings.bus }, sentence)
+        this.trouble = sentence
+      }
+      await sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+    }
+  }
+
+  #open(bus: Bus): void {
+    const { market, clock, log, openAccounts, onSubmission, onRestored } = this.#options
+    const { connection, names } = bus
+    const watch = new ConnectionWatch(connection)
+    const accounts = openAccounts({ bus, watch, clock, log })
+    const forward = new ForwardClient({
+      ...{ connection, watch, names },
+      untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
+        await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
+      },
+    })
+    const replica = new Replica({
+      ...{ bus, market, clock, log, onSubmission, onRestored },
+      askForCheckpoint: () => forward.askCheckpoint(),
+    })
+    this.parts = { bus, watch, replica, forward, accounts }
+    this.trouble = null
+  }
+}
