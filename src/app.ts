@@ -182,12 +182,14 @@ async function startParts(base: Base): Promise<App> {
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const countSubmission = countSubmissions(metrics)
-  const { agents, submissions } = createSubmissions(base, running, (evaluated) => {
+  const onEvaluated = (evaluated: EvaluatedSubmission) => {
     countSubmission(evaluated.outcome)
     submissionLog.add(evaluated, market.seq)
     publisher?.tell(evaluated, market.seq)
     broadcaster.wake()
-  })
+  }
+  const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
+  const { agents, submissions } = createSubmissions(base, running, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
   const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
@@ -214,19 +216,13 @@ async function startParts(base: Base): Promise<App> {
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
+  if (server.relayPort !== null)
+    publisher?.serve({ accounts: agents, nodeId: node.id, port: server.relayPort, secret: base.relaySecret })
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const { drainNoticeMs } = config
   const parts = {
-    health,
-    server,
-    sources,
-    running,
-    feeding,
-    broadcaster,
-    exporter,
-    queries,
-    positions,
-    store,
+    ...{ health, server, sources, running, publisher, feeding },
+    ...{ broadcaster, exporter, queries, positions, store },
   }
   let stopping: Promise<void> | null = null
   return {
@@ -297,6 +293,7 @@ async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<voi
 function createSubmissions(
   { config, clock, store }: Base,
   running: RunningMarket,
+  onAccount: (agentId: string) => void,
   onEvaluated: (submission: EvaluatedSubmission) => void,
 ) {
   const { recovered } = store
@@ -310,6 +307,7 @@ function createSubmissions(
     randomBytes,
     submitRateMax: config.submitRate,
     registrationOpen: config.registration === 'open',
+    onChanged: onAccount,
   })
   const submissions = new SubmissionService({
     market,

@@ -1,7 +1,7 @@
 // What a server tells of its recorded market to those that bring it to other processes. A server that is alone has no publisher.
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { WrittenBatch } from '../journal/types.ts'
-import type { EvaluatedSubmission } from '../submissions/types.ts'
+import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
 import type { ClusterHealth } from './health.ts'
 
 /** A run that has begun. */
@@ -18,6 +18,16 @@ export interface RunToPublish {
   makeCheckpoint(): Promise<void>
 }
 
+/** What other processes ask of this one: requests of their clients, and whose keys they have. */
+export interface ServedParts {
+  accounts: { agentIds(): Iterable<string>; account(agentId: string): Account | null }
+  /** `HttpNode.id` */
+  nodeId: string
+  /** `relayPort` of the HTTP server, and its `relaySecret`. */
+  port: number
+  secret: string
+}
+
 export interface MarketPublisher {
   /** A batch of events was written: a kill of this process does not lose it. */
   onBatch(batch: WrittenBatch): void
@@ -26,6 +36,12 @@ export interface MarketPublisher {
   tell(submission: EvaluatedSubmission, seq: number): void
   /** A checkpoint was made. */
   onCheckpoint(checkpoint: StoredCheckpoint): void
+  /** An agent, its keys or its name have changed, durably. */
+  changeAccount(agentId: string): void
+  /** Begins to carry out requests of other processes. */
+  serve(parts: ServedParts): void
+  /** Takes no more of them, and finishes those that run. Never rejects. */
+  stopServing(): Promise<void>
   health(): ClusterHealth
   /** To be called when the journal is closed. Never rejects. */
   stop(): Promise<void>

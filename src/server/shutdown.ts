@@ -7,6 +7,7 @@ import type { ExportService } from '../store/export/exporter.ts'
 import type { QueryService } from '../store/sql/query-service.ts'
 import type { Store } from '../store/types.ts'
 import type { Health } from './health.ts'
+import type { MarketPublisher } from './market-publisher.ts'
 import type { RunningMarket } from './running-market.ts'
 
 /** How long requests in flight may take once the server is closing. */
@@ -22,6 +23,8 @@ export interface RunningParts {
   server: HttpServer
   sources: Feeds
   running: RunningMarket
+  /** null: the server is alone. */
+  publisher: Pick<MarketPublisher, 'stopServing'> | null
   /** Settles when the feeds were started, or will not be. */
   feeding: Promise<void>
   broadcaster: Broadcaster
@@ -43,11 +46,14 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   const wasReady = health.isReady
   health.markDraining()
   server.drain()
+  // Other nodes are told at once that there is no writer, while what they have sent is carried out.
+  const served = parts.publisher?.stopServing()
   running.halt()
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(parts.drainNoticeMs)
+  await served
   await server.stopListening()
   broadcaster.close('draining')
   // Requests in flight are answered. Clients that keep using a connection get an answer that closes it, so that closing the

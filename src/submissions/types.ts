@@ -202,6 +202,26 @@ export type IssuedKey = z.infer<typeof issuedKeySchema>
 /** What operators see of an agent. */
 export type AgentStatus = z.infer<typeof agentStatusSchema>
 
+/** A key as other processes need to know it. */
+export interface AccountKey {
+  hash: string
+  prefix: string
+  createdAtMs: number
+  /** When it stops being valid, as it was announced, wall time; null: never. */
+  expiresAtMs: number | null
+  /** The same from now on, by the monotonic clock; negative: it has ended. */
+  endsInMs: number | null
+}
+
+/** What other processes need to know of an agent to tell whose key a request has. */
+export interface Account {
+  agent: Agent
+  /** The name to show. */
+  name: string
+  /** In the order in which they were made. */
+  keys: AccountKey[]
+}
+
 /** Agents, their keys and profiles. Every change is durable before its promise resolves. */
 export interface Agents {
   /** Throws missing_key, invalid_key or revoked_key. */

@@ -37,3 +37,6 @@ export const FORWARDED_MAX = 4_096
 export const APPLIED_WAIT_MS_MAX = 500
 /** How long a writer waits until the bus has an account that a request changed. */
 export const ACCOUNTS_WAIT_MS_MAX = 250
+/** How long a writer that stops waits for requests of other nodes that run, and for the last accounts. */
+export const CALLS_LAST_MS_MAX = 5_000
+export const ACCOUNTS_LAST_MS_MAX = 1_000

@@ -5,9 +5,10 @@ import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ClusterHealth } from '../../server/health.ts'
-import type { MarketPublisher, RunToPublish } from '../../server/market-publisher.ts'
+import type { MarketPublisher, RunToPublish, ServedParts } from '../../server/market-publisher.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
+import { WriterService } from '../forward/writer-service.ts'
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
 
@@ -26,6 +27,7 @@ export class BusWriter implements MarketPublisher {
   readonly #options: BusWriterOptions
   readonly #publisher: Publisher
   readonly #uploader: CheckpointUploader
+  readonly #service: WriterService
   #run: RunToPublish | null = null
 
   constructor(options: BusWriterOptions) {
@@ -43,6 +45,11 @@ export class BusWriter implements MarketPublisher {
     const { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas } = config
     const settings = { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas }
     this.#uploader = new CheckpointUploader({ settings, folderId, log })
+    this.#service = new WriterService({
+      ...{ config, log },
+      lastEventNo: () => this.position().eventNo,
+      makeCheckpoint: () => this.makeCheckpoint(),
+    })
   }
 
   onBatch(batch: WrittenBatch): void {
@@ -80,11 +87,23 @@ export class BusWriter implements MarketPublisher {
     return { eventNo: this.#run?.now().eventNo ?? 0, publishedEventNo }
   }
 
+  changeAccount(agentId: string): void {
+    this.#service.changeAccount(agentId)
+  }
+
+  serve(parts: ServedParts): void {
+    this.#service.serve(parts)
+  }
+
+  stopServing(): Promise<void> {
+    return this.#service.stopServing()
+  }
+
   health(): ClusterHealth {
     const { trouble, ...status } = this.#publisher.status()
     const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
-    const reasons = reasonsOf(trouble, status, behindEvents)
+    const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.#service.reasons]
     if (checkpoints.trouble !== null)
       reasons.push(`readers that begin have no recent checkpoint on the bus: ${checkpoints.trouble}`)
     return {
@@ -95,6 +114,7 @@ export class BusWriter implements MarketPublisher {
   }
 
   async stop(): Promise<void> {
+    await this.#service.stop()
     await this.#publisher.stop()
     await this.#uploader.stop()
   }
@@ -112,6 +132,7 @@ export class BusWriter implements MarketPublisher {
 
   /** Readers that begin find a checkpoint, also where the bus has lost what it had. */
   #onConnected(lostFromEventNo: number | null): void {
+    this.#service.establish()
     this.#uploader.open(this.#run?.runId ?? '', lostFromEventNo)
     const newest = this.#newestCheckpoint()
     if (newest !== null) this.#uploader.upload(newest)

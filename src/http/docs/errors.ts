@@ -25,12 +25,15 @@ const OF_BODIES: readonly ErrorCode[] = [
 
 /** The codes of a route's errors by status, ascending. */
 export function errorsOf(route: Route): Map<number, ErrorCode[]> {
-  const { access, docs, method, path } = route
+  const { access, answersMarket, docs, method, path } = route
+  const isApi = path.startsWith('/api/')
   const codes = new Set<ErrorCode>([
     'invalid_parameter',
     'internal',
     ...OF_ACCESS[access],
-    ...(path.startsWith('/api/') ? (['warming_up', 'draining'] as const) : []),
+    ...(isApi ? (['warming_up', 'draining'] as const) : []),
+    // Of several processes one answers these, and the others ask it.
+    ...(isApi && answersMarket !== true ? (['store_unavailable', 'overloaded'] as const) : []),
     ...(method === 'POST' ? OF_BODIES : []),
     ...(docs.body?.['application/json'] ? (['invalid_json', 'validation_failed'] as const) : []),
     ...(docs.errors ?? []),

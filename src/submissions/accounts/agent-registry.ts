@@ -16,6 +16,7 @@ import { SubmissionError } from '../errors.ts'
 import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_RATE_MAX } from '../limits.ts'
 import { RateLimiter } from '../rate-limits/rate-limiter.ts'
 import type {
+  Account,
   Agent,
   AgentStatus,
   Agents,
@@ -42,6 +43,8 @@ export interface AgentRegistryOptions {
   /** Submissions a minute, which agents are told with their key; 0: no limit. */
   submitRateMax?: number
   registrationOpen: boolean
+  /** An agent, its keys or its profile have changed, and the change is durable. */
+  onChanged?(agentId: string): void
 }
 
 interface AgentRecord {
@@ -135,6 +138,7 @@ export class AgentRegistry implements Agents {
       .map(({ hash }) => ({ kind: 'key_expires' as const, data: { keyHash: hash, atMs: now.wallMs } }))
     await this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs)))
     for (const event of events) this.#apply(record, event, now.wallMs, now)
+    this.#tellChange(agentId)
     return events.length
   }
 
@@ -167,6 +171,30 @@ export class AgentRegistry implements Agents {
   name(agentId: string): string {
     const record = this.#records.get(agentId)
     return record?.profile?.name ?? record?.agent.name ?? agentId
+  }
+
+  /** The identities of all agents. */
+  agentIds(): Iterable<string> {
+    return this.#records.keys()
+  }
+
+  /** Null: there is no such agent. */
+  account(agentId: string): Account | null {
+    const record = this.#records.get(agentId)
+    if (record === undefined) return null
+    const nowMs = this.#options.clock.monotonicMs()
+    const keys = this.#keys
+      .ofAgent(agentId)
+      .map(({ hash, prefix, createdAtMs, expiresAtMs, deadlineMs }) => ({
+        ...{ hash, prefix, createdAtMs },
+        expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
+        endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
+      }))
+    return { agent: record.agent, name: this.name(agentId), keys }
+  }
+
+  #tellChange(agentId: string): void {
+    this.#options.onChanged?.(agentId)
   }
 
   #record(agentId: string): AgentRecord {
@@ -213,6 +241,7 @@ export class AgentRegistry implements Agents {
     await store.commit([registration, write])
     this.#records.set(agentId, newRecord(agent))
     this.#keys.add(key)
+    this.#tellChange(agentId)
     return { ...this.#issued(text, agent), agentId }
   }
 
@@ -236,6 +265,7 @@ export class AgentRegistry implements Agents {
     }
     this.#keys.dropOldest(agent.agentId)
     this.#apply(record, expiry, now.wallMs, now)
+    this.#tellChange(agent.agentId)
     return { ...this.#issued(text, agent), oldKeyExpiresAt: atMs }
   }
 
@@ -257,6 +287,7 @@ export class AgentRegistry implements Agents {
     const now = readClock(this.#options.clock)
     await this.#options.store.commit([writeEvent(agentId, event, now.wallMs)])
     this.#apply(record, event, now.wallMs, now)
+    this.#tellChange(agentId)
   }
 
   /** Applies a durable event of `atMs`, wall time: of this run, or recovered. */

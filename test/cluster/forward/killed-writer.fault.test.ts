@@ -29,8 +29,8 @@ afterAll(async () => {
 })
 
 async function startWriter(dataDir: string, env: Record<string, string> = {}): Promise<ServerProcess> {
-  const settings = { role: 'writer', bus: nats.url, record: 'true' }
-  const writer = await spawnServer(settings, dataDir, { TEST_BUS: nats.url, ...env }, [], [CHILD])
+  const settings = { role: 'writer', bus: nats.url, 'bus-name': 'app' }
+  const writer = await spawnServer(settings, dataDir, env, [], [CHILD])
   processes.push(writer)
   return writer
 }

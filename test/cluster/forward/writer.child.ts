@@ -12,7 +12,7 @@ const config = readConfig(process.argv.slice(2), process.env)
 const log = createLog({ format: 'text', quiet: true })
 const app = await startApp(config, { log })
 await app.ready
-const bus = await connectBus({ ...config, bus: [process.env.TEST_BUS!] }, 'writer')
+const bus = await connectBus({ ...config, busName: 'mintlake' }, 'writer')
 const marker = process.env.KILLED_AFTER_ANSWER ?? ''
 new ForwardServer({
   ...{ connection: bus.connection, names: bus.names, nodeId: `w${process.pid}`, isWriter: true },

@@ -1,0 +1,234 @@
+// The accounts of the writer as a reader knows them from the bus: whose key a request has, and the names of agents.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
+import { nanos } from '@nats-io/transport-node'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
+import { SubmissionError } from '../../submissions/errors.ts'
+import type { Account, Caller } from '../../submissions/types.ts'
+import type { Bus } from '../bus.ts'
+import type { ConnectionWatch } from '../connection-watch.ts'
+import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
+import { COMPLETE_KEY, decodeAccount } from './account-entry.ts'
+import { createdAtOf } from './created-at.ts'
+import { CHECK_MS } from './limits.ts'
+
+export interface AccountReplicaOptions {
+  bus: Bus
+  watch: ConnectionWatch
+  clock: Pick<Clock, 'monotonicMs'>
+  log: Log
+}
+
+interface Known {
+  agentId: string
+  name: string
+}
+
+/** One pass over the entries, from the first on. What earlier passes have told stays until this one is complete. */
+interface Pass {
+  /** Keys of entries that it has had. */
+  seen: Set<string>
+  isCaughtUp: boolean
+  hasAll: boolean
+  /** The bus's clock minus the monotonic clock, ms. */
+  clockOffsetMs: number
+}
+
+export class AccountReplica {
+  /** Resolves when all accounts are known for the first time. */
+  readonly ready: Promise<void>
+  readonly #options: AccountReplicaOptions
+  readonly #keys = new KeyTable()
+  /** By key of the entry. */
+  readonly #known = new Map<string, Known>()
+  readonly #names = new Map<string, string>()
+  readonly #unwatch: () => void
+  readonly #working: Promise<void>
+  readonly #becomeReady: () => void
+  readonly #waiting = new Set<{ revision: number; resolve: () => void }>()
+  #isReady = false
+  #isStopped = false
+  #revision = 0
+  #entries: { stop(): void } | null = null
+
+  constructor(options: AccountReplicaOptions) {
+    this.#options = options
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.ready = promise
+    this.#becomeReady = resolve
+    // The bus may have lost what was watched.
+    this.#unwatch = options.watch.onConnected(() => this.#entries?.stop())
+    this.#working = this.#work()
+  }
+
+  /** Whether all accounts were known once. */
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  /** Of the last entry. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  /**
+   * The agent of a key.
+   * @throws SubmissionError `missing_key`, `invalid_key`, `revoked_key`; ServiceError `warming_up` while it is not known whether there
+   *  is such a key
+   */
+  authenticate(text: string): Caller {
+    try {
+      const { agent, hash } = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
+      return { agent, keyHash: hash }
+    } catch (error) {
+      const mayBeKnownSoon =
+        error instanceof SubmissionError && error.code === 'invalid_key' && !this.#isReady
+      if (!mayBeKnownSoon) throw error
+      const sentence = 'This node has not been told of all accounts yet: try again, or elsewhere.'
+      throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+    }
+  }
+
+  /** The name to show; the identity of an agent that is not known. */
+  name(agentId: string): string {
+    return this.#names.get(agentId) ?? agentId
+  }
+
+  /** A sentence for each thing that is wrong. */
+  get reasons(): string[] {
+    return this.#isReady ? [] : ['this reader has not been told of all accounts yet']
+  }
+
+  /** Resolves with whether the entry of that revision is applied, within `msMax`. */
+  async reached(revision: number, msMax: number): Promise<boolean> {
+    if (this.#revision >= revision) return true
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = { revision, resolve }
+    this.#waiting.add(waiting)
+    const timer = setTimeout(resolve, msMax)
+    await promise
+    clearTimeout(timer)
+    this.#waiting.delete(waiting)
+    return this.#revision >= revision
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#unwatch()
+    this.#entries?.stop()
+    await this.#working
+  }
+
+  async #work(): Promise<void> {
+    for (let retryMs = RETRY_MS; !this.#isStopped; ) {
+      try {
+        const { bus } = this.#options
+        const kv = await new Kvm(bus.client).open(bus.names.accounts)
+        await this.#pass(kv)
+        retryMs = RETRY_MS
+      } catch (error) {
+        // Before the first writer there are none.
+        this.#options.log.debug(
+          { reason: errorMessage(error) },
+          'accounts cannot be read from the bus; tried again',
+        )
+        if (this.#isStopped) return
+        await sleep(retryMs, undefined, { ref: false })
+        retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)
+      }
+    }
+  }
+
+  /** Applies all entries and the changes of them, until the connection was lost or the entries were deleted. */
+  async #pass(kv: KV): Promise<void> {
+    const createdAt = await createdAtOf(kv)
+    const pass: Pass = {
+      ...{ seen: new Set<string>(), isCaughtUp: false, hasAll: false },
+      clockOffsetMs: await this.#clockOffsetMs(kv),
+    }
+    const entries = await kv.watch()
+    this.#entries = entries
+    this.#revision = 0
+    const check = () => createdAtOf(kv).then((now) => now !== createdAt && entries.stop())
+    // Without an answer everything is read again, once there is one.
+    const timer = setInterval(() => void check().catch(() => entries.stop()), CHECK_MS).unref()
+    try {
+      for await (const entry of entries) this.#apply(entry, pass)
+    } finally {
+      clearInterval(timer)
+      entries.stop()
+      this.#entries = null
+    }
+  }
+
+  #apply(entry: KvEntry, pass: Pass): void {
+    const { key, operation } = entry
+    const account = operation === 'PUT' && key !== COMPLETE_KEY ? decodeAccount(entry.value) : null
+    // What is told now was true a moment ago; what was told before may be old.
+    const ageMs = pass.isCaughtUp
+      ? 0
+      : Math.max(0, this.#options.clock.monotonicMs() + pass.clockOffsetMs - entry.created.getTime())
+    if (account !== null) {
+      pass.seen.add(key)
+      this.#learn(key, account, ageMs)
+    } else if (operation !== 'PUT') this.#forget(key)
+    else if (key === COMPLETE_KEY) pass.hasAll = true
+    else this.#options.log.warn({ key }, 'an account on the bus is damaged, or of another version')
+    if (entry.delta === 0) pass.isCaughtUp = true
+    if (pass.isCaughtUp && pass.hasAll) this.#complete(pass)
+    this.#revision = entry.revision
+    for (const waiting of this.#waiting) if (waiting.revision <= this.#revision) waiting.resolve()
+  }
+
+  /** What no entry of this pass has told does not exist any more. */
+  #complete({ seen }: Pass): void {
+    if (seen.size < this.#known.size)
+      for (const key of this.#known.keys()) if (!seen.has(key)) this.#forget(key)
+    if (this.#isReady) return
+    this.#isReady = true
+    this.#becomeReady()
+  }
+
+  #learn(key: string, { agent, name, keys }: Account, ageMs: number): void {
+    const { agentId } = agent
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const before of [...this.#keys.ofAgent(agentId)]) this.#keys.drop(before)
+    for (const { hash, prefix, createdAtMs, expiresAtMs, endsInMs } of keys) {
+      const made = newKey(agent, hash, prefix, createdAtMs)
+      made.expiresAtMs = expiresAtMs ?? Number.POSITIVE_INFINITY
+      made.deadlineMs = endsInMs === null ? Number.POSITIVE_INFINITY : nowMs + endsInMs - ageMs
+      this.#keys.add(made)
+    }
+    this.#known.set(key, { agentId, name })
+    this.#names.set(agentId, name)
+  }
+
+  #forget(key: string): void {
+    const known = this.#known.get(key)
+    if (known === undefined) return
+    for (const before of [...this.#keys.ofAgent(known.agentId)]) this.#keys.drop(before)
+    this.#known.delete(key)
+    this.#names.delete(known.agentId)
+  }
+
+  /** The bus tells its time with the consumers that it makes: this one is not used. */
+  async #clockOffsetMs(kv: KV): Promise<number> {
+    const { clock, bus } = this.#options
+    const { streamInfo } = await kv.status()
+    const stream = streamInfo.config.name
+    const sentAtMs = clock.monotonicMs()
+    const { name, created } = await bus.manager.consumers.add(stream, {
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.New,
+      inactive_threshold: nanos(CHECK_MS),
+    })
+    const atMs = (sentAtMs + clock.monotonicMs()) / 2
+    await bus.manager.consumers.delete(stream, name)
+    return Date.parse(created) - atMs
+  }
+}

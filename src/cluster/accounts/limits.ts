@@ -1,0 +1,6 @@
+// Bounds of the accounts on the bus.
+
+/** Accounts that are being written to the bus at once. */
+export const PUTS_AT_ONCE = 64
+/** How often it is looked whether the accounts on the bus were deleted. */
+export const CHECK_MS = 5_000
