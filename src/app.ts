@@ -206,10 +206,11 @@ async function startParts(base: Base): Promise<App> {
   addLakeMetrics(metrics, base, downloads)
   const node = config.role === 'writer' ? writerNode(running.runId) : singleNode(market)
   const { downloadMsMax } = options
-  const routes = createRoutes({
+  const ownRoutes = createRoutes({
     ...{ config, node, store, exporter, queries, downloads, downloadMsMax, market, agents },
     ...{ submissions, broadcaster, health, metrics, limits, push },
   })
+  const routes = publisher?.routes(ownRoutes, node.id) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.

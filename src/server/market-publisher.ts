@@ -1,5 +1,6 @@
 // What a server tells of its recorded market to those that bring it to other processes. A server that is alone has no publisher.
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
+import type { Route } from '../http/route.ts'
 import type { WrittenBatch } from '../journal/types.ts'
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
 import type { ClusterHealth } from './health.ts'
@@ -38,6 +39,8 @@ export interface MarketPublisher {
   onCheckpoint(checkpoint: StoredCheckpoint): void
   /** An agent, its keys or its name have changed, durably. */
   changeAccount(agentId: string): void
+  /** The routes as they are where other processes answer too. @param nodeId `HttpNode.id` */
+  routes(routes: readonly Route[], nodeId: string): Route[]
   /** Begins to carry out requests of other processes. */
   serve(parts: ServedParts): void
   /** Takes no more of them, and finishes those that run. Never rejects. */

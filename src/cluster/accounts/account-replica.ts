@@ -99,14 +99,9 @@ export class AccountReplica {
     return this.#names.get(agentId) ?? agentId
   }
 
-  /** A sentence for each thing that is wrong. */
-  get reasons(): string[] {
-    return this.#isReady ? [] : ['this reader has not been told of all accounts yet']
-  }
-
-  /** Resolves with whether the entry of that revision is applied, within `msMax`. */
-  async reached(revision: number, msMax: number): Promise<boolean> {
-    if (this.#revision >= revision) return true
+  /** Resolves when the entry of that revision is applied, and after `msMax` in any case. */
+  async until(revision: number, msMax: number): Promise<void> {
+    if (this.#revision >= revision) return
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { revision, resolve }
     this.#waiting.add(waiting)
@@ -114,7 +109,6 @@ export class AccountReplica {
     await promise
     clearTimeout(timer)
     this.#waiting.delete(waiting)
-    return this.#revision >= revision
   }
 
   async stop(): Promise<void> {

@@ -51,9 +51,12 @@ export async function forwardToNode(
     return relayedAnswer(client, await client.send(names.node(nodeId), errand), RATE_LIMIT_HEADER)
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'store_unavailable') throw error
-    throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
+    throw cursorExpired()
   }
 }
+
+export const cursorExpired = (): ServiceError =>
+  new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
 
 /** Headers that tell that a request came twice: not for a client that has sent it once. */
 const KEY_NEWS = /^idempotency-replayed$/i

@@ -2,6 +2,7 @@
 // neither waits for the events of the market.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
+import type { Route } from '../../http/route.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
@@ -9,7 +10,10 @@ import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { ConnectionWatch } from '../connection-watch.ts'
 import { RETRY_MS_MAX } from '../limits.ts'
+import { withCursors } from './cursor-route.ts'
+import { ForwardClient } from './forward-client.ts'
 import { ForwardServer } from './forward-server.ts'
+import { cursorExpired, type Forwarding } from './forwarded-route.ts'
 import { ACCOUNTS_LAST_MS_MAX, CALLS_LAST_MS_MAX } from './limits.ts'
 
 export interface WriterServiceOptions {
@@ -29,6 +33,7 @@ export class WriterService {
   #bus: Bus | null = null
   #server: ForwardServer | null = null
   #accounts: AccountPublisher | null = null
+  #forwarding: Forwarding | null = null
 
   constructor(options: WriterServiceOptions) {
     this.#options = options
@@ -37,6 +42,15 @@ export class WriterService {
   /** This process is the writer, and not a second one: only then it may carry anything out for others. May be called again. */
   establish(): void {
     this.#established.resolve()
+  }
+
+  /** Pages behind cursors of other nodes are made there. @param nodeId of this process */
+  routes(routes: readonly Route[], nodeId: string): Route[] {
+    const forwarding = (): Forwarding => {
+      if (this.#forwarding === null) throw cursorExpired()
+      return this.#forwarding
+    }
+    return routes.map((route) => withCursors(route, nodeId, forwarding))
   }
 
   /** Begins, once `establish` was called and the bus is reached. */
@@ -79,6 +93,9 @@ export class WriterService {
     if (bus === null) return
     const { connection, names } = bus
     const watch = new ConnectionWatch(connection)
+    // What others answer changes nothing here.
+    const client = new ForwardClient({ connection, watch, names, untilApplied: () => Promise.resolve() })
+    this.#forwarding = { client, names }
     const publisher = new AccountPublisher({ bus, watch, accounts, replicas: config.busReplicas, log })
     this.#accounts = publisher
     this.#server = new ForwardServer({

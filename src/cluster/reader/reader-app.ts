@@ -26,9 +26,9 @@ import {
 import { createRoutes, type RouteDeps } from '../../server/routes.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
+import { AccountReplica } from '../accounts/account-replica.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { DRAIN_MS_MAX, LINGER_MS_MAX, REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
-import { noAccounts } from './no-accounts.ts'
 import { ReaderHealth } from './reader-health.ts'
 import { ReaderLink } from './reader-link.ts'
 import { addReaderMetrics } from './reader-metrics.ts'
@@ -105,7 +105,7 @@ export async function startReader(config: Config, options: ReaderOptions = {}): 
 }
 
 function createShared(config: Config, options: ReaderOptions, onReady: () => void): Shared {
-  const { clock = systemClock, openAccounts = noAccounts } = options
+  const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
   const nodeId = newNodeId()
   // Until there is one from the bus.

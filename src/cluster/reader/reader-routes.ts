@@ -1,11 +1,10 @@
 // The routes of a reader: what is about the market, documents and the state of the node are answered here, all else by the writer.
 import type { HttpNode } from '../../http/node.ts'
-import { nodeOfCursor } from '../../http/response/cursors.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
-import { MARKET_PATH } from '../../http/routes/market.ts'
 import { STREAM_PATH } from '../../http/stream/stream-socket.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Forwarding, forwardedRoute, forwardToNode } from '../forward/forwarded-route.ts'
+import { withCursors } from '../forward/cursor-route.ts'
+import { type Forwarding, forwardedRoute } from '../forward/forwarded-route.ts'
 import type { ReaderLink } from './reader-link.ts'
 
 /** @throws ServiceError while it is not connected */
@@ -22,7 +21,7 @@ const isLocal = ({ access, answersMarket, method, path }: Route): boolean =>
 export const readerRoutes = (routes: readonly Route[], node: HttpNode, link: ReaderLink): Route[] =>
   routes.map((route) => {
     if (!isLocal(route)) return forwarded(route, link)
-    return route.path === MARKET_PATH && route.access === 'read' ? withCursors(route, node, link) : route
+    return withCursors(route, node.id, () => forwardingOf(link))
   })
 
 /** The connection is there only later than the routes. */
@@ -35,14 +34,3 @@ function forwarded(route: Route, link: ReaderLink): PlainRoute {
     handle: (context) => forwardedRoute(route, forwardingOf(link)).handle(context),
   }
 }
-
-/** A list that another node has frozen is read there. */
-const withCursors = (route: PlainRoute, node: HttpNode, link: ReaderLink): PlainRoute => ({
-  ...route,
-  handle: (context) => {
-    const cursor = context.query.get('cursor')
-    const owner = cursor ? nodeOfCursor(cursor) : null
-    if (owner === null || owner === node.id) return route.handle(context)
-    return forwardToNode(owner, context, forwardingOf(link))
-  },
-})

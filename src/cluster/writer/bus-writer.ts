@@ -1,6 +1,7 @@
 // The writer's side of the cluster: publishes its recorded market on the bus, with its checkpoints.
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../../config/settings.ts'
+import type { Route } from '../../http/route.ts'
 import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
@@ -89,6 +90,10 @@ export class BusWriter implements MarketPublisher {
 
   changeAccount(agentId: string): void {
     this.#service.changeAccount(agentId)
+  }
+
+  routes(routes: readonly Route[], nodeId: string): Route[] {
+    return this.#service.routes(routes, nodeId)
   }
 
   serve(parts: ServedParts): void {

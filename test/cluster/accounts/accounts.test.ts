@@ -80,7 +80,7 @@ const codeOf = (act: () => unknown): string => {
 
 const followed = async ({ publisher }: Writer, replica: AccountReplica) => {
   const revision = await publisher.settled(5_000)
-  expect(await replica.reached(revision, 5_000)).toBe(true)
+  await replica.until(revision, 5_000)
   expect(replica.revision).toBeGreaterThanOrEqual(revision)
 }
 

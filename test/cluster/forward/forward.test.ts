@@ -7,7 +7,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { NOON_MS, submission as rowsOf } from '../../store/support.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
-import { hasNats, type Nats, skipped, startNats } from '../support.ts'
+import { hasNats, type Nats, skipped, startNats, startProxy } from '../support.ts'
 import { ADMIN_KEY, FEED_KEY, type Forwarder, startForwarder, startTarget, type Target } from './support.ts'
 
 let nats: Nats
@@ -186,6 +186,39 @@ describe.skipIf(!hasNats)(`submissions that the writer evaluates${skipped}`, () 
       (await app.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).body.standing,
     ).toMatchObject({ analyses: 1 })
   }, 20_000)
+})
+
+describe.skipIf(!hasNats)(`a node that the network cuts off${skipped}`, () => {
+  it('has a submission stored once, when the network is back in time', async () => {
+    const proxy = await startProxy(nats.port)
+    const far = await startForwarder(proxy.url)
+    const key = await far.client.register()
+    const mint = await seedToken(app.client, Date.now())
+    const slow = new Promise<void>((resolve) => setTimeout(resolve, 300))
+    await target.close()
+    // The network swallows everything while the writer works on it.
+    let asked = 0
+    target = await startTarget(nats.url, app, {
+      position: async () => {
+        if (asked++ === 0) {
+          proxy.swallow()
+          await slow
+        }
+        return { eventNo: 0, accounts: 0 }
+      },
+    })
+    const answered = submit(far.client, key, submission(mint))
+    await vi.waitFor(() => expect(asked).toBe(1), 5_000)
+    await new Promise((resolve) => setTimeout(resolve, 4_000))
+    proxy.heal()
+    const answer = await answered
+    expect(answer.status, answer.text).toBe(201)
+    expect(
+      (await app.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).body.standing,
+    ).toMatchObject({ analyses: 1 })
+    await far.close()
+    await proxy.close()
+  }, 30_000)
 })
 
 describe.skipIf(!hasNats)(`limits of forwarded requests${skipped}`, () => {

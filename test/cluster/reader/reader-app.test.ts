@@ -6,6 +6,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { MINTS } from '../../checkpoint/support.ts'
 import { Client } from '../../support/test-server.ts'
 import { type BusProxy, hasNats, type Nats, skipped, startNats, startProxy } from '../support.ts'
+import { noAccounts } from './no-accounts.ts'
 import { ScriptedWriter } from './scripted-writer.ts'
 
 const WAIT = { timeout: 20_000 }
@@ -60,7 +61,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
       ...{ 'read-limit-anonymous': '0', 'page-age-ms': '0', 'drain-notice-ms': '0', ...settings },
     }
     const flags = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value])
-    const reader = await startReader(readConfig(flags, {}), { log })
+    const reader = await startReader(readConfig(flags, {}), { log, openAccounts: noAccounts })
     readers.push(reader)
     return { ...reader, client: new Client(reader.url) }
   }

@@ -1,6 +1,7 @@
 // A reader that knows no accounts: every key is refused.
-import { SubmissionError } from '../../submissions/errors.ts'
-import type { ReaderAccounts } from './types.ts'
+
+import type { ReaderAccounts } from '../../../src/cluster/reader/types.ts'
+import { SubmissionError } from '../../../src/submissions/errors.ts'
 
 export const noAccounts = (): ReaderAccounts => ({
   isReady: true,
