@@ -13,7 +13,8 @@ export function withCursors(route: Route, nodeId: string, forwarding: () => Forw
   if (route.path !== MARKET_PATH || route.access !== 'read') return route
   const handle: PlainRoute['handle'] = (context) => {
     const cursor = context.query.get('cursor')
-    const owner = cursor ? nodeOfCursor(cursor) : null
+    // A stream reads no cursor, and has no end.
+    const owner = cursor && !context.query.get('follow') ? nodeOfCursor(cursor) : null
     if (owner === null || owner === nodeId) return route.handle(context)
     return forwardToNode(owner, context, forwarding())
   }

@@ -82,6 +82,9 @@ describe.skipIf(!hasNats)(`nodes of a cluster${skipped}`, () => {
     for (const client of [writer.client, readers[0]!.client])
       expectProblem(await client.get(`/api/v1/market?cursor=${cursor}&limit=10`), 'cursor_expired')
     expect(performance.now() - startedAtMs).toBeLessThan(1_000)
+    const stream = await fetch(`${readers[0]!.app.url}/api/v1/market?follow=1&cursor=${cursor}`)
+    expect(stream.status).toBe(200)
+    await stream.body?.cancel()
   }, 20_000)
 
   it('show a client what it has just written', async () => {
