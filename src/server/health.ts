@@ -77,9 +77,14 @@ export class Health {
   admit(route: Route): void {
     const phase = this.#phase
     if (!route.path.startsWith('/api/')) return
-    const sentence = phase === 'ready' ? this.#notServing(route) : SENTENCES[phase]
+    const sentence = phase === 'ready' ? this.#notServing(route) : this.#whyNot(phase)
     if (sentence === null || (phase === 'warming_up' && route.access === 'feed')) return
     throw new ServiceError(phase === 'draining' ? phase : 'warming_up', sentence, {}, { 'Retry-After': '1' })
+  }
+
+  #whyNot(phase: keyof typeof SENTENCES): string {
+    const own = phase === 'warming_up' ? this.#deps.cluster?.().notServing : null
+    return own ?? SENTENCES[phase]
   }
 
   /** Other routes than those of the market do not depend on whether a reader keeps up. */
@@ -94,8 +99,7 @@ export class Health {
    */
   notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null {
     const phase = this.#phase
-    if (phase !== 'ready')
-      return { code: phase, sentence: this.#deps.cluster?.().notServing ?? SENTENCES[phase] }
+    if (phase !== 'ready') return { code: phase, sentence: this.#whyNot(phase) }
     const { cluster, feeds } = this.#deps
     const sentence = whyNotWarm(feeds) ?? cluster?.().notServing ?? null
     return sentence === null ? null : { code: 'warming_up', sentence }

@@ -106,6 +106,7 @@ export class RunningMarket {
   /** The clock of everything that is stamped with market time. */
   readonly marketClock: Clock
   readonly recorder: MarketRecorder
+  readonly runId: string
   readonly #parts: RunningMarketParts
   readonly #events: EventRecorder
   readonly #checkpoints: CheckpointScheduler | null
@@ -119,6 +120,7 @@ export class RunningMarket {
     this.#parts = parts
     this.market = market
     this.recorder = recorder
+    this.runId = parts.header.runId
     this.marketClock = createMarketClock(deps)
     this.#events = new EventRecorder(market, journal)
     this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
@@ -128,11 +130,6 @@ export class RunningMarket {
   /** Whether `begin` first has to apply recorded events again, which may take a while. */
   get hasRedo(): boolean {
     return this.#parts.restored !== null && this.#parts.restored.redone === null
-  }
-
-  /** Names this run. */
-  get runId(): string {
-    return this.#parts.header.runId
   }
 
   /** Where a feed of this name delivers its events. */

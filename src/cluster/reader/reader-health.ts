@@ -84,9 +84,9 @@ export class ReaderHealth {
     if (!watch.isConnected)
       reasons.push('the connection to the bus is lost: this reader shows an older market')
     else if (replica.trouble !== null) reasons.push(replica.trouble)
-    const silentMs = clock.monotonicMs() - replica.arrivedAtMs
+    const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
-      reasons.push(`the writer is silent since ${since(clock, silentMs)}: the market stands still`)
+      reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)
     const notServing = this.#isReady ? this.#notServing() : null
     return notServing === null ? reasons : [...reasons, notServing]
   }
@@ -114,6 +114,7 @@ export class ReaderHealth {
 }
 
 const because = (trouble: string | null): string => (trouble === null ? '' : `: ${trouble}`)
-const since = (clock: Clock, ms: number): string => new Date(clock.now() - ms).toISOString()
+const since = (clock: Clock, ms: number): string =>
+  Number.isFinite(ms) ? ` since ${new Date(clock.now() - ms).toISOString()}` : ''
 /** Null where it is not known. */
 const toWholeMs = (ms: number): number | null => (Number.isFinite(ms) ? Math.round(ms) : null)

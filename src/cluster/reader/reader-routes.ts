@@ -1,7 +1,6 @@
 // The routes of a reader: what is about the market, documents and the state of the node are answered here, all else by the writer.
 import type { HttpNode } from '../../http/node.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
-import { STREAM_PATH } from '../../http/stream/stream-socket.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { withCursors } from '../forward/cursor-route.ts'
 import { type Forwarding, forwardedRoute } from '../forward/forwarded-route.ts'
@@ -14,8 +13,8 @@ function forwardingOf({ parts }: ReaderLink): Forwarding {
   throw new ServiceError('store_unavailable', 'This reader is not connected to the writer yet.', {}, headers)
 }
 
-const isLocal = ({ access, answersMarket, method, path }: Route): boolean =>
-  answersMarket === true || path === STREAM_PATH || (access === 'open' && method === 'GET')
+const isLocal = ({ access, answersMarket, method }: Route): boolean =>
+  answersMarket === true || (access === 'open' && method === 'GET')
 
 /** @param routes those of a server that has everything itself */
 export const readerRoutes = (routes: readonly Route[], node: HttpNode, link: ReaderLink): Route[] =>

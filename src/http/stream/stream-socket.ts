@@ -37,6 +37,7 @@ export const streamRoute: PlainRoute = {
   method: 'GET',
   path: STREAM_PATH,
   access: 'read',
+  answersMarket: true,
   summary: 'WebSocket: follow market tabs, tokens and bars; one read in all',
   docs: MARKET_DOCS.stream,
   handle: () => {

@@ -223,6 +223,31 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     await reader.cancel()
   })
 
+  it('a subscription to a position ahead begins once it is reached, and one too far ahead is refused', async () => {
+    startTicking()
+    const { ready: whenReady, url } = await startTestReader()
+    await whenReady
+    stopTicking()
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/api/v1/stream`)
+    const messages: { event: string; seq?: number; status?: number; id?: string }[] = []
+    socket.addEventListener('message', ({ data }) => messages.push(JSON.parse(data)))
+    await new Promise((resolve) => socket.addEventListener('open', resolve))
+    writer.some(1)
+    const sent = writer.take()
+    const since = writer.market.seq
+    const subscribe = (id: string, from: number) =>
+      socket.send(JSON.stringify({ op: 'subscribe', topic: 'market', tab: 'all', since: from, id }))
+    subscribe('far', since + 1_000)
+    subscribe('near', since)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(messages).toEqual([])
+    await writer.send(sent)
+    await expect.poll(() => messages.length, WAIT).toBe(2)
+    expect(messages[0]).toMatchObject({ event: 'subscribed', id: 'near', seq: since })
+    expect(messages[1]).toMatchObject({ event: 'error', id: 'far', status: 503 })
+    socket.close()
+  })
+
   it('without a writer what it forwards is 503, and reads go on', async () => {
     const { ready: whenReady, client } = await startTestReader()
     await whenReady

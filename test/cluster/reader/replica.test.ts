@@ -183,6 +183,26 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(market.seq).toBeGreaterThan(seq)
   })
 
+  it('begins again with a checkpoint where another writer goes on at an earlier time than it was told of', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await writer.upload()
+    const saved = writer.save()
+    await startReplica()
+    await expectSame()
+    // Its clock is ahead: the next writer, on another machine, knows events alone.
+    await writer.tick(10_000)
+    await expect.poll(() => market.timeMs).toBe(writer.market.timeMs)
+    writer.nowMs -= 9_000
+    writer.lose(saved)
+    writer.begin('warm')
+    writer.some(3)
+    await writer.publish()
+    await expectSame()
+    expect(replica.restored).toBe(2)
+  })
+
   it('asks for a checkpoint where the stream lacks events, and is not misled meanwhile', async () => {
     writer.begin('empty')
     writer.some(2)
