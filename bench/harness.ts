@@ -61,6 +61,9 @@ export interface Question {
   cleanUp?(options: RunOptions): void
 }
 
+/** The error of a candidate that cannot be measured here. Its row says so, and it is no failure. */
+export const NEEDS_NATS = 'skipped: it needs nats-server (apt-get install nats-server)'
+
 /** A comparison of a figure with targets, of which less is better. */
 export const lessIsBetter = (
   title: string,

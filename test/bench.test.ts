@@ -1,7 +1,7 @@
 // The small run of the benchmark: every question runs, and its table says what was measured. The figures are not checked,
 // as they mean nothing on a machine that runs other tests at the same time.
 import { describe, expect, it } from 'vitest'
-import type { Question } from '../bench/harness.ts'
+import { NEEDS_NATS, type Question } from '../bench/harness.ts'
 import { loadQuestions } from '../bench/run.ts'
 import { ask, type Row } from '../bench/runner.ts'
 import { markdownTable, terminalTable } from '../bench/table.ts'
@@ -18,7 +18,7 @@ describe.each(questions)('npm run bench -- --small --only $question.name', ({ qu
     expect(progress.length).toBeGreaterThan(0)
     for (const row of rows) {
       expect(row.question).toBe(question.name)
-      if (row.note.includes(NO_COMPILER)) continue
+      if (row.note.includes(NO_COMPILER) || row.note.includes(NEEDS_NATS)) continue
       expect(`${row.title}: ${row.met} ${row.note}`).not.toContain('not measured')
       expect(row.ours).toBeGreaterThanOrEqual(row.unit === 'MiB' ? 0 : Number.MIN_VALUE)
       if (row.against !== '') expect([row.theirs! > 0, row.ratio! > 0]).toEqual([true, true])
