@@ -36,6 +36,11 @@ const NEEDS: readonly Need[] = [
   },
   { settings: ['lagMaxMs'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
   {
+    settings: ['sharePort'],
+    isMet: ({ role }, value) => value === false || role === 'reader',
+    missing: '--role reader',
+  },
+  {
     settings: ['standby'],
     isMet: ({ role }, value) => value === false || role === 'writer',
     missing: '--role writer',

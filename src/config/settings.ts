@@ -280,6 +280,12 @@ export const SETTINGS = {
     wholeNumber(1_000, HOUR_MS),
     'How far a reader may be behind before it refuses reads, ms',
   ),
+  sharePort: setting(
+    'share-port',
+    'false',
+    flag,
+    'true: further readers of this machine may listen on the same port, which must not be 0; connections are spread among them',
+  ),
   simulatorSeed: setting(
     'simulator-seed',
     SIMULATOR_DEFAULTS.seed,

@@ -17,6 +17,8 @@ export interface ServerDeps extends PipelineDeps {
   streams: StreamSources
   /** Applies a message of a feed's WebSocket; null if the server takes no pushes. */
   ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
+  /** Whether further processes may listen on the same port; false unless told. */
+  isPortShared?: boolean
 }
 
 export interface HttpServer {
@@ -41,6 +43,8 @@ const IDLE_POLL_MS = 10
 const LOOPBACK = '127.0.0.1'
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types lack. Without it two servers may share a port unnoticed. */
 const LISTEN_EXCLUSIVE_PORT = 1
+/** LIBUS_LISTEN_DEFAULT: with SO_REUSEPORT. The kernel spreads connections among all that listen. */
+const LISTEN_SHARED_PORT = 0
 declare module 'uWebSockets.js' {
   interface TemplatedApp {
     /** The form with a host and options, which the package's types lack. */
@@ -128,15 +132,15 @@ export async function startServer(host: string, port: number, deps: ServerDeps):
       : registerIngestSockets(app, ingestSocketDeps(deps, deps.ingestFrame))
   for (const [path, handle] of pipeline.getHandlers()) app.get(path, handle)
   app.any('/*', pipeline.handle)
-  const socket = await listen(app, host, port)
+  const socket = await listen(app, host, port, deps.isPortShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT)
   // A port of its own: the other one may be shared with further processes.
-  const relaySocket = deps.relaySecret === null ? null : await listen(app, LOOPBACK, 0)
+  const relaySocket = deps.relaySecret === null ? null : await listen(app, LOOPBACK, 0, LISTEN_EXCLUSIVE_PORT)
   return runningServer(app, [socket, relaySocket], pipeline, endSockets)
 }
 
-function listen(app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> {
+function listen(app: TemplatedApp, host: string, port: number, options: number): Promise<us_listen_socket> {
   return new Promise((resolve, reject) => {
-    app.listen(host, port, LISTEN_EXCLUSIVE_PORT, (socket) => {
+    app.listen(host, port, options, (socket) => {
       if (socket) return resolve(socket)
       reject(
         new Error(

@@ -194,6 +194,7 @@ function listen(shared: Shared, relaySecret: string): Promise<HttpServer> {
     routes: readerRoutes(routes, node, link),
     streams: { market, broadcaster, submissionLog },
     ingestFrame: null,
+    isPortShared: config.sharePort,
     authenticate,
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
