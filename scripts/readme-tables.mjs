@@ -2,6 +2,10 @@
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
 import * as checkpoint from '../src/checkpoint/limits.ts'
+import * as accounts from '../src/cluster/accounts/limits.ts'
+import * as forward from '../src/cluster/forward/limits.ts'
+import * as clusterRoot from '../src/cluster/limits.ts'
+import * as reader from '../src/cluster/reader/limits.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { streamsText } from '../src/http/docs/texts/streams.ts'
 import * as http from '../src/http/limits.ts'
@@ -62,6 +66,7 @@ const limitsTable = (constants) =>
 export const FILES_WITH_TABLES = [
   'src/checkpoint/README.md',
   'src/cli/README.md',
+  'src/cluster/README.md',
   'src/ingest/README.md',
   'src/http/README.md',
   'src/http/stream/README.md',
@@ -74,7 +79,8 @@ export const FILES_WITH_TABLES = [
 
 /** All generated tables by the name of their marker. */
 export function readmeTables() {
-  const limits = { checkpoint, http, submissions, market, ingest, journal, store }
+  const cluster = { ...clusterRoot, ...accounts, ...forward, ...reader }
+  const limits = { checkpoint, cluster, http, submissions, market, ingest, journal, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],
