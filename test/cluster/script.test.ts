@@ -49,8 +49,8 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
     'starts NATS, a writer and two readers, which answer; %s ends all',
     async (signal) => {
-      const addresses = await started('--readers', '0', '--simulator-tokens', '50', '--tokens-max', '1000')
-      expect(Object.keys(addresses)).toEqual(['nats-server', 'writer'])
+      const addresses = await started('--readers', '2', '--simulator-tokens', '50', '--tokens-max', '1000')
+      expect(Object.keys(addresses)).toEqual(['nats-server', 'writer', 'reader 1', 'reader 2'])
       const urls = Object.values(addresses).filter((url) => url.startsWith('http'))
       for (const url of urls) await expect.poll(() => statusOf(url, '/readyz'), { timeout: 20_000 }).toBe(200)
       const rows = await Promise.all(

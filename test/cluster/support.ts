@@ -35,7 +35,7 @@ export interface Nats {
   /** Ends it by SIGTERM. */
   stop(): Promise<void>
   /** Starts it again on its port. `keepData: false` forgets all streams, as a lost disk does. */
-  start(how?: { keepData: boolean }): Promise<void>
+  start(how?: { keepData?: boolean } & NatsOptions): Promise<void>
   /** Ends it and removes its folder. */
   remove(): Promise<void>
 }
@@ -60,10 +60,10 @@ export async function startNats(options: NatsOptions = {}): Promise<Nats> {
     },
     kill: () => server.kill(),
     stop: () => server.stop(),
-    start: async ({ keepData } = { keepData: true }) => {
+    start: async ({ keepData = true, ...changed } = {}) => {
       await server.kill()
       if (!keepData) clearNatsServer(dir)
-      server = await startNatsServer({ ...options, dir, port })
+      server = await startNatsServer({ ...options, ...changed, dir, port })
     },
     remove: async () => {
       await server.kill()
