@@ -268,24 +268,14 @@ export const SETTINGS = {
     wholeNumber(1, 1e6),
     'Largest size of the events on the bus, MB; the oldest go first',
   ),
-  busReplicas: setting(
-    'bus-replicas',
-    1,
-    wholeNumber(1, 5),
-    'NATS servers of a cluster that keep each event',
-  ),
+  busReplicas: setting('bus-replicas', 1, wholeNumber(1, 5), 'NATS servers that keep each event'),
   lagMaxMs: setting(
     'lag-max-ms',
     LAG_MAX_MS_DEFAULT,
     wholeNumber(1_000, HOUR_MS),
     'How far a reader may be behind before it refuses reads, ms',
   ),
-  sharePort: setting(
-    'share-port',
-    'false',
-    flag,
-    'true: further readers of this machine may listen on the same port, which must not be 0; connections are spread among them',
-  ),
+  sharePort: setting('share-port', 'false', flag, 'true: several readers may listen on one --port (not 0)'),
   simulatorSeed: setting(
     'simulator-seed',
     SIMULATOR_DEFAULTS.seed,
