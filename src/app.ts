@@ -19,6 +19,7 @@ import { machineRandom } from './lib/random.ts'
 import type { Market } from './market/market.ts'
 import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ClientLimits } from './server/client-limits.ts'
+import { confirmedStore } from './server/confirmed-store.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
@@ -48,7 +49,7 @@ import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
-import type { Agents, EvaluatedSubmission } from './submissions/types.ts'
+import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
 const RELAY_SECRET_BYTES = 24
@@ -182,6 +183,7 @@ async function startParts(base: Base): Promise<App> {
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const countSubmission = countSubmissions(metrics)
+  const confirmed = publisher === null ? store : confirmedStore(store, publisher)
   const onEvaluated = (evaluated: EvaluatedSubmission) => {
     countSubmission(evaluated.outcome)
     submissionLog.add(evaluated, market.seq)
@@ -189,7 +191,7 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const { agents, submissions } = createSubmissions(base, running, onAccount, onEvaluated)
+  const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
   const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
@@ -201,6 +203,7 @@ async function startParts(base: Base): Promise<App> {
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
+  publisher?.addMetrics(metrics)
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
@@ -292,12 +295,12 @@ async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<voi
 }
 
 function createSubmissions(
-  { config, clock, store }: Base,
+  { config, clock, store: { recovered } }: Base,
   running: RunningMarket,
+  store: SubmissionStore,
   onAccount: (agentId: string) => void,
   onEvaluated: (submission: EvaluatedSubmission) => void,
 ) {
-  const { recovered } = store
   const { market } = running
   const random = machineRandom()
   const agents = new AgentRegistry({

@@ -24,6 +24,10 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog({ format: config.logFormat, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
+  if (config.role === 'writer') {
+    const { whenWriterMayBegin } = await import('./cluster/writer/standby.ts')
+    await whenWriterMayBegin(config, log)
+  }
   const app = await start(config, log)
   if (config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')

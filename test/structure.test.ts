@@ -18,7 +18,7 @@ const ROOT_FILES = ['README.md', 'app.ts', 'main.ts']
  * that end with `.ts` are single files.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'main.ts': ['app.ts', 'cluster/reader', 'config', 'store/process/fork.ts'],
+  'main.ts': ['app.ts', 'cluster/reader', 'cluster/writer/standby.ts', 'config', 'store/process/fork.ts'],
   'app.ts': [
     'checkpoint/protocol.ts',
     'cluster/writer/bus-writer.ts',
@@ -51,6 +51,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'journal',
     'market',
     'server',
+    'store/data-folder/folder-lock.ts',
+    'store/errors.ts',
     'store/paths.ts',
     'store/types.ts',
     'submissions',

@@ -23,6 +23,14 @@ export const TURN_MESSAGES_MAX = 64
 export const TURN_BYTES_MAX = 4 * 1024 * 1024
 /** A stream that gets no message for so long has no writer. */
 export const SILENT_MS = 1_000
+/** How long the stream has to be silent before a standby takes over. */
+export const STANDBY_SILENT_MS = 3_000
+/** How often a standby looks whether it may take over. */
+export const STANDBY_LOOK_MS = 500
+/** A writer acknowledges commits while the bus has taken a message of it that is not older. Less than STANDBY_SILENT_MS. */
+export const LEASE_MS = 1_500
+/** How long an acknowledgement waits for the bus. */
+export const CONFIRM_MS_MAX = 5_000
 /** Of the stream. The writer does not use it; its default would be longer than the shortest --bus-max-age-ms. */
 export const DUPLICATES_MS = 1_000
 /** Submissions that wait to be told on the bus; the oldest are forgotten. */

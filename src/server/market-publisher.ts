@@ -2,7 +2,11 @@
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Route } from '../http/route.ts'
 import type { WrittenBatch } from '../journal/types.ts'
+
+import type { Metrics } from '../lib/metrics/metrics.ts'
+
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
+
 import type { ClusterHealth } from './health.ts'
 
 /** A run that has begun. */
@@ -45,7 +49,12 @@ export interface MarketPublisher {
   serve(parts: ServedParts): void
   /** Takes no more of them, and finishes those that run. Never rejects. */
   stopServing(): Promise<void>
+  /** Resolves unless another writer may have taken this one's place. Rejects with `unavailable`. */
+  mayCommit(): Promise<void>
+  /** Resolves once what is durable may be acknowledged: not before it is certain that no other writer has taken this one's place. */
+  mayAcknowledge(): Promise<void>
   health(): ClusterHealth
+  addMetrics(metrics: Metrics): void
   /** To be called when the journal is closed. Never rejects. */
   stop(): Promise<void>
 }

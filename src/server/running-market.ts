@@ -34,6 +34,7 @@ import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
 import type { MarketPublisher } from './market-publisher.ts'
+import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
 
 /** How often market time is carried forward, for tokens without events. */
@@ -64,41 +65,6 @@ export interface RecordingStatus {
   checkpoints: CheckpointStatus | null
   /** What this run began with; null: an empty market. */
   restored: { fromEventNo: number; events: number; lost: number; tookMs: number } | null
-}
-
-/** How this configuration's market is recorded. */
-interface Recording {
-  isOn: boolean
-  /** A start goes on with the market of the run before. */
-  isRestorable: boolean
-  /** Checkpoints are made: for the next start, or for readers elsewhere. */
-  hasCheckpoints: boolean
-}
-
-function recordingOf({ config, provenance, publisher, replayed }: RunningMarketDeps): Recording {
-  const isPublished = publisher !== null
-  // Where no data can come in there is nothing to record, and what is replayed is recorded already.
-  const isOff = provenance === null || replayed !== null || config.record === 'false'
-  if (isOff && !isPublished) return { isOn: false, isRestorable: false, hasCheckpoints: false }
-  const isSimulated = provenance?.simulated === true
-  const isOn = !isSimulated || config.record === 'true' || isPublished
-  const isRestorable = isOn && !isSimulated && !followsRecordedTime(config)
-  return { isOn, isRestorable, hasCheckpoints: isRestorable || isPublished }
-}
-
-function explainRecording({ config, log, provenance }: RunningMarketDeps, recording: Recording): void {
-  const { isOn, isRestorable } = recording
-  if (provenance === null || isRestorable) return
-  if (config.record === 'false')
-    log.info({}, 'market events are not recorded: each start begins with an empty market')
-  else if (!isOn)
-    log.info(
-      {},
-      'a simulated market is not recorded unless --record true asks for it, and is new at each start',
-    )
-  if (!isOn) return
-  const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
-  log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)
 }
 
 export class RunningMarket {

@@ -5,13 +5,19 @@ import type { Route } from '../../http/route.ts'
 import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Metrics } from '../../lib/metrics/metrics.ts'
 import type { ClusterHealth } from '../../server/health.ts'
+
 import type { MarketPublisher, RunToPublish, ServedParts } from '../../server/market-publisher.ts'
+import { unavailable } from '../../store/errors.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { WriterService } from '../forward/writer-service.ts'
+import { CONFIRM_MS_MAX } from '../limits.ts'
+
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
+import { addWriterMetrics } from './writer-metrics.ts'
 
 export interface BusWriterOptions {
   config: Config
@@ -30,6 +36,7 @@ export class BusWriter implements MarketPublisher {
   readonly #uploader: CheckpointUploader
   readonly #service: WriterService
   #run: RunToPublish | null = null
+  #isStopped = false
 
   constructor(options: BusWriterOptions) {
     this.#options = options
@@ -118,7 +125,32 @@ export class BusWriter implements MarketPublisher {
     }
   }
 
+  async mayCommit(): Promise<void> {
+    if (!this.#options.config.standby || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
+    throw unavailable('The bus is away, and another writer may have taken over.')
+  }
+
+  async mayAcknowledge(): Promise<void> {
+    // A writer that no standby waits for goes on without the bus.
+    if (!this.#options.config.standby) {
+      if (this.#publisher.status().trouble === null) await this.#publisher.holds(CONFIRM_MS_MAX)
+      return
+    }
+    // It is stored, so it must not be told to be refused: the same submission would be stored a second time.
+    while (!(await this.#publisher.holds(CONFIRM_MS_MAX)))
+      if (this.#isStopped) throw unavailable('The server stops.', { mayBeStored: true })
+  }
+
+  addMetrics(metrics: Metrics): void {
+    addWriterMetrics(
+      metrics,
+      () => this.#publisher.status(),
+      () => this.#uploader.status(),
+    )
+  }
+
   async stop(): Promise<void> {
+    this.#isStopped = true
     await this.#service.stop()
     await this.#publisher.stop()
     await this.#uploader.stop()

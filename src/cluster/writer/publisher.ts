@@ -5,7 +5,15 @@ import type { WrittenBatch } from '../../journal/types.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { type Bus, type BusSettings, connectBus } from '../bus.ts'
-import { BUS_CALL_MS_MAX, LAST_EVENTS_MS_MAX, RETRY_MS, RETRY_MS_MAX, SILENT_MS, TICK_MS } from '../limits.ts'
+import {
+  BUS_CALL_MS_MAX,
+  LAST_EVENTS_MS_MAX,
+  LEASE_MS,
+  RETRY_MS,
+  RETRY_MS_MAX,
+  SILENT_MS,
+  TICK_MS,
+} from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
 import { MarketTimes } from './market-times.ts'
@@ -74,6 +82,9 @@ export class Publisher {
   #messages = 0
   #bytes = 0
   #connects = 0
+  /** When the newest message that the bus has taken was sent, on the monotonic clock. */
+  #confirmedMs = -Infinity
+  readonly #onConfirmed = new Set<() => void>()
   #isClosed = false
   #isTickDue = false
   #ticker: NodeJS.Timeout | null = null
@@ -105,6 +116,30 @@ export class Publisher {
     this.#submissions.add({ eventNo: this.#now().eventNo, submission })
   }
 
+  /**
+   * Waits until the bus has taken a message that was sent less than LEASE_MS ago: no other writer, which would wait until the stream is
+   * silent, can have begun. @returns whether that is so within `msMax`
+   */
+  async holds(msMax: number): Promise<boolean> {
+    const untilMs = performance.now() + msMax
+    while (performance.now() - this.#confirmedMs > LEASE_MS) {
+      const leftMs = untilMs - performance.now()
+      if (leftMs <= 0 || this.#isClosed) return false
+      await this.#whenConfirmed(leftMs)
+    }
+    return true
+  }
+
+  /** Resolves when a message was taken, or after a time. */
+  async #whenConfirmed(msMax: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, msMax)
+    this.#onConfirmed.add(resolve)
+    await promise
+    clearTimeout(timer)
+    this.#onConfirmed.delete(resolve)
+  }
+
   status(): PublisherStatus {
     const isTrouble = this.#trouble !== null
     return {
@@ -126,6 +161,7 @@ export class Publisher {
       await Promise.race([promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
     }
     this.#isClosed = true
+    for (const act of this.#onConfirmed) act()
     if (this.#ticker !== null) clearInterval(this.#ticker)
     this.#wake()
     await this.#working
@@ -229,6 +265,7 @@ export class Publisher {
   async #publish({ bus, untilLost }: Link, messages: readonly OutgoingMessage[]): Promise<void> {
     const { client, names } = bus
     const sequence = this.#sequence
+    const sentMs = performance.now()
     this.#doubtful = { messages, sequence }
     const publishing = Promise.allSettled(
       messages.map(({ bytes }, index) =>
@@ -242,6 +279,8 @@ export class Publisher {
       if (result.status === 'rejected') throw result.reason
       this.#sequence = this.#ackedSequence = result.value.seq
     }
+    this.#confirmedMs = sentMs
+    for (const act of this.#onConfirmed) act()
     this.#doubtful = null
     this.#messages += messages.length
     for (const { bytes } of messages) this.#bytes += bytes.length

@@ -23,7 +23,9 @@ export interface StreamEnd {
 
 const MEGABYTE = 1e6
 
-const hasCode = (error: unknown, code: number): boolean =>
+export const STREAM_NOT_FOUND = JetStreamApiCodes.StreamNotFound
+
+export const hasCode = (error: unknown, code: number): boolean =>
   error instanceof JetStreamApiError && error.code === code
 
 /** Whether another message than the expected one is the newest. */
@@ -45,7 +47,7 @@ export async function ensureStream({ manager, names }: Bus, settings: StreamSett
       config.num_replicas === bounds.num_replicas
     if (!isUpToDate) await manager.streams.update(names.stream, bounds)
   } catch (error) {
-    if (!hasCode(error, JetStreamApiCodes.StreamNotFound)) throw error
+    if (!hasCode(error, STREAM_NOT_FOUND)) throw error
     await manager.streams.add({
       ...{ name: names.stream, subjects: [names.subject], ...bounds },
       ...{ storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old },

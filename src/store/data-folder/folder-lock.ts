@@ -40,9 +40,12 @@ function readStat(pid: number): string[] {
 /** The boot of the machine, and the kernel's start time of a process; '' where the system does not tell. */
 function readStartTime(pid: number): string {
   const ticks = readStat(pid)[START_TIME_FIELD] ?? ''
-  const boot = readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
-  return ticks === '' ? '' : `${boot}.${ticks}`
+  return ticks === '' ? '' : `${bootId()}.${ticks}`
 }
+
+/** Names the start of this machine; '' where the system does not tell. */
+const bootId = (): string =>
+  readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
 
 /**
  * Whether all threads of a process have ended and only its entry is left. While a thread is in a disk operation, its write may
@@ -89,6 +92,13 @@ function removeStaleLock(path: string, seen: string): boolean {
 /** The number of the process that has locked a folder; null: no living process has. */
 export function findLockHolder(folder: string): number | null {
   return findLivingHolder(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
+}
+
+/** Whether a process locked the folder that did not run since this machine was started: it may run on another machine. */
+export function isLockedElsewhere(folder: string): boolean {
+  const [, digits, startedAt = ''] =
+    HOLDER.exec(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME)))) ?? []
+  return digits !== undefined && startedAt !== '' && !startedAt.startsWith(`${bootId()}.`)
 }
 
 /** Locks the folder. Throws `unavailable` while another living process, or this one, has locked it. */

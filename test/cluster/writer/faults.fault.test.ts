@@ -217,6 +217,8 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     expect((await health(first.client)).cluster.reasons).toEqual([])
 
     const thaw = freeze(first)
+    // It reaches the frozen process before another one takes over, and must not be answered afterwards.
+    const asked = first.client.post('/api/v1/keys/register', { name: 'late' }).catch(() => null)
     await new Promise((resolve) => setTimeout(resolve, 500))
     const second = await writerProcess(nats, copyOf(first.dataDir))
     const more = pushing(second.client)
@@ -224,6 +226,7 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     const exited = once(first.process, 'exit')
     thaw()
     expect((await exited)[0]).toBe(1)
+    expect(await asked).toBe(null)
     await more.end()
     eventNumbersOf(batchesOf(await whenPublished(nats, second.client)))
   })
@@ -255,4 +258,38 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     expect(new Set(messages.map(({ runEventNo }) => runEventNo))).toEqual(new Set([1]))
     expect(new Set(messages.map(({ runId }) => runId)).size).toBe(1)
   })
+
+  it('is followed by a standby when it ends, which acknowledges nothing without the bus', async () => {
+    const nats = await natsServer()
+    const first = await writerProcess(nats)
+    const settings = { role: 'writer', bus: nats.url, standby: 'true' }
+    const standby = launchServer(settings, first.dataDir, {})
+    cleanups.push(() => standby.kill())
+    const load = pushing(first.client)
+    await eventually(async () => ((await health(first.client)).cluster.publishedEventNo > 200 ? true : null))
+    await load.end()
+    const key = await first.client.register('before')
+    await first.kill()
+    const client = await standby.listening
+    await eventually(async () => ((await client.get('/readyz')).status === 200 ? true : null))
+    const me = await client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })
+    expect(me.status).toBe(200)
+    const more = pushing(client)
+    await eventually(async () => ((await health(client)).cluster.messages > 20 ? true : null))
+    await more.end()
+    expect(eventNumbersOf(batchesOf(await whenPublished(nats, client))).first).toBe(1)
+    await client.register('after')
+
+    await nats.kill()
+    await eventually(async () => ((await health(client)).cluster.reasons.length > 0 ? true : null))
+    // For a moment after the last message was taken no other writer can have begun.
+    const refused = await eventually(async () => {
+      const answer = await client.post('/api/v1/keys/register', { name: 'nobody knows' })
+      return answer.status === 503 ? answer : null
+    })
+    expect(refused.body.mayBeStored).toBeUndefined()
+    await nats.start()
+    await eventually(async () => ((await health(client)).cluster.reasons.length === 0 ? true : null))
+    await client.register('again')
+  }, 60_000)
 })

@@ -1,0 +1,40 @@
+// Whether a market is recorded, and whether a start goes on with it.
+import { followsRecordedTime } from '../ingest/start-feeds.ts'
+import type { RunningMarketDeps } from './running-market.ts'
+
+type RecordingDeps = Pick<RunningMarketDeps, 'config' | 'log' | 'provenance' | 'publisher' | 'replayed'>
+
+/** How this configuration's market is recorded. */
+export interface Recording {
+  isOn: boolean
+  /** A start goes on with the market of the run before. */
+  isRestorable: boolean
+  /** Checkpoints are made: for the next start, or for readers elsewhere. */
+  hasCheckpoints: boolean
+}
+
+export function recordingOf({ config, provenance, publisher, replayed }: RecordingDeps): Recording {
+  const isPublished = publisher !== null
+  // Where no data can come in there is nothing to record, and what is replayed is recorded already.
+  const isOff = provenance === null || replayed !== null || config.record === 'false'
+  if (isOff && !isPublished) return { isOn: false, isRestorable: false, hasCheckpoints: false }
+  const isSimulated = provenance?.simulated === true
+  const isOn = !isSimulated || config.record === 'true' || isPublished
+  const isRestorable = isOn && !isSimulated && !followsRecordedTime(config)
+  return { isOn, isRestorable, hasCheckpoints: isRestorable || isPublished }
+}
+
+export function explainRecording({ config, log, provenance }: RecordingDeps, recording: Recording): void {
+  const { isOn, isRestorable } = recording
+  if (provenance === null || isRestorable) return
+  if (config.record === 'false')
+    log.info({}, 'market events are not recorded: each start begins with an empty market')
+  else if (!isOn)
+    log.info(
+      {},
+      'a simulated market is not recorded unless --record true asks for it, and is new at each start',
+    )
+  if (!isOn) return
+  const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
+  log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)
+}
