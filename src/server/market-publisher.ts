@@ -2,11 +2,8 @@
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Route } from '../http/route.ts'
 import type { WrittenBatch } from '../journal/types.ts'
-
 import type { Metrics } from '../lib/metrics/metrics.ts'
-
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
-
 import type { ClusterHealth } from './health.ts'
 
 /** A run that has begun. */
@@ -17,6 +14,8 @@ export interface RunToPublish {
   originEventNo: number
   /** Number of the last event, and market time, at this moment. */
   now(): { eventNo: number; timeMs: number }
+  /** Writes what was recorded so far now, and not only when its batch is due: somebody waits for it elsewhere. */
+  writeNow(): void
   /** null: there is none yet. */
   newestCheckpoint(): StoredCheckpoint | null
   /** Makes one now. Resolves when it is there or has failed. */

@@ -155,6 +155,7 @@ export class RunningMarket {
     deps.publisher?.begin({
       ...{ runId: header.runId, runEventNo, originEventNo: journal.originEventNo },
       now: () => ({ eventNo: journal.lastEventNo, timeMs: this.market.timeMs }),
+      writeNow: () => void journal.written(0),
       newestCheckpoint: () => {
         const eventNo = this.#checkpoints?.status().newest?.eventNo
         return eventNo === undefined ? null : this.#checkpointOf(eventNo)

@@ -20,7 +20,7 @@ export interface WriterServiceOptions {
   config: Config
   log: Log
   /** Number of the last event so far. */
-  lastEventNo(): number
+  positionToReach(): number
   /** See `ForwardServerOptions`. */
   makeCheckpoint(): Promise<void>
 }
@@ -87,7 +87,7 @@ export class WriterService {
   }
 
   async #open({ accounts, nodeId, port, secret }: ServedParts): Promise<void> {
-    const { config, log, lastEventNo, makeCheckpoint } = this.#options
+    const { config, log, positionToReach, makeCheckpoint } = this.#options
     await this.#established.promise
     const bus = await this.#connect()
     if (bus === null) return
@@ -101,7 +101,7 @@ export class WriterService {
     this.#server = new ForwardServer({
       ...{ connection, names, nodeId, isWriter: true, port, secret, makeCheckpoint, log },
       position: async (waitMsMax) => ({
-        eventNo: lastEventNo(),
+        eventNo: positionToReach(),
         accounts: await publisher.settled(waitMsMax),
       }),
     })

@@ -55,7 +55,7 @@ export class BusWriter implements MarketPublisher {
     this.#uploader = new CheckpointUploader({ settings, folderId, log })
     this.#service = new WriterService({
       ...{ config, log },
-      lastEventNo: () => this.position().eventNo,
+      positionToReach: () => this.#positionToReach(),
       makeCheckpoint: () => this.makeCheckpoint(),
     })
   }
@@ -93,6 +93,12 @@ export class BusWriter implements MarketPublisher {
   position(): { eventNo: number; publishedEventNo: number } {
     const { publishedEventNo } = this.#publisher.status()
     return { eventNo: this.#run?.now().eventNo ?? 0, publishedEventNo }
+  }
+
+  /** Number of the last event, which a reader that waits for it then has soon. */
+  #positionToReach(): number {
+    this.#run?.writeNow()
+    return this.position().eventNo
   }
 
   changeAccount(agentId: string): void {
