@@ -181,6 +181,21 @@ it('the rules on imports name files and folders that exist', () => {
   expect(named.filter((entry) => !exists(entry))).toEqual([])
 })
 
+it('a process that is alone loads nothing of a cluster but its bounds', () => {
+  const loaded = new Set<string>()
+  const load = (name: string): void => {
+    if (loaded.has(name)) return
+    loaded.add(name)
+    const { text } = files.find((file) => file.name === name) ?? { text: '' }
+    for (const [, imported] of text.matchAll(/^(?:import|export) (?!type )[^']*?from '([^']+)'/gm))
+      if (imported.startsWith('.')) load(relative(SOURCE, join(SOURCE, dirname(name), imported)))
+  }
+  load('main.ts')
+  load('app.ts')
+  expect(loaded.size).toBeGreaterThan(200)
+  expect([...loaded].filter((name) => name.startsWith('cluster/'))).toEqual(['cluster/limits.ts'])
+})
+
 it('the root of src holds the program and its wiring only', () => {
   const found = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isFile())
   expect(found.map(({ name }) => name).toSorted()).toEqual(ROOT_FILES)
