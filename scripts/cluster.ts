@@ -16,14 +16,20 @@ const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
 const READERS_MAX = 64
 const READERS_DEFAULT = 2
 const EXIT_USAGE = 2
-/** The writer gets all flags; a reader these, which say how it answers. */
+/** The writer gets all flags; a reader these, which say how it answers, and the limits that its documents state. */
 const READER_FLAGS = [
+  'follow-flush-ms',
   'host',
+  'labels-delay-ms',
   'log-format',
   'page-age-ms',
   'quiet',
   'read-limit-anonymous',
   'read-limit-keyed',
+  'register-limit',
+  'rows-per-read',
+  'submit-cooldown-ms',
+  'submit-rate',
   'trusted-proxies',
 ]
 /** And these are for readers alone. */

@@ -29,7 +29,7 @@ async function main(): Promise<void> {
     await whenWriterMayBegin(config, log)
   }
   const app = await start(config, log)
-  if (config.feeds.includes('simulator'))
+  if (config.role !== 'reader' && config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)
   // Scripts and tests wait for this line, so it does not depend on the log format.

@@ -32,6 +32,8 @@ const messageSchema = z.object({
   protocol: z.string(),
   /** Identity of the writer's data folder. */
   folderId: z.string(),
+  /** Whether the market is made up. */
+  simulated: z.boolean(),
   /** The writer's run, and the number of the `run` event with which it began. */
   runId: z.string(),
   runEventNo: eventNo,

@@ -142,6 +142,10 @@ const isNatsUrl = (text: string): boolean =>
 /** Addresses of NATS servers; empty: none. */
 export const natsUrl = wordList
   .refine((urls) => urls.every(isNatsUrl), 'must be an address such as nats://127.0.0.1:4222')
+  .refine(
+    (urls) => urls.every((url) => !URL.canParse(url) || new URL(url).username === ''),
+    'must not name a user: give --bus-credentials a file',
+  )
   .refine((urls) => urls.length <= NATS_URLS_MAX, `there may be ${NATS_URLS_MAX} addresses`)
 
 /** A word that NATS takes in names of streams, and between the dots of a subject. */

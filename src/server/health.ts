@@ -31,6 +31,8 @@ export interface HealthDeps {
   recording(): RecordingStatus
   /** Whether feeds may push. */
   pushIngest: boolean
+  /** Whether the market is made up, where no feed of this process says so. */
+  isSimulated?: () => boolean
   /** What this process is within a cluster. */
   cluster?: () => ClusterHealth
 }
@@ -125,7 +127,7 @@ export class Health {
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,
-      simulated: feeds.some((feed) => feed.simulated),
+      simulated: feeds.some((feed) => feed.simulated) || (this.#deps.isSimulated?.() ?? false),
       feeds,
       pushIngest,
       solPrice: market.solPrice && { ...market.solPrice, ageMs: market.timeMs - market.solPrice.atMs },

@@ -9,6 +9,8 @@ import type { ClusterHealth } from './health.ts'
 /** A run that has begun. */
 export interface RunToPublish {
   runId: string
+  /** Whether its market is made up. */
+  simulated: boolean
   /** Number of its `run` event, and of the one with which its market began as an empty one. */
   runEventNo: number
   originEventNo: number

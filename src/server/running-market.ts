@@ -153,7 +153,8 @@ export class RunningMarket {
     const { deps, header, journal } = this.#parts
     if (journal === null) return
     deps.publisher?.begin({
-      ...{ runId: header.runId, runEventNo, originEventNo: journal.originEventNo },
+      ...{ runId: header.runId, simulated: header.simulated, runEventNo },
+      originEventNo: journal.originEventNo,
       now: () => ({ eventNo: journal.lastEventNo, timeMs: this.market.timeMs }),
       writeNow: () => void journal.written(0),
       newestCheckpoint: () => {

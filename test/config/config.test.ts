@@ -117,6 +117,11 @@ describe('the value of a setting', () => {
     ['--feed pumpportal --pumpportal-url https://a', 'must be an address that begins with ws:// or wss://'],
     ['--feed pumpportal --pumpportal-url nowhere', 'must be an address that begins with ws:// or wss://'],
     ['--feed pumpportal --birdeye-url ftp://a', 'must be an address that begins with http:// or https://'],
+    ['--role writer --bus nats://user:pass@a', 'must not name a user'],
+    ['--role writer --bus http://a', 'must be an address such as nats://127.0.0.1:4222'],
+    ['--role writer', 'needs --bus'],
+    ['--role writer --bus nats://a --record false', 'readers have no market'],
+    ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
     ['--birdeye-rate 101', 'Too big: expected number to be <=100'],
     ['--birdeye-rate 0', 'Too small: expected number to be >=1'],
   ])('is refused with the reason: %s', (line, reason) => {

@@ -31,7 +31,8 @@ export function forwardedRoute(route: Route, { client, names }: Forwarding): Pla
       try {
         return relayedAnswer(client, await client.send(names.writer, errand), isKeyOurs ? KEY_NEWS : NO_NEWS)
       } catch (error) {
-        throw isDryRun(route, context) ? dryRunError(error) : error
+        if (isDryRun(route, context)) throw dryRunError(error)
+        throw isKeyOurs ? doubtfulError(error, errand.request.headers['Idempotency-Key']) : error
       }
     },
   }
@@ -110,6 +111,15 @@ function dryRunError(error: unknown): unknown {
   if (!(error instanceof ServiceError)) return error
   const { mayBeStored: _, ...extra } = error.extra
   return new ServiceError(error.code, error.message, { ...extra, dryRun: true }, { ...error.headers })
+}
+
+/** Who is in doubt may send the same again with the key that this node has added: it is stored once. */
+function doubtfulError(error: unknown, key: string | undefined): unknown {
+  if (!(error instanceof ServiceError) || error.extra.mayBeStored !== true || key === undefined) return error
+  return new ServiceError(error.code, error.message, error.extra, {
+    ...error.headers,
+    'Idempotency-Key': key,
+  })
 }
 
 /** @param dropped names of headers that the client is not shown */

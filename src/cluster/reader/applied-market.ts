@@ -22,6 +22,8 @@ export class AppliedMarket {
   readonly folderId: string
   /** Of the writer that the latest message was of; null: there was none. */
   runId: string | null = null
+  /** Whether the market is made up, as the latest message said. */
+  simulated = false
   #replayer: EventReplayer<Market>
   #settings: EngineSettings
   readonly #parts = new FrameParts()
@@ -57,6 +59,7 @@ export class AppliedMarket {
     const trouble = this.#misfitOf(message)
     if (trouble !== null) return trouble
     this.runId = message.runId
+    this.simulated = message.simulated
     const frame = this.#parts.add(message)
     if (frame !== null) {
       const misfit = await this.#applyFrame(frame)

@@ -98,7 +98,8 @@ export async function startReader(config: Config, options: ReaderOptions = {}): 
     ...{ port: http.port, market, nodeId, ready },
     url: `http://${authorityOf(config.host, http.port)}`,
     stop: () => {
-      stopping ??= serving.then(() => stop(shared, http))
+      // It serves once the bus is reached, which may never happen.
+      stopping ??= stop(shared, http).then(() => serving)
       return stopping
     },
   }
@@ -130,7 +131,7 @@ function createShared(config: Config, options: ReaderOptions, onReady: () => voi
     },
     onBehind: () => broadcaster.close('behind'),
   })
-  const health = createHealth(market, readerHealth)
+  const health = createHealth(config, market, link, readerHealth)
   return {
     ...{
       config,
@@ -160,13 +161,14 @@ function tellOnce(log: SubmissionLog, broadcaster: Broadcaster): (submission: To
 }
 
 /** A reader has no feeds and no store: their state is told by the writer. */
-const createHealth = (market: Market, readerHealth: ReaderHealth): Health =>
+const createHealth = (config: Config, market: Market, link: ReaderLink, readerHealth: ReaderHealth): Health =>
   new Health({
     market,
     store: { status: () => Promise.resolve(NO_STORE) },
     feeds: [],
     recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
-    pushIngest: false,
+    pushIngest: config.feedKey !== '',
+    isSimulated: () => link.parts?.replica.simulated ?? false,
     cluster: () => readerHealth.health(),
   })
 

@@ -42,6 +42,7 @@ export class ReaderLink {
   readonly #connected: Promise<void>
   #server: ForwardServer | null = null
   #isStopped = false
+  #wake: () => void = () => {}
 
   constructor(options: ReaderLinkOptions) {
     this.#options = options
@@ -63,6 +64,7 @@ export class ReaderLink {
 
   async stop(): Promise<void> {
     this.#isStopped = true
+    this.#wake()
     await this.#connected
     const { parts } = this
     if (parts === null) return
@@ -84,8 +86,15 @@ export class ReaderLink {
         if (sentence !== this.trouble) log.warn({ bus: settings.bus }, sentence)
         this.trouble = sentence
       }
-      await sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+      if (!this.#isStopped) await this.#sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
     }
+  }
+
+  /** Also ends when this is stopped. */
+  async #sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await Promise.race([promise, sleep(ms, undefined, { ref: false })])
   }
 
   #open(bus: Bus): void {

@@ -78,6 +78,11 @@ export class Replica {
     return this.#applied?.runId ?? null
   }
 
+  /** Whether the market is made up. */
+  get simulated(): boolean {
+    return this.#applied?.simulated ?? false
+  }
+
   /** Whether what is applied is what is read; false while a restored market catches up. */
   get isCurrent(): boolean {
     return this.#applied !== null && this.#applied.market === this.#options.market

@@ -66,9 +66,9 @@ export class BusWriter implements MarketPublisher {
 
   begin(run: RunToPublish): void {
     this.#run = run
-    const { runId, runEventNo } = run
+    const { runId, runEventNo, simulated } = run
     const { folderId } = this.#options
-    this.#publisher.begin({ run: { folderId, runId, runEventNo }, now: run.now })
+    this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo }, now: run.now })
   }
 
   tell(submission: EvaluatedSubmission, seq: number): void {

@@ -9,6 +9,8 @@ import type { ToldSubmissions, WaitingSubmission } from './told-submissions.ts'
 export interface PublishedRun {
   /** Identity of the data folder. */
   folderId: string
+  /** Whether the market is made up. */
+  simulated: boolean
   runId: string
   /** From this event on the events differ from what other runs may have published with the same numbers. */
   runEventNo: number

@@ -78,6 +78,7 @@ export class Publisher {
   /** Messages of which it is not known whether the stream has them, and the sequence before the first of them. */
   #doubtful: { messages: readonly OutgoingMessage[]; sequence: number } | null = null
   #trouble: string | null = 'the bus was not reached yet'
+  #isTroubleTold = false
   #troubleSinceMs = performance.now()
   #messages = 0
   #bytes = 0
@@ -297,8 +298,9 @@ export class Publisher {
   #noteTrouble(trouble: string | null): void {
     const { log } = this.#options
     if (trouble === null && this.#trouble !== null) log.info({}, 'events are published on the bus')
-    else if (trouble !== null && this.#trouble === null)
+    else if (trouble !== null && !this.#isTroubleTold)
       log.error({ reason: trouble }, 'events are not published on the bus; trying again')
+    this.#isTroubleTold = trouble !== null
     if (trouble !== null && this.#trouble === null) this.#troubleSinceMs = performance.now()
     this.#trouble = trouble
   }

@@ -52,6 +52,15 @@ export const LIMIT_HEADERS = shared({
 
 const RETRY_HEADERS = shared({ 'Retry-After': whole('When to try again').meta({ unit: 'seconds' }) })
 
+const UNAVAILABLE_HEADERS = z.object({
+  ...RETRY_HEADERS.shape,
+  ...shared({
+    'Idempotency-Key': maybeText(
+      'From a reader of a cluster, of a submission without a key that may be stored: sent again with this key it is stored once',
+    ),
+  }).shape,
+})
+
 const MAYBE_RETRY_HEADERS = RETRY_HEADERS.partial()
 
 /** Headers of errors, by status. */
@@ -62,7 +71,7 @@ export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
   416: z.object({ 'Content-Range': z.string().meta({ description: 'Length of the file: bytes */LENGTH' }) }),
   426: z.object({ Upgrade: z.literal('websocket') }),
   429: RETRY_HEADERS,
-  503: RETRY_HEADERS,
+  503: UNAVAILABLE_HEADERS,
 }
 
 export const LIST_HEADERS = z.object({

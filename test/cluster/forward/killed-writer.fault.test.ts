@@ -72,6 +72,8 @@ describe.skipIf(!hasNats)(`a writer that is killed between commit and answer${sk
     const answer = await submit(node.client, key, submission(mint))
     expectProblem(answer, 'store_unavailable')
     expect(answer.body.mayBeStored).toBe(true)
+    // With it the agent can find out.
+    expect(answer.headers.get('idempotency-key')).toMatch(/^[0-9a-f]{32}$/)
     const startedAtMs = performance.now()
     expectProblem(await submit(node.client, key, submission(mint)), 'store_unavailable')
     expect(performance.now() - startedAtMs).toBeLessThan(1_000)

@@ -92,6 +92,27 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     expect((await client.get('/metrics')).text).toMatch(/mintlake_cluster_event_no [1-9]/)
   })
 
+  it('that never reaches the bus says so, and stops at once', async () => {
+    await nats.kill()
+    const reader = await startTestReader()
+    const { status, body } = await reader.client.get('/readyz')
+    expect(status).toBe(503)
+    expect(JSON.stringify(body)).toContain('not connected')
+    const startedMs = performance.now()
+    await reader.stop()
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+  })
+
+  it('says that the market is made up where the writer says so', async () => {
+    writer.simulated = true
+    writer.some(1)
+    await writer.publish()
+    startTicking()
+    const reader = await startTestReader()
+    await reader.ready
+    await expect.poll(async () => (await reader.client.get('/health')).body.simulated, WAIT).toBe(true)
+  })
+
   it('two of them give the same bytes, ETags and positions; cached answers tell the lag too', async () => {
     startTicking()
     const [a, b] = await Promise.all([startTestReader({ 'page-age-ms': '200' }), startTestReader()])

@@ -36,6 +36,7 @@ export class ScriptedWriter {
   market = new Market(SETTINGS)
   folderId = 'folder-1'
   runId = ''
+  simulated = false
   runEventNo = 0
   eventNo = 0
   /** Market time, Unix ms. */
@@ -121,11 +122,14 @@ export class ScriptedWriter {
 
   /** The messages with what was applied since the last time. */
   take(submissions: ToldSubmission[] = []): BusMessage[] {
-    const { eventNo, folderId, runId, runEventNo, market } = this
+    const { eventNo, folderId, runId, runEventNo, market, simulated } = this
     const count = this.#encoder.count
     const firstEventNo = eventNo - count + 1
     const frame = count === 0 ? null : Uint8Array.from(this.#encoder.encode(firstEventNo, firstEventNo - 1))
-    const head = { protocol: PROTOCOL, folderId, runId, runEventNo, firstEventNo, lastEventNo: eventNo }
+    const head = {
+      ...{ protocol: PROTOCOL, folderId, simulated, runId, runEventNo },
+      ...{ firstEventNo, lastEventNo: eventNo },
+    }
     const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
     return Array.from({ length: parts }, (_, part) => ({
       ...head,
