@@ -140,7 +140,7 @@ describe('the list of an agent’s submissions', () => {
 
   it('is 503 with Retry-After while the lake process does not answer', async () => {
     await open()
-    const lake = childrenOf(process.pid).filter((pid) => commandOf(pid).includes(server.dataDir))
+    const lake = childrenOf(process.pid).filter((pid) => commandOf(pid).includes('/store/process/main'))
     expect(lake).toHaveLength(1)
     for (const pid of lake) process.kill(pid, 'SIGSTOP')
     const answer = await get('?agentId=me', key)
