@@ -345,7 +345,7 @@ it('submissions are accepted while exports run', async () => {
 it('a server that stops aborts a body that is not read, so that it does not look complete', async () => {
   const response = await stalled('?format=arrow')
   await server.stop()
-  // Not before: who reads while the server stops may still get the whole of it.
+  // Only now: a client that reads while the server stops may still get everything.
   await expect(response.toArray()).rejects.toThrow()
   expect(existsSync(join(server.dataDir, 'export.tmp'))).toBe(false)
 })
