@@ -37,11 +37,27 @@ export interface RunningParts {
 }
 
 /**
+ * Answers the requests in flight and closes all connections. Clients that keep using a connection get an answer that closes it, so
+ * that closing the rest cuts nobody off.
+ * @param alongside what else ends while requests are answered
+ */
+export async function closeHttp(
+  { server, broadcaster, drainNoticeMs }: Pick<RunningParts, 'server' | 'broadcaster' | 'drainNoticeMs'>,
+  alongside: () => readonly Promise<unknown>[] = () => [],
+): Promise<void> {
+  await server.stopListening()
+  broadcaster.close('draining')
+  await Promise.all([server.idle(0, DRAIN_MS_MAX), ...alongside()])
+  await server.idle(Math.min(drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
+  await server.close()
+}
+
+/**
  * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder and the journal, and
  * the store last.
  */
 export async function shutDown(parts: RunningParts): Promise<void> {
-  const { health, server, sources, running, broadcaster, exporter, queries, positions, store } = parts
+  const { health, server, sources, running, exporter, queries, positions, store } = parts
   const { recorder } = running
   const wasReady = health.isReady
   health.markDraining()
@@ -54,13 +70,7 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(parts.drainNoticeMs)
   await served
-  await server.stopListening()
-  broadcaster.close('draining')
-  // Requests in flight are answered. Clients that keep using a connection get an answer that closes it, so that closing the
-  // rest cuts nobody off.
-  await Promise.all([server.idle(0, DRAIN_MS_MAX), exporter.close(), queries.close()])
-  await server.idle(Math.min(parts.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
-  await server.close()
+  await closeHttp(parts, () => [exporter.close(), queries.close()])
   await Promise.race([
     recorder.stop().then(() => positions.close()),
     sleep(RECORDER_STOP_MS_MAX, undefined, { ref: false }),

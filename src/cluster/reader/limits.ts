@@ -25,6 +25,3 @@ export const CHECKPOINT_ASKED_EVERY_MS = 10_000
 export const REACH_MS_MAX = 2_000
 /** Submissions that are remembered, so that none is told twice. */
 export const SUBMISSIONS_REMEMBERED_MAX = 2_000
-/** How long requests in flight may take once a reader stops, and how long open connections are kept then. */
-export const DRAIN_MS_MAX = 10_000
-export const LINGER_MS_MAX = 1_000

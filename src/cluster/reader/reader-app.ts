@@ -24,11 +24,12 @@ import {
   addStreamMetrics,
 } from '../../server/metrics.ts'
 import { createRoutes, type RouteDeps } from '../../server/routes.ts'
+import { closeHttp } from '../../server/shutdown.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
 import type { ToldSubmission } from '../messages.ts'
-import { DRAIN_MS_MAX, LINGER_MS_MAX, REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
+import { REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
 import { ReaderHealth } from './reader-health.ts'
 import { ReaderLink } from './reader-link.ts'
 import { addReaderMetrics } from './reader-metrics.ts'
@@ -36,8 +37,6 @@ import { readerRoutes } from './reader-routes.ts'
 import type { OpenAccounts } from './types.ts'
 
 const RELAY_SECRET_BYTES = 32
-/** Open connections are closed when no request has come for this long. */
-const QUIET_MS = 100
 
 export interface ReaderApp {
   port: number
@@ -238,11 +237,7 @@ async function stop(
   server.drain()
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(config.drainNoticeMs)
-  await server.stopListening()
-  broadcaster.close('draining')
-  await server.idle(0, DRAIN_MS_MAX)
-  await server.idle(Math.min(config.drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
-  await server.close()
+  await closeHttp({ server, broadcaster, drainNoticeMs: config.drainNoticeMs })
   readerHealth.stop()
   await link.stop()
 }
