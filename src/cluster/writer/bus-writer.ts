@@ -47,7 +47,7 @@ export class BusWriter implements MarketPublisher {
       waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
       beginAnew: () => this.#beginAnew(),
-      onConnected: (_bus, lostFromEventNo) => this.#onConnected(lostFromEventNo),
+      onConnected: (lostFromEventNo) => this.#onConnected(lostFromEventNo),
       onHole: () => this.#makeCheckpointInTime(),
     })
     const { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas } = config

@@ -37,7 +37,7 @@ export interface PublisherOptions extends FrameSourceOptions {
   beginAnew(): number
   /** Called on each connection, once it is known where the stream goes on. @param lostFromEventNo checkpoints of this event or later
    *  ones, made by runs before this one, are not of this market; null: all are. */
-  onConnected(bus: Bus, lostFromEventNo: number | null): void
+  onConnected(lostFromEventNo: number | null): void
   /** Readers need a newer checkpoint: the journal did not have all that they lack. */
   onHole(): void
   /** Another writer is active. To be called once; nothing may be acknowledged afterwards. */
@@ -199,7 +199,7 @@ export class Publisher {
   async #serve(link: Link, run: PublishedRun): Promise<void> {
     const lostFromEventNo = await this.#findPlace(link, run)
     this.#connects++
-    this.#options.onConnected(link.bus, lostFromEventNo)
+    this.#options.onConnected(lostFromEventNo)
     this.#isTickDue = true
     while (!this.#isClosed) {
       await this.#turn(link, run)
