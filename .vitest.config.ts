@@ -1,4 +1,6 @@
-// How the tests are run. Two files at a time: the machine the suite is sized for has two cores.
+// How the tests are run. `npm test` leaves out the drills, which are long; `npm run test:drills` runs them alone.
+import { globSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -7,16 +9,25 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url))
 const NODE_OPTIONS = `--import=${new URL('scripts/strip-cache.mjs', import.meta.url).href}`
 
+const DRILL = {
+  name: 'drill',
+  description:
+    'A long test: repeated kills, clusters under load, the browser, the benchmark, many random cases',
+}
+const TESTS = 'test/**/*.test.ts'
+const hasDrill = (file: string): boolean =>
+  /@module-tag drill|tags: 'drill'|fewAndMany/.test(readFileSync(file, 'utf8'))
+
 /** The files that take longest begin first: none of them is left to run alone at the end. A fresh clone has no record of
  *  earlier runs, and their size does not tell. */
 const LONGEST = [
-  'store/process/kill.fault',
-  'bench',
+  'bench.drill',
+  'cluster/faults/bus.drill',
+  'cluster/faults/cut-off.drill',
   'web/console',
-  'server/process.fault',
-  'server/failing-sync.fault',
-  'store/lake/catalog',
-  'store/lake/lake',
+  'cluster/faults/short',
+  'store/sql/query-http',
+  'http/routes/analyses',
 ]
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`))
@@ -29,13 +40,17 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
+    // Files without a drill need not be loaded for the drills.
+    include: mode === 'drills' ? globSync(TESTS, { cwd: import.meta.dirname }).filter(hasDrill) : [TESTS],
+    tags: [DRILL],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    // A busy machine is no failure: only what never comes is.
+    expect: { poll: { timeout: 20_000 } },
+    maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },
-})
+}))

@@ -8,6 +8,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, readConfig } from '../src/config/config.ts'
+import { isReaderSetting, READER_ONLY_SETTINGS } from '../src/config/reader-settings.ts'
+import { SETTINGS } from '../src/config/settings.ts'
 import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
 
 const START = fileURLToPath(new URL('start.mjs', import.meta.url))
@@ -16,25 +18,11 @@ const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
 const READERS_MAX = 64
 const READERS_DEFAULT = 2
 const EXIT_USAGE = 2
-/** The writer gets all flags; a reader these, which say how it answers, and the limits that its documents state. */
-const READER_FLAGS = [
-  'follow-flush-ms',
-  'host',
-  'labels-delay-ms',
-  'log-format',
-  'page-age-ms',
-  'quiet',
-  'read-limit-anonymous',
-  'read-limit-keyed',
-  'register-limit',
-  'rows-per-read',
-  'submit-cooldown-ms',
-  'submit-rate',
-  'trusted-proxies',
-]
-/** And these are for readers alone. */
-const READER_ONLY_FLAGS = ['lag-max-ms']
-const OWN_FLAGS = ['role', 'bus']
+/** What this script says itself: the nodes are here, and so is NATS. */
+const OWN_SETTINGS = [
+  ...(['role', 'bus', 'busUser', 'busPassword', 'busCredentials', 'busCa', 'busCert', 'busKey'] as const),
+  'sharePort',
+] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help lists them]'
 
@@ -50,6 +38,25 @@ interface Plan {
 }
 
 class UsageError extends Error {}
+
+type Role = 'writer' | 'reader'
+const READER_ONLY: readonly string[] = READER_ONLY_SETTINGS
+
+/** The settings that a node uses. */
+const settingsOf = (role: Role) =>
+  Object.entries(SETTINGS)
+    .filter(([name]) => (role === 'reader' ? isReaderSetting(name) : !READER_ONLY.includes(name)))
+    .map(([, setting]) => setting)
+
+const hasFlag = (settings: ReturnType<typeof settingsOf>, flag: string): boolean =>
+  settings.some((setting) => setting.flag === flag)
+
+/** The variables that a node uses: it refuses those of the other role. */
+function environmentOf(role: Role): NodeJS.ProcessEnv {
+  const used = new Set(settingsOf(role).map(({ env }) => env))
+  const unused = Object.values(SETTINGS).flatMap(({ env }) => (used.has(env) ? [] : env))
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !unused.includes(name)))
+}
 
 /** `--name value` and `--name=value`, in order. @throws UsageError */
 function flagsOf(args: readonly string[]): [string, string][] {
@@ -67,8 +74,11 @@ function flagsOf(args: readonly string[]): [string, string][] {
 /** @throws UsageError or ConfigError */
 function planOf(args: readonly string[]): Plan {
   const flags = flagsOf(args)
-  for (const [name] of flags)
-    if (OWN_FLAGS.includes(name)) throw new UsageError(`--${name} is set by this script`)
+  for (const { flag, env } of OWN_SETTINGS.map((name) => SETTINGS[name])) {
+    if (flag !== null && flags.some(([name]) => name === flag))
+      throw new UsageError(`--${flag} is set by this script`)
+    if (process.env[env]) throw new UsageError(`${env} is set by this script`)
+  }
   const wholeNumber = (name: string, fallback: number, max: number): number => {
     const text = flags.findLast(([given]) => given === name)?.[1] ?? `${fallback}`
     if (!/^\d{1,5}$/.test(text) || Number(text) > max)
@@ -78,11 +88,13 @@ function planOf(args: readonly string[]): Plan {
   const textOf = (chosen: [string, string][]): string[] =>
     chosen.flatMap(([name, value]) => [`--${name}`, value])
   const others = flags.filter(([name]) => name !== 'readers' && name !== 'nats-port')
-  const writerFlags = textOf(others.filter(([name]) => !READER_ONLY_FLAGS.includes(name)))
-  const shared = [...READER_FLAGS, ...READER_ONLY_FLAGS, 'bus-name']
+  const ofWriter = settingsOf('writer')
+  const writerFlags = textOf(
+    others.filter(([flag]) => !hasFlag(settingsOf('reader'), flag) || hasFlag(ofWriter, flag)),
+  )
   const config = readConfig(
     ['--role', 'writer', '--bus', 'nats://127.0.0.1:4222', ...writerFlags],
-    process.env,
+    environmentOf('writer'),
   )
   return {
     readers: wholeNumber('readers', READERS_DEFAULT, READERS_MAX),
@@ -90,7 +102,7 @@ function planOf(args: readonly string[]): Plan {
     natsDir: join(config.dataDir, 'nats'),
     port: config.port,
     writerFlags,
-    readerFlags: textOf(others.filter(([name]) => shared.includes(name))),
+    readerFlags: textOf(others.filter(([flag]) => hasFlag(settingsOf('reader'), flag))),
   }
 }
 
@@ -104,10 +116,10 @@ interface Node {
 let isStopping = false
 
 /** Starts a node. Resolves with its address once it listens; its lines go to the output, behind its name. */
-async function startNode(name: string, flags: readonly string[], nodes: Node[]): Promise<string> {
-  const child = spawn(process.execPath, [...NODE_FLAGS, START, ...flags], {
+async function startNode(name: string, role: Role, flags: readonly string[], nodes: Node[]): Promise<string> {
+  const child = spawn(process.execPath, [...NODE_FLAGS, START, '--role', role, ...flags], {
     // With this name of its npm script it ends by itself where this process is killed.
-    env: { ...process.env, npm_lifecycle_event: 'start' },
+    env: { ...environmentOf(role), npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = new Promise<void>((resolve) => {
@@ -143,12 +155,12 @@ async function stopAll(nodes: readonly Node[], nats: NatsServer): Promise<void> 
 async function startAll(plan: Plan, nats: NatsServer, nodes: Node[]): Promise<void> {
   const busFlags = ['--bus', nats.url]
   const addresses = [`nats-server ${nats.url}`]
-  const writer = await startNode('writer', ['--role', 'writer', ...busFlags, ...plan.writerFlags], nodes)
+  const writer = await startNode('writer', 'writer', [...busFlags, ...plan.writerFlags], nodes)
   addresses.push(`writer      ${writer}`)
   for (let count = 1; count <= plan.readers; count++) {
     const port = plan.port === 0 ? 0 : plan.port + count
-    const flags = ['--role', 'reader', ...busFlags, ...plan.readerFlags, '--port', `${port}`]
-    addresses.push(`reader ${count}    ${await startNode(`reader ${count}`, flags, nodes)}`)
+    const flags = [...busFlags, ...plan.readerFlags, '--port', `${port}`]
+    addresses.push(`reader ${count}    ${await startNode(`reader ${count}`, 'reader', flags, nodes)}`)
   }
   console.log(`\n${addresses.join('\n')}\n\nCtrl-C stops all of them.`)
 }

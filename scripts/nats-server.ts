@@ -29,6 +29,12 @@ export interface NatsServerOptions {
   config?: string
   /** Whether Ctrl-C in the terminal leaves it alone: who started it stops it. */
   detached?: boolean
+  /** Where its streams lie; below `dir` unless set. */
+  streamsDir?: string
+  /** The command that runs it, such as one that enters a namespace and then becomes it. */
+  within?: readonly string[]
+  /** Its name among the servers of a cluster, the port at which the others reach it, and those of the others. */
+  member?: { name: string; port: number; others: readonly number[] }
 }
 
 export interface NatsServer {
@@ -42,21 +48,39 @@ export interface NatsServer {
   kill(): Promise<void>
 }
 
+/**
+ * Ends a process when this one ends, also by SIGKILL: nats-server has no way to notice that. A shell does, by the end of its input.
+ */
+function endWithThisProcess(child: ChildProcess): void {
+  const watcher = spawn('sh', ['-c', 'read -r end; kill "$0"', `${child.pid}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  // Without a shell it is left to who stops it.
+  watcher.on('error', () => undefined)
+  watcher.unref()
+  // Its number may be that of another process from then on.
+  child.once('exit', () => watcher.kill('SIGKILL'))
+}
+
 /** Starts it; it takes connections when this resolves. Rejects where it does not start, with what it logged last. */
 export async function startNatsServer(options: NatsServerOptions): Promise<NatsServer> {
-  const { dir, port = 0, storageBytesMax, config = '', detached = false } = options
+  const { dir, port = 0, storageBytesMax, config = '', detached = false, within = [] } = options
   mkdirSync(dir, { recursive: true })
   const path = join(dir, 'nats.conf')
   const storage = storageBytesMax === undefined ? '' : `max_file_store: ${storageBytesMax}`
   writeFileSync(
     path,
     `listen: "127.0.0.1:${port === 0 ? -1 : port}"
-jetstream { store_dir: ${JSON.stringify(streamsFolder(dir))}, max_memory_store: 64MB
+jetstream { store_dir: ${JSON.stringify(options.streamsDir ?? streamsFolder(dir))}, max_memory_store: 64MB
   ${storage} }
+${memberLines(options)}
 ${config}
 `,
   )
-  const child = spawn(PROGRAM, ['-c', path], { stdio: ['ignore', 'ignore', 'pipe'], detached })
+  const [command = PROGRAM, ...words] = [...within, PROGRAM, '-c', path]
+  const child = spawn(command, words, { stdio: ['ignore', 'ignore', 'pipe'], detached })
+  if (child.pid !== undefined) endWithThisProcess(child)
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve())
     child.once('error', () => resolve())
@@ -76,6 +100,14 @@ ${config}
     if (child.pid !== undefined) await end('SIGKILL')
     throw error
   }
+}
+
+function memberLines({ member }: NatsServerOptions): string {
+  if (member === undefined) return ''
+  const { name, port, others } = member
+  const routes = others.map((other) => `"nats://127.0.0.1:${other}"`)
+  return `server_name: "${name}"
+cluster { name: "servers", listen: "127.0.0.1:${port}", routes: [${routes.join(', ')}] }`
 }
 
 const streamsFolder = (dir: string): string => join(dir, 'streams')

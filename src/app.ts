@@ -7,6 +7,7 @@ import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
+import { Cursors } from './http/response/cursors.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
@@ -90,6 +91,8 @@ export interface AppOptions {
   onFenced?(sentence: string): void
   /** Of a writer: how much waits for the bus in memory. */
   busWaitingBytesMax?: number
+  /** How much waits for the disk before market events are lost. */
+  journalWaitingBytesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
 }
@@ -177,8 +180,8 @@ function retainedDays(config: Config): RetainedDays {
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, replayed, store, exporter, queries, positions } = base
   const publisher = await createPublisher(base)
-  const { checkpointCrash = null } = options
-  const running = await openRunningMarket({ ...base, publisher, checkpointCrash })
+  const { checkpointCrash = null, journalWaitingBytesMax } = options
+  const running = await openRunningMarket({ ...base, publisher, checkpointCrash, journalWaitingBytesMax })
   const { market, marketClock, recorder } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
@@ -207,22 +210,24 @@ async function startParts(base: Base): Promise<App> {
   addStateMetrics(metrics, health, feeds)
   addStreamMetrics(metrics, broadcaster)
   addLakeMetrics(metrics, base, downloads)
-  const node = config.role === 'writer' ? writerNode(running.runId) : singleNode(market)
+  const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
+  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
   const { downloadMsMax } = options
-  const ownRoutes = createRoutes({
-    ...{ config, node, store, exporter, queries, downloads, downloadMsMax, market, agents },
-    ...{ submissions, broadcaster, health, metrics, limits, push },
-  })
-  const routes = publisher?.routes(ownRoutes, node.id) ?? ownRoutes
+  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
+  const writerParts = () => ({ ...ofLake, agents, submissions, push })
+  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
+  const ownRoutes = createRoutes({ ...routeDeps, writerParts })
+  const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
-  if (server.relayPort !== null)
-    publisher?.serve({ accounts: agents, nodeId: node.id, port: server.relayPort, secret: base.relaySecret })
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
+  const ready = becomeReady(feeding, sources, health, log)
+  const { relayPort: port } = server
+  if (port !== null) publisher?.serve({ accounts: agents, port, secret: base.relaySecret, ready })
   const { drainNoticeMs } = config
   const parts = {
     ...{ health, server, sources, running, publisher, feeding },
@@ -239,7 +244,7 @@ async function startParts(base: Base): Promise<App> {
     downloads,
     http: server,
     relaySecret: base.relaySecret,
-    ready: becomeReady(feeding, sources, health, log),
+    ready,
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
     stop: () => {
@@ -290,6 +295,7 @@ async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<voi
   } catch (error) {
     running.halt()
     await running.stop()
+    await running.leaveBus()
     throw error
   }
 }

@@ -1,4 +1,5 @@
 // The server's entry point: reads the configuration, starts the app and stops it on a signal.
+import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
@@ -24,11 +25,17 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog({ format: config.logFormat, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
+  // The lake process loads its modules while this process loads its own.
+  let lakeProcess = config.role === 'reader' ? undefined : forkLakeProcess()
   if (config.role === 'writer') {
     const { whenWriterMayBegin } = await import('./cluster/writer/standby.ts')
+    // What a standby has loaded it need not load while others wait for it. Whoever starts it sees where that fails.
+    if (config.standby) import('./app.ts').catch(() => undefined)
     await whenWriterMayBegin(config, log)
+    // A standby may have waited for months.
+    if (lakeProcess?.exitCode !== null || lakeProcess.signalCode !== null) lakeProcess = forkLakeProcess()
   }
-  const app = await start(config, log)
+  const app = await start(config, log, lakeProcess)
   if (config.role !== 'reader' && config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)
@@ -41,13 +48,11 @@ async function main(): Promise<void> {
 type Started = Pick<App, 'url' | 'market' | 'ready' | 'stop'>
 
 /** Nothing of a cluster is loaded by a process that is none of one. */
-async function start(config: Config, log: Log): Promise<Started> {
+async function start(config: Config, log: Log, lakeProcess: ChildProcess | undefined): Promise<Started> {
   if (config.role === 'reader') {
     const { startReader } = await import('./cluster/reader/reader-app.ts')
     return startReader(config, { log })
   }
-  // The lake process loads its modules while this process loads its own.
-  const lakeProcess = forkLakeProcess()
   const { startApp } = await import('./app.ts')
   return startApp(config, { log, lakeProcess })
 }

@@ -166,7 +166,9 @@ describe('the samples', () => {
     }
   })
 
-  it('come from a run of the engine, the submission service and the store, which fills every table without findings', async () => {
+  it('come from a run of the engine, the submission service and the store, which fills every table without findings', {
+    tags: 'drill',
+  }, async () => {
     const dataDir = temporaryFolder()
     const startMs = Date.UTC(2025, 10, 3, 6)
     try {

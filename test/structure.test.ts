@@ -210,6 +210,14 @@ it.each(['src', 'test', 'bench'])('no folder of %s holds more than sixteen files
   expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
 })
 
+it('a file of drills is named so, and tagged so', () => {
+  const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
+  const isTagged = (name: string) =>
+    /^\/\/ @module-tag drill$/m.test(readFileSync(join(ROOT, 'test', name), 'utf8'))
+  const tests = names.filter((name) => name.endsWith('.test.ts'))
+  expect(tests.filter(isTagged)).toEqual(tests.filter((name) => name.endsWith('.drill.test.ts')))
+})
+
 it('the top level holds the agreed entries only', () => {
   const allowed = [
     'package.json',

@@ -1,5 +1,5 @@
 // Synthetic rows of `training` from a seed: tokens and agents follow Zipf's law, values spread over orders of magnitude, and
-// three in ten carry a snapshot sent by the client.
+// three in ten carry a snapshot sent by the client. Their columns have the order in which the submission service writes them.
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { type Cell, type Row, SNAPSHOT_COLUMNS, TABLES, type Write } from '../../src/schema/tables.ts'
@@ -87,34 +87,36 @@ export function trainingRows(
     return type === 'BIGINT' ? Math.floor(amount(1, 1e5)) : amount(0.01, 1e6)
   }
 
-  function snapshot(row: Row): void {
-    const isOwn = uniform() < OWN_VALUES_SHARE
+  function snapshot(row: Row, isOwn: boolean): void {
     for (const field of SNAPSHOT_FIELDS) {
       const { name, unit } = SNAPSHOT_COLUMNS[field]
       const spread = unit.startsWith('percent') ? 100 * uniform() : amount(1e-6, 1e6)
       const value = COUNTS.has(field) ? Math.floor(amount(1, 1e5)) : spread
       const deviation = uniform() * 5
       row[name] = value
-      row[`submitted_${name}`] = isOwn ? value * (1 + deviation / 100) : null
-      row[`dev_${name}`] = isOwn ? deviation : null
+      if (!isOwn) continue
+      row[`submitted_${name}`] = value * (1 + deviation / 100)
+      row[`dev_${name}`] = deviation
     }
-    row.deviation_pct = isOwn ? uniform() * 5 : 0
-    row.validated = isOwn
-    row.outcome = isOwn ? 'validated' : 'unvalidated'
   }
 
   function next(): Row {
     const at = START_MS + Math.floor((index / ROWS_PER_SECOND) * 1_000)
     const score = Math.floor(uniform() * 101)
+    const isOwn = uniform() < OWN_VALUES_SHARE
     const row: Row = {
       analysis_id: `an_${String(index++).padStart(12, '0')}`,
       agent_id: `agent ${rank(agents)}`,
       mint: mints[rank(tokens)],
       submitted_at: at,
       snapshot_at: at - Math.floor(uniform() * 1_000),
+      received_at: at,
       sentiment: oneOf(SENTIMENTS),
       score,
       summary: `Score ${score}: ${oneOf(PHRASES)}; ${oneOf(PHRASES)}, at ${Math.floor(uniform() * 1e6)} USD.`,
+      outcome: isOwn ? 'validated' : 'unvalidated',
+      validated: isOwn,
+      deviation_pct: isOwn ? uniform() * 5 : 0,
       risk_level: oneOf(RISK_LEVELS),
       risk_factors: [oneOf(RISK_FACTORS), oneOf(RISK_FACTORS)],
       buy_pressure: Math.floor(uniform() * 101),
@@ -124,8 +126,11 @@ export function trainingRows(
       trend_direction: oneOf(TREND_DIRECTIONS),
       volume_profile: oneOf(VOLUME_PROFILES),
     }
-    snapshot(row)
-    for (const name of ENRICHED_FIELDS) row[name] = enriched(name)
+    snapshot(row, isOwn)
+    for (const name of ENRICHED_FIELDS) {
+      const value = enriched(name)
+      if (value !== null) row[name] = value
+    }
     return row
   }
 

@@ -70,7 +70,7 @@ type Format = 'json' | 'arrow' | 'msgpack'
 
 /** What the server does with a request once its head is read. */
 function asker(market: Market): (token: number, format: Format) => Buffer {
-  const { handle } = barRoute({ market, node: singleNode(market) })
+  const { handle } = barRoute({ market, node: singleNode() })
   const headers = {
     accept: '*/*',
     contentType: '',
@@ -89,6 +89,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     const context: Context = {
       ...rest,
       ip,
+      isRelayed: () => false,
       origin: () => '',
       body,
       onGone: () => {},

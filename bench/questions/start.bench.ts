@@ -10,8 +10,8 @@ import { jsonOf, type Measured, type Question, type RunOptions, serverArgs } fro
 const TOKENS = 100_000
 const AGENTS = 1_000
 const TAIL = 30_000
-/** About two gigabytes, the largest log before commits are refused. */
-const LONG_TAIL = 900_000
+/** 1.7 GB, where commits are refused from two on. */
+const LONG_TAIL = 1_000_000
 const programOf = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const folderOf = ({ small, full }: RunOptions, tail: string): string =>
   join(tmpdir(), `mintlake-bench-start-${small ? 'small' : full ? 'full' : 'normal'}-${tail}`)
@@ -56,7 +56,7 @@ const start =
   }
 
 const SHORT = 'a tail of 30 000 submissions'
-const LONG = 'a tail of 900 000 submissions'
+const LONG = 'a tail of a million submissions'
 const ready = (of: string, gate: number) =>
   ({ title: `start with ${of}`, metric: 'openMs', of, unit: 'ms', gate, better: 'lower' }) as const
 

@@ -90,7 +90,7 @@ async function fill(writer: Running, mints: readonly string[]): Promise<void> {
 }
 
 /** Starts it, and waits until every reader has the whole market. */
-export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { tokens, readers: readerCount, bus = true, readerCores = [] } = options
   if (!hasNatsServer()) throw new Error(NEEDS_NATS)
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
@@ -124,3 +124,22 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     throw error
   }
 }
+
+/** Measures with a cluster that ends afterwards. */
+export async function onCluster<Result>(
+  options: ClusterOptions,
+  measure: (cluster: Cluster) => Promise<Result>,
+): Promise<Result> {
+  const cluster = await startCluster(options)
+  try {
+    return await measure(cluster)
+  } finally {
+    await cluster.end()
+  }
+}
+
+/** The node that clients use: the first reader, or the writer to compare it with. */
+export type Through = 'reader' | 'writer'
+
+export const nodeOf = ({ writer, readers }: Cluster, through: Through): Running =>
+  through === 'reader' ? readers[0] : writer

@@ -8,9 +8,13 @@ import {
   type NodeConnectionOptions,
 } from '@nats-io/transport-node'
 import type { Config } from '../config/settings.ts'
+import { connectError, isTls } from './bus-errors.ts'
 import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
 
-export type BusSettings = Pick<Config, 'bus' | 'busName' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'>
+export type BusSettings = Pick<
+  Config,
+  'bus' | 'busName' | 'busUser' | 'busPassword' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'
+>
 
 /** Names on the bus. */
 export const busNames = (name: string) => ({
@@ -20,6 +24,7 @@ export const busNames = (name: string) => ({
   accounts: `${name}-accounts`,
   writer: `${name}.writer`,
   node: (nodeId: string) => `${name}.node.${nodeId}`,
+  list: (list: string) => `${name}.list.${list}`,
 })
 export type BusNames = ReturnType<typeof busNames>
 
@@ -34,11 +39,13 @@ export interface Bus {
 
 /**
  * Connects, and stays connected: whenever the connection is lost it is made again, without end. Rejects where no server can be reached
- * now, where it refuses the credentials, or where it has no JetStream.
+ * now, where it refuses this process, with a sentence that says why, or where it has no JetStream.
  * @param nodeName shown in the server's list of connections
  */
 export async function connectBus(settings: BusSettings, nodeName: string): Promise<Bus> {
-  const connection = await connect(connectOptions(settings, nodeName))
+  const connection = await connect(connectOptions(settings, nodeName)).catch((error: unknown) => {
+    throw connectError(error, settings)
+  })
   try {
     const options = { timeout: BUS_CALL_MS_MAX }
     const manager = await jetstreamManager(connection, options)
@@ -55,8 +62,7 @@ export async function connectBus(settings: BusSettings, nodeName: string): Promi
 
 /** Files are read at each call: certificates and credentials may have been renewed. */
 function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
-  const { bus, busCredentials, busCa, busCert, busKey } = settings
-  const isTls = busCa !== '' || busCert !== '' || bus.some((url) => url.startsWith('tls://'))
+  const { bus, busUser, busPassword, busCredentials, busCa, busCert, busKey } = settings
   return {
     servers: [...bus],
     name: nodeName,
@@ -68,8 +74,10 @@ function connectOptions(settings: BusSettings, nodeName: string): NodeConnection
     // A connection that swallows everything is found out within six seconds.
     pingInterval: 2_000,
     maxPingOut: 2,
+    // Its replies come to an inbox that no other user may read.
+    ...(busUser !== '' && { user: busUser, pass: busPassword, inboxPrefix: `_INBOX.${busUser}` }),
     ...(busCredentials !== '' && { authenticator: credsAuthenticator(readFileSync(busCredentials)) }),
-    ...(isTls && {
+    ...(isTls(settings) && {
       tls: {
         ...(busCa !== '' && { caFile: busCa }),
         ...(busCert !== '' && { certFile: busCert }),

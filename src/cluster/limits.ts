@@ -3,9 +3,9 @@ import { HOUR_MS } from '../lib/time.ts'
 
 export const BUS_MAX_AGE_MS_DEFAULT = HOUR_MS
 export const BUS_MAX_MB_DEFAULT = 2_048
-/** A reader that is further behind refuses reads. */
+/** A reader that is further behind refuses reads until it has caught up. */
 export const LAG_MAX_MS_DEFAULT = 5_000
-/** A reader is ready for the first time once it is less far behind. */
+/** A reader has caught up once it is less far behind. */
 export const READY_LAG_MS_MAX = 1_000
 /** How often the writer tells its market time. */
 export const TICK_MS = 100
@@ -15,6 +15,12 @@ export const PART_BYTES = 512 * 1024
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
 /** How long a call to the bus may take. */
 export const BUS_CALL_MS_MAX = 5_000
+/** How long it is told that the bus has denied something, unless it does so again. */
+export const DENIED_MS = 60_000
+/** Things that the bus has denied that are remembered. */
+export const DENIED_MAX = 16
+/** How often a subscription that the bus has denied is tried again. */
+export const DENIED_RETRY_MS = 5_000
 /** The delay before a bus that failed is tried again. It doubles each time, up to the maximum. */
 export const RETRY_MS = 100
 export const RETRY_MS_MAX = 2_000
@@ -23,10 +29,14 @@ export const TURN_MESSAGES_MAX = 64
 export const TURN_BYTES_MAX = 4 * 1024 * 1024
 /** A stream that gets no message for so long has no writer. */
 export const SILENT_MS = 1_000
+/** How long a writer that starts is not ready because requests of readers do not reach it, where the bus does not tell why. */
+export const REACHABLE_MS_MAX = 10_000
 /** How long the stream has to be silent before a standby takes over. */
 export const STANDBY_SILENT_MS = 3_000
-/** How often a standby looks whether it may take over. */
-export const STANDBY_LOOK_MS = 500
+/** How often a standby looks whether the data folder is free. */
+export const STANDBY_LOOK_MS = 50
+/** How often it is looked whether a stream is still silent. */
+export const SILENT_LOOK_MS = 100
 /** A writer acknowledges commits while the bus has taken a message of it that is not older. Less than STANDBY_SILENT_MS. */
 export const LEASE_MS = 1_500
 /** How long an acknowledgement waits for the bus. */

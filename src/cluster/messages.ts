@@ -8,7 +8,7 @@ import { safeParse } from '../lib/safe-parse.ts'
 import { OUTCOMES } from '../schema/vocabulary.ts'
 
 /** Raised when nodes of before could not understand, or would apply differently, what is sent. */
-const MESSAGE_FORMAT = 1
+const MESSAGE_FORMAT = 2
 /** Nodes of one cluster must have the same. */
 export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT}`
 
@@ -49,11 +49,15 @@ const messageSchema = z.object({
   timeMs: z.number(),
   /** Judged since the message before. */
   submissions: z.array(toldSubmissionSchema),
+  /** The writer's last message: its run has ended in order, and acknowledges nothing any more. */
+  ended: z.boolean(),
 })
 export type BusMessage = z.infer<typeof messageSchema>
 
 /** A message that this version cannot read. The sentence is for operators. */
 export class MessageError extends Error {}
+/** One that no version can read. What it should have told is missing. */
+export class DamagedMessageError extends MessageError {}
 
 const packr = new Packr({ useRecords: false })
 const protocolSchema = z.object({ protocol: z.string() })
@@ -64,7 +68,7 @@ export const encodeMessage = (message: BusMessage): Uint8Array => packr.pack(mes
 export function decodeMessage(bytes: Uint8Array): BusMessage {
   const value = unpack(bytes)
   const head = safeParse(protocolSchema, value)
-  if (!head.success) throw new MessageError('the stream has a message of something else than Mintlake')
+  if (!head.success) throw new DamagedMessageError('the stream has a message of something else than Mintlake')
   if (head.data.protocol !== PROTOCOL)
     throw new MessageError(
       `the writer speaks version ${head.data.protocol} of the bus, this process version ${PROTOCOL}: ` +
@@ -72,13 +76,13 @@ export function decodeMessage(bytes: Uint8Array): BusMessage {
     )
   const message = safeParse(messageSchema, value)
   if (message.success) return message.data
-  throw new MessageError(`the stream has a damaged message: ${message.error.message}`)
+  throw new DamagedMessageError(`the stream has a damaged message: ${message.error.message}`)
 }
 
 function unpack(bytes: Uint8Array): unknown {
   try {
     return packr.unpack(bytes)
   } catch (error) {
-    throw new MessageError(`the stream has a damaged message: ${errorMessage(error)}`)
+    throw new DamagedMessageError(`the stream has a damaged message: ${errorMessage(error)}`)
   }
 }

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
 import { errorMessage } from '../lib/error-text.ts'
+import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import { type Config, SETTINGS } from './settings.ts'
@@ -45,6 +46,10 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
     throw new ConfigError(
       `--role ${config.role} needs --bus, the NATS server that connects writer and readers`,
     )
+  if (config.busUser !== '' && config.busPassword === '')
+    throw new ConfigError(`--bus-user needs ${SETTINGS.busPassword.env}`)
+  if (config.busCert !== '' && config.busKey === '')
+    throw new ConfigError('--bus-cert needs --bus-key, the private key of that certificate')
   if (config.role === 'writer' && config.record === 'false')
     throw new ConfigError('--role writer records events: without them readers have no market')
   if (config.role === 'writer' && config.replayLake !== '')
@@ -93,9 +98,13 @@ function refuseMisspeltEnv(env: Environment): void {
 /** The configuration for the log: of secrets only whether they are set. */
 export function shownConfig(config: Config): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(config).map(([name, value]) => [
+    keysOf(config).map((name) => [
       name,
-      name.endsWith('Key') ? (value === '' ? 'not set' : 'set') : withoutSecrets(name, value),
+      SETTINGS[name].flag === null
+        ? config[name] === ''
+          ? 'not set'
+          : 'set'
+        : withoutSecrets(name, config[name]),
     ]),
   )
 }

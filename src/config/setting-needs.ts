@@ -1,5 +1,7 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
-import type { Config } from './settings.ts'
+import { keysOf } from '../lib/record.ts'
+import { isReaderSetting, READER_ONLY_SETTINGS } from './reader-settings.ts'
+import { type Config, SETTINGS } from './settings.ts'
 
 interface Need {
   settings: readonly (keyof Config)[]
@@ -11,6 +13,11 @@ interface Need {
 
 const NEEDS: readonly Need[] = [
   {
+    settings: keysOf(SETTINGS).filter((name) => !isReaderSetting(name)),
+    isMet: ({ role }) => role !== 'reader',
+    missing: '--role writer or --role all: a reader stores nothing, takes no feed and judges no submission',
+  },
+  {
     settings: ['bus'],
     isMet: ({ role }, value) => role !== 'all' || (Array.isArray(value) && value.length === 0),
     missing: '--role writer or --role reader',
@@ -18,6 +25,7 @@ const NEEDS: readonly Need[] = [
   {
     settings: [
       'busName',
+      'busUser',
       'busCredentials',
       'busCa',
       'busCert',
@@ -34,9 +42,15 @@ const NEEDS: readonly Need[] = [
     isMet: ({ role }) => role === 'writer',
     missing: '--role writer, which keeps the events on the bus',
   },
-  { settings: ['lagMaxMs'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
+  { settings: ['busPassword'], isMet: ({ busUser }) => busUser !== '', missing: '--bus-user' },
   {
-    settings: ['sharePort'],
+    settings: ['busCredentials'],
+    isMet: ({ busUser }) => busUser === '',
+    missing: 'leaving --bus-user out: a process is one user',
+  },
+  { settings: ['busKey'], isMet: ({ busCert }) => busCert !== '', missing: '--bus-cert' },
+  {
+    settings: READER_ONLY_SETTINGS,
     isMet: ({ role }, value) => value === false || role === 'reader',
     missing: '--role reader',
   },

@@ -144,7 +144,7 @@ export const natsUrl = wordList
   .refine((urls) => urls.every(isNatsUrl), 'must be an address such as nats://127.0.0.1:4222')
   .refine(
     (urls) => urls.every((url) => !URL.canParse(url) || new URL(url).username === ''),
-    'must not name a user: give --bus-credentials a file',
+    'must not name a user: that is --bus-user, or the file of --bus-credentials',
   )
   .refine((urls) => urls.length <= NATS_URLS_MAX, `there may be ${NATS_URLS_MAX} addresses`)
 
@@ -152,3 +152,6 @@ export const natsUrl = wordList
 export const busName = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,32}$/, 'must have 1 to 32 letters, digits, "-" or "_"')
+
+/** Such a word; '' for none. */
+export const busUser = z.union([z.literal(''), busName], 'must have 1 to 32 letters, digits, "-" or "_"')

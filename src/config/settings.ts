@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
-import { BUS_MAX_AGE_MS_DEFAULT, BUS_MAX_MB_DEFAULT, LAG_MAX_MS_DEFAULT } from '../cluster/limits.ts'
+import { LAG_MAX_MS_DEFAULT } from '../cluster/limits.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
@@ -25,9 +25,9 @@ import {
   SUBMIT_RATE_MAX,
   SUSPENSIONS_MAX,
 } from '../submissions/limits.ts'
+import { BUS_SETTINGS } from './bus-settings.ts'
 import {
   address,
-  busName,
   columnMapping,
   FEEDS,
   feedList,
@@ -35,7 +35,6 @@ import {
   host,
   hostList,
   moment,
-  natsUrl,
   networkList,
   publicUrl,
   replaySpeed,
@@ -245,30 +244,7 @@ export const SETTINGS = {
     flag,
     'true: a writer that waits until the one before it has ended, then goes on with its data folder',
   ),
-  bus: setting(
-    'bus',
-    '',
-    natsUrl,
-    'NATS server with JetStream that connects writer and readers, such as nats://127.0.0.1:4222; several, comma-separated',
-  ),
-  busName: setting('bus-name', 'mintlake', busName, 'Beginning of the names on the bus'),
-  busCredentials: setting('bus-credentials', '', z.string(), 'File with the credentials (.creds) for NATS'),
-  busCa: setting('bus-ca', '', z.string(), 'File with the certificate authority of NATS, for TLS'),
-  busCert: setting('bus-cert', '', z.string(), 'File with the certificate of this process for NATS'),
-  busKey: setting('bus-key', '', z.string(), 'File with the private key of --bus-cert'),
-  busMaxAgeMs: setting(
-    'bus-max-age-ms',
-    BUS_MAX_AGE_MS_DEFAULT,
-    wholeNumber(60_000, 7 * DAY_MS),
-    'How long events stay on the bus, ms; a reader that was away longer begins with a checkpoint',
-  ),
-  busMaxMb: setting(
-    'bus-max-mb',
-    BUS_MAX_MB_DEFAULT,
-    wholeNumber(1, 1e6),
-    'Largest size of the events on the bus, MB; the oldest go first',
-  ),
-  busReplicas: setting('bus-replicas', 1, wholeNumber(1, 5), 'NATS servers that keep each event'),
+  ...BUS_SETTINGS,
   lagMaxMs: setting(
     'lag-max-ms',
     LAG_MAX_MS_DEFAULT,

@@ -49,6 +49,8 @@ export interface Context {
   /** The address of the client. A proxy's header counts only if the proxy is trusted. A GET handler that awaits must ask
    *  for it before: the address can no longer be read once the client has disconnected. */
   ip(): string
+  /** Whether another process has passed the request on, which has the client. */
+  isRelayed(): boolean
   /** Under which address the client reaches the server, without a slash at the end; empty where that is not certain. Only a
    *  handler that has not awaited may ask for it. */
   origin(): string

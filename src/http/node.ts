@@ -4,9 +4,7 @@ import { ServiceError } from '../schema/errors.ts'
 import type { Route } from './route.ts'
 
 export interface HttpNode {
-  /** Names the node in the cursors that it makes, which no other node can resolve: 1 to 11 of [0-9a-z]. */
-  readonly id: string
-  /** Part of every ETag: versions count within one run of the process that takes the events. */
+  /** Part of every ETag and cursor: versions count within one run of the process that takes the events. */
   run(): string
   /** How old the newest state is that this node has of the market, ms; Infinity: not known; null: it has the market itself. */
   readonly lagMs: (() => number) | null
@@ -18,25 +16,12 @@ export interface HttpNode {
 }
 
 const RUN = randomBytes(4).toString('hex')
-const ID_BYTES = 8
-const ID_DIGITS = 8
 
-export const newNodeId = (): string =>
-  BigInt(`0x${randomBytes(ID_BYTES).toString('hex')}`)
-    .toString(36)
-    .slice(0, ID_DIGITS)
-
-/** A process that has the market for itself. No two runs begin at the same position, so this names the run in cursors. */
-export const singleNode = (market: { seq: number }): HttpNode => ({
-  id: market.seq.toString(36),
-  run: () => RUN,
-  lagMs: null,
-  reach: null,
-})
+/** A process that has the market for itself. */
+export const singleNode = (): HttpNode => ({ run: () => RUN, lagMs: null, reach: null })
 
 /** The process that takes the events, where others have the same market. */
 export const writerNode = (runId: string): HttpNode => ({
-  id: newNodeId(),
   run: () => runId,
   lagMs: null,
   reach: null,

@@ -8,7 +8,7 @@ import type { Context, HttpAnswer, Notes } from './context.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { withLag } from './node.ts'
 import type { PipelineParts } from './pipeline.ts'
-import { clientAddress, type Sender } from './request/addresses.ts'
+import { clientAddress, isRelayed, type Sender } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
 import { requestOrigin } from './request/origin.ts'
@@ -101,6 +101,7 @@ export class UncachedRequest {
     if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
+      isRelayed: () => isRelayed(this.#sender, deps),
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.admitRows(this.#caller, ip)),
       onGone: (onGone) => {

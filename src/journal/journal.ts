@@ -23,7 +23,7 @@ class Journal implements EventJournal {
   #recorded = 0
   #lost = 0
   /** Too much waits for the disk: events are lost until half of it is written. */
-  #isLosing = false
+  #isFull = false
   #lostInterval: LostInterval | null = null
   #batchTimer: NodeJS.Timeout | null = null
   #isClosed = false
@@ -37,8 +37,12 @@ class Journal implements EventJournal {
     this.#writer = new BatchWriter(options, end, this.originEventNo, () => this.#onWritten())
   }
 
+  get isLosing(): boolean {
+    return this.#isFull || this.#isClosed
+  }
+
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void {
-    if (this.#isLosing || this.#isClosed) {
+    if (this.isLosing) {
       this.#lose(event, atMs)
       return
     }
@@ -75,7 +79,7 @@ class Journal implements EventJournal {
     const { bytes, segmentCount, syncedEventNo, trouble, waitingBytes, writtenEventNo } = this.#writer
     return {
       ...{ recorded: this.#recorded, lost: this.#lost, segments: segmentCount },
-      trouble: trouble ?? (this.#isLosing ? 'the disk is too slow' : null),
+      trouble: trouble ?? (this.#isFull ? 'the disk is too slow' : null),
       ...{ bytes, waitingBytes, writtenEventNo, syncedEventNo },
     }
   }
@@ -105,7 +109,7 @@ class Journal implements EventJournal {
     const firstEventNo = lastEventNo - count + 1
     const frame = this.#encoder.encode(firstEventNo, this.#writer.syncedEventNo)
     this.#writer.add({ firstEventNo, lastEventNo, frame })
-    this.#isLosing = this.#writer.waitingBytes > this.#waitingBytesMax
+    this.#isFull = this.#writer.waitingBytes > this.#waitingBytesMax
   }
 
   get #waitingBytesMax(): number {
@@ -123,8 +127,8 @@ class Journal implements EventJournal {
   #onWritten(): void {
     const { writtenEventNo, waitingBytes } = this.#writer
     while ((this.#waiting[0]?.eventNo ?? Infinity) <= writtenEventNo) this.#waiting.shift()?.resolve()
-    if (!this.#isLosing || waitingBytes > this.#waitingBytesMax / 2) return
-    this.#isLosing = false
+    if (!this.#isFull || waitingBytes > this.#waitingBytesMax / 2) return
+    this.#isFull = false
     const interval = this.#lostInterval
     this.#lostInterval = null
     if (interval !== null && !this.#isClosed) this.#options.onLost(interval)

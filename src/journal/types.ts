@@ -82,7 +82,7 @@ export interface JournalOptions {
   disk?: Disk
   segmentBytes?: number
   bytesMax?: number
-  waitingBytesMax?: number
+  waitingBytesMax?: number | undefined
 }
 
 /** Consecutive events as the bytes that the journal has of them. */
@@ -117,6 +117,8 @@ export interface EventJournal {
    * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
+  /** Whether an event that is appended now would be lost. */
+  readonly isLosing: boolean
   /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */
   readonly lastEventNo: number
   /** Number of the `run` event with which this market began as an empty one. */

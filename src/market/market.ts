@@ -49,6 +49,7 @@ export class Market implements MarketEngine {
   #figures: TokenFigures
   #events: EventWriter
   #onChanged: (() => void) | null = null
+  #generation = 0
 
   constructor(options: MarketOptions = {}) {
     const parts = createParts(options)
@@ -66,8 +67,21 @@ export class Market implements MarketEngine {
    * @throws CheckpointError if sections are missing, damaged, of another format, or do not fit into the bounds.
    */
   static restore(options: MarketOptions, read: (name: string) => Uint8Array | null): Market {
+    const slices = Market.restoring(options, read)
+    for (;;) {
+      const { done, value } = slices.next()
+      if (done) return value
+    }
+  }
+
+  /** The same in slices, for a process that has other things to do: it yields after each, and returns the market. */
+  static *restoring(
+    options: MarketOptions,
+    read: (name: string) => Uint8Array | null,
+  ): Generator<void, Market> {
     const market = new Market(options)
-    restoreMarket(market.#parts, read)
+    yield
+    yield* restoreMarket(market.#parts, read)
     return market
   }
 
@@ -78,6 +92,7 @@ export class Market implements MarketEngine {
   adopt(other: Market): void {
     const parts = other.#parts
     other.watch(null)
+    this.#generation++
     this.#parts = parts
     this.#time = parts.time
     this.#pages = parts.pages
@@ -105,6 +120,10 @@ export class Market implements MarketEngine {
 
   get firstSeq(): number {
     return this.#parts.changes.firstSeq
+  }
+
+  get generation(): number {
+    return this.#generation
   }
 
   get oldestSince(): number {
@@ -136,6 +155,11 @@ export class Market implements MarketEngine {
   /** Puts the tokens into their lists, which a restored market otherwise does at the first read. */
   rank(): void {
     this.#parts.rankings.rank()
+  }
+
+  /** The same in slices: it yields after each. No event may come meanwhile. */
+  ranking(): Iterable<void> {
+    return this.#parts.rankings.ranking()
   }
 
   save(): Iterable<Section> {

@@ -165,6 +165,8 @@ export interface MarketEngine {
   readonly seq: number
   /** The position at which this run began: that of the last event `run`. What a lower one stood for is not known. */
   readonly firstSeq: number
+  /** Raised whenever another market takes the place of this one as a whole: lists that were frozen before do not change any more. */
+  readonly generation: number
   /** The latest price of SOL; null while none is known. */
   readonly solPrice: SolPriceReport | null
   /** The price of SOL that a trade of this time is priced with; NaN where none is known, or the latest was too old by then. */

@@ -15,28 +15,38 @@ export const SERVER_FEED = 'server'
 
 export class EventRecorder {
   readonly #market: Pick<Market, 'apply' | 'timeMs' | 'solPriceUsdAt'>
-  readonly #journal: Pick<EventJournal, 'append'> | null
+  readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
+  readonly #appliesLost: boolean
 
-  /** @param journal null: nothing is recorded. */
+  /**
+   * @param journal null: nothing is recorded.
+   * @param appliesLost whether the market also takes events that the journal loses: a server that is alone goes on without its disk,
+   * but other processes that have the recorded events would be at the same position with another market
+   */
   constructor(
     market: Pick<Market, 'apply' | 'timeMs' | 'solPriceUsdAt'>,
-    journal: Pick<EventJournal, 'append'> | null,
+    journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
+    appliesLost = true,
   ) {
     this.#market = market
     this.#journal = journal
+    this.#appliesLost = appliesLost
   }
 
   /** A sink whose events are recorded as those of this feed. */
   sinkOf(feed: string): FeedSink {
     const market = this.#market
     const journal = this.#journal
+    const appliesLost = this.#appliesLost
     return {
       get timeMs() {
         return market.timeMs
       },
       apply(event, receivedAtMs) {
-        const rejection = market.apply(event, receivedAtMs)
-        if (rejection === null)
+        const isLost = !appliesLost && journal?.isLosing === true
+        const rejection = isLost ? 'not_recorded' : market.apply(event, receivedAtMs)
+        // What is lost is counted there, with the time that it is of.
+        if (rejection === null || isLost)
           journal?.append(event, market.timeMs, receivedAtMs, feed, market.solPriceUsdAt(event.ts))
         return rejection
       },

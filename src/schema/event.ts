@@ -174,8 +174,9 @@ export type MarketEvent =
   | RunEvent
   | AnalysisCountEvent
 
-/** Why the engine rejected an event, which then changed nothing. */
+/** Why the engine rejected an event, which then changed nothing; `not_recorded`: it was not even asked. */
 export type EventRejection =
+  | 'not_recorded'
   | 'late'
   | 'sol_price_unknown'
   | 'sol_price_stale'

@@ -42,6 +42,8 @@ export interface ClusterHealth {
   reasons: readonly string[]
   /** Why the market must not be read here at present, as a sentence; null: it may. */
   notServing: string | null
+  /** Why no client should be sent here, although what it asks would be answered, as a sentence; null: it may be. */
+  notReachable: string | null
   /** For /health. */
   report: Record<string, unknown>
 }
@@ -49,6 +51,7 @@ export interface ClusterHealth {
 /** Knows which phase of its life the server is in, admits requests accordingly, and reports for /health and /readyz. */
 export class Health {
   #phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
+  #isLeaving = false
   readonly #deps: HealthDeps
   readonly #storeHealth: SingleFlight<StoreHealth>
 
@@ -69,6 +72,11 @@ export class Health {
   /** Called when all feeds are ready. Has no effect on a server that is already draining. */
   markReady(): void {
     if (this.#phase === 'warming_up') this.#phase = 'ready'
+  }
+
+  /** From now on /readyz says that the server is draining. Requests are still answered. */
+  markLeaving(): void {
+    this.#isLeaving = true
   }
 
   markDraining(): void {
@@ -100,10 +108,11 @@ export class Health {
    * reason: the market is still served, and /health shows the feed's state.
    */
   notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null {
-    const phase = this.#phase
+    const phase = this.#isLeaving ? 'draining' : this.#phase
     if (phase !== 'ready') return { code: phase, sentence: this.#whyNot(phase) }
     const { cluster, feeds } = this.#deps
-    const sentence = whyNotWarm(feeds) ?? cluster?.().notServing ?? null
+    const health = cluster?.()
+    const sentence = whyNotWarm(feeds) ?? health?.notServing ?? health?.notReachable ?? null
     return sentence === null ? null : { code: 'warming_up', sentence }
   }
 

@@ -1,5 +1,6 @@
 // What a server tells of its recorded market to those that bring it to other processes. A server that is alone has no publisher.
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
+import type { Cursors, ListWatcher } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import type { WrittenBatch } from '../journal/types.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
@@ -27,11 +28,11 @@ export interface RunToPublish {
 /** What other processes ask of this one: requests of their clients, and whose keys they have. */
 export interface ServedParts {
   accounts: { agentIds(): Iterable<string>; account(agentId: string): Account | null }
-  /** `HttpNode.id` */
-  nodeId: string
   /** `relayPort` of the HTTP server, and its `relaySecret`. */
   port: number
   secret: string
+  /** Resolves when requests would not be refused any more. May reject. */
+  ready: Promise<unknown>
 }
 
 export interface MarketPublisher {
@@ -44,8 +45,10 @@ export interface MarketPublisher {
   onCheckpoint(checkpoint: StoredCheckpoint): void
   /** An agent, its keys or its name have changed, durably. */
   changeAccount(agentId: string): void
-  /** The routes as they are where other processes answer too. @param nodeId `HttpNode.id` */
-  routes(routes: readonly Route[], nodeId: string): Route[]
+  /** To be told of the lists that this process keeps. */
+  readonly lists: ListWatcher
+  /** The routes as they are where other processes answer too. */
+  routes(routes: readonly Route[], cursors: Cursors): Route[]
   /** Begins to carry out requests of other processes. */
   serve(parts: ServedParts): void
   /** Takes no more of them, and finishes those that run. Never rejects. */
@@ -56,6 +59,6 @@ export interface MarketPublisher {
   mayAcknowledge(): Promise<void>
   health(): ClusterHealth
   addMetrics(metrics: Metrics): void
-  /** To be called when the journal is closed. Never rejects. */
+  /** To be called when the journal and the store are closed. Never rejects. */
   stop(): Promise<void>
 }

@@ -1,9 +1,8 @@
 import { realpathSync } from 'node:fs'
-import type { Config } from '../config/settings.ts'
 import type { HttpNode } from '../http/node.ts'
-import { Cursors } from '../http/response/cursors.ts'
+import type { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
-import { allRoutes } from '../http/routes/all-routes.ts'
+import { type AllRouteDeps, allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
@@ -19,12 +18,21 @@ import type { Health } from './health.ts'
 const METRICS_TTL_MS = 1_000
 
 export interface RouteDeps {
-  config: Config
+  settings: AllRouteDeps['settings']
   node: HttpNode
   market: Market
   broadcaster: Broadcaster
-  /** A new one unless given. */
-  cursors?: Cursors
+  cursors: Cursors
+  health: Health
+  metrics: Metrics
+  limits: ClientLimits
+  /** Asked for by requests alone: where another process carries them out it may throw. */
+  writerParts(): WriterParts
+}
+
+/** What only the process has that takes events and submissions. */
+export interface WriterParts {
+  dataDir: string
   agents: Agents
   submissions: Submissions
   exporter: Exporter
@@ -32,51 +40,53 @@ export interface RouteDeps {
   queries: LakeQueries
   downloadMsMax?: number | undefined
   store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
-  health: Health
-  metrics: Metrics
-  limits: ClientLimits
   push: PushFeed
 }
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { cursors = new Cursors(deps.market, deps.node.id) } = deps
-  const { config, node, market, broadcaster, agents, submissions, health, metrics, limits } = deps
+  const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    node,
-    market,
-    broadcaster,
-    cursors,
-    agents,
-    submissions,
+    ...{ settings, node, market, broadcaster, cursors },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
-    calibration: () => deps.store.calibration(),
-    exports: deps.exporter,
-    downloads: deps.downloads,
-    queries: deps.queries,
-    downloadMsMax: deps.downloadMsMax,
     health: () => health.report(),
     notReady: () => health.notReady(),
     feedStates: () => health.feedStates(),
+    metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
+    get agents() {
+      return writerParts().agents
+    },
+    get submissions() {
+      return writerParts().submissions
+    },
+    get exports() {
+      return writerParts().exporter
+    },
+    get downloads() {
+      return writerParts().downloads
+    },
+    get downloadMsMax() {
+      return writerParts().downloadMsMax
+    },
+    get queries() {
+      return writerParts().queries
+    },
+    calibration: () => writerParts().store.calibration(),
     repairLake: async (dataDir) => {
-      checkDataDir(config.dataDir, dataDir)
-      return deps.store.repairLake()
+      checkDataDir(writerParts().dataDir, dataDir)
+      return writerParts().store.repairLake()
     },
     stageBackup: async (dataDir) => {
-      checkDataDir(config.dataDir, dataDir)
-      return deps.store.stageBackup()
+      checkDataDir(writerParts().dataDir, dataDir)
+      return writerParts().store.stageBackup()
     },
-    retireLake: () => deps.store.retireLake(),
-    metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
-    ingest: async (body, contentType) => ({
-      ...(await deps.push.ingest(body, contentType)),
-    }),
-    settings: config,
+    retireLake: () => writerParts().store.retireLake(),
+    ingest: async (body, contentType) => ({ ...(await writerParts().push.ingest(body, contentType)) }),
   })
 }
 

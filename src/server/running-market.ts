@@ -52,6 +52,8 @@ export interface RunningMarketDeps {
   replayed: ReplayedLake | null
   /** Brings the recorded market to other processes; null: there are none. */
   publisher: MarketPublisher | null
+  /** For tests: how much waits for the disk until events are lost. */
+  journalWaitingBytesMax?: number | undefined
   /** For tests: where the first process that makes a checkpoint is killed. */
   checkpointCrash: CheckpointCrashPoint | null
 }
@@ -79,6 +81,8 @@ export class RunningMarket {
   #ticker: NodeJS.Timeout | null = null
   #isHalted = false
   #hasBegun = false
+  /** Counts of analyses that could not be recorded, by token: one for each token of the market at most. */
+  readonly #lostCounts = new Map<string, number>()
   #redone: RecordingStatus['restored'] = null
 
   constructor(parts: RunningMarketParts) {
@@ -88,7 +92,7 @@ export class RunningMarket {
     this.recorder = recorder
     this.runId = parts.header.runId
     this.marketClock = createMarketClock(deps)
-    this.#events = new EventRecorder(market, journal)
+    this.#events = new EventRecorder(market, journal, deps.publisher === null)
     this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
     if (journal !== null) deps.store.events.follow(journal, () => void this.#checkpoints?.removeSegments())
   }
@@ -172,13 +176,17 @@ export class RunningMarket {
   /** The number of accepted analyses of a token has changed. */
   setAnalysisCount(mint: string, count: number): void {
     const { timeMs } = this.market
-    this.sinkOf(SERVER_FEED).apply({ type: 'analysisCount', mint, ts: timeMs, count }, timeMs)
+    const event = { type: 'analysisCount', mint, ts: timeMs, count } as const
+    const isLost = this.sinkOf(SERVER_FEED).apply(event, timeMs) === 'not_recorded'
+    if (isLost) this.#lostCounts.set(mint, count)
+    else this.#lostCounts.delete(mint)
   }
 
   /** What was lost is told to the market, and recorded, as soon as that is possible again. */
   noteLost({ fromMs, toMs }: LostInterval): void {
     const nowMs = Math.max(this.market.timeMs, toMs)
     this.sinkOf(SERVER_FEED).apply({ type: 'gap', ts: nowMs, fromMs, toMs, reason: 'lost' }, nowMs)
+    for (const [mint, count] of [...this.#lostCounts]) this.setAnalysisCount(mint, count)
   }
 
   status(): RecordingStatus {
@@ -209,8 +217,15 @@ export class RunningMarket {
     const { journal, recording } = this.#parts
     await this.#checkpoints?.stop()
     await journal?.close()
-    await this.#parts.deps.publisher?.stop()
     if (this.#hasBegun && recording.isRestorable) await this.#checkpoints?.writeLast()
+  }
+
+  /**
+   * Tells other processes that this run has ended. To be called last: another process may then begin with the data folder. Until then they see that
+   * it still runs.
+   */
+  async leaveBus(): Promise<void> {
+    await this.#parts.deps.publisher?.stop()
   }
 
   #createCheckpoints(journal: EventJournal): CheckpointScheduler {
@@ -222,7 +237,8 @@ export class RunningMarket {
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
       barsInLakeToMs: () => Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
-      flushBars: () => store.flushLake(),
+      // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
+      flushBars: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),
@@ -280,6 +296,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
       mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
+      waitingBytesMax: deps.journalWaitingBytesMax,
       onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost: (interval) => running?.noteLost(interval),
     }),

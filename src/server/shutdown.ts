@@ -15,6 +15,8 @@ const DRAIN_MS_MAX = 10_000
 /** Open connections are closed when no request has come for this long, or after the maximum. */
 const QUIET_MS = 100
 const LINGER_MS_MAX = 1_000
+/** How long a writer that stops brings rows to the lake before it stops taking requests. */
+const FLUSH_MS_MAX = 5_000
 /** How long the recorder may take to write the last market data; a disk that hangs must not hold up the end. */
 const RECORDER_STOP_MS_MAX = 4_000
 
@@ -53,6 +55,24 @@ export async function closeHttp(
 }
 
 /**
+ * What a writer does before it stops taking requests, which is a pause for all nodes: clients of its own are told to go elsewhere, and
+ * what would take long otherwise ends or is done before.
+ */
+async function leaveCluster(
+  { health, server, exporter, queries, store, drainNoticeMs }: RunningParts,
+  publisher: Pick<MarketPublisher, 'stopServing'>,
+): Promise<void> {
+  health.markLeaving()
+  server.drain()
+  const flushed = Promise.race([
+    store.flushLake().catch(() => undefined),
+    sleep(FLUSH_MS_MAX, undefined, { ref: false }),
+  ])
+  await Promise.all([sleep(drainNoticeMs), exporter.close(), queries.close(), flushed])
+  await publisher.stopServing()
+}
+
+/**
  * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder and the journal, and
  * the store last.
  */
@@ -60,16 +80,15 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   const { health, server, sources, running, exporter, queries, positions, store } = parts
   const { recorder } = running
   const wasReady = health.isReady
+  if (parts.publisher !== null && wasReady) await leaveCluster(parts, parts.publisher)
   health.markDraining()
   server.drain()
-  // Other nodes are told at once that there is no writer, while what they have sent is carried out.
-  const served = parts.publisher?.stopServing()
   running.halt()
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
   // Clients learn from an answer that the server is draining, before connections are refused.
-  if (wasReady) await sleep(parts.drainNoticeMs)
-  await served
+  if (wasReady && parts.publisher === null) await sleep(parts.drainNoticeMs)
+  await parts.publisher?.stopServing()
   await closeHttp(parts, () => [exporter.close(), queries.close()])
   await Promise.race([
     recorder.stop().then(() => positions.close()),
@@ -77,4 +96,5 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   ])
   await running.stop()
   await store.close()
+  await running.leaveBus()
 }

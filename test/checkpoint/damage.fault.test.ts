@@ -71,6 +71,7 @@ describe('a server with two checkpoints crashes', () => {
 
   test.each(['its middle', 'its end', 'its name', 'all of it'])(
     'a newest one with damage to %s: the older one is taken',
+    { tags: 'drill' },
     async (part) => {
       const [older, newest] = filesOf(checkpointsOf(image))
       if (part === 'its middle') damage(newest)
@@ -93,7 +94,7 @@ describe('a server with two checkpoints crashes', () => {
     },
   )
 
-  test('without any: the journal has not all, and the market begins empty', async () => {
+  test('without any: the journal has not all, and the market begins empty', { tags: 'drill' }, async () => {
     rmSync(checkpointsOf(image), { recursive: true })
     // The part that was deleted since both checkpoints had it.
     rmSync(filesOf(journalOf(image))[0])
@@ -107,7 +108,7 @@ describe('a server with two checkpoints crashes', () => {
     expect(answersOf(next.market)).toEqual(answersOf(other.market))
   })
 
-  test('both of another folder: the market begins empty', async () => {
+  test('both of another folder: the market begins empty', { tags: 'drill' }, async () => {
     const foreign = await openTestServer({}, { clock })
     others.push(foreign)
     await pushSome(foreign, clock, 1)
@@ -122,7 +123,9 @@ describe('a server with two checkpoints crashes', () => {
     )
   })
 
-  test('a journal with a hole behind the checkpoint: what is behind it is taken, and the hole is a gap', async () => {
+  test('a journal with a hole behind the checkpoint: what is behind it is taken, and the hole is a gap', {
+    tags: 'drill',
+  }, async () => {
     const segments = filesOf(journalOf(image))
     const newest = segments.at(-1)!
     // Half of the newest segment, whose events were durable: a later run has gone on behind it.
@@ -154,6 +157,7 @@ describe('a server with two checkpoints crashes', () => {
 
 test.each(CHECKPOINT_CRASH_POINTS)(
   'a process killed at %s harms nothing, and the next one makes the checkpoint',
+  { tags: 'drill' },
   async (crash) => {
     await server.remove()
     server = await openTestServer({}, { clock, checkpointCrash: crash })
@@ -171,7 +175,9 @@ test.each(CHECKPOINT_CRASH_POINTS)(
   },
 )
 
-test('a journal folder that cannot be written: the server works, says so, and records once it can', async () => {
+test('a journal folder that cannot be written: the server works, says so, and records once it can', {
+  tags: 'drill',
+}, async () => {
   await server.remove()
   server = await openTestServer({}, { clock })
   // A file where the folder should be.
@@ -191,7 +197,9 @@ test('a journal folder that cannot be written: the server works, says so, and re
 })
 
 describe('a checkpoint that is older than what the lake has', () => {
-  test('is not restored where the journal was emptied into the lake meanwhile: the market begins empty, and says so', async () => {
+  test('is not restored where the journal was emptied into the lake meanwhile: the market begins empty, and says so', {
+    tags: 'drill',
+  }, async () => {
     await pushSome(server, clock)
     server = await server.restart({ 'checkpoint-interval-ms': '0' })
     await pushSome(server, clock)
@@ -202,7 +210,7 @@ describe('a checkpoint that is older than what the lake has', () => {
     expect(sentences).toContainEqual(expect.stringContaining('the market begins empty'))
   })
 
-  test('nor where a recorded simulator began another market since', async () => {
+  test('nor where a recorded simulator began another market since', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
     const simulated = { feed: 'simulator', record: 'true', mixed: 'true', 'simulator-tokens': '20' }
     server = await server.restart(simulated)
@@ -222,7 +230,7 @@ test('a market of more tokens than the server may hold now begins empty, and say
   expect(sentences).toContainEqual(expect.stringContaining('under these settings'))
 })
 
-test('what was applied again under other settings is told', async () => {
+test('what was applied again under other settings is told', { tags: 'drill' }, async () => {
   await pushSome(server, clock)
   const { other } = await startOn(await crashImage(server), { 'new-hours': '3' })
   const { restored } = await recordingOf(other)

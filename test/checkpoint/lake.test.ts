@@ -42,11 +42,8 @@ function closedBars({ market }: TestServer): Row[] {
 const keysOf = (rows: readonly Row[]): string[] =>
   rows.map(({ mint, tf, t }) => `${mint} ${tf} ${t}`).toSorted()
 
-test.each([
-  ['from the journal alone', 0],
-  ['from a checkpoint', 1],
-  ['from a checkpoint before the lake was last written', 2],
-])('bars that a crash took with it are written, each once: %s', async (_, checkpoints) => {
+/** A crash behind so many checkpoints: with 2, the lake was written after one. */
+async function expectBarsAfterCrash(checkpoints: number): Promise<void> {
   const server = await open()
   await pushSome(server, clock, 40)
   if (checkpoints > 0) await server.checkpoint()
@@ -67,9 +64,21 @@ test.each([
   const byKey = new Map(found.map((row) => [keysOf([row])[0], row]))
   for (const bar of before)
     expect(byKey.get(keysOf([bar])[0])).toMatchObject({ ...bar, n: BigInt(Number(bar.n)) })
-})
+}
 
-test('a simulated market is recorded if that is asked for, and is new at each start', async () => {
+test('bars that a crash took with it are written, each once: from the journal alone', () =>
+  expectBarsAfterCrash(0))
+
+test.each([
+  ['from a checkpoint', 1],
+  ['from a checkpoint before the lake was last written', 2],
+])('bars that a crash took with it are written, each once: %s', { tags: 'drill' }, (_, checkpoints) =>
+  expectBarsAfterCrash(checkpoints),
+)
+
+test('a simulated market is recorded if that is asked for, and is new at each start', {
+  tags: 'drill',
+}, async () => {
   const simulated = { feed: 'simulator', 'simulator-tokens': '50', record: 'true' }
   const server = await open(simulated)
   await expect.poll(() => server.market.stats().trades).toBeGreaterThan(20)

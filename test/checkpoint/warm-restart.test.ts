@@ -47,7 +47,7 @@ test('a stop in order loses nothing', async () => {
 })
 
 describe('a crash loses nothing that was recorded', () => {
-  test('without a checkpoint', async () => {
+  test('without a checkpoint', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
     const other = await afterCrash()
     expect(answersOf(other.market)).toEqual(answersOf(server.market))
@@ -70,7 +70,7 @@ describe('a crash loses nothing that was recorded', () => {
     expect(events).toBeLessThan(150)
   })
 
-  test('several times, in runs that begin with a checkpoint or without one', async () => {
+  test('several times, in runs that begin with a checkpoint or without one', { tags: 'drill' }, async () => {
     for (let crash = 0; crash < 4; crash++) {
       await pushSome(server, clock, 5)
       if (crash === 1) await server.checkpoint()
@@ -84,7 +84,7 @@ describe('a crash loses nothing that was recorded', () => {
     }
   })
 
-  test('under other settings', async () => {
+  test('under other settings', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
     const before = answersOf(server.market)
     const other = await afterCrash({ 'tokens-max': '6000', 'sol-price-max-age-ms': '0' })
@@ -130,7 +130,9 @@ test('the time in between is a gap, and touches the bar in progress only', async
   expect(bars.map(({ t, complete }) => [t, complete])).toEqual(bars.map(({ t }) => [t, !isTouched(t)]))
 })
 
-test('submissions of before a crash count, and snapshots of before it are compared', async () => {
+test('submissions of before a crash count, and snapshots of before it are compared', {
+  tags: 'drill',
+}, async () => {
   await pushSome(server, clock)
   const key = await server.client.register('agent')
   const { snapshotAt, ...read } = (await server.client.get(`/api/v1/datapoint?mint=${MINTS[2]}`)).body.data
@@ -151,7 +153,9 @@ test('submissions of before a crash count, and snapshots of before it are compar
   expect(evaluated.body).toMatchObject({ ok: true, outcome: 'validated', deviationPct: 0 })
 })
 
-test('a stop while the market is being applied again leaves it to the next start', async () => {
+test('a stop while the market is being applied again leaves it to the next start', {
+  tags: 'drill',
+}, async () => {
   await pushSome(server, clock, 40)
   const before = answersOf(server.market)
   const image = await crashImage(server)
@@ -168,7 +172,9 @@ test('a stop while the market is being applied again leaves it to the next start
   expect(answersOf(other.market)).toEqual(before)
 })
 
-test('a checkpoint that was restored is not kept open: its place on the disk would not be free once it is deleted', async (context) => {
+test('a checkpoint that was restored is not kept open: its place on the disk would not be free once it is deleted', {
+  tags: 'drill',
+}, async (context) => {
   context.skip(!existsSync('/proc/self/fd'), 'only Linux lists the open files of a process')
   await pushSome(server, clock)
   server = await server.restart()
@@ -179,7 +185,7 @@ test('a checkpoint that was restored is not kept open: its place on the disk wou
   )
 })
 
-test('a backup has the market too', async () => {
+test('a backup has the market too', { tags: 'drill' }, async () => {
   await pushSome(server, clock)
   await server.checkpoint()
   await pushSome(server, clock)

@@ -91,7 +91,9 @@ class Load {
 
 const seqOf = async (client: Client): Promise<number> => (await client.get('/health')).body.market.seq
 
-test('a backup under load, restored after the server and its folder are lost, has every submission acknowledged before it began', async () => {
+test('a backup under load, restored after the server and its folder are lost, has every submission acknowledged before it began', {
+  tags: 'drill',
+}, async () => {
   const lost = await spawnServer(SETTINGS, newFolder())
   const load = new Load(lost.client)
   await load.begin()
@@ -142,7 +144,7 @@ test('a backup under load, restored after the server and its folder are lost, ha
   }
 })
 
-test('a copy has the commits that are in the log alone', async () => {
+test('a copy has the commits that are in the log alone', { tags: 'drill' }, async () => {
   const killed = await spawnServer({}, newFolder())
   const key = await killed.client.register()
   const answer = await submit(killed.client, key, submission(await seedToken(killed.client, Date.now())))
@@ -189,7 +191,7 @@ describe('a backup of a stopped server', () => {
     await restored.remove()
   })
 
-  it('goes to a new or an empty folder outside of the data folder only', async () => {
+  it('goes to a new or an empty folder outside of the data folder only', { tags: 'drill' }, async () => {
     const full = newFolder()
     writeFileSync(join(full, 'mine'), '')
     expect(await backUp(full)).toMatchObject({ code: 1, err: expect.stringContaining('is not empty') })
@@ -236,31 +238,37 @@ describe('a backup of a stopped server', () => {
     await expect(openTestServer({}, {}, killed)).rejects.toThrow('is an unfinished backup or restore')
   })
 
-  it.skipIf(noSmallDisk !== null)('on a disk without room says so, and leaves nothing', async () => {
-    const needed = await copyBytes(out)
-    const program = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
-    // The second has room for the files, and not for the catalog that is written last.
-    for (const [size, sentence] of [
-      ['64k', /has 1 MB left of the \d+ MB that are needed/],
-      [`${Math.ceil(needed / 1_024) + 64}k`, /is full: nothing of it was kept/],
-    ] as const) {
-      const folder = newFolder()
-      const disk = await openSmallDisk(folder, size)
-      try {
-        const to = ['--out', join(folder, 'one'), '--data-dir', server.dataDir]
-        await expect(disk.run(process.execPath, [program, 'backup', ...to])).rejects.toMatchObject({
-          code: 1,
-          stderr: expect.stringMatching(sentence),
-        })
-        expect(readdirSync(disk.root)).toEqual([])
-      } finally {
-        await disk.remove()
+  it.skipIf(noSmallDisk !== null)(
+    'on a disk without room says so, and leaves nothing',
+    { tags: 'drill' },
+    async () => {
+      const needed = await copyBytes(out)
+      const program = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
+      // The second has room for the files, and not for the catalog that is written last.
+      for (const [size, sentence] of [
+        ['64k', /has 1 MB left of the \d+ MB that are needed/],
+        [`${Math.ceil(needed / 1_024) + 64}k`, /is full: nothing of it was kept/],
+      ] as const) {
+        const folder = newFolder()
+        const disk = await openSmallDisk(folder, size)
+        try {
+          const to = ['--out', join(folder, 'one'), '--data-dir', server.dataDir]
+          await expect(disk.run(process.execPath, [program, 'backup', ...to])).rejects.toMatchObject({
+            code: 1,
+            stderr: expect.stringMatching(sentence),
+          })
+          expect(readdirSync(disk.root)).toEqual([])
+        } finally {
+          await disk.remove()
+        }
       }
-    }
-  })
+    },
+  )
 })
 
-test('a backup of a lake that has lost a file has the rest, and says what is missing with exit code 1', async () => {
+test('a backup of a lake that has lost a file has the rest, and says what is missing with exit code 1', {
+  tags: 'drill',
+}, async () => {
   const server = await openTestServer()
   try {
     const key = await server.client.register()
@@ -285,7 +293,9 @@ test('a backup of a lake that has lost a file has the rest, and says what is mis
   }
 })
 
-test('a running server is asked with the operator’s key, and only for its own folder', async () => {
+test('a running server is asked with the operator’s key, and only for its own folder', {
+  tags: 'drill',
+}, async () => {
   const [server, other] = await Promise.all([spawnServer({}, newFolder()), openTestServer()])
   const { url } = server.client
   try {

@@ -108,7 +108,9 @@ describe('what is wrong has a remedy and exit code 1', () => {
     )
   })
 
-  it('a data folder that is damaged, of a newer version, unfinished, or a file', async () => {
+  it('a data folder that is damaged, of a newer version, unfinished, or a file', {
+    tags: 'drill',
+  }, async () => {
     const at = (name: string, file: string, text: string): string[] => {
       mkdirSync(join(folder, name))
       writeFileSync(join(folder, name, file), text)

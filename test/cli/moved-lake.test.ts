@@ -85,7 +85,7 @@ it.each(['as it was copied', 'gone', 'spoilt'])(
   },
 )
 
-it('lake catalog refuses a folder that a server uses, or that has no lake', async () => {
+it('lake catalog refuses a folder that a server uses, or that has no lake', { tags: 'drill' }, async () => {
   const server = await spawnServer({}, copy)
   try {
     const before = readFileSync(catalog())

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { seedToken } from '../support/submission.ts'
 import { openTestServer, spawnServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
 
@@ -110,18 +110,9 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s stops it cleanly', async (signal) 
   expect(agent.lines.at(-1)).toMatch(/submissions, \d+ XP earned$/)
 })
 
-/** A server that was given port 0 leaves connections behind that keep another from its port for a minute. */
-async function freePort(): Promise<string> {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address() as AddressInfo
-  listener.close()
-  await once(listener, 'close')
-  return `${port}`
-}
-
-test('it survives a restart of the server', async () => {
-  const settings = { port: await freePort(), 'submit-cooldown-ms': '0', 'submit-rate': '0' }
+test('it survives a restart of the server', { tags: 'drill' }, async () => {
+  // A server that was given port 0 leaves connections behind that keep another from its port for a minute.
+  const settings = { port: `${await freePort()}`, 'submit-cooldown-ms': '0', 'submit-rate': '0' }
   const before = await spawnServer(settings)
   const { url } = before.client
   await seedToken(before.client, Date.now())

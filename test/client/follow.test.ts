@@ -81,7 +81,7 @@ test('connections that are cut in the middle of lines lose no change', async () 
   expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
 })
 
-test('resumes after kill and restart of the server, and tells of the gap', async () => {
+test('resumes after kill and restart of the server, and tells of the gap', { tags: 'drill' }, async () => {
   const first = await spawnServer()
   await first.client.push(tokenOf(1), tokenOf(2))
   // The port may be taken by the time of the restart, so the address stays by name only.

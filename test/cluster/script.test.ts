@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -14,7 +15,7 @@ const ADDRESS = /^(nats-server|writer|reader \d+) +(\w+:\/\/\S+)$/
 let child: ChildProcess | null = null
 const dataDir = temporaryFolder()
 afterEach(async () => {
-  if (child !== null && child.exitCode === null) {
+  if (child !== null && child.exitCode === null && child.signalCode === null) {
     child.kill('SIGTERM')
     await once(child, 'exit')
   }
@@ -45,9 +46,22 @@ const statusOf = (url: string, path: string): Promise<number> =>
     () => 0,
   )
 
+/** Whether a process takes connections there. */
+const isListening = (url: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => resolve(false))
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+  })
+
 describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
     'starts NATS, a writer and two readers, which answer; %s ends all',
+    { tags: 'drill' },
     async (signal) => {
       const addresses = await started('--readers', '2', '--simulator-tokens', '50', '--tokens-max', '1000')
       expect(Object.keys(addresses)).toEqual(['nats-server', 'writer', 'reader 1', 'reader 2'])
@@ -61,10 +75,17 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
       const [code] = await once(child!, 'exit')
       expect(code).toBe(0)
       for (const url of urls) expect(await statusOf(url, '/health')).toBe(0)
-      const nats = addresses['nats-server'].replace('nats:', 'http:')
-      expect(await statusOf(nats, '/')).toBe(0)
+      expect(await isListening(addresses['nats-server'])).toBe(false)
     },
   )
+
+  test('leaves nothing behind when it is killed', async () => {
+    const addresses = await started('--readers', '1', '--simulator-tokens', '50', '--tokens-max', '1000')
+    for (const url of Object.values(addresses)) expect(await isListening(url)).toBe(true)
+    child!.kill('SIGKILL')
+    for (const url of Object.values(addresses))
+      await expect.poll(() => isListening(url), { timeout: 20_000 }).toBe(false)
+  })
 })
 
 const said = (flags: string[], env: Record<string, string> = {}) => {

@@ -7,8 +7,11 @@ import {
   clearNatsServer,
   hasNatsServer,
   type NatsServer,
+  type NatsServerOptions,
   startNatsServer,
 } from '../../scripts/nats-server.ts'
+import type { BusSettings } from '../../src/cluster/bus.ts'
+import { freePort } from '../support/free-port.ts'
 import {
   type LaunchedServer,
   launchServer,
@@ -25,6 +28,12 @@ export const hasNats = hasNatsServer()
 /** For titles: `describe.skipIf(!hasNats)(\`readers${skipped}\`, …)`. */
 export const skipped = hasNats ? '' : ' (needs nats-server)'
 
+/** Of a process that NATS knows nothing of. */
+export const busSettingsOf = (url: string, busName = 'mintlake'): BusSettings => ({
+  ...{ bus: [url], busName, busUser: '', busPassword: '', busCredentials: '' },
+  ...{ busCa: '', busCert: '', busKey: '' },
+})
+
 export interface Nats {
   /** Stays the same over restarts. */
   readonly url: string
@@ -40,13 +49,7 @@ export interface Nats {
   remove(): Promise<void>
 }
 
-export interface NatsOptions {
-  dir?: string
-  port?: number
-  storageBytesMax?: number
-  /** Lines of its configuration besides. */
-  config?: string
-}
+export type NatsOptions = Partial<Omit<NatsServerOptions, 'detached'>>
 
 /** The real nats-server on a free port. */
 export async function startNats(options: NatsOptions = {}): Promise<Nats> {
@@ -152,15 +155,32 @@ export interface NodeOptions {
   nodeFlags?: readonly string[]
 }
 
+/** Servers that keep streams together. */
+export async function startNatsMembers(count: number): Promise<Nats[]> {
+  const ports: number[] = []
+  for (let index = 0; index < count; index++) ports.push(await freePort())
+  const start = (port: number, index: number) =>
+    startNats({ member: { name: `server-${index}`, port, others: ports.filter((other) => other !== port) } })
+  return Promise.all(ports.map(start))
+}
+
 /** NATS, and the processes of one cluster. All of them end with `remove()`. */
 export class TestCluster {
   readonly nats: Nats
+  /** Where NATS is several servers: the others. */
+  readonly otherNats: readonly Nats[]
   readonly #nodes = new Set<LaunchedServer>()
   readonly #proxies: BusProxy[] = []
   readonly #folders: string[] = []
 
-  constructor(nats: Nats) {
+  constructor(nats: Nats, otherNats: readonly Nats[] = []) {
     this.nats = nats
+    this.otherNats = otherNats
+  }
+
+  /** For `--bus`. */
+  get bus(): string {
+    return [this.nats, ...this.otherNats].map(({ url }) => url).join(',')
   }
 
   static async start(options: NatsOptions = {}): Promise<TestCluster> {
@@ -189,7 +209,7 @@ export class TestCluster {
     const folder = dataDir ?? temporaryFolder()
     if (dataDir === undefined) this.#folders.push(folder)
     const program = [...nodeFlags, MAIN]
-    const node = launchServer({ bus: this.nats.url, ...settings }, folder, env, [], program)
+    const node = launchServer({ bus: this.bus, ...settings }, folder, env, [], program)
     this.#nodes.add(node)
     return node
   }
@@ -198,7 +218,7 @@ export class TestCluster {
   async remove(): Promise<void> {
     for (const node of this.#nodes) await node.kill()
     for (const proxy of this.#proxies) await proxy.close()
-    await this.nats.remove()
+    for (const nats of [this.nats, ...this.otherNats]) await nats.remove()
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }
 }

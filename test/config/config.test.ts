@@ -1,6 +1,7 @@
 // Tests that a setting that is wrong, or would have no effect, is refused with a sentence that says why.
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig, shownConfig } from '../../src/config/config.ts'
+import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
@@ -11,6 +12,18 @@ const errorOf = (args: string[], env: Record<string, string> = {}): string | nul
     expect(error).toBeInstanceOf(ConfigError)
     return (error as Error).message
   }
+}
+/** Values for settings that have none. */
+const SAMPLES: Record<string, string> = {
+  MINTLAKE_ADMIN_KEY: 'a',
+  MINTLAKE_BIRDEYE_KEY: 'b',
+  MINTLAKE_PUMPPORTAL_KEY: 'p',
+  MINTLAKE_REPLAY_FILE: 'a.csv',
+  MINTLAKE_REPLAY_LAKE: 'lake',
+  MINTLAKE_REPLAY_FROM: '1',
+  MINTLAKE_REPLAY_TO: '2',
+  MINTLAKE_REPLAY_MAP: 'ts=a',
+  MINTLAKE_SOL_PRICE: '150',
 }
 const words = (line: string) => line.split(' ').filter((word) => word !== '')
 
@@ -41,8 +54,42 @@ describe('a setting that has no effect', () => {
       '--lake-tidy-ms 0 --retain-bars-days 9',
       '--retain-bars-days has no effect without --lake-tidy-ms above 0: that is when files are removed',
     ],
+    ['--bus-max-mb 5 --role all', '--bus-max-mb has no effect without --bus'],
+    ['--bus nats://a', '--bus has no effect without --role writer or --role reader'],
+    ['--standby true', '--standby has no effect without --role writer'],
+    ['--share-port true', '--share-port has no effect without --role reader'],
+    ['--role writer --bus nats://a --lag-max-ms 2000', '--lag-max-ms has no effect without --role reader'],
+    ['--role writer --bus nats://a --bus-key a', '--bus-key has no effect without --bus-cert'],
   ])('%s is refused', (line, message) => {
     expect(errorOf(words(line))).toBe(message)
+  })
+
+  const reader = words('--role reader --bus nats://a')
+
+  test('is any of a reader that it does not use: a value for each is refused, from flag and environment', () => {
+    const unused = Object.entries(SETTINGS).filter(([name]) => !isReaderSetting(name))
+    expect(unused.length).toBeGreaterThan(30)
+    for (const [, { flag, env, defaultText }] of unused) {
+      const value = SAMPLES[env] ?? defaultText
+      const because = 'has no effect without --role writer'
+      expect(errorOf(reader, { [env]: value }), env).toContain(`${env} ${because}`)
+      if (flag !== null)
+        expect(errorOf([...reader, `--${flag}`, value]), flag).toContain(`--${flag} ${because}`)
+    }
+  })
+
+  test('is none of those that a reader uses', () => {
+    const line = [
+      '--role reader --bus tls://a --bus-name b --bus-user c --bus-ca c --bus-cert c --bus-key k',
+      '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
+      '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
+      '--follow-flush-ms 1 --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
+      '--log-format json --quiet true',
+    ].join(' ')
+    const given = words(line).filter((word) => word.startsWith('--'))
+    expect(errorOf(words(line), { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BUS_PASSWORD: 'p' })).toBe(null)
+    expect(errorOf([...reader, '--bus-credentials', 'c'])).toBe(null)
+    expect(given).toHaveLength(READER_SETTINGS.length - 3)
   })
 
   test('is refused from the environment too, with the name of its variable', () => {
@@ -120,6 +167,10 @@ describe('the value of a setting', () => {
     ['--role writer --bus nats://user:pass@a', 'must not name a user'],
     ['--role writer --bus http://a', 'must be an address such as nats://127.0.0.1:4222'],
     ['--role writer', 'needs --bus'],
+    ['--role writer --bus nats://a --bus-cert a', '--bus-cert needs --bus-key'],
+    ['--role writer --bus nats://a --bus-user a', '--bus-user needs MINTLAKE_BUS_PASSWORD'],
+    ['--role writer --bus nats://a --bus-user a.b', 'must have 1 to 32 letters'],
+    ['--role writer --bus nats://a --bus-user a --bus-credentials f', 'a process is one user'],
     ['--role writer --bus nats://a --record false', 'readers have no market'],
     ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
     ['--birdeye-rate 101', 'Too big: expected number to be <=100'],
@@ -131,6 +182,12 @@ describe('the value of a setting', () => {
   test('is shown without the keys that it may hold', () => {
     const args = words('--feed pumpportal --pumpportal-url wss://user:pass@a/b?api-key=secret')
     expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
+    const bus = words('--role writer --bus nats://a --bus-user u')
+    const shown = shownConfig(
+      readConfig(bus, { MINTLAKE_BUS_PASSWORD: 'secret', MINTLAKE_ADMIN_KEY: 'secret' }),
+    )
+    expect(shown).toMatchObject({ busPassword: 'set', adminKey: 'set', feedKey: 'not set', busKey: '' })
+    expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
   })
 })

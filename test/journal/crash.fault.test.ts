@@ -192,7 +192,7 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
 const CUTS_EACH = Number(process.env.MINTLAKE_TEST_JOURNAL_CUTS ?? 1)
 
 describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name, script) => {
-  test('keeps what was durable, wherever it is cut', async () => {
+  test('keeps what was durable, wherever it is cut', { tags: 'drill' }, async () => {
     const whole = new World(new SimulatedDisk())
     await script(whole)
     expect(whole.lost).toEqual([])

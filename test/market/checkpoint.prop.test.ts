@@ -7,10 +7,10 @@ import { Market, type MarketOptions } from '../../src/market/market.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
 import { SORTS, TABS } from '../../src/schema/vocabulary.ts'
+import { fewAndMany } from '../support/cases.ts'
 import { KINDS, MINTS, READS } from './answers.ts'
 
 const START_MS = 1_772_000_000_000
-const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 50)
 /** Fewer places than tokens, and so few bars of a token that the oldest are dropped. */
 const OPTIONS: MarketOptions = {
   tokensMax: 4,
@@ -214,59 +214,65 @@ function expectSameAnswers(market: Market, other: Market): void {
   expect(market.gaps(100)).toEqual(other.gaps(100))
 }
 
-it('a market that is saved and restored anywhere answers, emits and is saved as one that is not', () => {
-  fc.assert(
-    fc.property(fc.array(act, { minLength: 1, maxLength: 60, size: 'max' }), (acts) => {
-      const lived = new Watched()
-      const restored = new Watched()
-      let atMs = START_MS
-      for (const each of acts) {
-        atMs += each.step
-        lived.apply(each, atMs)
-        restored.apply(each, atMs)
-        for (const kind of each.reads) READS[kind](lived.market)
-        if (each.isSaved) restored.replace()
-      }
-      expectSameAnswers(lived.market, restored.market)
-      expect(restored.market.stats()).toEqual(lived.market.stats())
-      expect(restored.bars).toEqual(lived.bars)
-      expect(restored.profiles).toEqual(lived.profiles)
-      expect(differing(saved(restored.market), saved(lived.market))).toEqual([])
-    }),
-    { numRuns: RUNS },
-  )
-})
+for (const { runs, tags } of fewAndMany(8, 50))
+  it(`a market that is saved and restored anywhere answers, emits and is saved as one that is not: ${runs} cases`, {
+    tags,
+  }, () => {
+    fc.assert(
+      fc.property(fc.array(act, { minLength: 1, maxLength: 60, size: 'max' }), (acts) => {
+        const lived = new Watched()
+        const restored = new Watched()
+        let atMs = START_MS
+        for (const each of acts) {
+          atMs += each.step
+          lived.apply(each, atMs)
+          restored.apply(each, atMs)
+          for (const kind of each.reads) READS[kind](lived.market)
+          if (each.isSaved) restored.replace()
+        }
+        expectSameAnswers(lived.market, restored.market)
+        expect(restored.market.stats()).toEqual(lived.market.stats())
+        expect(restored.bars).toEqual(lived.bars)
+        expect(restored.profiles).toEqual(lived.profiles)
+        expect(differing(saved(restored.market), saved(lived.market))).toEqual([])
+      }),
+      { numRuns: runs },
+    )
+  })
 
 /** What a market has that its events do not decide: how often it was told the time, and which bars were looked for. */
 const NOT_OF_EVENTS = ['head', 'figures', 'sweep', 'bars.emitted']
 
-it('the events that a market took, with the times in effect, make the same market again', () => {
-  fc.assert(
-    fc.property(fc.array(act, { minLength: 1, maxLength: 60, size: 'max' }), (acts) => {
-      const lived = new Watched()
-      const again = new Watched()
-      let atMs = START_MS
-      for (const each of acts) {
-        atMs += each.step
-        const event = lived.apply(each, atMs)
-        for (const kind of each.reads) READS[kind](lived.market)
-        if (each.isSaved) again.replace()
-        if (event === null) continue
-        again.market.apply(event, lived.market.timeMs)
-        expect(again.market.seq).toBe(lived.market.seq)
-      }
-      const last: MarketEvent = { type: 'solPrice', ts: atMs, usd: 99 }
-      for (const { market } of [lived, again]) market.apply(last, atMs)
-      const others = differing(saved(again.market), saved(lived.market))
-      expect(others.filter((name) => !NOT_OF_EVENTS.includes(name))).toEqual([])
-      for (const kind of KINDS.filter((each) => each !== 'changes'))
-        expect(JSON.stringify(READS[kind](again.market)), kind).toBe(
-          JSON.stringify(READS[kind](lived.market)),
-        )
-    }),
-    { numRuns: RUNS },
-  )
-})
+for (const { runs, tags } of fewAndMany(8, 50))
+  it(`the events that a market took, with the times in effect, make the same market again: ${runs} cases`, {
+    tags,
+  }, () => {
+    fc.assert(
+      fc.property(fc.array(act, { minLength: 1, maxLength: 60, size: 'max' }), (acts) => {
+        const lived = new Watched()
+        const again = new Watched()
+        let atMs = START_MS
+        for (const each of acts) {
+          atMs += each.step
+          const event = lived.apply(each, atMs)
+          for (const kind of each.reads) READS[kind](lived.market)
+          if (each.isSaved) again.replace()
+          if (event === null) continue
+          again.market.apply(event, lived.market.timeMs)
+          expect(again.market.seq).toBe(lived.market.seq)
+        }
+        const last: MarketEvent = { type: 'solPrice', ts: atMs, usd: 99 }
+        for (const { market } of [lived, again]) market.apply(last, atMs)
+        const others = differing(saved(again.market), saved(lived.market))
+        expect(others.filter((name) => !NOT_OF_EVENTS.includes(name))).toEqual([])
+        for (const kind of KINDS.filter((each) => each !== 'changes'))
+          expect(JSON.stringify(READS[kind](again.market)), kind).toBe(
+            JSON.stringify(READS[kind](lived.market)),
+          )
+      }),
+      { numRuns: runs },
+    )
+  })
 
 it('a simulated market that is saved in the middle goes on as one that is not', () => {
   const simulation = new Simulation({ seed: 7, tokens: 250, tradesPerSecond: 40, startMs: START_MS })
@@ -311,7 +317,7 @@ describe('a checkpoint that cannot be used', () => {
   const restore = (sections: Map<string, Buffer>, options = OPTIONS) =>
     Market.restore(options, (name) => sections.get(name) ?? null)
 
-  it('is refused with a sentence, whichever section is missing, cut or damaged', () => {
+  it('is refused with a sentence, whichever section is missing, cut or damaged', { tags: 'drill' }, () => {
     const sections = filled()
     for (const [name, bytes] of sections) {
       const flipped = Buffer.from(bytes)
@@ -322,8 +328,10 @@ describe('a checkpoint that cannot be used', () => {
         const changed = new Map(sections)
         if (other === null) changed.delete(name)
         else changed.set(name, other)
-        expect(() => restore(changed), `${name} ${index}`).toThrow(CheckpointError)
-        expect(() => restore(changed)).toThrow(/^[A-Z].*\.$/)
+        const sentence = /^[A-Z].*\.$/
+        expect(() => restore(changed), `${name} ${index}`).toThrow(
+          expect.objectContaining({ name: CheckpointError.name, message: expect.stringMatching(sentence) }),
+        )
       }
     }
   })

@@ -19,7 +19,7 @@ function restored<Part extends Saved>(part: Part, empty: Part): Part {
     sections.set(name, Buffer.from(bytes))
     index[name] = { bytes: bytes.length, crc32: crc32(bytes) }
   }
-  empty.restore(new SectionReader((name) => sections.get(name) ?? null, index), SLOTS)
+  for (const _ of empty.restore(new SectionReader((name) => sections.get(name) ?? null, index), SLOTS) ?? []);
   return empty
 }
 

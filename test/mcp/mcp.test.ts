@@ -215,7 +215,7 @@ describe('sql', () => {
   })
 })
 
-test('a server that is away is told of, and does not end it', async () => {
+test('a server that is away is told of, and does not end it', { tags: 'drill' }, async () => {
   const other = await openTestServer()
   const { client } = await connect(['--url', other.url])
   await other.remove()

@@ -44,7 +44,9 @@ const agentIdOf = async (name: string): Promise<string> => {
 }
 const admin = (path: string, body: object) => server.client.post(`/api/v1/admin/${path}`, body, ADMIN_KEY)
 
-it('setting the clock back extends no limit, restores no revoked key and puts no correct snapshot into the future', async () => {
+it('setting the clock back extends no limit, restores no revoked key and puts no correct snapshot into the future', {
+  tags: 'drill',
+}, async () => {
   await open({ 'read-limit-anonymous': '2' })
   const key = await server.client.register()
   const [one, other] = [await token(), await token()]
@@ -77,7 +79,9 @@ it('setting the clock back extends no limit, restores no revoked key and puts no
   expect((await read()).status).toBe(200)
 })
 
-it('the last ban or unban is in effect after a restart, even if the clock was set back between them', async () => {
+it('the last ban or unban is in effect after a restart, even if the clock was set back between them', {
+  tags: 'drill',
+}, async () => {
   await open()
   const [banned, lifted] = [await server.client.register('banned'), await server.client.register('lifted')]
   await admin('unban', { agentId: await agentIdOf('banned') })
@@ -94,7 +98,9 @@ it('the last ban or unban is in effect after a restart, even if the clock was se
   }
 })
 
-it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', async () => {
+it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', {
+  tags: 'drill',
+}, async () => {
   await open({ 'submit-cooldown-ms': `${2 * HOUR_MS}` })
   const [suspended, other] = [await server.client.register(), await server.client.register()]
   const [mint, ...others] = [await token(), await token(), await token(), await token()]
@@ -129,7 +135,7 @@ it('after a restart a cooldown of a day lasts for its remaining time', async () 
   expect((await send(key, submission(mint))).status).toBe(201)
 })
 
-it('cooldowns and strikes of a replay in recorded time survive a restart', async () => {
+it('cooldowns and strikes of a replay in recorded time survive a restart', { tags: 'drill' }, async () => {
   const dataDir = temporaryFolder()
   const file = join(dataDir, 'trades.csv')
   const rows = Array.from({ length: 9 }, (_, i) => `${1_600_000_000_000 + i},TKN,${1 + i / 100},5`)

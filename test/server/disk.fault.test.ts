@@ -126,41 +126,50 @@ async function expectWhole(running: ServerProcess): Promise<void> {
   expect(JSON.parse(found)).toEqual({ training: acknowledged, ledger: acknowledged, files: acknowledged })
 }
 
-it.each([
-  ['to the last byte', '0', [60_000]],
-  ['up to the reserve', '24', [20_000_000]],
-] as const)(
-  'a disk filled %s stops only submissions, and only while it is full',
-  async (_, reserveMb, fillings) => {
-    const disk = await mountDisk(folder, '64m')
-    const running = await start(reserveMb)
-    expect((await send(running, 40)).status).toBe(201)
-    for (const leftBytes of fillings) {
-      disk.fill(leftBytes)
-      const refused = await send(running, SUBMISSIONS_MAX)
-      expectProblem(refused, 'store_unavailable')
-      expect(refused.headers.get('retry-after')).toBe('1')
-      await expectReading(running)
-      // Periodic work on the lake fails too, but a flush can use the reserve, and so frees space.
-      if (reserveMb === '0') await until(() => isLakeRefused(running))
-      else await until(async () => (await backlogOf(running)) === 0)
-      await send(running, 1)
-      await expectReading(running)
-      disk.fill(0)
-      await send(running, SUBMISSIONS_MAX)
-      // Periodic work may free some space meanwhile, so this waits until the disk is full again.
-      await until(async () => (await send(running, 1)).status !== 201 && !(await storeOf(running)).healthy)
-      disk.clear()
-      await until(async () => (await send(running, 1)).status === 201)
-      expect((await send(running, 10)).status).toBe(201)
-      await until(async () => (await storeOf(running)).healthy)
-    }
-    await expectWhole(running)
-  },
-  120_000,
+/** Fills the disk until so many bytes are left, one filling after another; submissions stop, and go on once there is room. */
+async function fillAndEmpty(reserveMb: string, fillings: readonly number[]): Promise<void> {
+  const disk = await mountDisk(folder, '64m')
+  const running = await start(reserveMb)
+  expect((await send(running, 40)).status).toBe(201)
+  for (const leftBytes of fillings) {
+    disk.fill(leftBytes)
+    const refused = await send(running, SUBMISSIONS_MAX)
+    expectProblem(refused, 'store_unavailable')
+    expect(refused.headers.get('retry-after')).toBe('1')
+    await expectReading(running)
+    // Periodic work on the lake fails too, but a flush can use the reserve, and so frees space.
+    if (reserveMb === '0') await until(() => isLakeRefused(running))
+    else await until(async () => (await backlogOf(running)) === 0)
+    await send(running, 1)
+    await expectReading(running)
+    disk.fill(0)
+    await send(running, SUBMISSIONS_MAX)
+    // Periodic work may free some space meanwhile, so this waits until the disk is full again.
+    await until(async () => (await send(running, 1)).status !== 201 && !(await storeOf(running)).healthy)
+    disk.clear()
+    await until(async () => (await send(running, 1)).status === 201)
+    expect((await send(running, 10)).status).toBe(201)
+    await until(async () => (await storeOf(running)).healthy)
+  }
+  await expectWhole(running)
+}
+
+it(
+  'a disk filled to the last byte stops only submissions, and only while it is full',
+  { timeout: 120_000 },
+  () => fillAndEmpty('0', [60_000]),
 )
 
-it('a full disk that holds only the lake delays only the lake', async () => {
+it(
+  'a disk filled up to the reserve stops only submissions, and only while it is full',
+  { tags: 'drill', timeout: 120_000 },
+  () => fillAndEmpty('24', [20_000_000]),
+)
+
+it('a full disk that holds only the lake delays only the lake', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
   await mountDisk(folder, '64m')
   mkdirSync(join(disks[0].root, 'lake'))
   const disk = await mountDisk(join(folder, 'lake'), '4m')
@@ -182,9 +191,12 @@ it('a full disk that holds only the lake delays only the lake', async () => {
   for (const what of ['lake could not be written', 'No space left on device'])
     expect(running.lines.join('\n')).toContain(what)
   await expectWhole(running)
-}, 120_000)
+})
 
-it('a server that starts on a full disk serves reads, refuses writes, and accepts them when there is room', async () => {
+it('a server that starts on a full disk serves reads, refuses writes, and accepts them when there is room', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
   const disk = await mountDisk(folder, '64m')
   const first = await start('4')
   expect((await send(first, 16)).status).toBe(201)
@@ -200,9 +212,11 @@ it('a server that starts on a full disk serves reads, refuses writes, and accept
   disk.clear()
   await until(async () => (await send(running, 1)).status === 201)
   await expectWhole(running)
-}, 120_000)
+})
 
-it('a disk that is nearly full stops recording long before submissions, as a gap, and only while it is', async () => {
+it('a disk that is nearly full stops recording long before submissions, as a gap, and only while it is', {
+  tags: 'drill',
+}, async () => {
   const disk = await mountDisk(folder, '256m')
   const running = await start('4', { 'checkpoint-interval-ms': '200' })
   const { client } = running

@@ -175,20 +175,26 @@ it.each([
   ['cut short', -1],
   ['with another column', 0],
   ['a folder', -1],
-])('the server starts and reports a file of bars that is %s (file %i)', async (how, index) => {
-  freshFolder()
-  const all = await bars()
-  const name = damage('bars', index, how)
-  const running = await open()
-  expect((await running.client.get('/health')).body).toMatchObject({
-    status: 'degraded',
-    store: { healthy: true, setAside: { files: 1, first: [{ path: name }] } },
-  })
-  await running.store.flushLake()
-  expect(await bars()).toBeLessThan(all)
-})
+])(
+  'the server starts and reports a file of bars that is %s (file %i)',
+  { tags: 'drill' },
+  async (how, index) => {
+    freshFolder()
+    const all = await bars()
+    const name = damage('bars', index, how)
+    const running = await open()
+    expect((await running.client.get('/health')).body).toMatchObject({
+      status: 'degraded',
+      store: { healthy: true, setAside: { files: 1, first: [{ path: name }] } },
+    })
+    await running.store.flushLake()
+    expect(await bars()).toBeLessThan(all)
+  },
+)
 
-it('a missing file of bars is reported by health, metrics and verify, and resolved by a repair; all else works', async () => {
+it('a missing file of bars is reported by health, metrics and verify, and resolved by a repair; all else works', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   const all = await bars()
   const name = damage('bars', 0, 'gone')
@@ -221,6 +227,7 @@ it('a missing file of bars is reported by health, metrics and verify, and resolv
 
 it.each(['a folder', 'flipped'])(
   'files of submissions that are %s lose only their rows: XP stays, and later submissions reach the lake',
+  { tags: 'drill' },
   async (how) => {
     freshFolder()
     const names = [damage('training', 0, how), damage('xp_ledger', -1, how)]
@@ -271,7 +278,9 @@ it('a flipped byte is found by verify, and a repair sets the file aside while th
   }
 })
 
-it('a file that is lost while the server runs is found when it is read, or in the next compaction at the latest', async () => {
+it('a file that is lost while the server runs is found when it is read, or in the next compaction at the latest', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   const running = await open()
   const all = await bars()
@@ -282,7 +291,9 @@ it('a file that is lost while the server runs is found when it is read, or in th
   expect(await training()).toEqual(analyses.slice(1))
 })
 
-it('an export that reads a damaged file fails once: the file is identified, and the next export leaves it out', async () => {
+it('an export that reads a damaged file fails once: the file is identified, and the next export leaves it out', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   const running = await open()
   const { held } = fileOf('training', 0)
@@ -294,7 +305,7 @@ it('an export that reads a damaged file fails once: the file is identified, and 
   expect(await training()).toEqual(analyses.slice(1))
 })
 
-it('a file that is restored from a copy is used again', async () => {
+it('a file that is restored from a copy is used again', { tags: 'drill' }, async () => {
   freshFolder()
   const all = await bars()
   const { name, held } = fileOf('bars', 0)
@@ -309,7 +320,9 @@ it('a file that is restored from a copy is used again', async () => {
   expect((await verify()).out).toMatch(/\nnothing is wrong\n$/)
 })
 
-it('a lake whose state database is lost is listed again from its files, and none of them is removed', async () => {
+it('a lake whose state database is lost is listed again from its files, and none of them is removed', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   const all = await bars()
   const files = readdirSync(join(folder, 'lake/.files'), { recursive: true }).length
@@ -326,7 +339,9 @@ it('a lake whose state database is lost is listed again from its files, and none
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
 })
 
-it('files and folders with names that the store uses stop neither the start nor the lake', async () => {
+it('files and folders with names that the store uses stop neither the start nor the lake', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   writeFileSync(join(folder, 'lake/training/dt=2026-01-01'), 'a file where a folder would be')
   mkdirSync(join(folder, 'lake/.files/probe'))
@@ -340,7 +355,7 @@ it('files and folders with names that the store uses stop neither the start nor 
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
 })
 
-it('a catalog that is damaged or a folder is rewritten at the start', async () => {
+it('a catalog that is damaged or a folder is rewritten at the start', { tags: 'drill' }, async () => {
   for (const how of ['cut short', 'a folder']) {
     freshFolder()
     const path = join(folder, 'lake/catalog.duckdb')

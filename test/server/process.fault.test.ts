@@ -66,7 +66,9 @@ describe('a server', () => {
     await again.stop()
   })
 
-  it('answers 503 for a while before it refuses connections when it shuts down', async () => {
+  it('answers 503 for a while before it refuses connections when it shuts down', {
+    tags: 'drill',
+  }, async () => {
     const server = await spawnServer({ 'drain-notice-ms': '2000' }, folder())
     expect((await server.client.get('/readyz')).status).toBe(200)
     const ended = server.terminate()
@@ -83,7 +85,9 @@ describe('a server', () => {
     await expect(server.client.get('/readyz')).rejects.toThrow()
   })
 
-  it('on an IPv6 address, with or without brackets, prints an address that can be requested', async () => {
+  it('on an IPv6 address, with or without brackets, prints an address that can be requested', {
+    tags: 'drill',
+  }, async () => {
     for (const host of ['::1', '[::1]']) {
       const server = await spawnServer({ host }, folder())
       expect(server.client.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
@@ -92,28 +96,32 @@ describe('a server', () => {
     }
   })
 
-  it.runIf(process.platform === 'linux')('loads DuckDB only in its lake process', async () => {
-    const server = await spawnServer({}, folder())
-    const { pid } = server.process
-    await submit(
-      server.client,
-      await server.client.register(),
-      submission(await seedToken(server.client, Date.now())),
-    )
-    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
-    expect(readFileSync(`/proc/${child}/maps`, 'utf8')).toContain('libduckdb')
-    expect(readFileSync(`/proc/${pid}/maps`, 'utf8')).not.toContain('libduckdb')
-    expect(await server.terminate()).toBe(0)
-  })
+  it.runIf(process.platform === 'linux')(
+    'loads DuckDB only in its lake process',
+    { tags: 'drill' },
+    async () => {
+      const server = await spawnServer({}, folder())
+      const { pid } = server.process
+      await submit(
+        server.client,
+        await server.client.register(),
+        submission(await seedToken(server.client, Date.now())),
+      )
+      const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+      expect(readFileSync(`/proc/${child}/maps`, 'utf8')).toContain('libduckdb')
+      expect(readFileSync(`/proc/${pid}/maps`, 'utf8')).not.toContain('libduckdb')
+      expect(await server.terminate()).toBe(0)
+    },
+  )
 
-  it('exits with 0 on SIGINT too', async () => {
+  it('exits with 0 on SIGINT too', { tags: 'drill' }, async () => {
     const server = await spawnServer({}, folder())
     const exited = once(server.process, 'exit')
     server.process.kill('SIGINT')
     expect((await exited)[0]).toBe(0)
   })
 
-  it('exits in time on a disk that hangs, and keeps what it acknowledged', async () => {
+  it('exits in time on a disk that hangs, and keeps what it acknowledged', { tags: 'drill' }, async () => {
     const dataDir = folder()
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
@@ -141,7 +149,9 @@ describe('a server', () => {
     await again.stop()
   })
 
-  it('that cannot start prints one sentence with the reason and exits with 1', async () => {
+  it('that cannot start prints one sentence with the reason and exits with 1', {
+    tags: 'drill',
+  }, async () => {
     const dataDir = folder()
     const first = await openTestServer({}, {}, dataDir)
     const samePort = await run(['--port', `${first.port}`, ...quietFlags(folder())])
@@ -190,7 +200,7 @@ describe('settings', () => {
       expect(out).toContain(name)
   })
 
-  it('are logged at the start without secrets', async () => {
+  it('are logged at the start without secrets', { tags: 'drill' }, async () => {
     const secret = `hidden-${newMint()}`
     const dataDir = folder()
     const child = spawn(process.execPath, [MAIN, '--port', '0', '--feed', 'none', '--data-dir', dataDir], {

@@ -89,7 +89,9 @@ it('a position from a killed run gets resync over HTTP and WebSocket, and a curs
   }
 })
 
-it('positions and cursors of an earlier run are not accepted after the clock was set back or the reserved positions were lost', async () => {
+it('positions and cursors of an earlier run are not accepted after the clock was set back or the reserved positions were lost', {
+  tags: 'drill',
+}, async () => {
   const dataDir = folder()
   let nowMs = Date.now()
   const clock = { now: () => nowMs, monotonicMs: () => performance.now() }

@@ -51,7 +51,9 @@ it('a log that ends in zeros after a torn write does not stop the start, and wha
   }
 })
 
-it('damage within the log and the commits lost there are reported in /health, and the rest is used', async () => {
+it('damage within the log and the commits lost there are reported in /health, and the rest is used', {
+  tags: 'drill',
+}, async () => {
   const killed = await killedFolder()
   try {
     const bytes = readFileSync(killed.segment)

@@ -49,7 +49,9 @@ const list = (over: Partial<Parameters<Store['submissions']>[0]> = {}) =>
   store.submissions({ agentId: null, mint: null, before: null, limit: 50, ...over })
 
 describe('a list of submissions', () => {
-  it('has pages that neither repeat nor leave out any, whatever is committed and flushed meanwhile', async () => {
+  it('has pages that neither repeat nor leave out any, whatever is committed and flushed meanwhile', {
+    tags: 'drill',
+  }, async () => {
     let agents = 0
     const time = fc
       .record({ day: fc.integer({ min: 0, max: 3 }), ms: fc.integer({ min: 0, max: 5 }) })

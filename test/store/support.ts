@@ -16,6 +16,7 @@ import {
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
+import { withLakeProcess } from '../support/lake/lend.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
 export const quietLog = { info: () => {}, warn: () => {}, error: () => {} }
@@ -89,13 +90,11 @@ export const closedBar = (over: Partial<ClosedBar> = {}): ClosedBar => ({
 
 /** Opens a store and waits until its log is flushed to the lake. */
 export async function openTestStore(dataDir: string, options: Partial<StoreOptions> = {}): Promise<Store> {
-  const store = await openStore({
-    dataDir,
-    lakeFlushMs: 0,
-    clock: clockOf(() => NOON_MS),
-    log: quietLog,
-    ...options,
-  })
+  const all = { dataDir, lakeFlushMs: 0, clock: clockOf(() => NOON_MS), log: quietLog, ...options }
+  // A process that is to be killed somewhere is one of its own.
+  const store = options.crash
+    ? await openStore(all)
+    : await withLakeProcess((lakeProcess) => openStore({ ...all, lakeProcess }))
   await store.caughtUp
   return store
 }

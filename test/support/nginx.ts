@@ -2,9 +2,10 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from './free-port.ts'
 
 const CONFIG = new URL('../../scripts/nginx.conf', import.meta.url)
 /** Debian has it in a folder that is on the PATH of root alone. */
@@ -15,15 +16,6 @@ const START_MS_MAX = 10_000
 /** Whether nginx and openssl can be run here. */
 export const hasNginx = (): boolean =>
   spawnSync(PROGRAM, ['-v']).error === undefined && spawnSync('openssl', ['version']).error === undefined
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Replaces what an operator replaces. Throws where the file does not have it. */
 function replaced(text: string, changes: readonly [string, string][]): string {

@@ -8,7 +8,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { READER_SETTINGS } from '../../src/config/reader-settings.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { checkConformance } from './conformance.ts'
+import { withLakeProcess } from './lake/lend.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
 export const ADMIN_KEY = 'admin-key-of-the-tests'
@@ -35,7 +38,18 @@ const DEFAULTS: Settings = {
   'labels-delay-ms': '0',
 }
 
+/** Of a reader: those defaults that it uses. */
+function readerFlagsOf(settings: Settings): string[] {
+  const flags = READER_SETTINGS.map((name) => SETTINGS[name].flag)
+  const defaults = Object.entries(DEFAULTS).filter(([name]) => flags.includes(name))
+  return Object.entries({ ...Object.fromEntries(defaults), ...settings }).flatMap(([name, value]) => [
+    `--${name}`,
+    value,
+  ])
+}
+
 function flagsOf(settings: Settings, dataDir: string): string[] {
+  if (settings.role === 'reader') return readerFlagsOf(settings)
   const { 'tokens-max': tokensMax, ...defaults } = DEFAULTS
   // A recorded market has the size of then.
   const all = { ...defaults, ...(!settings['replay-lake'] && { 'tokens-max': tokensMax }), ...settings }
@@ -44,7 +58,7 @@ function flagsOf(settings: Settings, dataDir: string): string[] {
 const secretsOf = (settings: Settings) => ({
   // Nobody may push into a recorded market.
   ...(!settings['replay-lake'] && { MINTLAKE_FEED_KEY: FEED_KEY }),
-  MINTLAKE_ADMIN_KEY: ADMIN_KEY,
+  ...(settings.role !== 'reader' && { MINTLAKE_ADMIN_KEY: ADMIN_KEY }),
 })
 
 export interface Answer {
@@ -147,10 +161,8 @@ export async function openTestServer(
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
 ): Promise<TestServer> {
-  const server = await startApp(
-    readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env }),
-    options,
-  )
+  const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
+  const server = await withLakeProcess((lakeProcess) => startApp(config, { lakeProcess, ...options }))
   await server.ready
   return {
     ...server,

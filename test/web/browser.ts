@@ -1,7 +1,13 @@
 // Opens the console in Chromium and watches for what must not happen: errors, and requests to other servers.
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core'
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 export const hasBrowser = existsSync(CHROMIUM)
@@ -10,6 +16,18 @@ export const skipped = hasBrowser ? '' : ` (skipped: there is no ${CHROMIUM}; CH
 
 export const openBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+
+/** Closes a session. A request that a test answers itself may be under way: that it cannot be answered any more is no fault. */
+export async function closeSession(session: BrowserContext): Promise<void> {
+  const options = { behavior: 'ignoreErrors' } as const
+  await Promise.all([session, ...session.pages()].map((routed) => routed.unrouteAll(options)))
+  await session.close()
+}
+
+export async function closeBrowser(browser: Browser): Promise<void> {
+  await Promise.all(browser.contexts().map(closeSession))
+  await browser.close()
+}
 
 export interface WatchedPage {
   page: Page

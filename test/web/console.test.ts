@@ -1,12 +1,20 @@
 // The console in a real browser, on the real server.
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { freePort } from '../support/free-port.ts'
 import { SUMMARY, submission } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { accessibilityFaults, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
+import {
+  accessibilityFaults,
+  closeBrowser,
+  closeSession,
+  hasBrowser,
+  openBrowser,
+  openPage,
+  overflowPx,
+  skipped,
+} from './browser.ts'
 
 const MINT = mintOfSymbol('console')
 const VIEWS = ['market', `token/${MINT}`, 'submissions', 'agents', 'calibration', 'system', 'query', 'try']
@@ -37,20 +45,22 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   beforeAll(async () => {
     browser = await openBrowser()
   })
-  afterAll(() => browser.close())
+  afterAll(() => closeBrowser(browser))
   beforeEach(async () => {
     server = await openTestServer()
     await server.client.push(token(MINT, 'Console'), trade(0.5), token(mintOfSymbol('other'), 'Other'))
   })
   afterEach(() => server.remove())
 
-  test('every view opens by its address without an error or a request elsewhere', async () => {
+  test('every view opens by its address without an error or a request elsewhere', {
+    tags: 'drill',
+  }, async () => {
     for (const view of VIEWS) {
       const { page, faults } = await openPage(browser, server.url, `#/${view}`)
       await page.locator('#view-title').waitFor()
       await page.waitForLoadState('networkidle')
       expect({ view, faults }).toEqual({ view, faults: [] })
-      await page.context().close()
+      await closeSession(page.context())
     }
   })
 
@@ -65,7 +75,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await detail.page.getByText('▲ buy').first().waitFor()
   })
 
-  test('back, forward and a shared address lead to the same view', async () => {
+  test('back, forward and a shared address lead to the same view', { tags: 'drill' }, async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Console').getByRole('link').click()
     await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
@@ -78,7 +88,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await shared.page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
   })
 
-  test('search and filters narrow the list, and stand in the address', async () => {
+  test('search and filters narrow the list, and stand in the address', { tags: 'drill' }, async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Other').waitFor()
     await page.keyboard.press('/')
@@ -92,7 +102,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('#search:focus').waitFor()
   })
 
-  test('rows keep their order under the pointer, and say how many changed', async () => {
+  test('rows keep their order under the pointer, and say how many changed', { tags: 'drill' }, async () => {
     const { page } = await openPage(browser, server.url)
     const first = page.getByRole('row').nth(1)
     await first.getByText('Console').first().waitFor()
@@ -104,7 +114,10 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await first.getByText('Other').first().waitFor()
   })
 
-  test('it survives a restart of the server, and shows that it was away', async () => {
+  test('it survives a restart of the server, and shows that it was away', {
+    tags: 'drill',
+    timeout: 60_000,
+  }, async () => {
     // A port that the system chose cannot be used again at once while connections to it linger.
     await server.remove()
     server = await openTestServer({ port: `${await freePort()}` })
@@ -117,9 +130,11 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await server.client.push(token(MINT, 'Reborn'), trade(0.9))
     await rowOf(page, 'Reborn').waitFor({ timeout: 30_000 })
     await page.locator('.connection.live').waitFor()
-  }, 60_000)
+  })
 
-  test('texts of strangers stay texts, and their links lead to http(s) alone', async () => {
+  test('texts of strangers stay texts, and their links lead to http(s) alone', {
+    tags: 'drill',
+  }, async () => {
     const mint = mintOfSymbol('hostile')
     const name = '<img src=x onerror="document.title=\'owned\'">'
     await server.client.push(
@@ -139,7 +154,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('an agent tries it: a key, a verdict by dry run, XP', async () => {
+  test('an agent tries it: a key, a verdict by dry run, XP', { tags: 'drill' }, async () => {
     const { page, faults } = await openPage(browser, server.url, `#/try/${MINT}`)
     // In any order: the form may be complete before the key is there.
     await page.getByLabel('bonding_curve_risk').check()
@@ -158,7 +173,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('too many reads are told, and the page goes on by itself', async () => {
+  test('too many reads are told, and the page goes on by itself', { tags: 'drill' }, async () => {
     const limited = await openTestServer({ 'read-limit-anonymous': '1' })
     const { page } = await openPage(browser, limited.url, '#/agents')
     await page
@@ -173,19 +188,21 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     { name: 'a phone', viewport: { width: 360, height: 740 } },
   ])(
     'no view has an accessibility fault on $name, light or dark',
+    { tags: 'drill', timeout: 120_000 },
     async ({ viewport }) => {
       for (const view of VIEWS) {
         const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true, viewport })
         await page.locator('#view-title').waitFor()
         await page.waitForLoadState('networkidle')
         expect({ view, faults: await accessibilityFaults(page) }).toEqual({ view, faults: [] })
-        await page.context().close()
+        await closeSession(page.context())
       }
     },
-    120_000,
   )
 
-  test('the theme follows the system until one is chosen, and the chart follows the theme', async () => {
+  test('the theme follows the system until one is chosen, and the chart follows the theme', {
+    tags: 'drill',
+  }, async () => {
     const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`, { colorScheme: 'light' })
     const theme = () => page.evaluate<string>('document.documentElement.dataset.theme')
     const drawn = () =>
@@ -209,18 +226,18 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('a phone has no sideways scroll', async () => {
+  test('a phone has no sideways scroll', { tags: 'drill' }, async () => {
     for (const view of VIEWS) {
       const { page } = await openPage(browser, server.url, `#/${view}`, {
         viewport: { width: 360, height: 740 },
       })
       await page.locator('#view-title').waitFor()
       expect({ view, overflow: await overflowPx(page) }).toEqual({ view, overflow: 0 })
-      await page.context().close()
+      await closeSession(page.context())
     }
   })
 
-  test('the keyboard alone leads from the market to a submission', async () => {
+  test('the keyboard alone leads from the market to a submission', { tags: 'drill' }, async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Console').waitFor()
     await focusByTab(page, /CONSOLE/)
@@ -243,15 +260,6 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.getByText('Your XP').waitFor()
   })
 })
-
-/** A port that nothing used a moment ago. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  return port
-}
 
 /** Presses Tab until an element with that text, or that name, has the focus. */
 async function focusByTab(page: Page, text: RegExp, name = ''): Promise<void> {

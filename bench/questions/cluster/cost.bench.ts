@@ -2,7 +2,7 @@
 // the same with and without a bus, one after the other.
 import { cpuSeconds, lessIsBetter, type Measured, type Question, type RunOptions } from '../../harness.ts'
 import { pushRecorded } from '../../load.ts'
-import { startCluster } from '../../servers/cluster.ts'
+import { onCluster } from '../../servers/cluster.ts'
 
 interface Shares {
   /** Percent of a core. */
@@ -11,11 +11,9 @@ interface Shares {
   nats: number
 }
 
-async function measure(bus: boolean, { small }: RunOptions): Promise<Shares> {
+function measure(bus: boolean, { small }: RunOptions): Promise<Shares> {
   const [tokens, rate, seconds] = small ? [500, 1_000, 1] : [100_000, 20_000, 30]
-  const cluster = await startCluster({ tokens, readers: bus ? 1 : 0, bus })
-  try {
-    const { writer, readers, nats } = cluster
+  return onCluster({ tokens, readers: bus ? 1 : 0, bus }, async ({ writer, readers, nats }) => {
     const load = { perPost: 200, rate, tokens }
     await pushRecorded(writer.port, load, small ? 0.5 : 10)
     const pids = [writer.pid, readers[0]?.pid, nats?.child.pid]
@@ -26,9 +24,7 @@ async function measure(bus: boolean, { small }: RunOptions): Promise<Shares> {
       pid === undefined ? 0 : (100 * (cpuSeconds(pid) - before[index])) / seconds,
     )
     return { writer: writerPct, reader, nats: natsPct }
-  } finally {
-    await cluster.end()
-  }
+  })
 }
 
 async function run(options: RunOptions): Promise<Measured> {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compiled, jsonOf, type Measured, onCore, type Question, type RunOptions } from '../../harness.ts'
-import { type Cluster, startCluster } from '../../servers/cluster.ts'
+import { type Cluster, nodeOf, onCluster, type Through } from '../../servers/cluster.ts'
 
 const LOAD = new URL('../../limits/followers.c', import.meta.url)
 const PATH = '/api/v1/market?follow=1&format=ndjson&limit=1'
@@ -12,13 +12,10 @@ const sizes = ({ small }: RunOptions) =>
     ? { tokens: 500, followers: 2, rate: 200, seconds: 0.5 }
     : { tokens: 10_000, followers: 10, rate: 2_000, seconds: 5 }
 
-async function measure(
-  { writer, readers, mints }: Cluster,
-  through: string,
-  options: RunOptions,
-): Promise<Measured> {
+async function measure(cluster: Cluster, through: Through, options: RunOptions): Promise<Measured> {
+  const { writer, mints } = cluster
   const { followers, rate, seconds } = sizes(options)
-  const node = through === 'reader' ? readers[0] : writer
+  const node = nodeOf(cluster, through)
   const page = await fetch(`http://127.0.0.1:${node.port}/api/v1/market?format=ndjson&limit=1`)
   const rowBytes = (await page.text()).length
   const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
@@ -40,15 +37,9 @@ async function measure(
 }
 
 const followed =
-  (through: 'reader' | 'writer') =>
-  async (options: RunOptions): Promise<Measured> => {
-    const cluster = await startCluster({ tokens: sizes(options).tokens, readers: 1 })
-    try {
-      return await measure(cluster, through, options)
-    } finally {
-      await cluster.end()
-    }
-  }
+  (through: Through) =>
+  (options: RunOptions): Promise<Measured> =>
+    onCluster({ tokens: sizes(options).tokens, readers: 1 }, (cluster) => measure(cluster, through, options))
 
 const WRITER = 'followers of the writer'
 

@@ -2,17 +2,15 @@
 // what counts is pages a CPU second of each reader, which is what it serves in a second on a core of its own.
 import type { Measured, Question, RunOptions } from '../../harness.ts'
 import { measureLoad, pushRecorded } from '../../load.ts'
-import { startCluster } from '../../servers/cluster.ts'
+import { onCluster } from '../../servers/cluster.ts'
 
 const PATH = '/api/v1/market?sort=hot&limit=100&format=ndjson'
 
 const served =
   (readerCount: 1 | 2) =>
-  async (options: RunOptions): Promise<Measured> => {
+  (options: RunOptions): Promise<Measured> => {
     const tokens = options.small ? 500 : 10_000
-    const cluster = await startCluster({ tokens, readers: readerCount, readerCores: [0, 1] })
-    try {
-      const { writer, readers } = cluster
+    return onCluster({ tokens, readers: readerCount, readerCores: [0, 1] }, async ({ writer, readers }) => {
       const push = pushRecorded(writer.port, { perPost: 20, rate: 200, tokens }, options.small ? 1 : 5)
       const measured = await Promise.all(readers.map((reader) => measureLoad(reader, PATH, options)))
       await push
@@ -22,9 +20,7 @@ const served =
         metrics: { perCpuSecond: sum('perCpuSecond'), perSecond: sum('perSecond') },
         checksum: `${readerCount}`,
       }
-    } finally {
-      await cluster.end()
-    }
+    })
   }
 
 const ONE = 'one reader'

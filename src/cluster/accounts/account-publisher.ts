@@ -144,7 +144,7 @@ export class AccountPublisher {
       else if (!this.#isComplete) {
         this.#noteRevision(await kv.put(COMPLETE_KEY, COMPLETE_VALUE))
         this.#isComplete = true
-      } else if (!(await this.#rest()) && createdAt !== (await createdAtOf(kv)))
+      } else if (!(await this.#rest()) && !this.#isStopped && createdAt !== (await createdAtOf(kv)))
         throw new Error('they were deleted there')
     }
   }

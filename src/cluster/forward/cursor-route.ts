@@ -1,22 +1,110 @@
-// The market list where another node has frozen it: the page behind a cursor is made by the node that made the cursor.
-import { nodeOfCursor } from '../../http/response/cursors.ts'
+// The market list where other nodes have frozen it: the page behind a cursor is made by a node that keeps the list.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context, HttpAnswer } from '../../http/context.ts'
+import { CURSOR_TTL_MS } from '../../http/limits.ts'
+import { flag } from '../../http/request/parameters.ts'
+import { type Cursors, cursorExpired } from '../../http/response/cursors.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { MARKET_PATH } from '../../http/routes/market.ts'
-import { type Forwarding, forwardToNode } from './forwarded-route.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import type { Answered, Errand } from './forward-client.ts'
+import { errandAs, type Forwarding, RATE_LIMIT_HEADER, relayedAnswer } from './forwarded-route.ts'
+import { FIND_MS_MAX, FIND_PAUSE_MS, LIST_MS_MAX, LIST_REPLY_MS_MAX, SILENT_LISTS_MAX } from './limits.ts'
+import { UnansweredError } from './node-link.ts'
 
 /**
- * The route, or for the market list one that has other nodes answer for their cursors.
- * @param nodeId of this node
- * @param forwarding may throw a ServiceError while the bus was not reached
+ * The route, or for the market list one that has other nodes answer for lists that they keep and this one does not.
+ * @param forwarding null while the bus was not reached
+ * @param now monotonic clock, ms
  */
-export function withCursors(route: Route, nodeId: string, forwarding: () => Forwarding): Route {
+export function withCursors(
+  route: Route,
+  cursors: Pick<Cursors, 'missing'>,
+  forwarding: () => Forwarding | null,
+  now = () => performance.now(),
+): Route {
   if (route.path !== MARKET_PATH || route.access !== 'read') return route
+  const elsewhere = new ListsElsewhere(forwarding, now)
   const handle: PlainRoute['handle'] = (context) => {
     const cursor = context.query.get('cursor')
-    // A stream reads no cursor, and has no end.
-    const owner = cursor && !context.query.get('follow') ? nodeOfCursor(cursor) : null
-    if (owner === null || owner === nodeId) return route.handle(context)
-    return forwardToNode(owner, context, forwarding())
+    // A stream reads no cursor. What another node has passed on is answered here or not at all.
+    if (!cursor || flag(context.query, 'follow') || context.isRelayed()) return route.handle(context)
+    const list = cursors.missing(cursor)
+    return list === null ? route.handle(context) : elsewhere.answer(list, context)
   }
   return { ...route, handle }
+}
+
+/** Has other nodes answer requests with cursors of lists that are not kept here. */
+class ListsElsewhere {
+  readonly #forwarding: () => Forwarding | null
+  readonly #now: () => number
+  /** Since when nobody answers for a list that may be kept. */
+  readonly #silentSince = new BoundedMap<string, number>({ entriesMax: SILENT_LISTS_MAX })
+
+  constructor(forwarding: () => Forwarding | null, now: () => number) {
+    this.#forwarding = forwarding
+    this.#now = now
+  }
+
+  /** @throws ServiceError `cursor_expired`: no node keeps the list; `warming_up`: none that may keep it answers at present. */
+  async answer(list: string, context: Context): Promise<HttpAnswer> {
+    // The address of the client cannot be read after a wait.
+    const errand: Errand = {
+      ...errandAs('once', context, context.headers.idempotencyKey),
+      replyMsMax: LIST_REPLY_MS_MAX,
+      isAbandoned: () => false,
+    }
+    const untilMs = performance.now() + LIST_MS_MAX
+    let isAbsent = false
+    while (performance.now() < untilMs) {
+      const forwarding = this.#forwarding()
+      if (forwarding === null) break
+      const asked = await ask(list, errand, forwarding, untilMs)
+      if (asked === 'disconnected') break
+      if (typeof asked === 'object') {
+        this.#silentSince.delete(list)
+        return relayedAnswer(forwarding.client, asked, RATE_LIMIT_HEADER)
+      }
+      if (asked === 'expired') continue
+      // That a node keeps the list may be known on the bus a moment after the client has come.
+      if (asked === 'absent' && isAbsent) throw cursorExpired()
+      isAbsent = asked === 'absent'
+      await sleep(FIND_PAUSE_MS)
+    }
+    throw this.#silent(list)
+  }
+
+  /** The node may go on in a moment, with the same list. A list that it does not answer for any longer would have expired. */
+  #silent(list: string): ServiceError {
+    const nowMs = this.#now()
+    const sinceMs = this.#silentSince.get(list) ?? nowMs
+    if (nowMs - sinceMs > CURSOR_TTL_MS) return cursorExpired()
+    this.#silentSince.set(list, sinceMs)
+    const sentence = 'The node that keeps the list of this cursor does not answer: try again, or elsewhere.'
+    return new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+  }
+}
+
+/**
+ * Has a node that keeps the list answer. `absent`: none keeps it. `expired`: one did until now, and others may still. `silent`: there was
+ * no reply in time.
+ */
+async function ask(
+  list: string,
+  errand: Errand,
+  { client, names }: Forwarding,
+  untilMs: number,
+): Promise<Answered | 'absent' | 'expired' | 'silent' | 'disconnected'> {
+  try {
+    const msLeft = Math.max(1, untilMs - performance.now())
+    const nodeId = await client.find(names.list(list), Math.min(FIND_MS_MAX, msLeft))
+    if (nodeId === null) return 'absent'
+    const answered = await client.sendOnce(names.node(nodeId), errand)
+    return answered.reply.status === 410 ? 'expired' : answered
+  } catch (error) {
+    if (!(error instanceof UnansweredError)) throw error
+    return error.reason === 'disconnected' ? 'disconnected' : 'silent'
+  }
 }

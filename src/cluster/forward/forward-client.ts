@@ -24,6 +24,7 @@ import {
   type Position,
   type Reply,
 } from './protocol.ts'
+import { WriterAbsence } from './writer-absence.ts'
 
 export interface ForwardClientOptions {
   connection: NatsConnection
@@ -31,6 +32,8 @@ export interface ForwardClientOptions {
   names: BusNames
   /** Resolves when this node has applied that, and after `msMax` in any case. */
   untilApplied(position: Position, msMax: number): Promise<void>
+  /** See `WriterAbsenceOptions`; null: nothing is known of the writer, and nobody waits for one. */
+  writerSilentMs: (() => number) | null
 }
 
 /** A request that another node is to carry out. */
@@ -42,6 +45,8 @@ export interface Errand {
    * `once`: it is not tried again where it may have been carried out.
    */
   repeats: 'read' | 'keyed' | 'once'
+  /** How long one attempt waits for a reply; by default that follows from `repeats`. */
+  replyMsMax?: number
   /** Whether nobody waits for the answer any more. */
   isAbandoned(): boolean
 }
@@ -53,6 +58,12 @@ export interface Answered {
   call: string
   /** Whether it was sent more than once. */
   isRepeated: boolean
+}
+
+interface Attempted {
+  reply: Reply
+  subject: string
+  call: string
 }
 
 const CALL_BYTES = 12
@@ -79,11 +90,16 @@ const overloaded = (sentence: string): ServiceError =>
 export class ForwardClient {
   readonly link: NodeLink
   readonly #options: ForwardClientOptions
+  readonly #absence: WriterAbsence | null
   #inFlight = 0
 
   constructor(options: ForwardClientOptions) {
+    const { connection, watch, names, writerSilentMs } = options
     this.#options = options
-    this.link = new NodeLink(options.connection, options.watch)
+    this.link = new NodeLink(connection, watch)
+    this.#absence =
+      writerSilentMs &&
+      new WriterAbsence({ silentMs: writerSilentMs, isThere: () => this.isThere(names.writer) })
   }
 
   /** Requests that are not answered yet. */
@@ -92,19 +108,18 @@ export class ForwardClient {
   }
 
   /** Whether a process answers at that subject. */
-  async isThere(subject: string): Promise<boolean> {
-    try {
-      return (await this.link.ask(subject, { kind: 'ping' }, REPLY_MS_MAX)).kind === 'done'
-    } catch {
-      return false
-    }
+  isThere(subject: string): Promise<boolean> {
+    return this.#isDone(subject, 'ping')
   }
 
   /** Asks the writer for a checkpoint of now. @returns false where there is no writer that begins one */
-  async askCheckpoint(): Promise<boolean> {
+  askCheckpoint(): Promise<boolean> {
+    return this.#isDone(this.#options.names.writer, 'checkpoint')
+  }
+
+  async #isDone(subject: string, kind: 'ping' | 'checkpoint'): Promise<boolean> {
     try {
-      const { writer } = this.#options.names
-      return (await this.link.ask(writer, { kind: 'checkpoint' }, REPLY_MS_MAX)).kind === 'done'
+      return (await this.link.ask(subject, { kind }, REPLY_MS_MAX)).kind === 'done'
     } catch {
       return false
     }
@@ -115,14 +130,48 @@ export class ForwardClient {
    * @throws ServiceError `store_unavailable`, `overloaded`, `invalid_parameter`
    */
   async send(subject: string, errand: Errand): Promise<Answered> {
-    if (this.#inFlight >= FORWARDED_MAX)
-      throw overloaded('The server passes on as many requests as it may; try again.')
-    this.#inFlight++
-    try {
+    return this.#counted(async () => {
       const answered = await this.#repeat(subject, errand)
       const { position } = answered.reply
       if (position !== null) await this.#options.untilApplied(position, APPLIED_WAIT_MS_MAX)
       return answered
+    })
+  }
+
+  /**
+   * The id of a node that answers at a subject, the first of those that do; null: there is none.
+   * @throws UnansweredError where none has replied within `msMax`; ServiceError as `send`
+   */
+  find(subject: string, msMax: number): Promise<string | null> {
+    return this.#counted(async () => {
+      try {
+        const reply = await this.link.ask(subject, { kind: 'ping' }, msMax)
+        return reply.kind === 'done' ? reply.nodeId : null
+      } catch (error) {
+        if (error instanceof UnansweredError && error.reason === 'nobody') return null
+        throw error
+      }
+    })
+  }
+
+  /** As `send`, once, and whatever the answer is. @throws UnansweredError where there is none; ServiceError as `send` */
+  sendOnce(subject: string, errand: Errand): Promise<Answered> {
+    return this.#counted(async () => {
+      const { reply, ...where } = await this.#attempt(subject, errand)
+      if (reply.kind === 'answer') return { reply, ...where, isRepeated: false }
+      throw reply.kind === 'refused'
+        ? refused(reply.reason, reply.sentence)
+        : new ForeignMessageError('the other node has answered something else than it was asked')
+    })
+  }
+
+  /** Carries out `send`, which counts as a request that is not answered yet. */
+  async #counted<Result>(send: () => Promise<Result>): Promise<Result> {
+    if (this.#inFlight >= FORWARDED_MAX)
+      throw overloaded('The server passes on as many requests as it may; try again.')
+    this.#inFlight++
+    try {
+      return await send()
     } catch (error) {
       if (error instanceof ForeignMessageError) throw unavailable(false, `${error.message}.`)
       throw error
@@ -137,8 +186,9 @@ export class ForwardClient {
     let isDoubtful = false
     for (let attempts = 1; ; attempts++) {
       let mayPass = isDoubtful
+      let isNobodyThere = false
       try {
-        const { reply, ...where } = await this.#attempt(subject, errand)
+        const { reply, ...where } = await this.#attemptWhileThere(subject, errand)
         const isDecided = reply.kind === 'answer' && !UNDECIDED_STATUSES.includes(reply.status)
         if (reply.kind === 'answer' && (isDecided || !isDoubtful))
           return { reply, ...where, isRepeated: attempts > 1 }
@@ -146,24 +196,41 @@ export class ForwardClient {
       } catch (error) {
         if (!(error instanceof UnansweredError)) throw error
         mayPass ||= error.mayHaveArrived
+        isNobodyThere = error.reason === 'nobody'
         if (errand.repeats !== 'read') isDoubtful ||= error.mayHaveArrived
       }
       const isLast = performance.now() + RETRY_PAUSE_MS >= untilMs
-      if (errand.repeats === 'once' || !mayPass || isLast || errand.isAbandoned())
-        throw unavailable(isDoubtful)
+      if (isLast || errand.isAbandoned()) throw unavailable(isDoubtful)
+      const absence = isNobodyThere ? this.#absenceOf(subject) : null
+      if (absence !== null && (await absence.over(untilMs))) continue
+      if (absence !== null || errand.repeats === 'once' || !mayPass) throw unavailable(isDoubtful)
       await sleep(RETRY_PAUSE_MS)
     }
   }
 
+  #absenceOf(subject: string): WriterAbsence | null {
+    return subject === this.#options.names.writer ? this.#absence : null
+  }
+
   /** @throws UnansweredError, ForeignMessageError */
-  async #attempt(at: string, errand: Errand): Promise<{ reply: Reply; subject: string; call: string }> {
+  async #attemptWhileThere(subject: string, errand: Errand): Promise<Attempted> {
+    const attempt = this.#attempt(subject, errand)
+    const absence = this.#absenceOf(subject)
+    if (absence === null) return attempt
+    const made = await absence.answerOf(attempt)
+    if (made === undefined) throw new UnansweredError('late')
+    return made
+  }
+
+  /** @throws UnansweredError, ForeignMessageError */
+  async #attempt(at: string, errand: Errand): Promise<Attempted> {
     const { request, body } = errand
     const call = randomBytes(CALL_BYTES).toString('hex')
     const isWhole = body.length <= chunkBytesOf(this.link.connection)
     const target = isWhole ? at : await this.#sendBody(at, call, body)
-    const msMax = errand.repeats === 'once' ? UNREPEATABLE_REPLY_MS_MAX : REPLY_MS_MAX
+    const { replyMsMax = errand.repeats === 'once' ? UNREPEATABLE_REPLY_MS_MAX : REPLY_MS_MAX } = errand
     let subject = target
-    let reply = await this.link.ask(target, { ...request, call, body: isWhole ? body : null }, msMax)
+    let reply = await this.link.ask(target, { ...request, call, body: isWhole ? body : null }, replyMsMax)
     while (reply.kind === 'pending') {
       subject = this.#options.names.node(reply.nodeId)
       if (errand.isAbandoned()) this.link.tell(subject, { kind: 'cancel', call })

@@ -1,10 +1,12 @@
 // Carries out what other nodes ask of this process: requests of their clients, which it sends to its own HTTP server.
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { BusNames } from '../bus.ts'
 import { Call } from './call.ts'
 import { chunkBytesOf } from './chunk-bytes.ts'
+import { LastingSubscription } from './lasting-subscription.ts'
 import {
   ACCOUNTS_WAIT_MS_MAX,
   CALL_IDLE_MS_MAX,
@@ -50,6 +52,8 @@ const BUSY = refusal(
   'overloaded',
   'The node carries out as many requests of other nodes as it may; try again.',
 )
+/** How often one that stops looks whether all is answered. */
+const STOP_LOOK_MS = 10
 const GONE = refusal('failed', 'The answer is not there any more.')
 
 export class ForwardServer {
@@ -57,7 +61,7 @@ export class ForwardServer {
   readonly #loopback: Loopback
   readonly #calls = new Map<string, Call>()
   readonly #bodies = new Bodies()
-  readonly #subscriptions: Subscription[]
+  readonly #subscriptions: LastingSubscription[]
   readonly #sweeper: NodeJS.Timeout
   #checkpoint: Promise<void> | null = null
 
@@ -66,12 +70,11 @@ export class ForwardServer {
     const { connection, names, nodeId, isWriter, port, secret } = options
     this.#options = options
     this.#loopback = new Loopback(port, secret)
-    const callback = (error: Error | null, message: Msg) => {
-      if (error === null) void this.#receive(message)
-    }
-    this.#subscriptions = [connection.subscribe(names.node(nodeId), { callback })]
+    const subscribe = (subject: string, queue?: string) =>
+      new LastingSubscription(connection, subject, queue, (message) => void this.#receive(message))
+    this.#subscriptions = [subscribe(names.node(nodeId))]
     // One process of the group gets a request, also in the moment in which there are two writers.
-    if (isWriter) this.#subscriptions.push(connection.subscribe(names.writer, { queue: 'writer', callback }))
+    if (isWriter) this.#subscriptions.push(subscribe(names.writer, 'writer'))
     this.#sweeper = setInterval(() => this.#sweep(), CALL_SWEEP_MS).unref()
   }
 
@@ -80,13 +83,16 @@ export class ForwardServer {
     return { calls: this.#calls.size, bodyBytes: this.#bodies.heldBytes }
   }
 
-  /** Takes no more requests: other nodes are told at once that there is nobody. Those that run are answered within `msMax`. */
+  /**
+   * Takes no more requests: other nodes are told at once that there is nobody. Those that run, and those that were on their way here, are
+   * answered within `msMax`.
+   */
   async stop(msMax = 0): Promise<void> {
     const [own, ...shared] = this.#subscriptions
-    for (const subscription of shared) subscription.unsubscribe()
     const untilMs = performance.now() + msMax
-    while (this.#calls.size > 0 && performance.now() < untilMs)
-      await new Promise((resolve) => setTimeout(resolve, 10))
+    const late = sleep(msMax, undefined, { ref: false })
+    await Promise.race([Promise.allSettled(shared.map((subscription) => subscription.drain())), late])
+    while (this.#calls.size > 0 && performance.now() < untilMs) await sleep(STOP_LOOK_MS)
     own?.unsubscribe()
     clearInterval(this.#sweeper)
     for (const id of this.#calls.keys()) this.#end(id)

@@ -10,7 +10,8 @@ import { RelayedBody } from './relayed-body.ts'
 
 const SUBMIT_PATH = '/api/v1/analysis/submit'
 const KEY_BYTES = 16
-const RATE_LIMIT_HEADER = /^(x-)?ratelimit/i
+/** Of the node that has answered: the client's own node has counted the request too, and tells its own figures. */
+export const RATE_LIMIT_HEADER = /^(x-)?ratelimit/i
 
 export interface Forwarding {
   client: ForwardClient
@@ -38,27 +39,6 @@ export function forwardedRoute(route: Route, { client, names }: Forwarding): Pla
   }
 }
 
-/** Has the node that made a cursor answer the request that names it. @throws ServiceError `cursor_expired`: it is gone */
-export async function forwardToNode(
-  nodeId: string,
-  context: Context,
-  { client, names }: Forwarding,
-): Promise<HttpAnswer> {
-  const errand: Errand = {
-    ...errandAs('once', context, context.headers.idempotencyKey),
-    isAbandoned: () => false,
-  }
-  try {
-    return relayedAnswer(client, await client.send(names.node(nodeId), errand), RATE_LIMIT_HEADER)
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'store_unavailable') throw error
-    throw cursorExpired()
-  }
-}
-
-export const cursorExpired = (): ServiceError =>
-  new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
-
 /** Headers that tell that a request came twice: not for a client that has sent it once. */
 const KEY_NEWS = /^idempotency-replayed$/i
 const NO_NEWS = /^$/
@@ -81,7 +61,8 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
   return { errand: { ...errandAs(repeats, context, key), isAbandoned: () => isGone }, isKeyOurs }
 }
 
-function errandAs(
+/** The request as it came, for another node. */
+export function errandAs(
   repeats: Errand['repeats'],
   context: Context,
   idempotencyKey: string,
@@ -123,7 +104,7 @@ function doubtfulError(error: unknown, key: string | undefined): unknown {
 }
 
 /** @param dropped names of headers that the client is not shown */
-function relayedAnswer(
+export function relayedAnswer(
   client: ForwardClient,
   { reply, subject, call }: Answered,
   dropped: RegExp,

@@ -12,8 +12,24 @@ export const REPLY_MS_MAX = 3_000
 export const UNREPEATABLE_REPLY_MS_MAX = 10_000
 /** How long a request is tried again in all, while it is not known whether it was carried out. */
 export const RETRY_MS_TOTAL = 10_000
+/** How long a request with a cursor of a list that is not kept here is tried elsewhere: in all, for a node that keeps the list, for
+ *  that node's page, and the pause where none keeps it yet. */
+export const LIST_MS_MAX = 2_000
+export const FIND_MS_MAX = 1_000
+export const LIST_REPLY_MS_MAX = 1_500
+export const FIND_PAUSE_MS = 100
+/** Lists for which nobody answers, of which is remembered since when. */
+export const SILENT_LISTS_MAX = 1_024
 /** The pause before it is tried again. */
 export const RETRY_PAUSE_MS = 200
+/** A writer that has told nothing for so long has ended: what it had not answered by then is not answered any more. */
+export const WRITER_GONE_MS = 2_000
+/** Requests wait for a writer that has told nothing for less than this. Afterwards they are answered at once that there is none. */
+export const WRITER_HOLD_MS = 8_000
+/** How often it is looked whether a writer is there. */
+export const ABSENCE_LOOK_MS = 100
+/** Requests that one node keeps waiting for a writer; one more is 503. */
+export const HELD_MAX = 1_024
 /** What clients are told to wait while there is no writer. */
 export const RETRY_AFTER_MS = 2_000
 /** Requests of other nodes that one process carries out at once; one more is 503. */

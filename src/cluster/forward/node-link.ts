@@ -1,16 +1,22 @@
 // Sends one message to another node and waits for its reply. Tells apart what has certainly not arrived from what may have.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type NatsConnection, NoRespondersError, RequestError } from '@nats-io/transport-node'
+import {
+  type NatsConnection,
+  NoRespondersError,
+  PermissionViolationError,
+  RequestError,
+} from '@nats-io/transport-node'
 import type { ConnectionWatch } from '../connection-watch.ts'
 import { REPLY_MS_MAX, RETRY_MS_TOTAL, RETRY_PAUSE_MS } from './limits.ts'
 import { type Ask, decodeReply, encodeAsk, type Reply } from './protocol.ts'
 
-/** `nobody`, `disconnected`: the message has certainly not arrived. */
-type Reason = 'nobody' | 'disconnected' | 'late'
+/** `nobody`, `disconnected`, `denied`: the message has certainly not arrived. */
+type Reason = 'nobody' | 'disconnected' | 'denied' | 'late'
 const SENTENCES: Readonly<Record<Reason, string>> = {
   nobody: 'no process answers to that name on the bus',
   disconnected: 'there is no connection to the bus',
+  denied: 'the bus does not take messages to that name from this process',
   late: 'there was no reply in time',
 }
 
@@ -32,6 +38,10 @@ export class UnansweredError extends Error {
 const isNobodyThere = (error: unknown): boolean =>
   error instanceof NoRespondersError ||
   (error instanceof RequestError && (error.isNoResponders() || error.cause instanceof NoRespondersError))
+
+const isDenied = (error: unknown): boolean =>
+  error instanceof PermissionViolationError ||
+  (error instanceof RequestError && error.cause instanceof PermissionViolationError)
 
 export class NodeLink {
   readonly #connection: NatsConnection
@@ -55,6 +65,7 @@ export class NodeLink {
       ;({ data } = await this.#connection.request(subject, encodeAsk(ask), { timeout: msMax }))
     } catch (error) {
       if (isNobodyThere(error)) throw new UnansweredError('nobody', error)
+      if (isDenied(error)) throw new UnansweredError('denied', error)
       throw new UnansweredError('late', error)
     }
     return decodeReply(data)
@@ -67,7 +78,8 @@ export class NodeLink {
       try {
         return await this.ask(subject, ask, REPLY_MS_MAX)
       } catch (error) {
-        const mayPass = error instanceof UnansweredError && error.reason !== 'nobody'
+        const mayPass =
+          error instanceof UnansweredError && (error.mayHaveArrived || error.reason === 'disconnected')
         if (!mayPass || performance.now() > untilMs) throw error
       }
       await sleep(RETRY_PAUSE_MS)

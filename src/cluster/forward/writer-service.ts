@@ -2,18 +2,22 @@
 // neither waits for the events of the market.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
+import type { Cursors } from '../../http/response/cursors.ts'
 import type { Route } from '../../http/route.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Metrics } from '../../lib/metrics/metrics.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
 import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
-import { ConnectionWatch } from '../connection-watch.ts'
+import { addWatchMetrics, ConnectionWatch } from '../connection-watch.ts'
 import { RETRY_MS_MAX } from '../limits.ts'
+import { newNodeId } from '../node-id.ts'
 import { withCursors } from './cursor-route.ts'
 import { ForwardClient } from './forward-client.ts'
 import { ForwardServer } from './forward-server.ts'
-import { cursorExpired, type Forwarding } from './forwarded-route.ts'
+import type { Forwarding } from './forwarded-route.ts'
+import { KeptLists } from './kept-lists.ts'
 import { ACCOUNTS_LAST_MS_MAX, CALLS_LAST_MS_MAX } from './limits.ts'
 
 export interface WriterServiceOptions {
@@ -26,14 +30,20 @@ export interface WriterServiceOptions {
 }
 
 export class WriterService {
+  readonly lists = new KeptLists()
   readonly #options: WriterServiceOptions
+  readonly #nodeId = newNodeId()
   readonly #established = Promise.withResolvers<void>()
+  readonly #stopping = Promise.withResolvers<void>()
   #isStopped = false
   #opening: Promise<void> | null = null
   #bus: Bus | null = null
+  #watch: ConnectionWatch | null = null
   #server: ForwardServer | null = null
   #accounts: AccountPublisher | null = null
   #forwarding: Forwarding | null = null
+  /** Whether requests of other nodes arrive here. */
+  isServing = false
 
   constructor(options: WriterServiceOptions) {
     this.#options = options
@@ -44,13 +54,9 @@ export class WriterService {
     this.#established.resolve()
   }
 
-  /** Pages behind cursors of other nodes are made there. @param nodeId of this process */
-  routes(routes: readonly Route[], nodeId: string): Route[] {
-    const forwarding = (): Forwarding => {
-      if (this.#forwarding === null) throw cursorExpired()
-      return this.#forwarding
-    }
-    return routes.map((route) => withCursors(route, nodeId, forwarding))
+  /** Pages of lists that other nodes keep are made there. */
+  routes(routes: readonly Route[], cursors: Cursors): Route[] {
+    return routes.map((route) => withCursors(route, cursors, () => this.#forwarding))
   }
 
   /** Begins, once `establish` was called and the bus is reached. */
@@ -63,16 +69,23 @@ export class WriterService {
     this.#accounts?.change(agentId)
   }
 
+  addMetrics(metrics: Metrics): void {
+    addWatchMetrics(metrics, () => this.#watch)
+  }
+
   /** A sentence for each thing that is wrong. */
   get reasons(): string[] {
     const trouble = this.#accounts?.trouble ?? null
-    return trouble === null ? [] : [`readers are not told of new and revoked keys: ${trouble}`]
+    const refused = this.#watch?.reasons ?? []
+    return trouble === null
+      ? refused
+      : [...refused, `readers are not told of new and revoked keys: ${trouble}`]
   }
 
   /** Takes no more requests of other nodes, and finishes those that run. Never rejects. */
   async stopServing(): Promise<void> {
     this.#isStopped = true
-    this.#established.resolve()
+    this.#stopping.resolve()
     await this.#opening
     await this.#server?.stop(CALLS_LAST_MS_MAX)
   }
@@ -86,18 +99,22 @@ export class WriterService {
     await stopped
   }
 
-  async #open({ accounts, nodeId, port, secret }: ServedParts): Promise<void> {
+  async #open({ accounts, port, secret, ready }: ServedParts): Promise<void> {
     const { config, log, positionToReach, makeCheckpoint } = this.#options
-    await this.#established.promise
     const bus = await this.#connect()
-    if (bus === null) return
+    if (bus === null || !(await this.#isReached(this.#established.promise))) return
     const { connection, names } = bus
-    const watch = new ConnectionWatch(connection)
+    const nodeId = this.#nodeId
+    const watch = new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
+    this.#watch = watch
     // What others answer changes nothing here.
-    const client = new ForwardClient({ connection, watch, names, untilApplied: () => Promise.resolve() })
+    const untilApplied = () => Promise.resolve()
+    const client = new ForwardClient({ connection, watch, names, untilApplied, writerSilentMs: null })
     this.#forwarding = { client, names }
     const publisher = new AccountPublisher({ bus, watch, accounts, replicas: config.busReplicas, log })
     this.#accounts = publisher
+    // Before that they would be refused.
+    if (!(await this.#isReached(ready))) return
     this.#server = new ForwardServer({
       ...{ connection, names, nodeId, isWriter: true, port, secret, makeCheckpoint, log },
       position: async (waitMsMax) => ({
@@ -105,6 +122,19 @@ export class WriterService {
         accounts: await publisher.settled(waitMsMax),
       }),
     })
+    this.lists.open({ connection, watch, names, nodeId })
+    // From then on the bus knows it.
+    await Promise.race([connection.flush().catch(() => undefined), this.#stopping.promise])
+    this.isServing = !this.#isStopped
+  }
+
+  /** False: it has failed, or this is stopped before. */
+  #isReached(work: Promise<unknown>): Promise<boolean> {
+    const done = work.then(
+      () => !this.#isStopped,
+      () => false,
+    )
+    return Promise.race([done, this.#stopping.promise.then(() => false)])
   }
 
   /** Null: stopped before the bus was reached. */

@@ -6,7 +6,7 @@ import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import { Market } from '../../market/market.ts'
 import type { EngineSettings } from '../../schema/event.ts'
-import { type BusMessage, MessageError } from '../messages.ts'
+import { type BusMessage, DamagedMessageError } from '../messages.ts'
 import { FrameParts } from './frame-parts.ts'
 
 export interface MarketBase {
@@ -16,26 +16,40 @@ export interface MarketBase {
   /** The market has the events up to this one. */
   eventNo: number
   settings: EngineSettings
+  /** The writer's run at that event; null: it is not known. */
+  runId: string | null
+  /** A run that had these events: it uploaded the checkpoint; null: there was none. */
+  uploaderRunId: string | null
 }
 
 export class AppliedMarket {
   readonly folderId: string
-  /** Of the writer that the latest message was of; null: there was none. */
-  runId: string | null = null
+  /** Of the latest message; null: there was none. */
+  #toldRunId: string | null = null
+  readonly #firstRunId: string | null
+  /** The run that uploaded the checkpoint that this began with. */
+  readonly #uploaderRunId: string | null
   /** Whether the market is made up, as the latest message said. */
   simulated = false
   #replayer: EventReplayer<Market>
   #settings: EngineSettings
   readonly #parts = new FrameParts()
 
-  constructor({ market, folderId, eventNo, settings }: MarketBase) {
+  constructor({ market, folderId, eventNo, settings, runId, uploaderRunId }: MarketBase) {
     this.folderId = folderId
+    this.#firstRunId = runId
+    this.#uploaderRunId = uploaderRunId
     this.#settings = settings
     this.#replayer = this.#replayerFor(market, eventNo)
   }
 
   get market(): Market {
     return this.#replayer.market
+  }
+
+  /** The writer's run at that event; null: it is not known. */
+  get runId(): string | null {
+    return this.#toldRunId ?? this.#firstRunId
   }
 
   /** The last event that the market has. */
@@ -53,14 +67,15 @@ export class AppliedMarket {
    * Applies a message, in slices between which the event loop has a turn.
    * @param withTime false while older messages are caught up on: their events carry the time
    * @returns why this market cannot go on, as a sentence; null: it can
-   * @throws MessageError for a frame that cannot be read
+   * @throws DamagedMessageError for a frame that cannot be read; the market is as it was before it
    */
   async apply(message: BusMessage, withTime: boolean): Promise<string | null> {
     const trouble = this.#misfitOf(message)
     if (trouble !== null) return trouble
-    this.runId = message.runId
     this.simulated = message.simulated
     const frame = this.#parts.add(message)
+    // A frame in parts does not begin before its last one.
+    if (frame !== null || message.frame === null) this.#toldRunId = message.runId
     if (frame !== null) {
       const misfit = await this.#applyFrame(frame)
       if (misfit !== null) return misfit
@@ -71,15 +86,16 @@ export class AppliedMarket {
 
   #misfitOf({ folderId, runId, runEventNo, firstEventNo }: BusMessage): string | null {
     if (folderId !== this.folderId) return 'the stream is of another data folder now'
-    if (this.runId !== null && runId !== this.runId && runEventNo <= this.eventNo)
-      return 'the writer has lost events that this reader has'
+    const knownRunId = this.#toldRunId ?? this.#uploaderRunId
+    if (knownRunId !== null && runId !== knownRunId && runEventNo <= this.eventNo)
+      return 'the writer does not have the events that this reader has'
     if (firstEventNo > this.eventNo + 1) return missing(this.eventNo, firstEventNo)
     return null
   }
 
   async #applyFrame(frame: Buffer): Promise<string | null> {
     const batch = decodeBatch(frame)
-    if (batch === null) throw new MessageError('the stream has a batch that cannot be read')
+    if (batch === null) throw new DamagedMessageError('the stream has a batch that cannot be read')
     if (batch.lastEventNo <= this.eventNo) return null
     // A writer with another clock has taken over: this market has seen more time pass than that one.
     if (batch.firstEventNo === this.eventNo + 1 && firstAtMs(batch) < this.market.timeMs)

@@ -3,10 +3,12 @@
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Objm } from '@nats-io/obj'
 import { CheckpointFile } from '../../checkpoint/checkpoint-file.ts'
-import { createMarket } from '../../checkpoint/create-market.ts'
 import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
+import { Market } from '../../market/market.ts'
+import type { EngineSettings } from '../../schema/event.ts'
 import type { Bus } from '../bus.ts'
 import { PROTOCOL } from '../messages.ts'
 import type { MarketBase } from './applied-market.ts'
@@ -15,6 +17,8 @@ import { BUS_HEARTBEAT_MS, BUS_REQUEST_MS, DOWNLOAD_STALLED_MS, MESSAGES_WAITING
 export interface BusCheckpoint {
   eventNo: number
   bytes: number
+  /** The run that uploaded it. */
+  runId: string | null
   /** Names its chunks. */
   nuid: string
 }
@@ -26,14 +30,20 @@ export async function listBusCheckpoints({ client, names }: Bus): Promise<BusChe
   return objects
     .filter(({ deleted, metadata }) => !deleted && metadata?.protocol === PROTOCOL)
     .sort((a, b) => b.revision - a.revision)
-    .map(({ name, size, nuid }) => ({ eventNo: Number(name), bytes: size, nuid }))
+    .map(({ name, size, nuid, metadata }) => ({
+      ...{ eventNo: Number(name), bytes: size, nuid },
+      runId: metadata?.runId ?? null,
+    }))
 }
 
 /**
- * Fetches a checkpoint and restores its market. Blocks the event loop while it does.
+ * Fetches a checkpoint and restores its market, in slices between which the event loop has a turn.
  * @throws CheckpointError where it is not whole or cannot be restored
  */
-export async function restoreFromBus(bus: Bus, checkpoint: BusCheckpoint): Promise<MarketBase> {
+export async function restoreFromBus(
+  bus: Bus,
+  checkpoint: BusCheckpoint,
+): Promise<Omit<MarketBase, 'runId'>> {
   const folder = await mkdtemp(join(tmpdir(), 'mintlake-reader-'))
   const path = join(folder, 'fetched.checkpoint')
   try {
@@ -41,12 +51,22 @@ export async function restoreFromBus(bus: Bus, checkpoint: BusCheckpoint): Promi
     const file = new CheckpointFile(path)
     try {
       const { folderId, eventNo, settings } = file.head
-      return { market: createMarket(settings, file.read), folderId, eventNo, settings }
+      const { runId: uploaderRunId } = checkpoint
+      return { market: await restoreInSlices(settings, file), folderId, eventNo, settings, uploaderRunId }
     } finally {
       file.close()
     }
   } finally {
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function restoreInSlices(settings: EngineSettings, file: CheckpointFile): Promise<Market> {
+  const slices = Market.restoring(settings, file.read)
+  for (;;) {
+    const { done, value } = slices.next()
+    if (done) return value
+    await nextTurn()
   }
 }
 

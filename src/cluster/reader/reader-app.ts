@@ -1,9 +1,9 @@
 // Builds a reader from its configuration: a replica of the market with the routes of a server, and nothing that is stored.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config } from '../../config/settings.ts'
+import type { ReaderConfig } from '../../config/reader-settings.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
-import { type HttpNode, newNodeId } from '../../http/node.ts'
+import type { HttpNode } from '../../http/node.ts'
 import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
@@ -23,12 +23,13 @@ import {
   addStateMetrics,
   addStreamMetrics,
 } from '../../server/metrics.ts'
-import { createRoutes, type RouteDeps } from '../../server/routes.ts'
+import { createRoutes } from '../../server/routes.ts'
 import { closeHttp } from '../../server/shutdown.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
 import type { ToldSubmission } from '../messages.ts'
+import { newNodeId } from '../node-id.ts'
 import { REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
 import { ReaderHealth } from './reader-health.ts'
 import { ReaderLink } from './reader-link.ts'
@@ -42,7 +43,7 @@ export interface ReaderApp {
   port: number
   url: string
   market: Market
-  /** Names this node on the bus and in cursors. */
+  /** Names this node on the bus. */
   nodeId: string
   /** Resolves when it keeps up with the writer for the first time. */
   ready: Promise<void>
@@ -59,11 +60,13 @@ export interface ReaderOptions {
 
 /** Everything that the parts of a reader share. */
 interface Shared {
-  config: Config
+  config: ReaderConfig
   clock: Clock
   log: Log
   nodeId: string
   market: Market
+  /** See HttpNode. */
+  run(): string
   broadcaster: Broadcaster
   cursors: Cursors
   submissionLog: SubmissionLog
@@ -72,16 +75,10 @@ interface Shared {
   health: Health
 }
 
-/** What the routes of the writer use: those are not carried out here. */
-type OfTheWriter = Pick<
-  RouteDeps,
-  'agents' | 'submissions' | 'exporter' | 'downloads' | 'queries' | 'store' | 'push'
->
-const OF_THE_WRITER = {} as OfTheWriter
 const NO_STORE = { healthy: true, reasons: [] }
 
 /** Starts a reader. It listens when this resolves, and tells requests that it warms up until it has the market. */
-export async function startReader(config: Config, options: ReaderOptions = {}): Promise<ReaderApp> {
+export async function startReader(config: ReaderConfig, options: ReaderOptions = {}): Promise<ReaderApp> {
   const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
   const shared = createShared(config, options, onReady)
   const { nodeId, market, link } = shared
@@ -104,14 +101,13 @@ export async function startReader(config: Config, options: ReaderOptions = {}): 
   }
 }
 
-function createShared(config: Config, options: ReaderOptions, onReady: () => void): Shared {
+function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
   const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
   const nodeId = newNodeId()
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
-  const cursors = new Cursors(market, nodeId)
   const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
     ...submission,
     agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,
@@ -120,8 +116,9 @@ function createShared(config: Config, options: ReaderOptions, onReady: () => voi
   const link: ReaderLink = new ReaderLink({
     ...{ settings: config, nodeId, market, clock, log, openAccounts },
     onSubmission: tellOnce(submissionLog, broadcaster),
-    onRestored: () => cursors.clear(),
   })
+  const run = () => link.parts?.replica.runId ?? ''
+  const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({
     ...{ link, nodeId, clock, log, lagMaxMs: config.lagMaxMs },
     onReady: () => {
@@ -138,6 +135,7 @@ function createShared(config: Config, options: ReaderOptions, onReady: () => voi
       log,
       nodeId,
       market,
+      run,
       broadcaster,
       cursors,
       submissionLog,
@@ -160,7 +158,12 @@ function tellOnce(log: SubmissionLog, broadcaster: Broadcaster): (submission: To
 }
 
 /** A reader has no feeds and no store: their state is told by the writer. */
-const createHealth = (config: Config, market: Market, link: ReaderLink, readerHealth: ReaderHealth): Health =>
+const createHealth = (
+  config: ReaderConfig,
+  market: Market,
+  link: ReaderLink,
+  readerHealth: ReaderHealth,
+): Health =>
   new Health({
     market,
     store: { status: () => Promise.resolve(NO_STORE) },
@@ -176,23 +179,25 @@ function listen(shared: Shared, relaySecret: string): Promise<HttpServer> {
   const limits = new ClientLimits(config, clock)
   const metrics = createMetrics(shared)
   const node: HttpNode = {
-    id: shared.nodeId,
-    run: () => link.parts?.replica.runId ?? '',
+    run: shared.run,
     lagMs: () => readerHealth.lagMs(),
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const routes = createRoutes({
-    ...{ config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
-    ...OF_THE_WRITER,
+    ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
+    writerParts: () => {
+      throw new Error('a reader passes this on to the writer')
+    },
   })
   const authenticate = (key: string): Caller => {
     if (link.parts !== null) return link.parts.accounts.authenticate(key)
     throw new SubmissionError('invalid_key', 'The API key is not known yet.')
   }
-  const keys = new KeyChecks(config, { authenticate })
+  // The operator's key is checked by the writer.
+  const keys = new KeyChecks({ feedKey: config.feedKey, adminKey: '' }, { authenticate })
   const started = startServer(config.host, config.port, {
     node,
-    routes: readerRoutes(routes, node, link),
+    routes: readerRoutes(routes, shared.cursors, link),
     streams: { market, broadcaster, submissionLog },
     ingestFrame: null,
     isPortShared: config.sharePort,

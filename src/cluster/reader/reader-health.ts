@@ -24,7 +24,8 @@ export class ReaderHealth {
   readonly #options: ReaderHealthOptions
   readonly #timer: NodeJS.Timeout
   #isReady = false
-  #wasServing = false
+  /** Whether the market may be read here. */
+  #isServing = false
 
   constructor(options: ReaderHealthOptions) {
     this.#options = options
@@ -59,18 +60,19 @@ export class ReaderHealth {
     return {
       reasons,
       notServing: this.#notServing(),
+      notReachable: null,
       report: { role: 'reader', reasons, nodeId, connected, lagMs, behindMs, ...replica },
     }
   }
 
   /** Why the market must not be read here, as a sentence; null: it may. */
   #notServing(): string | null {
-    const { link, lagMaxMs } = this.#options
+    const { link } = this.#options
     const { parts, trouble } = link
     if (parts === null) return `This reader is not connected: ${trouble ?? 'it is being started'}.`
     const behindMs = this.behindMs()
     if (!this.#isReady) return `This reader is catching up with the writer${because(parts.replica.trouble)}.`
-    if (behindMs <= lagMaxMs) return null
+    if (this.#serves()) return null
     if (!parts.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
     return `This reader is ${seconds(behindMs)} behind the writer${because(parts.replica.trouble)}.`
   }
@@ -84,6 +86,7 @@ export class ReaderHealth {
     if (!watch.isConnected)
       reasons.push('the connection to the bus is lost: this reader shows an older market')
     else if (replica.trouble !== null) reasons.push(replica.trouble)
+    reasons.push(...watch.reasons)
     const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
       reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)
@@ -92,24 +95,30 @@ export class ReaderHealth {
   }
 
   #look(): void {
-    const { link, log, lagMaxMs, onReady, onBehind } = this.#options
+    const { link, onReady } = this.#options
     const { parts } = link
-    const behindMs = this.behindMs()
     if (!this.#isReady) {
       const isCurrent = parts?.replica.isCurrent && parts.accounts.isReady
-      if (!isCurrent || behindMs > READY_LAG_MS_MAX) return
+      if (!isCurrent || this.behindMs() > READY_LAG_MS_MAX) return
       this.#isReady = true
       onReady()
     }
-    const isServing = behindMs <= lagMaxMs
-    if (isServing === this.#wasServing) return
-    this.#wasServing = isServing
-    if (isServing) {
-      log.info({ behindMs }, 'this reader keeps up with the writer')
-      return
+    this.#serves()
+  }
+
+  /** It stops at `lagMaxMs`, and begins again only when it has caught up: where the two were one, clients would come and go. */
+  #serves(): boolean {
+    const { log, lagMaxMs, onBehind } = this.#options
+    const behindMs = this.behindMs()
+    const isServing = behindMs <= (this.#isServing ? lagMaxMs : Math.min(lagMaxMs, READY_LAG_MS_MAX))
+    if (isServing === this.#isServing) return isServing
+    this.#isServing = isServing
+    if (isServing) log.info({ behindMs }, 'this reader keeps up with the writer')
+    else {
+      log.warn({ behindMs }, 'this reader is too far behind the writer: it refuses reads of the market')
+      onBehind()
     }
-    log.warn({ behindMs }, 'this reader is too far behind the writer: it refuses reads of the market')
-    onBehind()
+    return isServing
   }
 }
 

@@ -9,6 +9,7 @@ import { type Bus, type BusSettings, connectBus } from '../bus.ts'
 import { ConnectionWatch } from '../connection-watch.ts'
 import { ForwardClient } from '../forward/forward-client.ts'
 import { ForwardServer } from '../forward/forward-server.ts'
+import { KeptLists } from '../forward/kept-lists.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { Replica } from './replica.ts'
@@ -22,7 +23,6 @@ export interface ReaderLinkOptions {
   log: Log
   openAccounts: OpenAccounts
   onSubmission(submission: ToldSubmission): void
-  onRestored(): void
 }
 
 export interface ReaderParts {
@@ -38,6 +38,7 @@ export class ReaderLink {
   parts: ReaderParts | null = null
   /** Why it is not connected, as a sentence; null: it is, or was not tried yet. */
   trouble: string | null = null
+  readonly lists = new KeptLists()
   readonly #options: ReaderLinkOptions
   readonly #connected: Promise<void>
   #server: ForwardServer | null = null
@@ -49,17 +50,19 @@ export class ReaderLink {
     this.#connected = this.#connect()
   }
 
-  /** Begins to answer other nodes, which ask for the pages behind cursors that this one made. */
+  /** Begins to answer other nodes, which ask for pages of the lists that this one keeps. */
   async serve(http: Pick<HttpServer, 'relayPort'>, secret: string): Promise<void> {
     await this.#connected
     const { nodeId, log } = this.#options
     const { relayPort: port } = http
     if (this.parts === null || this.#isStopped || port === null) return
-    const { connection, names } = this.parts.bus
+    const { watch, bus } = this.parts
+    const { connection, names } = bus
     this.#server = new ForwardServer({
       ...{ connection, names, nodeId, port, secret, log },
       ...{ isWriter: false, position: null, makeCheckpoint: null },
     })
+    this.lists.open({ connection, watch, names, nodeId })
   }
 
   async stop(): Promise<void> {
@@ -98,18 +101,19 @@ export class ReaderLink {
   }
 
   #open(bus: Bus): void {
-    const { market, clock, log, openAccounts, onSubmission, onRestored } = this.#options
+    const { market, clock, log, openAccounts, onSubmission } = this.#options
     const { connection, names } = bus
-    const watch = new ConnectionWatch(connection)
+    const watch = new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
     const accounts = openAccounts({ bus, watch, clock, log })
     const forward = new ForwardClient({
       ...{ connection, watch, names },
+      writerSilentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
       untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
         await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
       },
     })
     const replica = new Replica({
-      ...{ bus, market, clock, log, onSubmission, onRestored },
+      ...{ bus, market, clock, log, onSubmission },
       askForCheckpoint: () => forward.askCheckpoint(),
     })
     this.parts = { bus, watch, replica, forward, accounts }

@@ -1,4 +1,5 @@
 import type { Metrics } from '../../lib/metrics/metrics.ts'
+import { addWatchMetrics } from '../connection-watch.ts'
 import type { ReaderHealth } from './reader-health.ts'
 import type { ReaderLink } from './reader-link.ts'
 
@@ -35,4 +36,5 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
     'Of a reader: requests that other nodes are carrying out for it',
     () => orNaN(link.parts?.forward.inFlight),
   )
+  addWatchMetrics(metrics, () => link.parts?.watch ?? null)
 }

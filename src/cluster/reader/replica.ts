@@ -1,7 +1,7 @@
 // Keeps a market the same as the writer's: begins with a checkpoint from the bus, follows the stream, and begins again with a
 // checkpoint whenever the numbers show that something is missing or was undone.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -10,7 +10,7 @@ import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
-import { decodeMessage, type ToldSubmission } from '../messages.ts'
+import { type BusMessage, DamagedMessageError, decodeMessage, type ToldSubmission } from '../messages.ts'
 import { AppliedMarket } from './applied-market.ts'
 import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
 import { BusWatch } from './bus-watch.ts'
@@ -20,8 +20,9 @@ import {
   BUS_REQUEST_MS,
   CHECKPOINT_ASKED_EVERY_MS,
   MESSAGES_WAITING_MAX,
+  WRITER_AWAY_MS,
 } from './limits.ts'
-import { findPlace, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
+import { findPlace, findRunAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
 import { Waiters } from './waiting.ts'
 
 export interface ReplicaOptions {
@@ -33,8 +34,6 @@ export interface ReplicaOptions {
   /** Asks the writer to upload a checkpoint. May reject. */
   askForCheckpoint(): Promise<unknown>
   onSubmission(submission: ToldSubmission): void
-  /** The market was replaced by one that was restored. */
-  onRestored(): void
 }
 
 export type ReplicaState = 'waiting' | 'restoring' | 'catching_up' | 'following'
@@ -55,8 +54,15 @@ export class Replica {
   readonly #waiters = new Waiters()
   /** What is applied; null: nothing is that the stream could continue. Its market is `options.market` once it has caught up. */
   #applied: AppliedMarket | null = null
+  /** The message before which events are missing in the stream: what is restored has to have them. */
+  #brokenAt: { created: string; sequence: number } | null = null
+  /** Names the checkpoint that was restored last, and one that the stream does not continue. */
+  #begunWith = ''
+  #refused = ''
   /** Of the market that is read. */
   #folderId: string | null = null
+  /** Of the market that is read, while that is not what is applied. */
+  #runId: string | null = null
   #isStopped = false
   #stopFollowing: () => void = () => {}
   #askedAtMs = Number.NEGATIVE_INFINITY
@@ -73,9 +79,9 @@ export class Replica {
     return this.isCurrent ? (this.#applied?.eventNo ?? 0) : 0
   }
 
-  /** Of the writer. */
+  /** The writer's run that the market which is read is of; null: it was not told yet. */
   get runId(): string | null {
-    return this.#applied?.runId ?? null
+    return this.#applied !== null && this.isCurrent ? this.#applied.runId : this.#runId
   }
 
   /** Whether the market is made up. */
@@ -86,6 +92,12 @@ export class Replica {
   /** Whether what is applied is what is read; false while a restored market catches up. */
   get isCurrent(): boolean {
     return this.#applied !== null && this.#applied.market === this.#options.market
+  }
+
+  /** For how long the stream has had nothing of the writer, ms; 0: it has, or this reader does not know it at present. */
+  writerSilentMs(): number {
+    const nowMs = this.#options.clock.monotonicMs()
+    return this.lag.behindMs(nowMs) < WRITER_AWAY_MS ? this.lag.lagMs(nowMs) : 0
   }
 
   /** Resolves with whether the market has that event within that time. */
@@ -140,7 +152,7 @@ export class Replica {
     this.#stopFollowing = stop
     const watch = new BusWatch(bus, clock, this.lag, this, stop)
     try {
-      this.#catchUp(applied, range, range.lastAtMs)
+      await this.#catchUp(applied, range, range.lastAtMs)
       for await (const message of messages) {
         await this.#take(applied, message, range)
         watch.check()
@@ -155,35 +167,79 @@ export class Replica {
     }
   }
 
+  /** What is applied from now on. What is read stays until that has caught up. */
+  #setApplied(applied: AppliedMarket | null): void {
+    this.#runId = this.runId
+    this.#applied = applied
+  }
+
   async #take(applied: AppliedMarket, { data, seq, info, timestampNanos }: JsMsg, range: StreamRange) {
     const { clock, onSubmission } = this.#options
     const busMs = Number(timestampNanos) / 1e6
     this.arrivedAtMs = clock.monotonicMs()
     // One that others wait behind has waited itself.
     if (info.pending === 0) this.lag.compareClocks(busMs, this.arrivedAtMs)
-    const message = decodeMessage(data)
-    const misfit = await applied.apply(message, seq >= range.last)
+    const message = this.#readUnlessDamaged(data)
+    const misfit = message && (await this.#applyUnlessDamaged(applied, message, seq >= range.last))
     if (misfit !== null) {
-      this.#applied = null
+      this.#giveUp(applied, message, range, seq)
       throw new Error(`${misfit}: it begins again with a checkpoint`)
     }
     this.sequence = seq
-    for (const submission of message.submissions) onSubmission(submission)
-    this.#catchUp(applied, range, busMs)
+    for (const submission of message?.submissions ?? []) onSubmission(submission)
+    await this.#catchUp(applied, range, busMs)
+  }
+
+  #giveUp(
+    applied: AppliedMarket,
+    message: BusMessage | null,
+    { created }: StreamRange,
+    sequence: number,
+  ): void {
+    this.#setApplied(null)
+    if (message !== null && message.firstEventNo > applied.eventNo + 1) this.#brokenAt = { created, sequence }
+    // Where the stream could not even be followed to where it was then, the next attempt would end there too.
+    if (applied.market !== this.#options.market) this.#refused = this.#begunWith
+  }
+
+  /** Null: it is damaged. If it had events, the message behind it shows by its numbers that they are missing. */
+  #readUnlessDamaged(data: Uint8Array): BusMessage | null {
+    try {
+      return decodeMessage(data)
+    } catch (error) {
+      return this.#skipDamaged(error)
+    }
+  }
+
+  async #applyUnlessDamaged(
+    applied: AppliedMarket,
+    message: BusMessage,
+    withTime: boolean,
+  ): Promise<string | null> {
+    try {
+      return await applied.apply(message, withTime)
+    } catch (error) {
+      return this.#skipDamaged(error)
+    }
+  }
+
+  #skipDamaged(error: unknown): null {
+    if (!(error instanceof DamagedMessageError)) throw error
+    this.#options.log.error({ reason: error.message }, 'a message of the stream is skipped')
+    return null
   }
 
   /** What was restored becomes what is read, once it has all that the stream had when it was. */
-  #catchUp(applied: AppliedMarket, { last }: StreamRange, busMs: number): void {
-    const { market, onRestored } = this.#options
+  async #catchUp(applied: AppliedMarket, { last }: StreamRange, busMs: number): Promise<void> {
+    const { market } = this.#options
     if (this.sequence < last) return
     if (applied.market !== market) {
       // A client never goes back: the writer publishes again what the bus has lost.
       if (applied.market.seq < market.seq && this.#folderId === applied.folderId) return
       // Before the first reader has to wait for it.
-      applied.market.rank()
+      for (const _ of applied.market.ranking()) await nextTurn()
       applied.moveTo(market)
       this.#folderId = applied.folderId
-      onRestored()
     }
     // An empty stream has no such time.
     if (busMs > 0) this.lag.applied(busMs)
@@ -209,7 +265,7 @@ export class Replica {
         'neither the checkpoints on the bus nor its events go back far enough: waiting for the writer',
       )
     }
-    this.#applied = begun.applied
+    this.#setApplied(begun.applied)
     this.state = 'catching_up'
     return begun
   }
@@ -219,12 +275,15 @@ export class Replica {
     const { bus, log } = this.#options
     for (const checkpoint of await listBusCheckpoints(bus)) {
       const place = await findPlace(bus, checkpoint.eventNo, range)
-      if (place === null) continue
+      const isRefused = checkpoint.nuid === this.#refused || this.#isBeforeBreak(place ?? 0, range)
+      if (place === null || isRefused) continue
       try {
         const base = await restoreFromBus(bus, checkpoint)
         this.restored++
+        this.#begunWith = checkpoint.nuid
         log.info({ eventNo: base.eventNo, tokens: base.market.stats().tokens }, 'restored a checkpoint')
-        return { applied: new AppliedMarket(base), place }
+        const runId = await findRunAt(bus, base.eventNo, place, range)
+        return { applied: new AppliedMarket({ ...base, runId }), place }
       } catch (error) {
         if (!(error instanceof CheckpointError)) throw error
         log.error({ eventNo: checkpoint.eventNo, reason: error.message }, 'a checkpoint cannot be used')
@@ -236,11 +295,18 @@ export class Replica {
   /** The empty market with which a stream begins that has everything from the beginning; null: it has not. */
   async #beginEmpty(range: StreamRange): Promise<{ applied: AppliedMarket; place: number } | null> {
     const found = await readFirstRun(this.#options.bus, range)
-    if (found === null) return null
+    this.#begunWith = ''
+    if (found === null || this.#isBeforeBreak(range.first, range)) return null
     const { folderId, eventNo, run } = found
     const { settings } = run.header
     const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, settings }
-    return { applied: new AppliedMarket(base), place: range.first }
+    const applied = new AppliedMarket({ ...base, runId: null, uploaderRunId: null })
+    return { applied, place: range.first }
+  }
+
+  #isBeforeBreak(place: number, { created }: StreamRange): boolean {
+    const broken = this.#brokenAt
+    return broken !== null && broken.created === created && place < broken.sequence
   }
 
   async #ask(): Promise<void> {

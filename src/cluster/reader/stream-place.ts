@@ -3,7 +3,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
 import type { RunEvent } from '../../schema/event.ts'
 import type { Bus } from '../bus.ts'
-import { type BusMessage, decodeMessage } from '../messages.ts'
+import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
 
 /** The numbers that the stream's messages have now; `last` is below `first` in an empty one. */
 export interface StreamRange {
@@ -28,6 +28,24 @@ async function readMessage({ manager, names }: Bus, sequence: number): Promise<B
   return stored === null ? null : decodeMessage(stored.data)
 }
 
+/** The first message from `sequence` on that is not damaged; null: all before `end` are; `gone`: it is not there any more. @throws MessageError */
+async function readFrom(bus: Bus, sequence: number, end: number): Promise<Found | 'gone' | null> {
+  for (let at = sequence; at < end; at++) {
+    try {
+      const message = await readMessage(bus, at)
+      return message === null ? 'gone' : { message, sequence: at }
+    } catch (error) {
+      if (!(error instanceof DamagedMessageError)) throw error
+    }
+  }
+  return null
+}
+
+interface Found {
+  message: BusMessage
+  sequence: number
+}
+
 /**
  * The number of the first message that has something behind an event; null: events behind it are missing in the stream.
  * @throws MessageError
@@ -37,13 +55,32 @@ export async function findPlace(bus: Bus, eventNo: number, range: StreamRange): 
   let found: BusMessage | null = null
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
-    const message = await readMessage(bus, middle)
-    if (message !== null && message.lastEventNo > eventNo) {
+    const read = await readFrom(bus, middle, high)
+    // Where none is left to read, `found` is the next one that can be.
+    if (read === null) high = middle
+    else if (read === 'gone') low = middle + 1
+    else if (read.message.lastEventNo > eventNo) {
       high = middle
-      found = message
-    } else low = middle + 1
+      found = read.message
+    } else low = read.sequence + 1
   }
   return found === null || (found.firstEventNo <= eventNo + 1 && found.part === 0) ? low : null
+}
+
+/**
+ * The run that the stream was of at an event, as whoever has followed it was told; null: it does not say that.
+ * @param place of what is behind the event
+ * @throws MessageError
+ */
+export async function findRunAt(
+  bus: Bus,
+  eventNo: number,
+  place: number,
+  { first }: StreamRange,
+): Promise<string | null> {
+  const read = place > first ? await readFrom(bus, place - 1, place) : null
+  if (read === null || read === 'gone') return null
+  return read.message.lastEventNo === eventNo ? read.message.runId : null
 }
 
 export interface FirstRun {
@@ -57,10 +94,13 @@ export interface FirstRun {
 export async function readFirstRun(bus: Bus, { first, last }: StreamRange): Promise<FirstRun | null> {
   // Behind messages of a writer that has only told the time so far.
   for (let sequence = first; sequence <= last && sequence < first + FIRST_MESSAGES_MAX; sequence++) {
-    const message = await readMessage(bus, sequence)
-    if (message === null || message.frame === null) continue
+    const read = await readFrom(bus, sequence, sequence + 1)
+    if (read === null || read === 'gone') continue
+    const { message } = read
+    const { frame } = message
+    if (frame === null) continue
     if (message.parts > 1) return null
-    const [recorded] = decodeBatch(Buffer.from(message.frame))?.events ?? []
+    const [recorded] = decodeBatch(Buffer.from(frame))?.events ?? []
     if (recorded === undefined || recorded.eventNo !== message.firstEventNo) return null
     const { event, eventNo } = recorded
     const isBeginning = event.type === 'run' && event.header.checkpointEventNo === null

@@ -1,6 +1,7 @@
 // The writer's side of the cluster: publishes its recorded market on the bus, with its checkpoints.
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../../config/settings.ts'
+import type { Cursors, ListWatcher } from '../../http/response/cursors.ts'
 import type { Route } from '../../http/route.ts'
 import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
@@ -13,10 +14,11 @@ import { unavailable } from '../../store/errors.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { WriterService } from '../forward/writer-service.ts'
-import { CONFIRM_MS_MAX } from '../limits.ts'
+import { CONFIRM_MS_MAX, REACHABLE_MS_MAX } from '../limits.ts'
 
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
+import type { UploadTask } from './upload-protocol.ts'
 import { addWriterMetrics } from './writer-metrics.ts'
 
 export interface BusWriterOptions {
@@ -37,6 +39,7 @@ export class BusWriter implements MarketPublisher {
   readonly #service: WriterService
   #run: RunToPublish | null = null
   #isStopped = false
+  #begunMs = performance.now()
 
   constructor(options: BusWriterOptions) {
     this.#options = options
@@ -50,9 +53,8 @@ export class BusWriter implements MarketPublisher {
       onConnected: (lostFromEventNo) => this.#onConnected(lostFromEventNo),
       onHole: () => this.#makeCheckpointInTime(),
     })
-    const { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas } = config
-    const settings = { bus, busName, busCredentials, busCa, busCert, busKey, busReplicas }
-    this.#uploader = new CheckpointUploader({ settings, folderId, log })
+    void this.#publisher.observe()
+    this.#uploader = new CheckpointUploader({ settings: uploadSettings(config), folderId, log })
     this.#service = new WriterService({
       ...{ config, log },
       positionToReach: () => this.#positionToReach(),
@@ -66,6 +68,7 @@ export class BusWriter implements MarketPublisher {
 
   begin(run: RunToPublish): void {
     this.#run = run
+    this.#begunMs = performance.now()
     const { runId, runEventNo, simulated } = run
     const { folderId } = this.#options
     this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo }, now: run.now })
@@ -105,8 +108,12 @@ export class BusWriter implements MarketPublisher {
     this.#service.changeAccount(agentId)
   }
 
-  routes(routes: readonly Route[], nodeId: string): Route[] {
-    return this.#service.routes(routes, nodeId)
+  get lists(): ListWatcher {
+    return this.#service.lists
+  }
+
+  routes(routes: readonly Route[], cursors: Cursors): Route[] {
+    return this.#service.routes(routes, cursors)
   }
 
   serve(parts: ServedParts): void {
@@ -118,7 +125,7 @@ export class BusWriter implements MarketPublisher {
   }
 
   health(): ClusterHealth {
-    const { trouble, ...status } = this.#publisher.status()
+    const { trouble, hasFailed: _, ...status } = this.#publisher.status()
     const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
     const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.#service.reasons]
@@ -127,8 +134,16 @@ export class BusWriter implements MarketPublisher {
     return {
       reasons,
       notServing: null,
+      notReachable: this.#notReachable(),
       report: { role: 'writer', reasons, behindEvents, ...status, checkpoints },
     }
+  }
+
+  /** Readers pass on what writes: without the bus there are none that could. */
+  #notReachable(): string | null {
+    const isAway = this.#publisher.status().hasFailed
+    if (this.#service.isServing || isAway || performance.now() - this.#begunMs > REACHABLE_MS_MAX) return null
+    return 'The writer does not take requests of readers yet.'
   }
 
   async mayCommit(): Promise<void> {
@@ -153,13 +168,12 @@ export class BusWriter implements MarketPublisher {
       () => this.#publisher.status(),
       () => this.#uploader.status(),
     )
+    this.#service.addMetrics(metrics)
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    await this.#service.stop()
-    await this.#publisher.stop()
-    await this.#uploader.stop()
+    await Promise.all([this.#service.stop(), this.#uploader.stop(), this.#publisher.stop()])
   }
 
   /** The stream begins behind the newest checkpoint of this market, else with its first event. */
@@ -186,6 +200,12 @@ export class BusWriter implements MarketPublisher {
   #makeCheckpointInTime(): void {
     void this.#run?.makeCheckpoint()
   }
+}
+
+/** They are sent to another process, so there are no more of them than it needs. */
+function uploadSettings(config: Config): UploadTask['settings'] {
+  const { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas } = config
+  return { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas }
 }
 
 function reasonsOf(

@@ -9,8 +9,7 @@ interface Mark {
 const MARKS_MAX = 64
 
 export class MarketTimes {
-  #marks: Mark[] = []
-  #toldMs = 0
+  readonly #marks: Mark[] = []
 
   /** Market time is `timeMs`, and the last event so far is `eventNo`. */
   note(eventNo: number, timeMs: number): void {
@@ -20,16 +19,11 @@ export class MarketTimes {
     if (this.#marks.length > MARKS_MAX) this.#marks.shift()
   }
 
-  /** The market time in effect once all events up to this one are applied, before any later one happened. */
+  /**
+   * The market time in effect once all events up to this one are applied, before any later one happened; 0: it is not known. What was
+   * asked before does not matter: a message that did not arrive is made again, with fewer events perhaps.
+   */
   at(eventNo: number): number {
-    let mark = this.#marks[0]
-    while (mark !== undefined && mark.eventNo <= eventNo) {
-      this.#toldMs = Math.max(this.#toldMs, mark.timeMs)
-      // The newest one stays: it is told again while nothing happens.
-      if (this.#marks.length === 1) break
-      this.#marks.shift()
-      mark = this.#marks[0]
-    }
-    return this.#toldMs
+    return this.#marks.findLast((mark) => mark.eventNo <= eventNo)?.timeMs ?? 0
   }
 }

@@ -23,17 +23,21 @@ export interface OutgoingMessage {
   submissions: readonly WaitingSubmission[]
 }
 
-/** @param publishedEventNo the last event that is on the bus */
+/**
+ * @param publishedEventNo the last event that is on the bus
+ * @param ended whether this is the last message of the run; there are no batches then
+ */
 export function makeMessages(
   run: PublishedRun,
   batches: readonly WrittenBatch[],
   publishedEventNo: number,
   times: MarketTimes,
   submissions: ToldSubmissions,
+  ended = false,
 ): OutgoingMessage[] {
   if (batches.length === 0) {
     const [firstEventNo, lastEventNo] = [publishedEventNo + 1, publishedEventNo]
-    return makeParts({ firstEventNo, lastEventNo, frame: null }, run, times, submissions)
+    return makeParts({ firstEventNo, lastEventNo, frame: null }, run, times, submissions, ended)
   }
   return batches.flatMap((batch) => makeParts(batch, run, times, submissions))
 }
@@ -43,6 +47,7 @@ function makeParts(
   run: PublishedRun,
   times: MarketTimes,
   told: ToldSubmissions,
+  ended = false,
 ): OutgoingMessage[] {
   const timeMs = times.at(lastEventNo)
   const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
@@ -53,6 +58,7 @@ function makeParts(
       ...{ protocol: PROTOCOL, ...run, firstEventNo, lastEventNo, part, parts, timeMs },
       frame: frame?.subarray(part * PART_BYTES, (part + 1) * PART_BYTES) ?? null,
       submissions: submissions.map(({ submission }) => submission),
+      ended,
     })
     return { bytes, throughEventNo: isLast ? lastEventNo : firstEventNo - 1, submissions }
   })

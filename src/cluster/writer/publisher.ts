@@ -2,9 +2,9 @@
 // bounded number of batches: what is missing is read back from the journal.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { type Bus, type BusSettings, connectBus } from '../bus.ts'
+import { type BusSettings, connectBus } from '../bus.ts'
+import { busTrouble } from '../bus-errors.ts'
 import {
   BUS_CALL_MS_MAX,
   LAST_EVENTS_MS_MAX,
@@ -16,6 +16,7 @@ import {
 } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
+import { type Link, linkOf } from './link.ts'
 import { MarketTimes } from './market-times.ts'
 import { makeMessages, type OutgoingMessage, type PublishedRun } from './outgoing.ts'
 import { FencedError, fenced, type LastPublished, nextStep } from './standing.ts'
@@ -24,6 +25,7 @@ import {
   isWrongSequence,
   purgeStream,
   readStreamEnd,
+  removeCheckpoints,
   type StreamSettings,
 } from './stream-state.ts'
 import { ToldSubmissions } from './told-submissions.ts'
@@ -49,6 +51,8 @@ export interface PublisherStatus {
   trouble: string | null
   /** Since when, for how long, ms; null while it is. */
   troubleMs: number | null
+  /** Whether it has been tried, in vain. */
+  hasFailed: boolean
   publishedEventNo: number
   writtenEventNo: number
   waitingBytes: number
@@ -75,6 +79,8 @@ export class Publisher {
   /** Of the newest message of the stream. */
   #sequence = 0
   #ackedSequence: number | null = null
+  /** Where the stream ended before this run began. */
+  #seen = { sequence: -1, atMs: 0 }
   /** Messages of which it is not known whether the stream has them, and the sequence before the first of them. */
   #doubtful: { messages: readonly OutgoingMessage[]; sequence: number } | null = null
   #trouble: string | null = 'the bus was not reached yet'
@@ -91,11 +97,24 @@ export class Publisher {
   #ticker: NodeJS.Timeout | null = null
   #working: Promise<void> | null = null
   #wake: () => void = () => {}
-  #onIdle: () => void = () => {}
+  /** What is left is published, and then that this run has ended. */
+  #isEnding = false
+  #onEnded: () => void = () => {}
 
   constructor(options: PublisherOptions) {
     this.#options = options
     this.#source = new FrameSource(options)
+  }
+
+  /** Looks where the stream ends, long before this run begins: where it then ends there still, nobody else publishes. Never rejects. */
+  async observe(): Promise<void> {
+    try {
+      const bus = await connectBus(this.#options.settings, 'mintlake writer')
+      const { lastSequence } = await readStreamEnd(bus).finally(() => bus.close())
+      this.#seen = { sequence: lastSequence, atMs: performance.now() }
+    } catch {
+      // It is looked at later, and waited for.
+    }
   }
 
   /** A batch was written. */
@@ -146,6 +165,7 @@ export class Publisher {
     return {
       trouble: this.#trouble,
       troubleMs: isTrouble ? Math.floor(performance.now() - this.#troubleSinceMs) : null,
+      hasFailed: this.#isTroubleTold,
       publishedEventNo: this.#publishedEventNo,
       writtenEventNo: this.#source.writtenEventNo,
       waitingBytes: this.#source.waitingBytes,
@@ -153,17 +173,21 @@ export class Publisher {
     }
   }
 
-  /** To be called when the journal is closed. Publishes what waits, for at most LAST_EVENTS_MS_MAX, and disconnects. Never rejects. */
+  /**
+   * To be called when journal and store are closed, and nothing is acknowledged any more. Publishes what waits and that this run has ended, for
+   * at most LAST_EVENTS_MS_MAX, and disconnects. Never rejects.
+   */
   async stop(): Promise<void> {
-    if (this.#trouble === null && this.#publishedEventNo < this.#source.writtenEventNo) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#onIdle = resolve
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    if (this.#trouble === null) {
+      const ended = Promise.withResolvers<void>()
+      this.#onEnded = ended.resolve
+      this.#isEnding = this.#isTickDue = true
       this.#wake()
-      await Promise.race([promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
+      await Promise.race([ended.promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
     }
     this.#isClosed = true
     for (const act of this.#onConfirmed) act()
-    if (this.#ticker !== null) clearInterval(this.#ticker)
     this.#wake()
     await this.#working
   }
@@ -189,7 +213,7 @@ export class Publisher {
         if (error instanceof FencedError) return this.#stopFenced(error.message)
         if (this.#trouble === null) retryMs = RETRY_MS
         // Said only where it lasts: most often the next look at the stream settles it.
-        if (!isWrongSequence(error)) this.#noteTrouble(errorMessage(error))
+        if (!isWrongSequence(error)) this.#noteTrouble(busTrouble(error))
       }
       await this.#sleep(retryMs)
     }
@@ -202,8 +226,12 @@ export class Publisher {
     this.#options.onConnected(lostFromEventNo)
     this.#isTickDue = true
     while (!this.#isClosed) {
-      await this.#turn(link, run)
+      const hasEnded = await this.#turn(link, run)
       this.#noteTrouble(null)
+      if (hasEnded) {
+        this.#isClosed = true
+        this.#onEnded()
+      }
       if (this.#publishedEventNo >= this.#source.writtenEventNo) await this.#waitForWork(link)
     }
   }
@@ -217,10 +245,12 @@ export class Publisher {
     this.#sequence = end.lastSequence
     this.#settleDoubtful(next.step === 'continue' ? end.lastSequence : null)
     if (next.step === 'continue') this.#publishedEventNo = next.afterEventNo
-    if (next.step === 'anew') this.#publishedEventNo = this.#options.beginAnew()
+    if (next.step === 'anew') await this.#beginAnew({ bus, untilLost }, Infinity)
     if (next.step !== 'look_again') return null
-    await untilLost(sleep(SILENT_MS))
-    if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
+    if (!next.ended) {
+      await untilLost(sleep(this.#silentMsLeft(end.lastSequence)))
+      if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
+    }
     const { eventNo, runEventNo } = next
     if (await this.#isRecorded(next, run)) {
       this.#publishedEventNo = eventNo
@@ -230,8 +260,22 @@ export class Publisher {
     this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
     run.runEventNo = Math.min(run.runEventNo, runEventNo)
     await untilLost(purgeStream(bus))
-    this.#publishedEventNo = this.#options.beginAnew()
+    await this.#beginAnew({ bus, untilLost }, run.runEventNo)
     return run.runEventNo
+  }
+
+  /** Before anything is published, so that no reader combines an older checkpoint with it. @param lostFromEventNo see `onConnected` */
+  async #beginAnew({ bus, untilLost }: Link, lostFromEventNo: number): Promise<void> {
+    const afterEventNo = this.#options.beginAnew()
+    await untilLost(removeCheckpoints(bus, Math.min(afterEventNo, lostFromEventNo)))
+    this.#publishedEventNo = afterEventNo
+  }
+
+  /** How long the stream has to stay as it is until it is certain that nobody else publishes. */
+  #silentMsLeft(lastSequence: number): number {
+    const { sequence, atMs } = this.#seen
+    const seenForMs = sequence === lastSequence ? performance.now() - atMs : 0
+    return Math.max(0, SILENT_MS - seenForMs)
   }
 
   /** Whether what another run has published up to an event is what the journal has. */
@@ -252,14 +296,20 @@ export class Publisher {
     this.#submissions.putBack(messages.slice(landed).flatMap(({ submissions }) => submissions))
   }
 
-  async #turn(link: Link, run: PublishedRun): Promise<void> {
+  /** @returns whether the last message of this run is published */
+  async #turn(link: Link, run: PublishedRun): Promise<boolean> {
     const batches = await this.#source.after(this.#publishedEventNo)
-    if (batches.length === 0 && !this.#isTickDue) return
+    if (batches.length === 0 && !this.#isTickDue && !this.#isEnding) return false
     this.#isTickDue = false
     const [first] = batches
     if (first !== undefined && first.firstEventNo > this.#publishedEventNo + 1) this.#options.onHole()
-    const messages = makeMessages(run, batches, this.#publishedEventNo, this.#times, this.#submissions)
+    const ended = this.#isEnding && batches.length === 0
+    const messages = makeMessages(
+      ...([run, batches, this.#publishedEventNo, this.#times, this.#submissions] as const),
+      ended,
+    )
     await this.#publish(link, messages)
+    return ended
   }
 
   /** Each message expects the one before: where one is refused, all behind it are. */
@@ -306,7 +356,6 @@ export class Publisher {
   }
 
   async #waitForWork({ untilLost }: Link): Promise<void> {
-    this.#onIdle()
     if (this.#isTickDue || this.#isClosed) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
@@ -322,37 +371,4 @@ export class Publisher {
     })
     if (!this.#isClosed) await Promise.race([stopped, sleep(ms, undefined, { ref: false })])
   }
-}
-
-/** A connection, and a way to wait for something no longer than it lasts. */
-interface Link {
-  bus: Bus
-  /** Rejects as soon as the connection is lost: what was on its way then may or may not be in the stream. */
-  untilLost<Value>(work: Promise<Value>): Promise<Value>
-}
-
-function linkOf(bus: Bus): Link {
-  let lost: Error | null = null
-  const waiting = new Set<(error: Error) => void>()
-  void whenLost(bus).then((error) => {
-    lost = error
-    for (const reject of waiting) reject(error)
-  })
-  const untilLost = async <Value>(work: Promise<Value>): Promise<Value> => {
-    const { promise, reject } = Promise.withResolvers<never>()
-    if (lost !== null) reject(lost)
-    waiting.add(reject)
-    try {
-      return await Promise.race([work, promise])
-    } finally {
-      waiting.delete(reject)
-    }
-  }
-  return { bus, untilLost }
-}
-
-async function whenLost({ connection }: Bus): Promise<Error> {
-  for await (const { type } of connection.status())
-    if (type === 'disconnect' || type === 'staleConnection' || type === 'close') break
-  return new Error('the connection to the bus was lost')
 }

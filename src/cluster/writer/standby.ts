@@ -6,9 +6,10 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { findLockHolder, isLockedElsewhere } from '../../store/data-folder/folder-lock.ts'
 import { type Bus, connectBus } from '../bus.ts'
-import { SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
+import { SILENT_LOOK_MS, SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
+import { MessageError } from '../messages.ts'
 import { FencedError, fenced } from './standing.ts'
-import { hasCode, STREAM_NOT_FOUND } from './stream-state.ts'
+import { hasCode, readStreamEnd, STREAM_NOT_FOUND } from './stream-state.ts'
 
 /**
  * Resolves when a writer may use the data folder. Not a standby: at once, but for a folder that a process of another machine, or of
@@ -19,7 +20,12 @@ export async function whenWriterMayBegin(config: Config, log: Log): Promise<void
   if (config.standby) return waitForTurn(config, log)
   if (!isLockedElsewhere(config.dataDir)) return
   try {
-    if ((await silentFor(config, SILENT_MS)) === 'published') throw fenced()
+    const bus = await connectBus(config, 'mintlake writer')
+    try {
+      if ((await silentFor(bus, SILENT_MS, false)) === 'published') throw fenced()
+    } finally {
+      await bus.close()
+    }
   } catch (error) {
     if (error instanceof FencedError) throw error
     log.warn(
@@ -32,43 +38,67 @@ export async function whenWriterMayBegin(config: Config, log: Log): Promise<void
 /** Resolves when nobody uses the data folder and nobody publishes. */
 async function waitForTurn(config: Config, log: Log): Promise<void> {
   let told = ''
-  for (;;) {
-    const reason = await whyNotYet(config)
-    if (reason === null) break
-    if (reason !== told) log.info({ reason }, 'standing by')
-    told = reason
-    await sleep(STANDBY_LOOK_MS)
+  let bus: Bus | null = null
+  const connected = async (): Promise<Bus> => {
+    bus ??= await connectBus(config, 'mintlake standby')
+    return bus
+  }
+  try {
+    for (;;) {
+      const reason = await whyNotYet(config, connected)
+      if (reason === null) break
+      if (reason !== told) log.info({ reason }, 'standing by')
+      told = reason
+      await sleep(STANDBY_LOOK_MS)
+    }
+  } finally {
+    await (bus as Bus | null)?.close()
   }
   log.info({}, 'the writer before has ended: taking over')
 }
 
-async function whyNotYet(config: Config): Promise<string | null> {
+async function whyNotYet(config: Config, connected: () => Promise<Bus>): Promise<string | null> {
   const { dataDir } = config
   if (!existsSync(dataDir)) return `the data folder ${dataDir} is not there`
   const holder = findLockHolder(dataDir)
   if (holder !== null) return `the data folder is in use by process ${holder}`
   try {
-    if ((await silentFor(config, STANDBY_SILENT_MS)) === 'published') return 'a writer publishes on the bus'
+    const bus = await connected()
+    // What another machine has written last may not have arrived here.
+    const counts = !isLockedElsewhere(dataDir)
+    if ((await silentFor(bus, STANDBY_SILENT_MS, counts)) === 'published')
+      return 'a writer publishes on the bus'
   } catch (error) {
     return `the bus does not tell whether a writer publishes: ${errorMessage(error)}`
   }
   return findLockHolder(dataDir) === null ? null : 'the data folder is in use'
 }
 
-/** Rejects where the bus is away. Ends early when something is published. */
-async function silentFor(config: Config, ms: number): Promise<'silent' | 'published'> {
-  const bus = await connectBus(config, 'mintlake standby')
+/** Whether the writer that published last has said that it has ended. Rejects where the bus is away. */
+async function hasEnded(bus: Bus): Promise<boolean> {
   try {
-    const untilMs = performance.now() + ms
-    const first = await lastSequence(bus)
-    while (performance.now() < untilMs) {
-      await sleep(Math.min(STANDBY_LOOK_MS, untilMs - performance.now()))
-      if ((await lastSequence(bus)) !== first) return 'published'
-    }
-    return 'silent'
-  } finally {
-    await bus.close()
+    return (await readStreamEnd(bus)).message?.ended === true
+  } catch (error) {
+    // There is no stream, or it speaks another version: whether somebody publishes still shows.
+    if (hasCode(error, STREAM_NOT_FOUND) || error instanceof MessageError) return false
+    throw error
   }
+}
+
+/**
+ * Rejects where the bus is away. Ends early when something is published.
+ * @param endCounts whether it also ends, as silent, where the writer says that it has ended
+ */
+async function silentFor(bus: Bus, ms: number, endCounts: boolean): Promise<'silent' | 'published'> {
+  const untilMs = performance.now() + ms
+  const first = await lastSequence(bus)
+  while (performance.now() < untilMs) {
+    if (endCounts && (await hasEnded(bus))) return 'silent'
+    await sleep(Math.max(0, Math.min(SILENT_LOOK_MS, untilMs - performance.now())))
+    if ((await lastSequence(bus)) === first) continue
+    return endCounts && (await hasEnded(bus)) ? 'silent' : 'published'
+  }
+  return 'silent'
 }
 
 /** -1: there is no stream. */

@@ -21,11 +21,13 @@ export interface LastPublished {
   eventNo: number
   runId: string
   runEventNo: number
+  /** Whether that run has said that it has ended. */
+  ended: boolean
 }
 
 /**
  * `continue`: everything up to the event is on the bus; `anew`: the stream is empty; `look_again`: another run published last, which
- * may still be alive.
+ * may still be alive unless it has ended.
  */
 export type NextStep =
   | { step: 'continue'; afterEventNo: number }
@@ -48,7 +50,7 @@ export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): N
   if (isLater || (ackedSequence !== null && message.runEventNo > own.runEventNo)) throw fenced()
   return {
     ...{ step: 'look_again', eventNo: afterEventNo, runId: message.runId },
-    runEventNo: message.runEventNo,
+    ...{ runEventNo: message.runEventNo, ended: message.ended },
   }
 }
 

@@ -6,22 +6,26 @@ import {
   RetentionPolicy,
   StorageType,
 } from '@nats-io/jetstream'
+import { Objm } from '@nats-io/obj'
 import { nanos } from '@nats-io/transport-node'
 import type { Config } from '../../config/settings.ts'
 import type { Bus } from '../bus.ts'
+import { parseCheckpointObjectName } from '../checkpoint-objects.ts'
 import { DUPLICATES_MS } from '../limits.ts'
-import { type BusMessage, decodeMessage } from '../messages.ts'
+import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
 
 export type StreamSettings = Pick<Config, 'busMaxAgeMs' | 'busMaxMb' | 'busReplicas'>
 
 export interface StreamEnd {
   /** Of the newest message that the stream has, or had. */
   lastSequence: number
-  /** The newest one; null: the stream is empty. */
+  /** The newest one that is not damaged; null: there is none, or not among the last ones. */
   message: BusMessage | null
 }
 
 const MEGABYTE = 1e6
+/** How far back a message is looked for that is not damaged. */
+const DAMAGED_MAX = 1_000
 
 export const STREAM_NOT_FOUND = JetStreamApiCodes.StreamNotFound
 
@@ -59,14 +63,26 @@ export async function ensureStream({ manager, names }: Bus, settings: StreamSett
 /** @throws MessageError where the newest message cannot be understood */
 export async function readStreamEnd({ manager, names }: Bus): Promise<StreamEnd> {
   const { state } = await manager.streams.info(names.stream)
-  const lastSequence = state.last_seq
-  try {
-    const stored = await manager.streams.getMessage(names.stream, { last_by_subj: names.subject })
-    return { lastSequence, message: stored && decodeMessage(stored.data) }
-  } catch (error) {
-    if (hasCode(error, JetStreamApiCodes.NoMessageFound)) return { lastSequence, message: null }
-    throw error
+  const { last_seq: lastSequence, first_seq: firstSequence } = state
+  const oldest = Math.max(firstSequence, lastSequence - DAMAGED_MAX)
+  for (let seq = lastSequence; seq >= oldest && seq > 0; seq--) {
+    try {
+      const stored = await manager.streams.getMessage(names.stream, { seq })
+      if (stored !== null) return { lastSequence, message: decodeMessage(stored.data) }
+    } catch (error) {
+      // Of something else that has published there: readers skip it.
+      if (!(error instanceof DamagedMessageError) && !hasCode(error, JetStreamApiCodes.NoMessageFound))
+        throw error
+    }
   }
+  return { lastSequence, message: null }
+}
+
+/** Deletes the checkpoints of this event and of later ones. */
+export async function removeCheckpoints({ client, names }: Bus, fromEventNo: number): Promise<void> {
+  const store = await new Objm(client).open(names.checkpoints).catch(() => null)
+  for (const { name, deleted } of (await store?.list()) ?? [])
+    if (!deleted && parseCheckpointObjectName(name) >= fromEventNo) await store?.delete(name)
 }
 
 /** Removes all messages. Their numbers are not used again. */

@@ -82,6 +82,10 @@ function relayedClient(header: string, secret: string | null): string | null {
   return decodeURIComponent(header.slice(end + 1))
 }
 
+/** Whether this process has sent the request to itself, for another node. */
+export const isRelayed = ({ relayedClient: sent }: Sender, { relaySecret }: BelievedSenders): boolean =>
+  relayedClient(sent, relaySecret) !== null
+
 /** The client that a request comes from: the peer or, behind trusted proxies, the last forwarded address that is none of
  *  them; of a relayed request, the client of the other node. */
 export function clientAddress(res: HttpResponse, sender: Sender, believed: BelievedSenders): string {

@@ -172,7 +172,7 @@ export class RequestHead {
 }
 
 /** The parts of a context that act on the connection, and what the server knows of itself. */
-interface ServerSide extends Pick<Context, 'ip' | 'origin' | 'onGone' | 'admitRows'> {
+interface ServerSide extends Pick<Context, 'ip' | 'isRelayed' | 'origin' | 'onGone' | 'admitRows'> {
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
 }
@@ -218,6 +218,7 @@ export function createContext(
     requestId,
     body: NO_BODY,
     ip: calls.ip,
+    isRelayed: calls.isRelayed,
     origin: calls.origin,
     onGone: calls.onGone,
     admitRows: calls.admitRows,

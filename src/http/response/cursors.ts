@@ -1,6 +1,7 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
 // is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab,
 // sort and filter instead of freezing another.
+import { hash } from 'node:crypto'
 import { assert } from '../../lib/assert.ts'
 import type { FrozenList, ListFilter, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -16,11 +17,22 @@ import {
 } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 
+/** Told which lists are kept here, where other processes are asked for them too. */
+export interface ListWatcher {
+  /** A list is kept from now on. @param name see KeptList.name */
+  kept(name: string): void
+  /** It is not kept any more. */
+  dropped(name: string): void
+}
+
 interface KeptList {
-  id: number
-  /** Tab, sort and filter. */
+  /** Follows from its key and position, so that it is the same wherever the same list is frozen, and no other list has it. */
+  name: string
+  /** Run, tab, sort and filter. */
   key: string
   list: FrozenList
+  /** Of the market that it was frozen from. */
+  generation: number
   frozenAtMs: number
   /** When its last cursor was issued. */
   issuedAtMs: number
@@ -40,32 +52,45 @@ export interface ListPosition extends ListPages {
   offset: number
 }
 
-const parseCursor = (cursor: string): RegExpExecArray | null =>
-  /^([0-9a-z]{1,11})\.(\d{1,15})\.([01])\.(\d{1,15})$/.exec(
-    Buffer.from(cursor, 'base64url').toString('latin1'),
-  )
+export interface CursorOptions {
+  market: MarketEngine
+  /** See HttpNode. */
+  run(): string
+  watcher?: ListWatcher | null
+  /** Monotonic clock, ms. */
+  now?: () => number
+}
 
-/** The node that made a cursor; null where it is no cursor. */
-export const nodeOfCursor = (cursor: string): string | null => parseCursor(cursor)?.[1] ?? null
+/** Of a list's name: 132 bits. */
+const NAME_CHARACTERS = 22
+const CURSOR = new RegExp(`^([\\w-]{${NAME_CHARACTERS}})\\.([01])\\.(\\d{1,15})$`)
+
+const parseCursor = (cursor: string): RegExpExecArray | null =>
+  CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
+
+export const cursorExpired = (): ServiceError =>
+  new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
 
 export class Cursors {
   readonly #market: MarketEngine
+  readonly #run: () => string
+  readonly #watcher: ListWatcher | null
   readonly #now: () => number
-  /** By id, the list whose last cursor is oldest first. */
-  readonly #lists = new Map<number, KeptList>()
+  /** By name, the list whose last cursor is oldest first. */
+  readonly #lists = new Map<string, KeptList>()
   #filteredLists = 0
   #filteredRows = 0
-  /** The latest of each tab, sort and filter. */
+  /** The latest of each key. */
   readonly #latest = new Map<string, KeptList>()
-  #nextId = 1
-  /** A cursor of an earlier run, or of another node, has expired here. */
-  readonly #node: string
+  /** Of the market that the lists were frozen from. */
+  #generation: number
 
-  /** @param node see HttpNode.id */
-  constructor(market: MarketEngine, node: string, now: () => number = () => performance.now()) {
+  constructor({ market, run, watcher = null, now = () => performance.now() }: CursorOptions) {
     this.#market = market
+    this.#run = run
+    this.#watcher = watcher
     this.#now = now
-    this.#node = node
+    this.#generation = market.generation
   }
 
   /** Lists that are kept. */
@@ -77,36 +102,35 @@ export class Cursors {
    *  cursor. */
   begin(tab: Tab, sort: Sort, filter: ListFilter | null = null): ListPages {
     this.#expire()
-    const key = JSON.stringify([tab, sort, filter?.analysesMax, filter?.search])
+    const key = JSON.stringify([this.#run(), tab, sort, filter?.analysesMax, filter?.search])
     const latest = this.#latest.get(key)
     if (latest !== undefined && this.#isShared(latest)) return this.#pages(latest)
     const nowMs = this.#now()
     const list = this.#market.freeze(tab, sort, filter)
+    const name = hash('sha1', `${list.version} ${key}`, 'base64url').slice(0, NAME_CHARACTERS)
     const filteredRows = filter === null ? 0 : Math.max(FILTERED_LIST_ROWS_MIN, list.size)
-    return this.#pages({ id: this.#nextId++, key, list, frozenAtMs: nowMs, issuedAtMs: nowMs, filteredRows })
+    const times = { generation: this.#generation, frozenAtMs: nowMs, issuedAtMs: nowMs }
+    return this.#pages({ name, key, list, filteredRows, ...times })
   }
 
   /** The list and the offset that a cursor names. @throws ServiceError `cursor_expired`, `invalid_parameter`. */
   at(cursor: string): ListPosition {
     const match = parseCursor(cursor)
     if (match === null) throw invalidParameter('cursor', 'is not a cursor of this service')
-    const [, node, id, orderIndex, offset] = match
+    const [, name = '', orderIndex, offset] = match
     this.#expire()
-    const kept = node === this.#node ? this.#lists.get(Number(id)) : undefined
-    if (kept === undefined) {
-      throw new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
-    }
+    const kept = this.#lists.get(name)
+    if (kept === undefined) throw cursorExpired()
     const order = ORDERS[Number(orderIndex)]
     assert(order !== undefined, 'the pattern of a cursor allows the two orders only')
     return { ...this.#pages(kept), order, offset: Number(offset) }
   }
 
-  /** Forgets every list: all cursors expire. */
-  clear(): void {
-    this.#lists.clear()
-    this.#latest.clear()
-    this.#filteredLists = 0
-    this.#filteredRows = 0
+  /** The name of the list of a cursor that is not kept here; null: it is, or this is no cursor. */
+  missing(cursor: string): string | null {
+    const [, name] = parseCursor(cursor) ?? []
+    this.#expire()
+    return name === undefined || this.#lists.has(name) ? null : name
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {
@@ -122,13 +146,20 @@ export class Cursors {
     return { list: kept.list, cursorAt: (order, offset) => this.#cursor(kept, order, offset) }
   }
 
-  #cursor(kept: KeptList, order: Order, offset: number): string | null {
-    if (offset >= kept.list.size) return null
-    if (!this.#lists.delete(kept.id)) this.#keep(kept)
+  #cursor(frozen: KeptList, order: Order, offset: number): string | null {
+    const { name, list } = frozen
+    if (offset >= list.size) return null
+    // One of a market that was replaced meanwhile is not kept: its cursor has expired.
+    if (frozen.generation === this.#market.generation) this.#renew(this.#lists.get(name) ?? frozen)
+    return Buffer.from(`${name}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+  }
+
+  /** The list gets a cursor. */
+  #renew(kept: KeptList): void {
+    if (!this.#lists.delete(kept.name)) this.#keep(kept)
     kept.issuedAtMs = this.#now()
     // Behind all others: its last cursor is the youngest.
-    this.#lists.set(kept.id, kept)
-    return Buffer.from(`${this.#node}.${kept.id}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+    this.#lists.set(kept.name, kept)
   }
 
   /** Counts a list that gets its first cursor. */
@@ -139,17 +170,26 @@ export class Cursors {
       this.#filteredLists++
     }
     this.#latest.set(kept.key, kept)
+    this.#watcher?.kept(kept.name)
   }
 
   #expire(): void {
     const nowMs = this.#now()
-    for (const [id, kept] of this.#lists) {
-      if (nowMs - kept.issuedAtMs <= CURSOR_TTL_MS) return
-      this.#lists.delete(id)
-      this.#filteredRows -= kept.filteredRows
-      if (kept.filteredRows > 0) this.#filteredLists--
-      if (this.#latest.get(kept.key) === kept) this.#latest.delete(kept.key)
+    const { generation } = this.#market
+    const isReplaced = generation !== this.#generation
+    this.#generation = generation
+    for (const kept of this.#lists.values()) {
+      if (!isReplaced && nowMs - kept.issuedAtMs <= CURSOR_TTL_MS) return
+      this.#drop(kept)
     }
+  }
+
+  #drop(kept: KeptList): void {
+    this.#lists.delete(kept.name)
+    this.#filteredRows -= kept.filteredRows
+    if (kept.filteredRows > 0) this.#filteredLists--
+    if (this.#latest.get(kept.key) === kept) this.#latest.delete(kept.key)
+    this.#watcher?.dropped(kept.name)
   }
 }
 

@@ -21,68 +21,62 @@ export interface AdminDeps {
 }
 
 /** What the operator may do, with the operator's key. */
-export function adminRoutes({
-  agents,
-  submissions,
-  repairLake,
-  retireLake,
-  stageBackup,
-}: AdminDeps): Route[] {
+export function adminRoutes(deps: AdminDeps): Route[] {
   return [
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', ADMIN_DOCS.agents, () =>
-      ok(agents.list()),
+      ok(deps.agents.list()),
     ),
     admin(
       'POST',
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
       ADMIN_DOCS.keys,
-      async (context) => issuedKey(await agents.register(jsonObject(context), true)),
+      async (context) => issuedKey(await deps.agents.register(jsonObject(context), true)),
     ),
     admin(
       'POST',
       '/api/v1/admin/revoke',
       'Revoke an agent’s keys, or the one of that prefix: {agentId, prefix?}',
       ADMIN_DOCS.revoke,
-      (context) => revokeKeys(agents, context),
+      (context) => revokeKeys(deps.agents, context),
     ),
     admin(
       'POST',
       '/api/v1/admin/ban',
       'Ban an agent: {agentId, untilMs?, reason}',
       ADMIN_DOCS.ban,
-      (context) => ban(agents, context),
+      (context) => ban(deps.agents, context),
     ),
     admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', ADMIN_DOCS.unban, (context) =>
-      unban(agents, context),
+      unban(deps.agents, context),
     ),
     admin(
       'POST',
       '/api/v1/admin/lake/repair',
       'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
       ADMIN_DOCS.repairLake,
-      async (context) => ok(await repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      async (context) => ok(await deps.repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
     ),
     admin(
       'POST',
       '/api/v1/admin/backup',
       'Copy the store within its data folder, for mintlake backup to take from: {dataDir?}',
       ADMIN_DOCS.stageBackup,
-      async (context) => ok(await stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      async (context) => ok(await deps.stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
     ),
     admin(
       'POST',
       '/api/v1/admin/lake/retire',
       'The clock is right: dates that are over their time leave the lake',
       ADMIN_DOCS.retireLake,
-      async () => ok(await retireLake()),
+      async () => ok(await deps.retireLake()),
     ),
     admin(
       'POST',
       '/api/v1/admin/xp',
       'Award XP: {agentId, kind, times?, note?}',
       ADMIN_DOCS.awardXp,
-      (context) => awardXp(submissions, context),
+      (context) => awardXp(deps.submissions, context),
     ),
   ]
 }

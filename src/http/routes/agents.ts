@@ -104,7 +104,7 @@ export const issuedKey = (
 
 export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
-function submissionRoutes({ submissions }: AgentDeps): Route[] {
+function submissionRoutes(deps: AgentDeps): Route[] {
   return [
     {
       method: 'POST',
@@ -114,10 +114,10 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       docs: SUBMISSION_DOCS.submit,
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
       handle: async (context) => {
-        if (flag(context.query, 'dryRun')) return dryRun(submissions, context)
+        if (flag(context.query, 'dryRun')) return dryRun(deps.submissions, context)
         const { caller, body, headers } = context
         return accepted(
-          await submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
+          await deps.submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
         )
       },
     },
@@ -129,8 +129,8 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       docs: SUBMISSION_DOCS.coverage,
       handle: (context) =>
         asksForAnalyses(context.query)
-          ? listAnalyses(submissions, context)
-          : leaderboard(context, (limit) => submissions.leaderboard(limit)),
+          ? listAnalyses(deps.submissions, context)
+          : leaderboard(context, (limit) => deps.submissions.leaderboard(limit)),
     },
     {
       method: 'GET',
@@ -138,7 +138,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       access: 'personal',
       summary: 'One analysis',
       docs: SUBMISSION_DOCS.analysis,
-      handle: (context) => findAnalysis(submissions, context),
+      handle: (context) => findAnalysis(deps.submissions, context),
     },
     {
       method: 'GET',
@@ -148,7 +148,7 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
       docs: SUBMISSION_DOCS.leaderboard,
       handle: (context) =>
         leaderboard(context, (limit) => {
-          const rows = submissions.agentLeaderboard(limit)
+          const rows = deps.submissions.agentLeaderboard(limit)
           return { data: rows, leaderboard: rows }
         }),
     },
@@ -164,7 +164,6 @@ function submissionRoutes({ submissions }: AgentDeps): Route[] {
 }
 
 function accountRoutes(deps: AgentDeps): Route[] {
-  const { agents, countRegistration } = deps
   return [
     {
       method: 'POST',
@@ -172,8 +171,8 @@ function accountRoutes(deps: AgentDeps): Route[] {
       access: 'open',
       summary: 'Get an API key',
       docs: ACCOUNT_DOCS.register,
-      countLimit: (context) => countRegistration(context.ip()),
-      handle: async (context) => issuedKey(await agents.register(jsonObject(context))),
+      countLimit: (context) => deps.countRegistration(context.ip()),
+      handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context))),
     },
     {
       method: 'POST',
@@ -182,7 +181,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       summary: 'Replace the key; the old one lives 24 hours more',
       docs: ACCOUNT_DOCS.rotate,
       bodyTypes: ['', 'application/json'],
-      handle: async ({ caller }) => issuedKey(await agents.rotate(caller)),
+      handle: async ({ caller }) => issuedKey(await deps.agents.rotate(caller)),
     },
     {
       method: 'DELETE',
@@ -191,7 +190,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       summary: 'Revoke the key',
       docs: ACCOUNT_DOCS.revoke,
       handle: async ({ caller }) => {
-        await agents.revoke(caller)
+        await deps.agents.revoke(caller)
         return ok({ data: { revoked: true } })
       },
     },
@@ -211,7 +210,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       docs: ACCOUNT_DOCS.setProfile,
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
-        ok({ profile: await agents.setProfile(context.caller, jsonObject(context)) }),
+        ok({ profile: await deps.agents.setProfile(context.caller, jsonObject(context)) }),
     },
   ]
 }

@@ -23,7 +23,7 @@ export interface AllRouteDeps
   settings: DocumentSettings & ConsoleSettings
 }
 
-/** Every route of the server, with those that describe the others. Only their handlers use `deps`. */
+/** Every route of the server, with those that describe the others. Only requests read what `deps` has of submissions and the lake. */
 export function allRoutes(deps: AllRouteDeps): Route[] {
   const routes = [
     ...marketRoutes(deps),

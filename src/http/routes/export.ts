@@ -41,7 +41,7 @@ function parseRequest(context: Context): ExportRequest {
   }
 }
 
-export function exportRoutes({ exports }: ExportDeps): Route[] {
+export function exportRoutes(deps: ExportDeps): Route[] {
   return [
     {
       method: 'GET',
@@ -51,7 +51,7 @@ export function exportRoutes({ exports }: ExportDeps): Route[] {
       docs: EXPORT_DOCS,
       handle: async (context) => {
         const request = parseRequest(context)
-        const job = exports.begin(request)
+        const job = deps.exports.begin(request)
         context.onGone(() => job.stop())
         const { rows, more, next } = await job.head
         return {

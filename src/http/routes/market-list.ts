@@ -140,9 +140,8 @@ function answerPage(
   isClamped: boolean,
 ): HttpAnswer {
   const { page, nextCursor } = source.take()
-  // Several formats share one URL, and the answer holds the cursor.
-  const cursorPart = nextCursor === null ? '' : `-${nextCursor}`
-  const etag = versionEtag(node, `${page.contentVersion}-${format}${cursorPart}`)
+  // Several formats share one URL. The cursor follows from the list and its version.
+  const etag = versionEtag(node, `${page.contentVersion}-${format}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,

@@ -30,8 +30,8 @@ export interface MarketDeps {
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market, node } = deps
-  const listDeps = { ...deps, largePages: new LargePages() }
+  const { market, node, broadcaster, cursors } = deps
+  const listDeps = { market, node, broadcaster, cursors, largePages: new LargePages() }
   return [
     {
       method: 'GET',

@@ -65,7 +65,7 @@ function toAnswer(answer: QueryAnswer, format: QueryFormat, notes: Notes): HttpA
 }
 
 /** Not counted as a read: the places for queries, in all and of one key, bound it instead. */
-export function queryRoute({ queries }: QueryDeps): Route {
+export function queryRoute(deps: QueryDeps): Route {
   return {
     method: 'POST',
     path: '/api/v1/query',
@@ -77,7 +77,7 @@ export function queryRoute({ queries }: QueryDeps): Route {
     handle: async (context) => {
       const format = negotiate(context, QUERY_FORMATS, MEDIA_TYPES, QUERY_FORMATS, 'json')
       const { sql, limit } = parseQuery(context)
-      const run = queries.begin({ sql, format, rowsMax: limit, owner: context.headers.authorization })
+      const run = deps.queries.begin({ sql, format, rowsMax: limit, owner: context.headers.authorization })
       context.onGone(() => run.stop())
       return toAnswer(await run.answer, format, context.notes)
     },

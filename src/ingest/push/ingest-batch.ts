@@ -18,6 +18,8 @@ export interface IngestResult {
 }
 
 const REJECTION_MESSAGES = {
+  not_recorded:
+    'the disk of the server takes no more events, which other nodes would lack: send it again later',
   late: 'ts: older than the bars still open to late trades',
   sol_price_unknown: 'priceUsd is missing and no solPrice has come yet',
   sol_price_stale: 'priceUsd is missing and the latest solPrice is too old (--sol-price-max-age-ms)',

@@ -355,8 +355,8 @@ export class BarCascade implements Saved {
     yield numbersSection('bars.emitted', this.#emittedToMs.subarray(0, slotsUsed))
   }
 
-  restore(sections: SectionReader, slotsUsed: number): void {
-    for (const ring of this.#rings) ring.restore(sections)
+  *restore(sections: SectionReader, slotsUsed: number): Iterable<void> {
+    for (const ring of this.#rings) yield ring.restore(sections)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
       const name = `bars.unsettled.${part}`
       if (!unpackBlocks(this.#unsettled, first, end, sections.float64(name))) throw wrongLength(name)

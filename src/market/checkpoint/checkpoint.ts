@@ -108,21 +108,30 @@ function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
 }
 
 /**
- * Restores a saved market into the parts of an empty one.
+ * Restores a saved market into the parts of an empty one, in slices: it yields after each.
  * @param read gives a section by its name; null: there is none. Each is asked for once.
  * @throws CheckpointError; the parts must not be used then.
  */
-export function restoreMarket(parts: MarketParts, read: (name: string) => Uint8Array | null): void {
+export function* restoreMarket(
+  parts: MarketParts,
+  read: (name: string) => Uint8Array | null,
+): Generator<void, void> {
   const { settings, sections: index } = readHead(read)
   const { barsPerTokenMax, versionsMax, newWindowMs } = parts.settings
   if (settings.barsPerTokenMax !== barsPerTokenMax || settings.versionsMax !== versionsMax)
     throw new CheckpointError('The checkpoint was written under other bounds on bars or versions.')
   const sections = new SectionReader(read, index)
-  parts.tokens.restore(sections)
+  yield* parts.tokens.restore(sections)
   const { slotsUsed } = parts.tokens
   parts.mintOrder.restore(slotsUsed)
+  yield
   parts.searchIndex.restore(slotsUsed)
-  for (const part of savedParts(parts)) part.restore(sections, slotsUsed)
+  yield
+  for (const part of savedParts(parts)) {
+    const slices = part.restore(sections, slotsUsed)
+    if (slices !== undefined) yield* slices
+    yield
+  }
   restoreFigures(parts, sections)
   if (settings.newWindowMs !== newWindowMs) parts.figures.reviewAges()
 }

@@ -17,7 +17,8 @@ export interface Saved {
   /** @param slotsUsed slots that hold a token: those from 0 to before it. */
   save(slotsUsed: number): Iterable<Section>
   /** Takes the state of a part that was saved, into a part that is empty. @throws CheckpointError */
-  restore(sections: SectionReader, slotsUsed: number): void
+  /** Where it takes long it yields in between. */
+  restore(sections: SectionReader, slotsUsed: number): Iterable<void> | undefined | void
 }
 
 /** Slots whose texts lie in one section, which bounds the memory that it takes. */

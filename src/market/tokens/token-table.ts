@@ -237,7 +237,8 @@ export class TokenTable implements Saved {
     yield* this.sparse.save(slotsUsed)
   }
 
-  restore(sections: SectionReader): void {
+  /** Yields between slices. */
+  *restore(sections: SectionReader): Iterable<void> {
     const { slotsUsed, touches } = sections.json('tokens', savedSchema)
     if (slotsUsed > this.capacity)
       throw new CheckpointError(
@@ -254,6 +255,7 @@ export class TokenTable implements Saved {
         this.metadata.push(metadata)
         this.#slots.set(metadata.mint, slot)
       }
+      yield
     }
     this.sparse.restore(sections, slotsUsed)
     if (this.#slots.size !== slotsUsed) throw new CheckpointError('The checkpoint holds a token twice.')

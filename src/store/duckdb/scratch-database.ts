@@ -10,6 +10,11 @@ const inProgress = new Map<Promise<unknown>, DuckDBConnection | null>()
 let isClosing = false
 const INTERRUPT_EVERY_MS = 20
 
+/** Takes work again in a process whose lake was closed and another opened. */
+export function reopenScratchDatabases(): void {
+  isClosing = false
+}
+
 /** Interrupts all work in progress and refuses more. Resolves when none is left, so that the process can end. */
 export async function closeScratchDatabases(): Promise<void> {
   isClosing = true

@@ -51,7 +51,17 @@ export class KeyedTable<Value> {
 
   /** Writes an entry without moving it: for sums, whose order does not matter. */
   replace(key: string, value: Value): void {
-    this.#put(key, value)
+    const index = this.#indexes.get(key)
+    if (index === undefined) this.#append(key, value)
+    else this.#values.put(index, value)
+    this.#changed?.add(key)
+  }
+
+  /** Like `replace`, with a value made of the earlier one, or of `initial` where there is none. The key is looked up once. */
+  update(key: string, initial: Value, change: (value: Value) => Value): void {
+    const index = this.#indexes.get(key)
+    if (index === undefined) this.#append(key, change(initial))
+    else this.#values.put(index, change(this.#values.at(index)))
     this.#changed?.add(key)
   }
 
@@ -105,12 +115,6 @@ export class KeyedTable<Value> {
     assert(changed !== null, 'this state is not saved')
     this.#changed = new Set()
     return Array.from(changed, (key) => [key, this.get(key)])
-  }
-
-  #put(key: string, value: Value): void {
-    const index = this.#indexes.get(key)
-    if (index === undefined) this.#append(key, value)
-    else this.#values.put(index, value)
   }
 
   #append(key: string, value: Value): void {

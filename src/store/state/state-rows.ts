@@ -78,10 +78,14 @@ export class StateRowParser {
     const needed = NEEDED.get(table)
     if (needed === undefined) return tryParse(payload.toString('utf8', from, from + text.length))
     const row: Row = {}
+    let at = 0
     for (const { name, mark, isShared } of needed) {
-      const found = text.indexOf(mark)
+      let found = text.indexOf(mark, at)
+      // Rows of another order are searched from their beginning.
+      if (found === -1 && at > 0) found = text.indexOf(mark)
       if (found === -1) continue
-      const cell = this.#cell(text, found + mark.length, isShared, payload, from)
+      at = found + mark.length
+      const cell = this.#cell(text, at, isShared, payload, from)
       if (cell === undefined) return null
       row[name] = cell
     }
@@ -94,7 +98,7 @@ export class StateRowParser {
       const end = text.indexOf('"', at + 1)
       // V8 keeps the whole text in memory while a slice of it is used. So the slice only looks up the text, and a copy is kept.
       const part = text.slice(at + 1, end)
-      const known = this.#texts.get(part)
+      const known = isShared ? this.#texts.get(part) : undefined
       if (known !== undefined) return known
       if (!PLAIN.test(part)) return undefined
       const copy = payload.toString('latin1', from + at + 1, from + end)

@@ -160,6 +160,8 @@ const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateOptions): Record<
   recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
 })
 
+const addOne = (count: number): number => count + 1
+
 /** Applies a commit. One that was applied before changes nothing. */
 export function applyCommit(state: StoreState, record: CommitRecord): void {
   if (record.lsn <= state.lsn) return
@@ -170,13 +172,13 @@ export function applyCommit(state: StoreState, record: CommitRecord): void {
     // Every row was checked against its table when it was written.
     const apply = APPLY[table] as ApplyRow<Row> | undefined
     apply?.(state, { lsn, index, knownAtMs, row })
-    state.rowTotals.replace(table, (state.rowTotals.get(table) ?? 0) + 1)
+    state.rowTotals.update(table, 0, addOne)
   })
   forgetOld(state)
 }
 
 /** The columns that the state needs of tables with many rows, the identity of a submission and the time that decides the date of a
- *  row in the lake. A start and a flush read no others. */
+ *  row in the lake. A start and a flush read no others, and find these fastest in the order in which the rows have them. */
 export const STATE_COLUMNS = {
   training: [
     'analysis_id',
@@ -184,9 +186,9 @@ export const STATE_COLUMNS = {
     'mint',
     'submitted_at',
     'received_at',
-    'outcome',
     'sentiment',
     'score',
+    'outcome',
   ],
   rejections: ['analysis_id', 'agent_id', 'mint', 'submitted_at', 'received_at'],
   xp_ledger: ['agent_id', 'awarded_at', 'kind', 'xp'],
@@ -213,18 +215,20 @@ function startCooldown(state: StoreState, placed: Submission): void {
 }
 
 const NO_SUBMISSIONS: OutcomeCounts = { validated: 0, unvalidated: 0, rejected: 0 }
+const NO_XP: AgentTotal = { xp: 0, analyses: 0 }
 const NO_ANALYSES: MintTotal = { count: 0, lastSentiment: '', lastScore: 0 }
 
 function countOutcome(state: StoreState, agentId: string, outcome: Outcome): void {
-  const counts = state.agentOutcomes.get(agentId) ?? NO_SUBMISSIONS
-  state.agentOutcomes.replace(agentId, { ...counts, [outcome]: counts[outcome] + 1 })
+  state.agentOutcomes.update(agentId, NO_SUBMISSIONS, (counts) => ({
+    ...counts,
+    [outcome]: counts[outcome] + 1,
+  }))
 }
 
 const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   training(state, placed) {
     const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
-    const total = state.mintTotals.get(mint) ?? NO_ANALYSES
-    state.mintTotals.replace(mint, { ...total, count: total.count + 1 })
+    state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
     const atMs = getReceivedAtMs(placed)
     state.recentLabels.push(placed.knownAtMs, { analysisId, mint, sentiment, score, atMs })
     countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
@@ -237,9 +241,11 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
     startCooldown(state, placed)
   },
   xp_ledger(state, { row }) {
-    const { xp, analyses } = state.agentTotals.get(row.agent_id) ?? { xp: 0, analyses: 0 }
     const counted = row.kind === 'analysis' ? 1 : 0
-    state.agentTotals.replace(row.agent_id, { xp: xp + row.xp, analyses: analyses + counted })
+    state.agentTotals.update(row.agent_id, NO_XP, ({ xp, analyses }) => ({
+      xp: xp + row.xp,
+      analyses: analyses + counted,
+    }))
   },
   agents: (state, placed) => state.agents.set(placed.row.agent_id, placed),
   agent_keys: (state, placed) => state.agentKeys.set(placed.row.key_hash, placed),

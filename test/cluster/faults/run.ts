@@ -1,7 +1,13 @@
 // A cluster under load, a fault in the middle of it, and everything that must hold meanwhile and afterwards.
 import { expect } from 'vitest'
 import type { ServerProcess, Settings } from '../../support/test-server.ts'
-import { type BusProxy, type NatsOptions, type NodeOptions, TestCluster } from '../support.ts'
+import {
+  type BusProxy,
+  type NatsOptions,
+  type NodeOptions,
+  startNatsMembers,
+  TestCluster,
+} from '../support.ts'
 import { SubmittingAgents } from './agents.ts'
 import { PageSampler, rowsOf, untilEqual } from './equality.ts'
 import { Follower } from './follower.ts'
@@ -22,6 +28,8 @@ const WRITER_SETTINGS: Settings = {
 
 export interface FaultOptions {
   nats?: NatsOptions
+  /** NATS servers that keep the streams together; one unless set. */
+  natsServers?: number
   writer?: Settings
   reader?: Settings
   /** Whether the writer reaches NATS through `proxy`. */
@@ -135,12 +143,18 @@ async function checkFollowers(running: Running): Promise<void> {
   }
 }
 
+async function clusterOf({ nats, natsServers = 1 }: FaultOptions): Promise<TestCluster> {
+  if (natsServers === 1) return TestCluster.start(nats)
+  const [first, ...others] = await startNatsMembers(natsServers)
+  return new TestCluster(first, others)
+}
+
 /** Starts everything, causes the fault, and checks what must hold. */
 export async function underLoad(
   options: FaultOptions,
   cause: (running: Running) => Promise<void>,
 ): Promise<void> {
-  const cluster = await TestCluster.start(options.nats)
+  const cluster = await clusterOf(options)
   try {
     const running = await startAll(cluster, options)
     const { nodes, trades, agents } = running
@@ -162,6 +176,8 @@ export async function underLoad(
     expect(agents.faults).toEqual([])
     expect(sampler.faults).toEqual([])
     expect(sampler.compared).toBeGreaterThan(0)
+    expect(sampler.comparedCursors).toBeGreaterThan(0)
+    expect(sampler.walked).toBeGreaterThan(0)
     expect(await running.writer.terminate()).toBe(0)
     await checkStored(running.writer.dataDir, agents.sent)
   } finally {

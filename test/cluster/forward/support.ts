@@ -33,8 +33,8 @@ export interface Forwarder {
 /** Every route of the server; only their handlers use what they are made of. */
 const routesOf = (url: string): Route[] =>
   createRoutes({
-    config: busSettings(url),
-    node: singleNode({ seq: 0 }),
+    settings: busSettings(url),
+    node: singleNode(),
     market: { seq: 0 },
     metrics: {},
     health: {},
@@ -47,10 +47,10 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
   const positions: Position[] = []
   const untilApplied = async (position: Position) => void positions.push(position)
   const { connection, names } = bus
-  const forward = new ForwardClient({ connection, names, watch, untilApplied })
+  const forward = new ForwardClient({ connection, names, watch, untilApplied, writerSilentMs: null })
   const routes = routesOf(busUrl).map((route) => forwardedRoute(route, { client: forward, names }))
   const http = await startServer('127.0.0.1', 0, {
-    node: singleNode({ seq: 0 }),
+    node: singleNode(),
     routes,
     streams: {} as never,
     ingestFrame: null,

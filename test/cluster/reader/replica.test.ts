@@ -1,7 +1,7 @@
 // The replica on the real nats-server: it answers as the writer's market does, whatever becomes of the bus.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
-import type { ToldSubmission } from '../../../src/cluster/messages.ts'
+import { encodeMessage, type ToldSubmission } from '../../../src/cluster/messages.ts'
 import { Replica } from '../../../src/cluster/reader/replica.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -39,7 +39,6 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
   let replica: Replica
   let told: ToldSubmission[]
   let asked: number
-  let restores: number
 
   beforeEach(async () => {
     nats = await startNats()
@@ -47,7 +46,6 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     writer = await ScriptedWriter.connect(nats.url)
     told = []
     asked = 0
-    restores = 0
   })
   afterEach(async () => {
     const ended = replica?.stop()
@@ -68,9 +66,6 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
         await writer.upload()
       },
       onSubmission: (submission) => told.push(submission),
-      onRestored: () => {
-        restores++
-      },
     })
   }
 
@@ -94,10 +89,12 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
       await writer.publish()
     }
     await expectSame()
-    expect([restores, replica.restored, asked]).toEqual([1, 0, 0])
+    expect([market.generation, replica.restored, asked]).toEqual([1, 0, 0])
   })
 
-  it('begins in the middle with a checkpoint, and with another size of batches', async () => {
+  it('begins in the middle with a checkpoint, and with another size of batches', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(30)
     await writer.publish()
@@ -112,6 +109,16 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     await startReplica()
     await expectSame()
     expect(replica.restored).toBe(1)
+  })
+
+  it('tells the run that its market is of, also where nothing follows the checkpoint', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await writer.upload()
+    await startReplica()
+    await expect.poll(() => market.seq, { timeout: REACH_MS_MAX }).toBe(writer.market.seq)
+    expect([replica.restored, replica.runId]).toEqual([1, writer.runId])
   })
 
   it('puts the parts of a large frame together', async () => {
@@ -129,7 +136,7 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     await expectSame()
   })
 
-  it('drops what it has already, and tells submissions', async () => {
+  it('drops what it has already, and tells submissions', { tags: 'drill' }, async () => {
     writer.begin('empty')
     writer.some(5)
     const submission: ToldSubmission = {
@@ -143,7 +150,9 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(told).toEqual([submission, submission])
   })
 
-  it('takes a writer that was started again: with its market, with other settings, with an empty one', async () => {
+  it('takes a writer that was started again: with its market, with other settings, with an empty one', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(5)
     await writer.publish()
@@ -162,7 +171,9 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(replica.restored).toBe(0)
   })
 
-  it('begins again with a checkpoint where the writer has lost events that it has', async () => {
+  it('begins again with a checkpoint where the writer has lost events that it has', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(5)
     await writer.publish()
@@ -183,7 +194,9 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(market.seq).toBeGreaterThan(seq)
   })
 
-  it('begins again with a checkpoint where another writer goes on at an earlier time than it was told of', async () => {
+  it('begins again with a checkpoint where another writer goes on at an earlier time than it was told of', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(5)
     await writer.publish()
@@ -203,7 +216,9 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(replica.restored).toBe(2)
   })
 
-  it('asks for a checkpoint where the stream lacks events, and is not misled meanwhile', async () => {
+  it('asks for a checkpoint where the stream lacks events, and is not misled meanwhile', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(2)
     await writer.publish()
@@ -220,29 +235,106 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect([asked, replica.restored]).toEqual([1, 1])
   })
 
-  it.each(['keeps', 'loses'])('goes on after a restart of a bus that %s its data', async (what) => {
+  it.each(['keeps', 'loses'])(
+    'goes on after a restart of a bus that %s its data',
+    { tags: 'drill' },
+    async (what) => {
+      writer.begin('empty')
+      writer.some(5)
+      await writer.publish()
+      await writer.upload()
+      await startReplica()
+      await expectSame()
+      await nats.kill()
+      await nats.start({ keepData: what === 'keeps' })
+      await writer.reconnected()
+      if (what === 'loses') {
+        await writer.ensure()
+        writer.some(1)
+        writer.take()
+        await writer.upload()
+      }
+      writer.some(5)
+      await writer.publish()
+      await expectSame()
+      expect(replica.restored).toBe(what === 'loses' ? 2 : 1)
+    },
+  )
+
+  it('skips a message that something else has published, and one that is damaged', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
-    writer.some(5)
+    writer.some(2)
+    await writer.publish()
+    await writer.bus.client.publish(writer.bus.names.subject, 'not of this program')
+    writer.some(2)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    const [message] = writer.take()
+    await writer.bus.client.publish(writer.bus.names.subject, encodeMessage(message).subarray(0, 40))
+    writer.some(2)
+    await writer.publish()
+    await expectSame()
+    expect([asked, replica.restored]).toEqual([0, 0])
+  })
+
+  it('restores a newer checkpoint where a damaged message had events', { tags: 'drill' }, async () => {
+    writer.begin('empty')
+    writer.some(2)
     await writer.publish()
     await writer.upload()
     await startReplica()
     await expectSame()
-    await nats.kill()
-    await nats.start({ keepData: what === 'keeps' })
-    await writer.reconnected()
-    if (what === 'loses') {
-      await writer.ensure()
-      writer.some(1)
-      writer.take()
-      await writer.upload()
-    }
-    writer.some(5)
+    writer.some(2)
+    for (const message of writer.take())
+      await writer.bus.client.publish(writer.bus.names.subject, encodeMessage(message).subarray(0, 400))
+    writer.some(2)
     await writer.publish()
     await expectSame()
-    expect(replica.restored).toBe(what === 'loses' ? 2 : 1)
+    // The one from before the damage would lead there again.
+    expect([asked, replica.restored]).toEqual([1, 2])
   })
 
-  it('refuses a writer of another version with a sentence, and goes on with one of its own', async () => {
+  it('finds its place in a stream of which many messages are damaged', { tags: 'drill' }, async () => {
+    writer.begin('empty')
+    for (let turn = 0; turn < 30; turn++) {
+      writer.some(1)
+      await writer.publish()
+      if (turn === 9) await writer.upload()
+      if (turn % 3 > 0) await writer.bus.client.publish(writer.bus.names.subject, 'not of this program')
+    }
+    await startReplica()
+    await expectSame()
+    expect([asked, replica.restored]).toEqual([0, 1])
+  })
+
+  it('never goes on with a checkpoint of events that the writer of the stream does not have', {
+    tags: 'drill',
+  }, async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(5)
+    await writer.upload()
+    writer.lose(saved)
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
+    writer.begin('warm')
+    writer.nowMs += 60_000
+    for (let turn = 0; turn < 10; turn++) {
+      writer.some(1)
+      await writer.publish()
+    }
+    await startReplica()
+    await expectSame()
+    expect(asked).toBe(1)
+  })
+
+  it('refuses a writer of another version with a sentence, and goes on with one of its own', {
+    tags: 'drill',
+  }, async () => {
     writer.begin('empty')
     writer.some(1)
     const [message] = writer.take()

@@ -18,10 +18,9 @@ import { settingsOf } from '../../../src/market/market-parts.ts'
 import type { EngineSettings, MarketEvent } from '../../../src/schema/event.ts'
 import { MINTS, NOON_MS } from '../../checkpoint/support.ts'
 import { temporaryFolder } from '../../support/test-server.ts'
+import { busSettingsOf } from '../support.ts'
 
-export const busSettings = (url: string) => ({
-  ...{ bus: [url], busName: 'test', busCredentials: '', busCa: '', busCert: '', busKey: '' },
-})
+export const busSettings = (url: string) => busSettingsOf(url, 'test')
 
 /** Of tests: small, so that many markets fit beside one another. */
 export const SETTINGS = settingsOf({ tokensMax: 100 })
@@ -135,6 +134,7 @@ export class ScriptedWriter {
       ...head,
       frame: frame === null ? null : frame.subarray(part * PART_BYTES, (part + 1) * PART_BYTES),
       ...{ part, parts, timeMs: market.timeMs, submissions: part === parts - 1 ? submissions : [] },
+      ended: false,
     }))
   }
 
@@ -169,7 +169,8 @@ export class ScriptedWriter {
     await writeCheckpoint(folder, { folderId, eventNo, atMs: market.timeMs, ...head }, market.save())
     const bytes = await readFile(join(folder, checkpointName(eventNo)))
     const store = await new Objm(this.bus.client).open(this.bus.names.checkpoints)
-    const metadata = { folderId, eventNo: `${eventNo}`, bytes: `${bytes.length}`, protocol: PROTOCOL }
+    const { runId } = this
+    const metadata = { folderId, runId, eventNo: `${eventNo}`, bytes: `${bytes.length}`, protocol: PROTOCOL }
     await store.putBlob({ name: `${eventNo}`.padStart(16, '0'), metadata }, bytes)
   }
 

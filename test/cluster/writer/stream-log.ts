@@ -3,12 +3,9 @@ import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
 import { type BusMessage, decodeMessage } from '../../../src/cluster/messages.ts'
 import { decodeBatch } from '../../../src/journal/batch/batch-decoder.ts'
 import type { EventBatch } from '../../../src/journal/event-batch.ts'
+import { busSettingsOf } from '../support.ts'
 
-export const busSettings = (url: string) => ({
-  ...{ bus: [url], busName: 'mintlake', busCredentials: '', busCa: '', busCert: '', busKey: '' },
-})
-
-export const connect = (url: string): Promise<Bus> => connectBus(busSettings(url), 'test')
+export const connect = (url: string): Promise<Bus> => connectBus(busSettingsOf(url), 'test')
 
 /** All messages that the stream has now, in order. */
 export async function readStream(bus: Bus): Promise<BusMessage[]> {

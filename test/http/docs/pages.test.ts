@@ -45,7 +45,7 @@ describe('/docs', () => {
 
   it.runIf(hasBrowser)(
     'renders every operation in a browser and tries one, without a fault or a request elsewhere (skipped without Chromium)',
-    { timeout: BROWSER_MS_MAX },
+    { tags: 'drill', timeout: BROWSER_MS_MAX },
     async () => {
       const browser = await openBrowser()
       try {

@@ -4,10 +4,9 @@ import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fewAndMany } from '../../support/cases.ts'
 import { newMint, submission, submit, VALUES } from '../../support/submission.ts'
 import { checkedFetch, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
-
-const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
 
 let server: TestServer
 let key: string
@@ -110,41 +109,45 @@ async function expectReadable(path: string): Promise<void> {
   for (const row of tableFromIPC(arrow).toArray()) expectFinite(row.toJSON(), path)
 }
 
-test('accepted records have finite numbers in every format, and their tokens can be submitted on and are recorded', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 12 }), async (records) => {
-      const mint = newMint()
-      const lines = [
-        { type: 'token', name: 'Extreme', symbol: 'X' },
-        { type: 'patch', fields: VALUES },
-        ...records,
-      ].map((each) => JSON.stringify({ ...each, mint, ts: Date.now() }))
-      const pushed = await server.client.request('POST', '/api/v1/ingest', lines.join('\n'), {
-        'Content-Type': 'application/x-ndjson',
-        Authorization: `Bearer ${FEED_KEY}`,
-      })
-      expect(pushed.body.accepted, pushed.text).toBeGreaterThanOrEqual(2)
-      for (const sort of ['hot', 'market_cap', 'created_timestamp'])
-        await expectReadable(`/api/v1/market?limit=20&sort=${sort}`)
-      await expectReadable(`/api/v1/ohlc?mint=${mint}&tf=1m`)
-      const datapoint = JSON.parse((await read(`/api/v1/datapoint?mint=${mint}`)).toString()).data
-      expectFinite(datapoint)
-      expect(JSON.stringify(datapoint).length).toBeLessThan(20_000)
-      const snapshots = [
-        undefined,
-        { ...VALUES, snapshotAt: Date.now() },
-        { priceUsd: 1e30, snapshotAt: Date.now() },
-      ]
-      for (const snapshot of snapshots) {
-        const answer = await submit(server.client, key, submission(mint, { snapshot }))
-        expect([201, 422], answer.text).toContain(answer.status)
-        expectFinite(answer.body)
-      }
-      await expectRecorded()
-    }),
-    { numRuns: RUNS },
-  )
-}, 120_000)
+for (const { runs, tags } of fewAndMany(6, 25))
+  test(`accepted records have finite numbers in every format, and their tokens can be submitted on and are recorded: ${runs} cases`, {
+    tags,
+    timeout: 120_000,
+  }, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 12 }), async (records) => {
+        const mint = newMint()
+        const lines = [
+          { type: 'token', name: 'Extreme', symbol: 'X' },
+          { type: 'patch', fields: VALUES },
+          ...records,
+        ].map((each) => JSON.stringify({ ...each, mint, ts: Date.now() }))
+        const pushed = await server.client.request('POST', '/api/v1/ingest', lines.join('\n'), {
+          'Content-Type': 'application/x-ndjson',
+          Authorization: `Bearer ${FEED_KEY}`,
+        })
+        expect(pushed.body.accepted, pushed.text).toBeGreaterThanOrEqual(2)
+        for (const sort of ['hot', 'market_cap', 'created_timestamp'])
+          await expectReadable(`/api/v1/market?limit=20&sort=${sort}`)
+        await expectReadable(`/api/v1/ohlc?mint=${mint}&tf=1m`)
+        const datapoint = JSON.parse((await read(`/api/v1/datapoint?mint=${mint}`)).toString()).data
+        expectFinite(datapoint)
+        expect(JSON.stringify(datapoint).length).toBeLessThan(20_000)
+        const snapshots = [
+          undefined,
+          { ...VALUES, snapshotAt: Date.now() },
+          { priceUsd: 1e30, snapshotAt: Date.now() },
+        ]
+        for (const snapshot of snapshots) {
+          const answer = await submit(server.client, key, submission(mint, { snapshot }))
+          expect([201, 422], answer.text).toContain(answer.status)
+          expectFinite(answer.body)
+        }
+        await expectRecorded()
+      }),
+      { numRuns: runs },
+    )
+  })
 
 test('a record with a value that no row can hold is rejected, and its neighbours are recorded', async () => {
   const { client } = server

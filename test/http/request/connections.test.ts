@@ -213,7 +213,7 @@ describe('a server that is shutting down', () => {
     await server.remove()
   })
 
-  it('sends a page in full to a slow reader', async () => {
+  it('sends a page in full to a slow reader', { tags: 'drill' }, async () => {
     const server = await openTestServer()
     const slow: RawSocket[] = []
     const mints = Array.from({ length: 5_000 }, newMint)

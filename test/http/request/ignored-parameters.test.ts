@@ -134,8 +134,8 @@ class RecordingQuery implements Query {
 /** Every route over an empty market. What routes need beyond that is missing: by then they have read their query. */
 function emptyRoutes(): Route[] {
   const market = new Market({ tokensMax: 8 })
-  const node = singleNode(market)
-  const cursors = new Cursors(market, node.id)
+  const node = singleNode()
+  const cursors = new Cursors({ market, run: node.run })
   const deps = { market, node, broadcaster: new Broadcaster(market), cursors, settings: {} }
   return allRoutes(deps as unknown as AllRouteDeps)
 }

@@ -42,8 +42,8 @@ describe('pages of a market', () => {
     market.apply({ type: 'trade', mint: mintOfSymbol(`T${token}`), ts: nowMs, ...values }, nowMs)
   }
   const broadcaster = new Broadcaster(market)
-  const node = singleNode(market)
-  const cursors = new Cursors(market, node.id)
+  const node = singleNode()
+  const cursors = new Cursors({ market, run: node.run })
   const routes = [...marketRoutes({ market, node, broadcaster, cursors }), barRoute({ market, node })]
 
   const ask = (path: string, query: string) => {
@@ -93,8 +93,8 @@ describe('pages of a market', () => {
 describe('a page of more than a mebibyte', () => {
   const market = new Market({ tokensMax: 3_000 })
   const description = 'said at some length '.repeat(30)
-  const node = singleNode(market)
-  const cursors = new Cursors(market, node.id)
+  const node = singleNode()
+  const cursors = new Cursors({ market, run: node.run })
   const routes = marketRoutes({ market, node, broadcaster: new Broadcaster(market), cursors })
   const change = (token: number) => {
     const words = { name: `T${token}`, symbol: 'T', description }

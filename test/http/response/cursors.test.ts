@@ -6,15 +6,18 @@ import {
   FROZEN_LISTS_MAX,
   FROZEN_LISTS_UNSHARED_MAX,
 } from '../../../src/http/limits.ts'
-import { Cursors } from '../../../src/http/response/cursors.ts'
+import { Cursors, type ListWatcher } from '../../../src/http/response/cursors.ts'
 import type { FrozenList, ListFilter, MarketEngine } from '../../../src/market/types.ts'
-import { SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
+import { ORDERS, SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 
 function setUp() {
-  const state = { nowMs: 0, seq: 1, freezes: 0, size: 1_000 }
+  const state = { nowMs: 0, seq: 1, generation: 0, freezes: 0, size: 1_000, run: 'run' }
   const market = {
     get seq() {
       return state.seq
+    },
+    get generation() {
+      return state.generation
     },
     freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
       state.freezes++
@@ -22,9 +25,18 @@ function setUp() {
       return { tab, sort, filter, version: state.seq, size: state.size, page, preparePage: () => true }
     },
   } as MarketEngine
-  const cursors = new Cursors(market, 'node', () => state.nowMs)
+  /** Names of the lists that are kept, as whoever watches is told. */
+  const told = new Set<string>()
+  const watcher: ListWatcher = {
+    kept: (name) => {
+      expect(told.has(name)).toBe(false)
+      told.add(name)
+    },
+    dropped: (name) => expect(told.delete(name)).toBe(true),
+  }
+  const cursors = new Cursors({ market, run: () => state.run, watcher, now: () => state.nowMs })
   const first = (tab: Tab = 'all', sort: Sort = 'hot') => cursors.begin(tab, sort).cursorAt('desc', 50)!
-  return { state, cursors, first }
+  return { state, cursors, first, told }
 }
 
 const EXPIRED = expect.objectContaining({ code: 'cursor_expired' })
@@ -89,6 +101,84 @@ it('readers that keep every list in use get no more than the maximum, and their 
     for (const cursor of held) cursors.at(cursor).cursorAt('desc', 100)
   }
   expect(cursors.size).toBe(FROZEN_LISTS_MAX)
+})
+
+const FILTERS: (ListFilter | null)[] = [
+  null,
+  { search: 'a', analysesMax: null },
+  { search: null, analysesMax: 0 },
+  { search: 'a', analysesMax: 0 },
+]
+const LISTS = TABS.flatMap((tab) =>
+  SORTS.flatMap((sort) => FILTERS.map((filter) => [tab, sort, filter] as const)),
+)
+
+describe('a cursor', () => {
+  const cursorsOf = ({ cursors }: ReturnType<typeof setUp>) =>
+    LISTS.flatMap((list) => ORDERS.map((order) => cursors.begin(...list).cursorAt(order, 50)!))
+
+  it('is the same in each process at the same position of the same run, and that of no other list', () => {
+    const [a, b] = [setUp(), setUp()]
+    b.first()
+    b.state.nowMs = 7_000
+    const seen = new Set<string>()
+    for (const change of [{}, { seq: 2 }, { run: 'another' }, { seq: 3 }]) {
+      Object.assign(a.state, change)
+      Object.assign(b.state, change)
+      const [ours, theirs] = [cursorsOf(a), cursorsOf(b)]
+      expect(theirs).toEqual(ours)
+      for (const cursor of ours) {
+        expect(seen.has(cursor)).toBe(false)
+        seen.add(cursor)
+        expect(b.cursors.at(cursor)).toMatchObject({ offset: 50, list: { version: a.state.seq } })
+      }
+    }
+    expect(a.told).toEqual(b.told)
+    expect(a.told.size).toBe(4 * LISTS.length)
+  })
+
+  it('of a list that is kept elsewhere, or not any more, resolves to no other list', () => {
+    const [a, b] = [setUp(), setUp()]
+    const cursor = a.first()
+    expect([a.cursors.missing(cursor), b.cursors.missing(cursor)]).toEqual([null, [...a.told][0]])
+    expect(() => b.cursors.at(cursor)).toThrow(EXPIRED)
+    // The same position of another run, and another position of the same one.
+    for (const other of [{ run: 'another' }, { run: 'run', seq: 2 }]) {
+      Object.assign(b.state, other)
+      b.first()
+      expect(() => b.cursors.at(cursor)).toThrow(EXPIRED)
+    }
+    b.state.seq = 1
+    b.first()
+    expect(b.cursors.at(cursor)).toMatchObject({ offset: 50, list: { version: 1 } })
+    a.state.nowMs += 31_001
+    expect(b.told).toContain(a.cursors.missing(cursor))
+    expect(a.told.size).toBe(0)
+    for (const none of ['', 'no cursor', Buffer.from('x.0.1').toString('base64url')])
+      expect(a.cursors.missing(none)).toBeNull()
+  })
+
+  it('keeps one list where two requests freeze the same before either has a cursor', () => {
+    const { state, cursors, told, first } = setUp()
+    const [one, other] = [1, 2].map(() => cursors.begin('all', 'hot', FILTERS[1]))
+    expect(one.list).not.toBe(other.list)
+    expect(one.cursorAt('desc', 50)).toBe(other.cursorAt('desc', 50))
+    expect([cursors.size, told.size]).toEqual([1, 1])
+    state.nowMs += 31_001
+    first()
+    expect([cursors.size, told.size]).toEqual([1, 1])
+  })
+})
+
+it('another market in the place of this one ends every list, also one that has no cursor yet', () => {
+  const { state, cursors, first, told } = setUp()
+  const cursor = first()
+  const begun = cursors.begin('live', 'market_cap')
+  state.generation++
+  const late = begun.cursorAt('desc', 50)!
+  for (const gone of [cursor, late]) expect(() => cursors.at(gone)).toThrow(EXPIRED)
+  expect([cursors.size, told.size]).toEqual([0, 0])
+  expect(cursors.at(first())).toMatchObject({ offset: 50 })
 })
 
 describe('lists with a filter', () => {

@@ -92,8 +92,8 @@ function served() {
   const market = new Market({ tokensMax: TOKENS_MAX })
   let nowMs = START_MS
   market.advanceTo(nowMs)
-  const node = singleNode(market)
-  const cursors = new Cursors(market, node.id, () => nowMs)
+  const node = singleNode()
+  const cursors = new Cursors({ market, run: node.run, now: () => nowMs })
   const routes = [
     ...marketRoutes({ market, node, broadcaster: new Broadcaster(market), cursors }),
     barRoute({ market, node }),

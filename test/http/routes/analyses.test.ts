@@ -138,9 +138,12 @@ describe('the list of an agent’s submissions', () => {
     expect((await get('?agentId=&mint=')).body.leaderboard).toEqual([])
   })
 
-  it('is 503 with Retry-After while the lake process does not answer', async () => {
+  it('is 503 with Retry-After while the lake process does not answer', {
+    tags: 'drill',
+    timeout: 20_000,
+  }, async () => {
     await open()
-    const lake = childrenOf(process.pid).filter((pid) => commandOf(pid).includes('/store/process/main'))
+    const lake = childrenOf(process.pid).filter((pid) => commandOf(pid).includes('/lake/host.child'))
     expect(lake).toHaveLength(1)
     for (const pid of lake) process.kill(pid, 'SIGSTOP')
     const answer = await get('?agentId=me', key)
@@ -148,7 +151,7 @@ describe('the list of an agent’s submissions', () => {
     expectProblem(answer, 'store_unavailable')
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/)
     expect((await get('?agentId=me', key)).status).toBe(200)
-  }, 20_000)
+  })
 })
 
 describe('the labels of others', () => {
@@ -182,7 +185,9 @@ describe('the labels of others', () => {
     await check(SHOWN, { lastSentiment: 'bullish', lastScore: 70 })
   })
 
-  it('leave the latest that are old enough in the coverage, across restarts too', async () => {
+  it('leave the latest that are old enough in the coverage, across restarts too', {
+    tags: 'drill',
+  }, async () => {
     await open()
     const mint = await seed()
     const latest = async () => {

@@ -273,7 +273,10 @@ describe('an export', () => {
 })
 
 describe('continuing with X-Next-Since', () => {
-  it('returns every row once while the server writes, merges and removes replaced files', async () => {
+  it('returns every row once while the server writes, merges and removes replaced files', {
+    tags: 'drill',
+    timeout: 120_000,
+  }, async () => {
     const seen: string[] = []
     let since = ''
     let written = ROWS
@@ -317,7 +320,7 @@ describe('continuing with X-Next-Since', () => {
     expect(merged).toBeGreaterThan(0)
     expect(removed).toBeGreaterThan(0)
     expect(seen.sort()).toEqual(Array.from({ length: written }, (_, index) => idOf(index)))
-  }, 120_000)
+  })
 })
 
 it('submissions are accepted while exports run', async () => {

@@ -248,7 +248,9 @@ describe('readers', () => {
     expect(Buffer.concat(chunks).equals(content)).toBe(true)
   })
 
-  it('that take longer than a download may are cut off, and nothing of them stays open', async () => {
+  it('that take longer than a download may are cut off, and nothing of them stays open', {
+    tags: 'drill',
+  }, async () => {
     const impatient = await openTestServer({}, { downloadMsMax: 200 })
     try {
       await fill(impatient)
@@ -279,7 +281,9 @@ describe('readers', () => {
   })
 })
 
-it('a file that a merge has replaced is served until the grace of local readers is over, then it is gone', async () => {
+it('a file that a merge has replaced is served until the grace of local readers is over, then it is gone', {
+  tags: 'drill',
+}, async () => {
   const clock = new SteppedClock(NOON_MS)
   const patient = await openTestServer({}, { clock })
   try {

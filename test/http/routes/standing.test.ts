@@ -29,7 +29,9 @@ const seed = () => seedToken(server.client, clock.now())
 const agentIdOf = async (key: string): Promise<string> => (await standing(key)).agentId
 
 describe('the standing of an agent', () => {
-  it('counts its outcomes, strikes and XP, and survives restarts, before and after a flush', async () => {
+  it('counts its outcomes, strikes and XP, and survives restarts, before and after a flush', {
+    tags: 'drill',
+  }, async () => {
     await open()
     const key = await server.client.register()
     expect(await standing(key)).toMatchObject({ xp: 0, rank: null, analyses: 0, strikes: 0 })
@@ -105,7 +107,9 @@ describe('the standing of an agent', () => {
     expect((await standing(key)).limits).toEqual({ submit: null, reads: null, cooldowns: [] })
   })
 
-  it('lists the cooldowns that end first, rejected submissions included, also after a restart', async () => {
+  it('lists the cooldowns that end first, rejected submissions included, also after a restart', {
+    tags: 'drill',
+  }, async () => {
     await open({ 'submit-rate': '0', strikes: '0' })
     const key = await server.client.register()
     const mints: string[] = []

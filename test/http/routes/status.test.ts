@@ -46,7 +46,9 @@ describe('one server', () => {
   })
 })
 
-it('look-ups and submissions are answered while 300 connections request /health and /metrics', async () => {
+it('look-ups and submissions are answered while 300 connections request /health and /metrics', {
+  tags: 'drill',
+}, async () => {
   const spawned = await spawnServer({ 'submit-cooldown-ms': '0' })
   try {
     const { client } = spawned

@@ -132,8 +132,10 @@ async function nextLike(stream: Stream, example: Json): Promise<Json> {
 }
 
 describe('/streams.md', () => {
-  it.each(examples.map((lines) => ({ title: lines.slice(0, 2).join(' '), lines })))('$title', ({ lines }) =>
-    play(lines),
+  it.each(examples.map((lines) => ({ title: lines.slice(0, 2).join(' '), lines })))(
+    '$title',
+    { tags: 'drill' },
+    ({ lines }) => play(lines),
   )
 
   it('has an example of every event, operation and topic', () => {

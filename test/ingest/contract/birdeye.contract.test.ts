@@ -186,17 +186,21 @@ describe.each(KINDS)('the feed %s', (name, ask, requests) => {
     ['hangs before its first byte', { stallAfterBytes: 0 }],
     ['hangs in the middle', { stallAfterBytes: 150 }],
     ['drips in byte by byte', { dripMs: 20 }],
-  ])('an answer that %s is given up in time and its connection is closed', async (_, fault) => {
-    network.faultOf = (connection) => (connection < requests ? fault : {})
-    const status = await ask()
-    expect(faultsOf(status)).toEqual({ timeout: requests })
-    expect(status.latestError).toMatchObject({ message: 'timeout', atMs: expect.any(Number) })
-    expect(faultsOf(await ask())).toEqual({})
-    // Those that hung are closed. Those of the second question are kept open for the next one.
-    await expect.poll(() => network.connections.open, soon).toBeLessThanOrEqual(requests)
-    expect(network.connections.total).toBeGreaterThan(requests)
-    expect(sink.events).toHaveLength(1)
-  })
+  ])(
+    'an answer that %s is given up in time and its connection is closed',
+    { tags: 'drill' },
+    async (_, fault) => {
+      network.faultOf = (connection) => (connection < requests ? fault : {})
+      const status = await ask()
+      expect(faultsOf(status)).toEqual({ timeout: requests })
+      expect(status.latestError).toMatchObject({ message: 'timeout', atMs: expect.any(Number) })
+      expect(faultsOf(await ask())).toEqual({})
+      // Those that hung are closed. Those of the second question are kept open for the next one.
+      await expect.poll(() => network.connections.open, soon).toBeLessThanOrEqual(requests)
+      expect(network.connections.total).toBeGreaterThan(requests)
+      expect(sink.events).toHaveLength(1)
+    },
+  )
 
   test('an answer that is cut anywhere counts as missing, and then one comes through', async () => {
     // Each cut connection gives the next one, wherever it was cut.
@@ -221,7 +225,7 @@ describe.each(KINDS)('the feed %s', (name, ask, requests) => {
     ['429 with what is no time', json({}, 429, { 'retry-after': 'soon' }), 2_000],
     ['429 whose body never ends', endless(429, { 'retry-after': '0.4' }), 400],
     ['503 with a time', json({}, 503, { 'retry-after': '0.4' }), 400],
-  ])('%s makes all wait that long', async (_, answer, pauseMs) => {
+  ])('%s makes all wait that long', { tags: 'drill' }, async (_, answer, pauseMs) => {
     const birdeye = client()
     const price = upstream.answers[PRICE_PATH]
     upstream.answers[PRICE_PATH] = answer
@@ -260,7 +264,9 @@ test('all callers together use the full rate of the plan and keep to it, and the
   expect(perSecond).toBeGreaterThan(30)
 })
 
-test('a thousand requests, of which every third is cut, leak no socket and no memory', async () => {
+test('a thousand requests, of which every third is cut, leak no socket and no memory', {
+  tags: 'drill',
+}, async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   let answered = 0

@@ -197,7 +197,7 @@ describe.each(HARNESSES)('the feed $name', ({ simulated, told, isLight, keyOf, s
     expect((await feed.status()).state).toBe('stopped')
   })
 
-  test.runIf(isLight)('leaves no memory behind', async () => {
+  test.runIf(isLight)('leaves no memory behind', { tags: 'drill' }, async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     let port = 0

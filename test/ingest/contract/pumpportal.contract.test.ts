@@ -165,7 +165,9 @@ describe('a network that fails', () => {
     expect(network.connections.open).toBe(1)
   })
 
-  test('a frame that stalls ends the connection by its ping; frames that arrive byte by byte are read', async () => {
+  test('a frame that stalls ends the connection by its ping; frames that arrive byte by byte are read', {
+    tags: 'drill',
+  }, async () => {
     upstream.onPeer = (peer) => peer.send(JSON.stringify(migrateFrame(mint)))
     network.faultOf = (connection) => (connection === 0 ? { stallAfterBytes: 200 } : { dripMs: 0 })
     const feed = start({ pingMs: 800 })
@@ -175,7 +177,7 @@ describe('a network that fails', () => {
     expect(kinds(sink.links)).toEqual(['disconnect', 'reconnect'])
   })
 
-  test('five hundred reconnects leak no socket, no timer and no memory', async () => {
+  test('five hundred reconnects leak no socket, no timer and no memory', { tags: 'drill' }, async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     upstream.onPeer = (peer) => {

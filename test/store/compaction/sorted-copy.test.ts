@@ -88,7 +88,7 @@ describe('a sorted copy has every row once', () => {
     await expectSorted('training', 2)
   })
 
-  test('when the slices have to be made smaller to fit in memory', async () => {
+  test('when the slices have to be made smaller to fit in memory', { tags: 'drill' }, async () => {
     const wide = { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME, note: `repeat(md5(i::VARCHAR), 30)` }
     await write('xp_ledger', wide, 2)
     const tight = { ...work('xp_ledger', 2), memoryLimit: '60MB' }

@@ -104,7 +104,9 @@ describe('simulated and real data', () => {
     }
   })
 
-  it('lie in one folder where the operator says so, told apart by the columns feed and simulated', async () => {
+  it('lie in one folder where the operator says so, told apart by the columns feed and simulated', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     for (const [id, provenance] of [
       ['simulated', SIMULATED],
@@ -126,7 +128,9 @@ describe('simulated and real data', () => {
       )
   })
 
-  it('of a server: a real feed on a simulated folder ends the program with exit code 1', async () => {
+  it('of a server: a real feed on a simulated folder ends the program with exit code 1', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     await close(await openIn(folder, { provenance: SIMULATED }))
     const replay = { feed: 'pumpportal' }
@@ -146,7 +150,9 @@ describe('a folder', () => {
     })
   })
 
-  it('is free again after a kill, though the lake process of the killed server takes its time to end', async () => {
+  it('is free again after a kill, though the lake process of the killed server takes its time to end', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     const first = await serve(folder)
     const children = childrenOf(first.process.pid!)
@@ -197,7 +203,9 @@ describe('a folder', () => {
 })
 
 describe('a state database that is gone', () => {
-  it('is rebuilt from the lake: files are listed again, sums added up, and the loss told until a repair settles it', async () => {
+  it('is rebuilt from the lake: files are listed again, sums added up, and the loss told until a repair settles it', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     let store = await openIn(folder)
     await store.commit([writeOf('agents', { agent_id: 'agent-1' })])
@@ -229,7 +237,9 @@ describe('a state database that is gone', () => {
     expect((await verifyLake({ dataDir: folder, nowMs: NOON_MS })).findings).toEqual([])
   })
 
-  it('is rebuilt by the next start where the first one was cut off before it had begun to use the new one', async () => {
+  it('is rebuilt by the next start where the first one was cut off before it had begun to use the new one', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     const store = await openIn(folder)
     await store.commit(submission('an_1', { mint: 'mint-1' }))

@@ -139,7 +139,9 @@ test('a run begins with its header, and its rows say whether it was simulated', 
 })
 
 describe('the sequence', () => {
-  test('has each number in one of the two tables, however often it is flushed and merged', async () => {
+  test('has each number in one of the two tables, however often it is flushed and merged', {
+    tags: 'drill',
+  }, async () => {
     for (let flush = 0; flush < 20; flush++) {
       world.journal.append([trade(), solPrice(150 + flush), trade()])
       if (flush % 3 === 0) world.journal.append([trade()])
@@ -177,7 +179,7 @@ describe('the sequence', () => {
     expect(await readBack()).toEqual([1, 2, 3])
   })
 
-  test('is larger than a slice', async () => {
+  test('is larger than a slice', { tags: 'drill', timeout: 30_000 }, async () => {
     const batches = 70
     for (let batch = 0; batch < batches; batch++)
       world.journal.append(
@@ -190,7 +192,7 @@ describe('the sequence', () => {
     )
     expect(files).toEqual([{ files: 3 }])
     await expectVerified()
-  }, 30_000)
+  })
 })
 
 describe('what is lost', () => {

@@ -13,10 +13,10 @@ import { CRASH_POINTS } from '../../../src/store/process/protocol.ts'
 import { readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { openTestJournal, tradeAt } from '../../journal/support.ts'
+import { fewAndMany } from '../../support/cases.ts'
 import { NOON_MS, openTestStore, removeFolder, temporaryFolder } from '../support.ts'
 
 const CHILD = fileURLToPath(new URL('./recorder.child.ts', import.meta.url))
-const KILLS = Number(process.env.MINTLAKE_TEST_KILLS ?? 3)
 const SEALS_EACH = 12
 const VICTIMS = ['server', 'lake process', 'both'] as const
 const EVENT_POINTS = CRASH_POINTS.filter((point) => point.startsWith('events:'))
@@ -108,7 +108,10 @@ async function expectWhole(durableNo: number): Promise<void> {
   expect({ scope, findings, notes }).toEqual({ scope: 'whole', findings: [], notes: [] })
 }
 
-test('processes that die at each point of a flush of events lose none and double none', async () => {
+test('processes that die at each point of a flush of events lose none and double none', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
   let durableNo = 0
   for (const point of EVENT_POINTS) {
     const child = start('flush', point)
@@ -117,9 +120,12 @@ test('processes that die at each point of a flush of events lose none and double
   }
   expect(durableNo).toBeGreaterThanOrEqual(200)
   await expectWhole(durableNo)
-}, 120_000)
+})
 
-test('nor where the lake process dies alone: the server goes on, and another one does its work', async () => {
+test('nor where the lake process dies alone: the server goes on, and another one does its work', {
+  tags: 'drill',
+  timeout: 180_000,
+}, async () => {
   let durableNo = 0
   for (const point of EVENT_POINTS) {
     const child = start('flush', point, 'alone')
@@ -127,17 +133,19 @@ test('nor where the lake process dies alone: the server goes on, and another one
     durableNo = Math.max(durableNo, child.sealed.eventNo)
   }
   await expectWhole(durableNo)
-}, 180_000)
+})
 
 /** The lake process of a server, by the kernel's list of its children. */
 const lakeProcessOf = (server: number): number =>
   Number(readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' ')[0])
 
-test(
-  'killed again and again amid recording, flushes and merges, each durable event is in the lake once',
-  async () => {
+for (const { runs: kills, tags } of fewAndMany(1, 3, 'MINTLAKE_TEST_KILLS'))
+  test(`killed again and again amid recording, flushes and merges, each durable event is in the lake once: ${kills} kills`, {
+    tags,
+    timeout: 60_000 + kills * 20_000,
+  }, async () => {
     let durableNo = 0
-    for (let kill = 0; kill < KILLS; kill++) {
+    for (let kill = 0; kill < kills; kill++) {
       const victim = VICTIMS[kill % VICTIMS.length]
       const child = start('storm')
       await child.untilSealed(SEALS_EACH)
@@ -151,6 +159,4 @@ test(
     }
     expect(durableNo).toBeGreaterThanOrEqual(300 * SEALS_EACH)
     await expectWhole(durableNo)
-  },
-  60_000 + KILLS * 20_000,
-)
+  })

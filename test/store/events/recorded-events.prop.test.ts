@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
 import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { fewAndMany } from '../../support/cases.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { MINT, openWorld } from './world.ts'
 
-const CASES = 12
 const MINTS = [MINT, 'So11111111111111111111111111111111111111113']
 /** Texts as they are after the bounds of feeds: whole code points, NUL and others included. */
 const text = fc.string({ unit: 'binary', maxLength: 12 }).map((value) => value.toWellFormed())
@@ -76,9 +76,11 @@ const history = fc.array(
 const withoutAbsent = (event: MarketEvent): unknown =>
   Object.fromEntries(Object.entries(event).filter(([, value]) => value !== null && value !== undefined))
 
-test(
-  'every event comes back in its order, exactly',
-  async () => {
+for (const { runs, tags } of fewAndMany(1, 12))
+  test(`every event comes back in its order, exactly: ${runs} cases`, {
+    tags,
+    timeout: runs * 20_000,
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {
         const dataDir = temporaryFolder()
@@ -105,8 +107,6 @@ test(
           removeFolder(dataDir)
         }
       }),
-      { numRuns: CASES },
+      { numRuns: runs },
     )
-  },
-  CASES * 20_000,
-)
+  })

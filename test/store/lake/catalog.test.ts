@@ -64,55 +64,57 @@ test('an empty lake has a typed, commented view of every table', async () => {
   )
 })
 
-test(
-  'readers in a loop see no error, no duplicate and no missing row while files are merged and deleted',
-  async () => {
-    const rounds = FLUSHES
-    const perRound = 5
-    let flushed = 0
-    let done = false
-    let queries = 0
-    async function readInLoop(): Promise<void> {
-      let seen = 0
-      while (!done) {
-        const atLeast = flushed
-        const [row] = await read(
-          `SELECT count(*)::INT AS rows, count(DISTINCT analysis_id)::INT AS ids, (SELECT count(*)::INT FROM lake.xp_ledger) AS awards
+test('readers in a loop see no error, no duplicate and no missing row while files are merged and deleted', {
+  tags: 'drill',
+  timeout: 3_600 * FLUSHES,
+}, async () => {
+  const rounds = FLUSHES
+  const perRound = 5
+  let flushed = 0
+  let done = false
+  let queries = 0
+  async function readInLoop(): Promise<void> {
+    let seen = 0
+    while (!done) {
+      const atLeast = flushed
+      const [row] = await read(
+        `SELECT count(*)::INT AS rows, count(DISTINCT analysis_id)::INT AS ids, (SELECT count(*)::INT FROM lake.xp_ledger) AS awards
          FROM lake.training`,
+      )
+      expect(row.ids).toBe(row.rows)
+      expect(row.awards).toBe(row.rows)
+      expect(row.rows).toBeGreaterThanOrEqual(Math.max(atLeast, seen))
+      seen = Number(row.rows)
+      queries++
+    }
+  }
+  async function write(): Promise<void> {
+    try {
+      for (let round = 0; round < rounds; round++) {
+        const at = NOON_MS - (round % 2) * DAY_MS
+        await Promise.all(
+          Array.from({ length: perRound }, (_, i) =>
+            store.commit(submission(`an_${round}_${i}`, { submitted_at: at })),
+          ),
         )
-        expect(row.ids).toBe(row.rows)
-        expect(row.awards).toBe(row.rows)
-        expect(row.rows).toBeGreaterThanOrEqual(Math.max(atLeast, seen))
-        seen = Number(row.rows)
-        queries++
+        await store.flushLake()
+        flushed += perRound
+        nowMs += GRACE_MS / 4
+        await store.compactLake()
       }
+    } finally {
+      done = true
     }
-    async function write(): Promise<void> {
-      try {
-        for (let round = 0; round < rounds; round++) {
-          const at = NOON_MS - (round % 2) * DAY_MS
-          await Promise.all(
-            Array.from({ length: perRound }, (_, i) =>
-              store.commit(submission(`an_${round}_${i}`, { submitted_at: at })),
-            ),
-          )
-          await store.flushLake()
-          flushed += perRound
-          nowMs += GRACE_MS / 4
-          await store.compactLake()
-        }
-      } finally {
-        done = true
-      }
-    }
-    await Promise.all([write(), readInLoop(), readInLoop()])
-    expect(queries).toBeGreaterThan(rounds)
-    expect(flushed).toBe(rounds * perRound)
-  },
-  3_600 * FLUSHES,
-)
+  }
+  await Promise.all([write(), readInLoop(), readInLoop()])
+  expect(queries).toBeGreaterThan(rounds)
+  expect(flushed).toBe(rounds * perRound)
+})
 
-test('a reader can use the files of its catalog until the grace period is over', async () => {
+test('a reader can use the files of its catalog until the grace period is over', {
+  tags: 'drill',
+  timeout: 30_000,
+}, async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   const instance = await DuckDBInstance.create(':memory:')
   const reader: DuckDBConnection = await instance.connect()
@@ -137,9 +139,12 @@ test('a reader can use the files of its catalog until the grace period is over',
     instance.closeSync()
   }
   expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: MERGE_FILES_MIN * 2 }])
-}, 30_000)
+})
 
-test('the glob matches merged files only, while replaced ones are kept elsewhere', async () => {
+test('the glob matches merged files only, while replaced ones are kept elsewhere', {
+  tags: 'drill',
+  timeout: 30_000,
+}, async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   await store.compactLake()
   expect(held()).toHaveLength(MERGE_FILES_MIN * 2 + 2)
@@ -151,7 +156,7 @@ test('the glob matches merged files only, while replaced ones are kept elsewhere
   nowMs += GRACE_MS
   await store.compactLake()
   expect(held()).toHaveLength(2)
-}, 30_000)
+})
 
 test('a merged file is sorted by mint and time, zstd-compressed, with the schema of its table', async () => {
   for (let i = 0; i < MERGE_FILES_MIN; i++) {
@@ -244,7 +249,7 @@ test('files of an older schema read as NULL in the columns they lack, alone, wit
   ])
 })
 
-test('a table whose merge fails does not keep the others from being merged', async () => {
+test('a table whose merge fails does not keep the others from being merged', { tags: 'drill' }, async () => {
   await flushEach(MERGE_FILES_MIN * 2)
   // A folder with the name of the merged file of the first date.
   const ofDate = held().map(String).sort().slice(0, MERGE_FILES_MIN)

@@ -68,7 +68,9 @@ async function submitDaysAgo(...daysAgo: number[]): Promise<void> {
   await store.flushLake()
 }
 
-test('older dates leave the catalog and folders at once, and the disk after the grace period', async () => {
+test('older dates leave the catalog and folders at once, and the disk after the grace period', {
+  tags: 'drill',
+}, async () => {
   await submitDaysAgo(0, 1, 2, 3, 4)
   expect((await store.compactLake()).removed).toBe(0)
   expect(await catalogued('training')).toEqual(['an_0', 'an_1', 'an_2'])
@@ -142,7 +144,9 @@ test('dates expire when the time has passed on the wall clock and the monotonic 
   expect((await store.status()).reasons).toEqual([])
 })
 
-test('after a month without a server dates are kept until an operator confirms the clock', async () => {
+test('after a month without a server dates are kept until an operator confirms the clock', {
+  tags: 'drill',
+}, async () => {
   await submitDaysAgo(0)
   await store.close()
   clock.step(30 * DAY_MS)

@@ -57,7 +57,10 @@ test('outcomes are recorded horizon by horizon, and the catalog shows the newest
   expect(labels[4]).toEqual([labels[0][0], labels[3][1], false])
 })
 
-test('a process that is killed at every step records the same outcomes once it runs to the end', async () => {
+test('a process that is killed at every step records the same outcomes once it runs to the end', {
+  tags: 'drill',
+  timeout: 180_000,
+}, async () => {
   const folder = newFolder()
   for (const point of CRASH_POINTS.filter((each) => each.startsWith('outcomes')))
     expect(`${point} ${await run(folder, point)}`).toBe(`${point} SIGKILL`)
@@ -65,4 +68,4 @@ test('a process that is killed at every step records the same outcomes once it r
   expect(await found(folder)).toEqual(undisturbed)
   const { scope, findings } = await verifyLake({ dataDir: folder, nowMs: NOON_MS })
   expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
-}, 180_000)
+})

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CRASH_POINTS, type CrashPoint } from '../../../src/store/process/protocol.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { fewAndMany } from '../../support/cases.ts'
 import { lakeGlob, NOON_MS, openTestStore, readSql, removeFolder, temporaryFolder } from '../support.ts'
 
 const CHILD = fileURLToPath(new URL('./committer.child.ts', import.meta.url))
@@ -103,8 +104,6 @@ async function expectVerified(): Promise<void> {
   expect({ scope, findings }).toEqual({ scope: 'whole', findings: [] })
 }
 
-/** How often processes are killed amid a load: `MINTLAKE_TEST_KILLS=200` is for an hour of nobody's time. */
-const KILLS = Number(process.env.MINTLAKE_TEST_KILLS ?? 3)
 const VICTIMS = ['server', 'lake process', 'both'] as const
 const LINES_EACH = 400
 
@@ -128,27 +127,31 @@ async function killAmidLoad(victim: (typeof VICTIMS)[number]): Promise<void> {
   await child.exited
 }
 
-test(
-  'killed again and again amid 200 callers and flushes, server, lake process or both, the store has each acknowledged row exactly once',
-  async () => {
-    for (let kill = 0; kill < KILLS; kill++) await killAmidLoad(VICTIMS[kill % VICTIMS.length])
+// MINTLAKE_TEST_KILLS=200 is for an hour of nobody's time.
+for (const { runs: kills, tags } of fewAndMany(1, 3, 'MINTLAKE_TEST_KILLS'))
+  test(`killed again and again amid 200 callers and flushes, server, lake process or both, the store has each acknowledged row exactly once: ${kills} kills`, {
+    tags,
+    timeout: 60_000 + kills * 20_000,
+  }, async () => {
+    for (let kill = 0; kill < kills; kill++) await killAmidLoad(VICTIMS[kill % VICTIMS.length])
     const text = readFileSync(join(folder, 'acknowledged'), 'utf8')
     // The last line may have been cut off with its process.
     const acknowledged = text.slice(0, text.lastIndexOf('\n')).split('\n')
-    expect(acknowledged.length).toBeGreaterThanOrEqual(KILLS * LINES_EACH)
+    expect(acknowledged.length).toBeGreaterThanOrEqual(kills * LINES_EACH)
     await expectWhole(acknowledged)
-  },
-  60_000 + KILLS * 20_000,
-)
+  })
 
-test('while files come and go every few milliseconds, nothing of the lake is found wrong', async () => {
+test('while files come and go every few milliseconds, nothing of the lake is found wrong', {
+  tags: 'drill',
+  timeout: 60_000,
+}, async () => {
   const child = start('storm')
   await child.until((lines) => lines.length >= LINES_EACH)
   expect(await verifyLake({ dataDir: folder, nowMs: NOON_MS, confirmMs: 500 })).toMatchObject({
     scope: 'files',
     findings: [],
   })
-}, 60_000)
+})
 
 /** Crash points of one kind of work; those of outcomes have a test of their own. */
 const pointsOf = (kind: string) => CRASH_POINTS.filter((point) => point.startsWith(`${kind}:`))
@@ -172,9 +175,14 @@ describe('processes that die while they work on the lake lose nothing and double
   test.each([
     ['flush', 'flush'],
     ['catalog', 'flush'],
-  ])('at each point of %s', async (kind, mode) => expectWhole(await dieAtEach(mode, pointsOf(kind))), 60_000)
+  ])('at each point of %s', { tags: 'drill', timeout: 60_000 }, async (kind, mode) =>
+    expectWhole(await dieAtEach(mode, pointsOf(kind))),
+  )
 
-  test('at each point of a merge, and of the removal of what it replaced', async () => {
+  test('at each point of a merge, and of the removal of what it replaced', {
+    tags: 'drill',
+    timeout: 60_000,
+  }, async () => {
     // In an order in which each finds the work of the one before, so that there are small files to write but twice.
     const points: CrashPoint[] = [
       'merge:planned',
@@ -187,9 +195,12 @@ describe('processes that die while they work on the lake lose nothing and double
     ]
     expect(points.toSorted()).toEqual([...pointsOf('merge'), ...pointsOf('expire')].toSorted())
     await expectWhole(await dieAtEach('tidy', points))
-  }, 60_000)
+  })
 
-  test('nor where the lake process dies alone: the server goes on, and another one does its work', async () => {
+  test('nor where the lake process dies alone: the server goes on, and another one does its work', {
+    tags: 'drill',
+    timeout: 120_000,
+  }, async () => {
     const acknowledged: string[] = []
     for (const point of pointsOf('flush')) {
       const child = start('flush', point, 'alone')
@@ -197,9 +208,12 @@ describe('processes that die while they work on the lake lose nothing and double
       acknowledged.push(...child.lines)
     }
     await expectWhole(acknowledged)
-  }, 120_000)
+  })
 
-  test('at each point of retention: dates that left stay away, and nothing else does', async () => {
+  test('at each point of retention: dates that left stay away, and nothing else does', {
+    tags: 'drill',
+    timeout: 30_000,
+  }, async () => {
     const acknowledged = await dieAtEach('retain', pointsOf('retain'))
     const today = acknowledged.filter((_, i) => i % 3 === 0).sort()
     const store = await openTestStore(folder)
@@ -212,7 +226,7 @@ describe('processes that die while they work on the lake lose nothing and double
       await store.close()
     }
     await expectVerified()
-  }, 30_000)
+  })
 })
 
 test('a second server on the same folder is told who holds it', async () => {
@@ -238,6 +252,7 @@ const limitFiles = (child: Child, bytes: number | 'unlimited'): void =>
 
 test.skipIf(!canLimitFiles())(
   'on a full disk commits are refused, and go on by themselves when there is room again',
+  { tags: 'drill', timeout: 60_000 },
   async () => {
     const child = start('demand')
     let sent = 0
@@ -266,7 +281,6 @@ test.skipIf(!canLimitFiles())(
     await expectWhole(acknowledged)
     expect(await ids('training')).toEqual(acknowledged.sort())
   },
-  60_000,
 )
 
 /** A commit that was refused because its end was not seen in time; its process died once another one was acknowledged. */
@@ -282,12 +296,14 @@ async function refusedUnseen(): Promise<{ words: string[]; stored: unknown }> {
   return { words, stored }
 }
 
-test('a refusal whose commit may be durable all the same says so', async () => {
+test('a refusal whose commit may be durable all the same says so', { tags: 'drill' }, async () => {
   const { words } = await refusedUnseen()
   expect(words.slice(2)).toEqual(['unavailable', 'true'])
 })
 
-test('a commit that was refused is not there after a kill, once a later one was acknowledged', async () => {
+test('a commit that was refused is not there after a kill, once a later one was acknowledged', {
+  tags: 'drill',
+}, async () => {
   const { stored } = await refusedUnseen()
   expect(stored).toBeNull()
 })

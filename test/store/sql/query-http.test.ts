@@ -175,14 +175,14 @@ describe('the rows', () => {
     expect(most.body.meta).toMatchObject({ rows: QUERY_ROWS_MAX, truncated: true })
   })
 
-  it('are as many as an answer may have bytes', async () => {
+  it('are as many as an answer may have bytes', { tags: 'drill' }, async () => {
     const answer = await ask(`SELECT repeat('é', 100000) FROM range(1000)`)
     expect(answer.body.meta.truncated).toBe(true)
     expect(answer.body.meta.rows).toBe(Math.floor(QUERY_RESULT_BYTES_MAX / 200_003))
     expectProblem(await ask(`SELECT repeat('x', 5000000)`), 'query_too_costly')
   })
 
-  it('come from several statements, temporary tables and plans too', async () => {
+  it('come from several statements, temporary tables and plans too', { tags: 'drill' }, async () => {
     expect(await valuesOf('CREATE TEMP TABLE t AS SELECT 41 AS n; SELECT n + 1 FROM t')).toEqual([42])
     expect((await ask('SHOW TABLES')).text).toContain('training')
     expect((await ask('EXPLAIN ANALYZE SELECT mint FROM training')).text).toContain('training')
@@ -254,13 +254,13 @@ it.each([
     'a cross join',
     `SELECT a.range || repeat('z', 1000) AS t FROM range(100000) a, range(100000) b ORDER BY hash(t)`,
   ],
-])('a query that needs more memory than it may is ended: %s', async (_, sql) => {
+])('a query that needs more memory than it may is ended: %s', { tags: 'drill' }, async (_, sql) => {
   expectProblem(await ask(sql), 'query_too_costly')
   await expectTidy()
 })
 
 describe('a query that runs long', () => {
-  it('ends at its time limit, its connection still open', async () => {
+  it('ends at its time limit, its connection still open', { tags: 'drill' }, async () => {
     expectProblem(await longest, 'query_too_costly')
     await expectTidy(strict)
     const { text } = await strict.client.get('/metrics')

@@ -92,6 +92,7 @@ it.each(FIXTURES)(
 
 it.each(FIXTURES)(
   'rows of a folder of format 1 (%s) stay in the lake once each, new commits follow them, and lake verify finds nothing',
+  { tags: 'drill' },
   async (name) => {
     const fixture = unpack(name)
     const lakeRows = (table: string, select: string) =>
@@ -164,6 +165,7 @@ it.each([
   ['in its journal', 'journal.duckdb', "INSERT INTO journal VALUES (1000000, 'training', 0, '{}')"],
 ])(
   'a folder of format 1 that has rows %s which its lake lacks is refused with what to do, and opens once they are there',
+  { tags: 'drill' },
   async (_where, file, insert) => {
     const fixture = unpack('v1-schema-2')
     const [table, condition] =

@@ -28,7 +28,7 @@ const commit = (id: string, agentId: string, outcome: string) =>
       : submission(id, { agent_id: agentId, outcome }),
   )
 
-it('are completed from the lake, and not counted again later', async () => {
+it('are completed from the lake, and not counted again later', { tags: 'drill' }, async () => {
   store = await openTestStore(folder)
   for (const [id, agentId, outcome] of [
     ['an_1', 'ag_1', 'validated'],

@@ -154,9 +154,8 @@ export function parsePayloadLength(bytes: Buffer, at: number): number {
   return length >= 2 && length <= RECORD_BYTES_MAX ? length : -1
 }
 
-/** Decodes the line that begins at `at`; null where the CRC is wrong or the payload is not a known record. */
-export function decodeLine(bytes: Buffer, at: number, payloadLength: number): RecordHead | null {
-  const payload = bytes.subarray(at + PREFIX_BYTES, at + PREFIX_BYTES + payloadLength)
+/** Decodes the line that begins at `at` and has this payload; null where the CRC is wrong or the payload is not a known record. */
+export function decodeLine(bytes: Buffer, at: number, payload: Buffer): RecordHead | null {
   return crc32(payload) === parseHex(bytes, at + 9) ? parsePayload(payload) : null
 }
 

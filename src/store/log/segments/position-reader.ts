@@ -53,13 +53,13 @@ export class PositionReader {
     const line = await this.#readLine(position)
     const payloadLength = line.length < PREFIX_BYTES ? -1 : parsePayloadLength(line, 0)
     const isWhole = payloadLength !== -1 && PREFIX_BYTES + payloadLength <= line.length
-    const head = isWhole ? decodeLine(line, 0, payloadLength) : null
+    const payload = line.subarray(PREFIX_BYTES, PREFIX_BYTES + payloadLength)
+    const head = isWhole ? decodeLine(line, 0, payload) : null
     if (head?.kind !== 'commit')
       throw new LogError(
         'damaged_record',
         `there is no valid commit at byte ${position.offset} of ${segmentName(position.segment)}`,
       )
-    const payload = line.subarray(PREFIX_BYTES, PREFIX_BYTES + payloadLength)
     return { lsn: head.lsn, knownAtMs: head.knownAt, position, payload, rows: () => parseRows(payload) }
   }
 

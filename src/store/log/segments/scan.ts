@@ -1,4 +1,4 @@
-// Finds the records of a file and the byte ranges between them that are not records. Holds one chunk, or one record if that is
+// Finds the records of a file and the byte ranges between them that are not records. Holds a few chunks, or one record if that is
 // larger, in memory. segment-validator.ts decides what an invalid range means.
 import type { DiskFile } from '../../../lib/disk/disk.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
@@ -30,6 +30,43 @@ const PAYLOAD_START = Buffer.from(' {"')
 /** Where `PAYLOAD_START` is in a line, in bytes. */
 const PAYLOAD_START_OFFSET = PREFIX_BYTES - 1
 
+/** Reads a file chunk by chunk, one ahead of what was asked for: while one is decoded, the disk reads the next. */
+class ChunkReader {
+  readonly #file: DiskFile
+  readonly #buffers: readonly [Buffer, Buffer]
+  #offset: number
+  #isSecond = false
+  #ahead: Promise<Buffer> | null = null
+
+  constructor(file: DiskFile, chunkBytes: number, fromByte: number) {
+    this.#file = file
+    this.#buffers = [Buffer.allocUnsafeSlow(chunkBytes), Buffer.allocUnsafeSlow(chunkBytes)]
+    this.#offset = fromByte
+  }
+
+  /** The next bytes; none at the end of the file. A view, valid until the next call. Rejects with the error of the disk. */
+  async next(): Promise<Buffer> {
+    const bytes = await (this.#ahead ?? this.#read())
+    this.#ahead = bytes.length === 0 ? null : this.#read()
+    // Its error is for the call that asks for it, if there is one.
+    this.#ahead?.catch(() => undefined)
+    return bytes
+  }
+
+  /** Resolves once nothing reads any more. */
+  async end(): Promise<void> {
+    await this.#ahead?.catch(() => undefined)
+  }
+
+  async #read(): Promise<Buffer> {
+    const buffer = this.#buffers[this.#isSecond ? 1 : 0]
+    this.#isSecond = !this.#isSecond
+    const read = await this.#file.read(buffer, this.#offset)
+    this.#offset += read
+    return buffer.subarray(0, read)
+  }
+}
+
 /** A buffer that moves forward over a file. The bytes from `at` to `end` are not consumed yet. */
 class FileWindow {
   bytes: Buffer
@@ -38,12 +75,13 @@ class FileWindow {
   /** Offset in the file of the first byte of `bytes`. */
   base: number
   isAtEnd = false
-  readonly #file: DiskFile
+  readonly #chunks: ChunkReader
 
-  constructor(file: DiskFile, chunkBytes: number, fromByte: number) {
-    this.#file = file
+  constructor(chunks: ChunkReader, chunkBytes: number, fromByte: number) {
+    this.#chunks = chunks
     this.base = fromByte
-    this.bytes = Buffer.allocUnsafeSlow(chunkBytes)
+    // The bytes that are left of a chunk stand before the next one.
+    this.bytes = Buffer.allocUnsafeSlow(chunkBytes + PREFIX_BYTES)
   }
 
   get available(): number {
@@ -65,24 +103,22 @@ class FileWindow {
   /** Reads until `wanted` bytes are available or the file ends. */
   async fill(wanted: number): Promise<void> {
     while (this.available < wanted && !this.isAtEnd) {
-      this.#makeRoom(wanted)
-      const read = await this.#file.read(this.bytes.subarray(this.end), this.base + this.end)
-      if (read === 0) this.isAtEnd = true
-      this.end += read
+      const chunk = await this.#chunks.next()
+      if (chunk.length === 0) this.isAtEnd = true
+      this.#append(chunk)
     }
   }
 
-  #makeRoom(wanted: number): void {
-    if (this.at > 0) {
-      this.bytes.copyWithin(0, this.at, this.end)
-      this.base += this.at
-      this.end -= this.at
-      this.at = 0
-    }
-    if (wanted <= this.bytes.length) return
-    const larger = Buffer.allocUnsafeSlow(wanted)
-    this.bytes.copy(larger, 0, 0, this.end)
-    this.bytes = larger
+  #append(chunk: Buffer): void {
+    const length = this.available + chunk.length
+    // Doubled, so that a record of many chunks is not copied for each of them.
+    const target = length <= this.bytes.length ? this.bytes : Buffer.allocUnsafeSlow(2 * length)
+    this.bytes.copy(target, 0, this.at, this.end)
+    chunk.copy(target, this.available)
+    this.bytes = target
+    this.base += this.at
+    this.at = 0
+    this.end = length
   }
 }
 
@@ -92,11 +128,11 @@ export async function* scan(
   chunkBytes = SCAN_CHUNK_BYTES,
   fromByte = 0,
 ): AsyncGenerator<ScanItem, void> {
-  const window = new FileWindow(file, chunkBytes, fromByte)
+  const chunks = new ChunkReader(file, chunkBytes, fromByte)
+  const window = new FileWindow(chunks, chunkBytes, fromByte)
   try {
     for (;;) {
-      while (window.available < window.needed && !window.isAtEnd)
-        await window.fill(Math.max(window.needed, chunkBytes))
+      while (window.available < window.needed && !window.isAtEnd) await window.fill(window.needed)
       if (window.available === 0) return
       const record = decodeRecord(window)
       if (record === null) {
@@ -108,6 +144,8 @@ export async function* scan(
     }
   } catch (error) {
     yield { ...invalidRange(window.base + window.end, 0), error }
+  } finally {
+    await chunks.end()
   }
 }
 
@@ -123,13 +161,14 @@ function decodeRecord({ bytes, at, available, offset }: FileWindow): ScanItem | 
   if (available < PREFIX_BYTES) return null
   const payloadLength = parsePayloadLength(bytes, at)
   if (payloadLength === -1 || available < PREFIX_BYTES + payloadLength) return null
-  const head = decodeLine(bytes, at, payloadLength)
-  if (head === null) return null
   const end = at + PREFIX_BYTES + payloadLength
+  const payload = bytes.subarray(at + PREFIX_BYTES, end)
+  const head = decodeLine(bytes, at, payload)
+  if (head === null) return null
   // A damaged newline affects neither the record before it nor the one after it.
   const hasNewline = payloadLength + PREFIX_BYTES < available && bytes[end] === NEWLINE
   const length = PREFIX_BYTES + payloadLength + (hasNewline ? 1 : 0)
-  return { head, offset, length, payload: bytes.subarray(at + PREFIX_BYTES, end) }
+  return { head, offset, length, payload }
 }
 
 /** Moves the window to where the next line may begin. @returns the bytes that were skipped */

@@ -1,0 +1,53 @@
+// Tells other nodes which lists this one keeps: it answers at the subject of each of them.
+import type { NatsConnection, Subscription } from '@nats-io/transport-node'
+import type { ListWatcher } from '../../http/response/cursors.ts'
+import type { BusNames } from '../bus.ts'
+import type { ConnectionWatch } from '../connection-watch.ts'
+import { encodeReply } from './protocol.ts'
+
+export interface KeptListsBus {
+  connection: NatsConnection
+  watch: ConnectionWatch
+  names: BusNames
+  nodeId: string
+}
+
+export class KeptLists implements ListWatcher {
+  /** By the name of each list that is kept; null: no other node knows of it yet. */
+  readonly #subscriptions = new Map<string, Subscription | null>()
+  /** Null: the bus was not reached yet. */
+  #bus: KeptListsBus | null = null
+
+  /** Begins to answer. Subscriptions come again by themselves after the connection was lost. */
+  open(bus: KeptListsBus): void {
+    this.#bus = bus
+    this.#subscribeAll()
+    bus.watch.onConnected(() => this.#subscribeAll())
+  }
+
+  kept(name: string): void {
+    this.#subscriptions.set(name, this.#subscribe(name))
+  }
+
+  dropped(name: string): void {
+    this.#subscriptions.get(name)?.unsubscribe()
+    this.#subscriptions.delete(name)
+  }
+
+  #subscribeAll(): void {
+    for (const [name, subscription] of this.#subscriptions) if (subscription === null) this.kept(name)
+  }
+
+  #subscribe(name: string): Subscription | null {
+    // The client would keep what it is to send until it is connected again, without a bound.
+    if (this.#bus === null || !this.#bus.watch.isConnected || this.#bus.connection.isClosed()) return null
+    const { connection, names, nodeId } = this.#bus
+    const reply = encodeReply({ kind: 'done', nodeId })
+    // No queue group: all nodes that keep the list answer, so that one which stands still delays nobody.
+    return connection.subscribe(names.list(name), {
+      callback: (error, message) => {
+        if (error === null && !connection.isClosed()) message.respond(reply)
+      },
+    })
+  }
+}

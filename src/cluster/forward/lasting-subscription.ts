@@ -1,0 +1,51 @@
+// A subscription that comes again where the bus has denied it: the operator may permit it while this process runs.
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import { DENIED_RETRY_MS } from '../limits.ts'
+
+export class LastingSubscription {
+  readonly #connection: NatsConnection
+  readonly #subscribe: () => Subscription
+  #subscription: Subscription
+  #retry: NodeJS.Timeout | null = null
+  #isEnded = false
+
+  /** @param queue one process of those with the same word gets a message; unset: all do */
+  constructor(
+    connection: NatsConnection,
+    subject: string,
+    queue: string | undefined,
+    onMessage: (message: Msg) => void,
+  ) {
+    const callback = (error: Error | null, message: Msg) => {
+      if (error === null) onMessage(message)
+      else this.#tryAgain()
+    }
+    this.#connection = connection
+    this.#subscribe = () => connection.subscribe(subject, { ...(queue !== undefined && { queue }), callback })
+    this.#subscription = this.#subscribe()
+  }
+
+  unsubscribe(): void {
+    this.#end()
+    this.#subscription.unsubscribe()
+  }
+
+  /** No more messages come. Resolves when those that were on their way were given to `onMessage`. Rejects where the connection is lost. */
+  async drain(): Promise<void> {
+    this.#end()
+    await this.#subscription.drain()
+  }
+
+  #end(): void {
+    this.#isEnded = true
+    if (this.#retry !== null) clearTimeout(this.#retry)
+  }
+
+  #tryAgain(): void {
+    if (this.#isEnded || this.#retry !== null) return
+    this.#retry = setTimeout(() => {
+      this.#retry = null
+      if (!this.#connection.isClosed()) this.#subscription = this.#subscribe()
+    }, DENIED_RETRY_MS).unref()
+  }
+}

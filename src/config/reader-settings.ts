@@ -1,0 +1,24 @@
+// The settings that a reader of a cluster uses. All others are of whoever takes events and judges submissions.
+import type { Config } from './settings.ts'
+
+/** Those that say how it answers have to be the same on every node: the documents of each state them. */
+export const READER_SETTINGS = [
+  ...(['role', 'bus', 'busName', 'busUser', 'busPassword', 'busCredentials'] as const),
+  ...(['busCa', 'busCert', 'busKey', 'lagMaxMs'] as const),
+  ...(['port', 'host', 'sharePort', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
+  ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
+  // Which limits the writer holds to, for documents.
+  ...(['registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
+  // Pushes are refused before they are passed on.
+  'feedKey',
+  ...(['logFormat', 'quiet'] as const),
+] as const satisfies readonly (keyof Config)[]
+
+export type ReaderConfig = Pick<Config, (typeof READER_SETTINGS)[number]>
+
+/** Settings that have an effect on readers alone. */
+export const READER_ONLY_SETTINGS = ['lagMaxMs', 'sharePort'] as const satisfies readonly (keyof Config)[]
+
+const NAMES: ReadonlySet<string> = new Set(READER_SETTINGS)
+
+export const isReaderSetting = (name: string): boolean => NAMES.has(name)

@@ -1,0 +1,90 @@
+// @module-tag drill
+// `mintlake lake snapshot` keeps the lake of a moment under a name while a server goes on writing, merging and deleting.
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { seedToken, submission, submit } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+
+let server: TestServer
+let key: string
+beforeAll(async () => {
+  server = await openTestServer({ 'submit-rate': '0', 'lake-grace-ms': '0' })
+  key = await server.client.register()
+})
+afterAll(() => server.remove())
+
+async function submitSome(count: number): Promise<void> {
+  for (let made = 0; made < count; made++) {
+    const answer = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    expect(answer.status, answer.text).toBe(201)
+    await server.store.flushLake()
+  }
+}
+const snapshot = (name: string) => runCommand(['lake', 'snapshot', name, '--data-dir', server.dataDir])
+const folderOf = (name: string) => join(server.dataDir, 'snapshots', name)
+
+test('a snapshot does not change, read by its catalog or its folders and checked by its checksums', {
+  tags: 'drill',
+}, async () => {
+  await submitSome(9)
+  const made = await snapshot('paper-1')
+  expect(made).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/paper-1: \d+ files, \d+ rows, \d+ bytes\n$/),
+  })
+  await submitSome(2)
+  expect((await server.store.compactLake()).merged).toBeGreaterThan(0)
+  await server.store.compactLake()
+
+  const lake = join(folderOf('paper-1'), 'lake')
+  const sums = readFileSync(join(lake, 'SHA256SUMS'), 'utf8').trimEnd().split('\n')
+  for (const line of sums) {
+    const [sum, path] = line.split('  ')
+    expect(
+      createHash('sha256')
+        .update(readFileSync(join(lake, path)))
+        .digest('hex'),
+      path,
+    ).toBe(sum)
+  }
+  const instance = await DuckDBInstance.create(':memory:', {})
+  const connection = await instance.connect()
+  await connection.run(`ATTACH '${join(lake, 'catalog.duckdb')}' AS pinned (READ_ONLY)`)
+  for (const rows of ['pinned.training', `read_parquet('${lake}/training/*/*.parquet')`]) {
+    const counted = await connection.runAndReadAll(`SELECT count(*)::INTEGER FROM ${rows}`)
+    expect(counted.getRows(), rows).toEqual([[9]])
+  }
+  connection.closeSync()
+  instance.closeSync()
+  const counted = (dataDir: string) =>
+    runCommand(['sql', 'SELECT count(*) AS n FROM training', '--format', 'csv', '--data-dir', dataDir])
+  expect((await counted(folderOf('paper-1'))).out).toBe('n\n9\n')
+  expect((await counted(server.dataDir)).out).toBe('n\n11\n')
+})
+
+test('a name that exists or is not valid is refused, and nothing is left behind', async () => {
+  const before = statSync(folderOf('paper-1')).mtimeMs
+  expect(await snapshot('paper-1')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('exists already'),
+  })
+  expect(await snapshot('../out')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is not a valid name'),
+  })
+  expect(statSync(folderOf('paper-1')).mtimeMs).toBe(before)
+})
+
+test('a server starts on a folder with snapshots, and the name of a deleted one can be used again', async () => {
+  expect((await snapshot('paper-2')).code).toBe(0)
+  rmSync(folderOf('paper-1'), { recursive: true })
+  server = await server.restart()
+  expect((await runCommand(['lake', 'verify', '--data-dir', server.dataDir])).out).toContain(
+    'nothing is wrong',
+  )
+  expect((await snapshot('paper-1')).code).toBe(0)
+})

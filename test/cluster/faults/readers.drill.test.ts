@@ -1,0 +1,75 @@
+// @module-tag drill
+// Readers that end, that are slow, whose clocks are wrong, and that are of another version, while the cluster is under load.
+import { describe, expect, test } from 'vitest'
+import { freeze, hasNats, skipped } from '../support.ts'
+import { pause } from './nodes.ts'
+import { statusOf, underLoad, untilHealth } from './run.ts'
+
+/** Makes Node's wall clock wrong by so much. */
+const shiftedBy = (ms: number): string[] => [
+  '--import',
+  `data:text/javascript,const now = Date.now; Date.now = () => now() + ${ms}`,
+]
+/** Makes a program of the version of messages before this one. */
+const OLDER = [
+  '--import',
+  `data:text/javascript,${encodeURIComponent(`
+    import { registerHooks } from 'node:module'
+    registerHooks({
+      load(url, context, next) {
+        const loaded = next(url, context)
+        if (!url.endsWith('/cluster/messages.ts')) return loaded
+        return { ...loaded, source: String(loaded.source).replace(/MESSAGE_FORMAT = \\d+/, 'MESSAGE_FORMAT = 0') }
+      },
+    })`)}`,
+]
+
+describe.skipIf(!hasNats)(`readers under load${skipped}`, () => {
+  test('one is killed, and a new one takes its place', { timeout: 120_000 }, () =>
+    underLoad({}, async (running) => {
+      const [reader] = running.readers
+      await reader.kill()
+      // Clients find out by themselves that it is gone.
+      await running.untilAcknowledged(10)
+      running.removeReader(reader)
+      await running.addReader()
+    }),
+  )
+
+  test('one stands still for a while, and catches up', { timeout: 120_000 }, () =>
+    underLoad({}, async (running) => {
+      const thaw = freeze(running.readers[0])
+      await pause(4_000)
+      thaw()
+      await expect.poll(() => statusOf(running.readers[0].client, '/readyz'), { timeout: 20_000 }).toBe(200)
+    }),
+  )
+
+  test('clocks are ten seconds ahead and ten seconds behind', { timeout: 120_000 }, () =>
+    underLoad({ first: { options: { nodeFlags: shiftedBy(10_000) } } }, async (running) => {
+      const behind = await running.addReader({}, { nodeFlags: shiftedBy(-10_000) })
+      for (const { client } of running.readers) {
+        const answer = await fetch(`${client.url}/api/v1/market?limit=1`)
+        expect(answer.status).toBe(200)
+        expect(Number(answer.headers.get('x-lag-ms'))).toBeLessThan(1_000)
+      }
+      await pause(1_500)
+      expect(await statusOf(behind.client, '/readyz')).toBe(200)
+    }),
+  )
+
+  test('one of an older version is refused with a sentence', { timeout: 120_000 }, () =>
+    underLoad({}, async ({ cluster }) => {
+      const older = cluster.launch({ role: 'reader' }, { nodeFlags: OLDER })
+      const sentence = /run the same version of Mintlake everywhere/
+      const client = await older.listening.catch(() => null)
+      if (client === null) expect(older.errorLines.join('\n')).toMatch(sentence)
+      else {
+        await untilHealth(client, sentence)
+        expect(await statusOf(client, '/readyz')).toBe(503)
+        expect(await statusOf(client, '/api/v1/market')).toBe(503)
+      }
+      await older.kill()
+    }),
+  )
+})

@@ -1,0 +1,46 @@
+import { afterEach, expect, it } from 'vitest'
+import { ReaderHealth } from '../../../src/cluster/reader/reader-health.ts'
+import type { ReaderLink } from '../../../src/cluster/reader/reader-link.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { createLog } from '../../../src/lib/log.ts'
+
+const log = createLog({ format: 'json', quiet: true })
+log.level = 'silent'
+
+let health: ReaderHealth | null = null
+afterEach(() => health?.stop())
+
+it('a reader that was too far behind serves again once it has caught up, not a moment before', async () => {
+  let behindMs = 0
+  let ended = 0
+  const lag = { behindMs: () => behindMs, lagMs: () => behindMs }
+  const replica = {
+    lag,
+    isCurrent: true,
+    trouble: null,
+    state: 'following',
+    eventNo: 1,
+    runId: 'run',
+    restored: 0,
+  }
+  const parts = { replica, accounts: { isReady: true }, watch: { isConnected: true, reasons: [] } }
+  const link = { parts, trouble: null } as unknown as ReaderLink
+  const ready = Promise.withResolvers<void>()
+  const made = new ReaderHealth({
+    ...{ link, nodeId: 'node', clock: systemClock, log, lagMaxMs: 5_000 },
+    onReady: ready.resolve,
+    onBehind: () => {
+      ended++
+    },
+  })
+  health = made
+  const servesAt = (ms: number): boolean => {
+    behindMs = ms
+    return made.health().notServing === null
+  }
+  await ready.promise
+  expect([900, 4_000, 5_000].map(servesAt)).toEqual([true, true, true])
+  expect([5_001, 3_000, 1_001].map(servesAt)).toEqual([false, false, false])
+  expect([1_000, 4_000].map(servesAt)).toEqual([true, true])
+  expect(ended).toBe(1)
+})

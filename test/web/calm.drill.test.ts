@@ -1,0 +1,128 @@
+// @module-tag drill
+// The console lives without shifting, within the reads of an anonymous reader, and says what it is.
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { closeBrowser, closeSession, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { visibleShifts, WATCH_SHIFTS } from './shifts.ts'
+
+const MINTS = Array.from({ length: 12 }, (_, at) => mintOfSymbol(`calm ${at}`))
+const READS_MAX = 30
+
+describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
+  let browser: Browser
+  let server: TestServer
+  const trade = (at: number, priceUsd: number) => ({
+    ...{ type: 'trade', mint: MINTS[at], ts: Date.now(), side: 'buy' },
+    ...{ tokenAmount: 1_000 / (at + 1), priceUsd },
+  })
+
+  beforeAll(async () => {
+    ;[browser, server] = await Promise.all([
+      openBrowser(),
+      openTestServer({ 'read-limit-anonymous': `${READS_MAX}` }),
+    ])
+    const token = (mint: string, at: number) => ({
+      ...{ type: 'token', mint, ts: Date.now() },
+      ...{ name: `Calm ${at}`, symbol: `CALM${at}` },
+    })
+    await server.client.push(...MINTS.map(token), ...MINTS.map((_, at) => trade(at, 0.5)))
+  })
+  afterAll(async () => {
+    await closeBrowser(browser)
+    await server.remove()
+  })
+
+  test('every view and several tokens within a minute take no more reads than anybody has', async () => {
+    const { page, faults } = await openPage(browser, server.url)
+    const statuses: number[] = []
+    page.on('response', (response) => {
+      if (new URL(response.url()).pathname.startsWith('/api/')) statuses.push(response.status())
+    })
+    const tokens = MINTS.slice(0, 5).map((mint) => `token/${mint}`)
+    for (const view of [
+      'submissions',
+      'agents',
+      'calibration',
+      'system',
+      'query',
+      'try',
+      ...tokens,
+      'market',
+    ]) {
+      const [kind, mint] = view.split('/')
+      // The next view is chosen once this one is there: a token asks for its bars.
+      const isAnswered =
+        mint === undefined ? null : page.waitForResponse((response) => response.url().includes(mint))
+      await page.goto(`${server.url}/#/${view}`)
+      await isAnswered
+      if (mint === undefined) await page.locator(`.menu a[aria-current="page"][href="#/${kind}"]`).waitFor()
+      await page.locator('#view-title').waitFor()
+      await page.waitForLoadState('networkidle')
+    }
+    await page.getByRole('row').filter({ hasText: 'CALM0' }).waitFor()
+    expect(statuses.length).toBeGreaterThan(tokens.length)
+    expect(statuses.length).toBeLessThan(READS_MAX)
+    expect(statuses).not.toContain(429)
+    expect(faults).toEqual([])
+  })
+
+  test.each([
+    { name: 'a desktop', viewport: { width: 1280, height: 800 } },
+    { name: 'a phone', viewport: { width: 375, height: 760 } },
+  ])('nothing shifts while values change on $name', async ({ viewport }) => {
+    const roomy = await openTestServer()
+    await roomy.client.push(
+      ...MINTS.map((mint, at) => ({
+        type: 'token',
+        mint,
+        ts: Date.now(),
+        name: `Calm ${at}`,
+        symbol: `C${at}`,
+      })),
+      ...MINTS.map((_, at) => trade(at, 0.5)),
+    )
+    for (const { view, hasPrice } of [
+      { view: '', hasPrice: true },
+      { view: `#/token/${MINTS[0]}`, hasPrice: true },
+      { view: '#/submissions', hasPrice: false },
+      { view: '#/system', hasPrice: false },
+    ]) {
+      const { page } = await openPage(browser, 'about:blank', '', { viewport })
+      await page.addInitScript(WATCH_SHIFTS)
+      await page.goto(`${roomy.url}/${view}`)
+      await page.locator('.connection.live').waitFor()
+      await page.waitForLoadState('networkidle')
+      for (const [priceUsd, text] of [
+        [0.7, '$0.7'],
+        [0.000_000_012_3, '$0.0₇123'],
+        [12_345, '$12,345'],
+      ] as const) {
+        await roomy.client.push(trade(0, priceUsd))
+        if (hasPrice) await page.getByText(text, { exact: true }).first().waitFor()
+      }
+      expect({ view, shifts: await visibleShifts(page) }).toEqual({ view, shifts: [] })
+      await closeSession(page.context())
+    }
+    await roomy.remove()
+  })
+
+  test('each view has a title of its own, the page an icon', async () => {
+    const { page } = await openPage(browser, server.url, '#/system')
+    await expect.poll(() => page.title()).toBe('System · Mintlake')
+    await page.goto(`${server.url}/#/query`)
+    await expect.poll(() => page.title()).toBe('Query · Mintlake')
+    const icon = await page.locator('link[rel=icon]').getAttribute('href')
+    expect((await fetch(new URL(`${icon}`, server.url))).status).toBe(200)
+  })
+
+  test('data that is made up is marked in every view', async () => {
+    const simulated = await openTestServer({ feed: 'simulator', 'simulator-tokens': '20' })
+    for (const view of ['market', 'agents']) {
+      const { page } = await openPage(browser, simulated.url, `#/${view}`)
+      await page.getByText('SIMULATED', { exact: true }).waitFor()
+    }
+    await simulated.remove()
+  })
+})

@@ -1,0 +1,117 @@
+// @module-tag drill
+// The console's view of SQL on the lake, in a real browser.
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ADMIN_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
+import {
+  accessibilityFaults,
+  closeBrowser,
+  hasBrowser,
+  openBrowser,
+  openPage,
+  overflowPx,
+  skipped,
+  type WatchedPage,
+} from './browser.ts'
+
+const ENDLESS = 'WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r'
+
+describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
+  let browser: Browser
+  let server: TestServer
+
+  beforeAll(async () => {
+    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+  })
+  afterAll(async () => {
+    await closeBrowser(browser)
+    await server.remove()
+  })
+
+  const open = (sql: string, options = {}): Promise<WatchedPage> =>
+    openPage(browser, server.url, `#/query?${new URLSearchParams({ sql })}`, options)
+
+  /** Writes the key and runs what the page shows. */
+  async function run(page: Page, key = ADMIN_KEY): Promise<void> {
+    await page.getByLabel(/^Key of/).fill(key)
+    await page.getByLabel('SQL', { exact: true }).press('Control+Enter')
+  }
+
+  test('an address shows its query and runs nothing; the keyboard runs it', async () => {
+    const sql = `SELECT 'from a link' AS said, 41 + 1 AS n, NULL AS nothing`
+    const { page, faults } = await open(sql)
+    const asked: string[] = []
+    page.on('request', (request) => void asked.push(new URL(request.url()).pathname))
+    expect(await page.getByLabel('SQL', { exact: true }).inputValue()).toBe(sql)
+    await page.waitForLoadState('networkidle')
+    expect(asked).not.toContain('/api/v1/query')
+    await run(page)
+    await page.getByRole('row', { name: 'from a link 42 NULL' }).waitFor()
+    await page.getByText(/^1 row in \d+ ms$/).waitFor()
+    expect(faults).toEqual([])
+  })
+
+  test('an example is chosen and run by the keyboard, and stands in the address', async () => {
+    const { page, faults } = await openPage(browser, server.url, '#/query')
+    await page.getByText('No query has run yet').waitFor()
+    await page.getByRole('button', { name: 'Columns of training' }).press('Enter')
+    await run(page)
+    await page.getByRole('row').filter({ hasText: 'analysis_id' }).waitFor()
+    expect(new URL(page.url()).hash).toContain('sql=DESCRIBE+training')
+    await page.reload()
+    expect(await page.getByLabel('SQL', { exact: true }).inputValue()).toBe('DESCRIBE training')
+    expect(faults).toEqual([])
+  })
+
+  test('texts of strangers stay texts, and a spreadsheet runs none of them', async () => {
+    const { page, faults } = await open(
+      `SELECT '<img src=x onerror=alert(1)>' AS a, '=1+1' AS b, '-5' AS c, 'say "x"' AS d, -5 AS e, [1, 2] AS f`,
+    )
+    await run(page)
+    await page.getByText('<img src=x onerror=alert(1)>', { exact: true }).waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe('mintlake-query.csv')
+    expect(readFileSync(await download.path(), 'utf8')).toBe(
+      `a,b,c,d,e,f\n<img src=x onerror=alert(1)>,'=1+1,-5,"say ""x""",-5,"[1,2]"\n`,
+    )
+    expect(faults).toEqual([])
+  })
+
+  test('what is wrong is told: the SQL, the key, the truncation', async () => {
+    const { page } = await open('SELEC 1')
+    await run(page)
+    await page.getByRole('alert').getByText('syntax error at or near "SELEC"').waitFor()
+    await run(page, 'wrong')
+    await page.getByText('npx mintlake keys make lab --type researcher').waitFor()
+    await page.getByLabel('SQL', { exact: true }).fill('FROM range(5000)')
+    await run(page)
+    await page.getByText(/^1,000 rows in .*there are more/).waitFor()
+  })
+
+  test('a query is canceled, on the server too', async () => {
+    const { page } = await open(ENDLESS)
+    await run(page)
+    await expect.poll(() => server.queries.running).toBe(1)
+    await page.getByText(/^running, \d+ s$/).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByText('canceled', { exact: true }).waitFor()
+    await expect.poll(() => server.queries.running).toBe(0)
+  })
+
+  test('has no accessibility fault with a result or an error, and no sideways scroll on a phone', async () => {
+    const wide = `SELECT ${Array.from({ length: 30 }, (_, at) => `'a long text in a column' AS column_${at}`).join()}`
+    const { page } = await open(wide, { bypassCSP: true, viewport: { width: 360, height: 740 } })
+    await run(page)
+    await page.getByRole('columnheader', { name: 'column_29' }).waitFor()
+    expect(await overflowPx(page)).toBe(0)
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByLabel('SQL', { exact: true }).fill('SELEC')
+    await run(page)
+    await page.getByRole('alert').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+  })
+})
