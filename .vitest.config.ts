@@ -13,6 +13,8 @@ const DRILL = {
   name: 'drill',
   description:
     'A long test: repeated kills, clusters under load, the browser, the benchmark, many random cases',
+  // They kill processes at random moments of real time. In CI a failed one is run once more, and .ci/run names it.
+  retry: process.env.CI === undefined ? 0 : 1,
 }
 const TESTS = 'test/**/*.test.ts'
 const hasDrill = (file: string): boolean =>
