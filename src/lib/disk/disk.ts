@@ -1,5 +1,6 @@
 // The file operations of the log and of the journal, behind an interface that tests implement with a simulated disk. Nothing is retried
 // here, and every error is passed on.
+import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
 import { makeFolder, syncPath } from '../files.ts'
 
@@ -21,6 +22,8 @@ export interface Disk {
   list(folder: string): Promise<string[]>
   /** Creates a file for writing. Rejects with EEXIST where one exists. */
   create(path: string): Promise<DiskFile>
+  /** Like `create`, and each write is durable when it resolves. Where it rejects, writing or syncing has failed. */
+  createSynced(path: string): Promise<DiskFile>
   /** Opens an existing file for reading. */
   open(path: string): Promise<DiskFile>
   /** Atomically replaces `to`, if it exists. */
@@ -62,11 +65,29 @@ class NodeFile implements DiskFile {
   }
 }
 
+/** Syncs after each write. */
+class SyncedNodeFile extends NodeFile {
+  override async write(bytes: Uint8Array): Promise<number> {
+    const written = await super.write(bytes)
+    await this.sync()
+    return written
+  }
+}
+
+/** With O_DSYNC the kernel syncs within the write: one trip through the threads that wait for the disk instead of two. Other
+ *  systems than Linux lack it, or promise less. */
+async function createSynced(path: string): Promise<DiskFile> {
+  if (process.platform !== 'linux') return new SyncedNodeFile(await open(path, 'wx'))
+  const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = constants
+  return new NodeFile(await open(path, O_WRONLY | O_CREAT | O_EXCL | O_DSYNC))
+}
+
 /** The file system of this machine. */
 export const nodeDisk: Disk = {
   makeFolder,
   list: (folder) => readdir(folder),
   create: async (path) => new NodeFile(await open(path, 'wx')),
+  createSynced,
   open: async (path) => new NodeFile(await open(path, 'r')),
   rename,
   unlink,

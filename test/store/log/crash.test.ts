@@ -43,22 +43,25 @@ async function failureScript(world: World): Promise<void> {
   disk.fail('sync', 'EIO')
   await world.appendTogether(3)
   await world.append()
-  // The header that should void the group fails too, at each of its steps.
-  disk.fail('sync', 'EIO')
-  for (const kind of ['create', 'write', 'rename', 'syncFolder'] as const) disk.fail(kind, 'EIO')
-  disk.fail('sync', 'EIO')
+  // The write fails, and then the header that should void the group, at each of its steps.
+  disk.fail('write', 'EIO')
+  for (const kind of ['create', 'write', 'sync', 'rename', 'syncFolder'] as const) disk.fail(kind, 'EIO')
   const inDoubt = world.appendTogether(2)
   for (let attempt = 0; attempt < 6; attempt++) {
     await world.quiet()
     await world.append()
     await world.timePasses(200)
   }
-  await world.timePasses(5_000)
+  for (let second = 0; second < 5; second++) await world.timePasses(1_000)
   await inDoubt
   await world.quiet()
   await world.appendTogether(2)
   // A full disk takes a part of a write, and the file can be truncated.
   disk.fail('write', 'ENOSPC', 50)
+  await world.appendTogether(2)
+  await world.append()
+  // It takes all of it, and has no room when it is synced.
+  disk.fail('sync', 'ENOSPC')
   await world.appendTogether(2)
   await world.append()
   // Truncating fails too.

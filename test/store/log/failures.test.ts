@@ -207,6 +207,15 @@ describe('a full disk', () => {
     expect((await open()).found).toEqual([1, 2])
   })
 
+  test('that is found to be full by the sync refuses the commit too', async () => {
+    const { log } = await open()
+    await append(log)
+    disk.fail('sync', 'ENOSPC')
+    expect(await append(log)).toBe('no_space')
+    expect(await append(log)).toBe('stored 2')
+    expect((await open()).found).toEqual([1, 2])
+  })
+
   test('that writes a part of the bytes without an error refuses the commit too', async () => {
     const { log } = await open()
     await append(log)

@@ -15,6 +15,7 @@
 //   begins later certainly covers it.
 // - `unlink` before the call: calls recorded later were not made in time. `unlinked` after it.
 // - `answer` before the bytes of an answer 201 go to the network.
+// A write to a file opened with O_DSYNC is recorded, and disturbed, as what the kernel makes of it: a write and a sync.
 //
 // System calls are made directly, as looking up the replaced functions would take more lines.
 #define _GNU_SOURCE
@@ -180,20 +181,25 @@ int open64(const char *name, int flags, ...) TWIN(open64, open);
 int openat64(int at, const char *name, int flags, ...) TWIN(openat64, openat);
 int creat64(const char *name, mode_t mode) TWIN(creat64, creat);
 
-ssize_t write(int fd, const void *bytes, size_t count) {
-  return told("write", fd, syscall(SYS_write, fd, bytes, count));
+// Of a file opened with O_DSYNC, the write has synced what it wrote; the sync that is recorded and disturbed finds nothing left to do.
+static long written(int fd, long result) {
+  told("write", fd, result);
+  if (result < 0 || (syscall(SYS_fcntl, fd, F_GETFL) & O_DSYNC) == 0) return result;
+  return synced(SYS_fdatasync, fd) == 0 ? result : -1;
 }
 
+ssize_t write(int fd, const void *bytes, size_t count) { return written(fd, syscall(SYS_write, fd, bytes, count)); }
+
 ssize_t writev(int fd, const struct iovec *parts, int count) {
-  return told("write", fd, syscall(SYS_writev, fd, parts, count));
+  return written(fd, syscall(SYS_writev, fd, parts, count));
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
-  return told("write", fd, syscall(SYS_pwrite64, fd, bytes, count, offset));
+  return written(fd, syscall(SYS_pwrite64, fd, bytes, count, offset));
 }
 
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
-  return told("write", fd, syscall(SYS_pwritev, fd, parts, count, offset, 0L));
+  return written(fd, syscall(SYS_pwritev, fd, parts, count, offset, 0L));
 }
 
 int ftruncate(int fd, off_t length) {

@@ -159,12 +159,20 @@ export class SimulatedDisk implements Disk {
   }
 
   create(path: string): Promise<DiskFile> {
+    return this.#create(path, SimulatedFile)
+  }
+
+  createSynced(path: string): Promise<DiskFile> {
+    return this.#create(path, SyncedFile)
+  }
+
+  #create(path: string, File: typeof SimulatedFile): Promise<DiskFile> {
     return this.step('create', () => {
       const name = basename(path)
       if (this.#contents.names.has(name)) throw systemError('EEXIST')
       const inode = { live: Buffer.alloc(0), durable: Buffer.alloc(0), isPoisoned: false }
       this.#change({ from: null, to: name, inode })
-      return new SimulatedFile(this, inode)
+      return new File(this, inode)
     })
   }
 
@@ -309,5 +317,14 @@ class SimulatedFile implements DiskFile {
 
   close(): Promise<void> {
     return this.#disk.step('close', () => undefined)
+  }
+}
+
+/** Syncs after each write, which is how Linux treats O_DSYNC; so each of the two can fail, hang or be cut. */
+class SyncedFile extends SimulatedFile {
+  override async write(bytes: Uint8Array): Promise<number> {
+    const written = await super.write(bytes)
+    await this.sync()
+    return written
   }
 }

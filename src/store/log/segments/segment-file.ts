@@ -31,16 +31,20 @@ async function writeAll(file: DiskFile, bytes: Uint8Array): Promise<void> {
 /** Creates a file. A file that a failed attempt left under this name is replaced. */
 async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
   try {
-    return await disk.create(path)
+    return await disk.createSynced(path)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
     await disk.unlink(path)
-    return await disk.create(path)
+    return await disk.createSynced(path)
   }
 }
 
+/** The disk had no room. Unlike after an error of the device (EIO), what is done next can be relied on. */
+const isFull = (error: unknown): boolean => FULL.has(systemCode(error) ?? '')
+const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+
 /**
- * Writes a new segment file under a temporary name, syncs it, renames it and syncs the folder. Rejects with WriteFailure, which is in
+ * Durably writes a new segment file under a temporary name, renames it and syncs the folder. Rejects with WriteFailure, which is in
  * doubt only from the rename on.
  */
 async function writeSegment(
@@ -57,8 +61,6 @@ async function writeSegment(
     file = await createAnew(disk, next)
     check()
     await write(file)
-    check()
-    await file.sync()
     check()
     isNamed = true
     await disk.rename(next, join(folder, segmentName(firstLsn)))
@@ -88,26 +90,20 @@ export class SegmentFile {
     this.#file = file
   }
 
-  /** Writes and syncs. After it has rejected, with WriteFailure, the segment must not be written again. */
+  /** Writes durably. After it has rejected, with WriteFailure, the segment must not be written again. */
   async append(bytes: Uint8Array, check: OverdueCheck): Promise<void> {
     try {
       await writeAll(this.#file, bytes)
-    } catch (error) {
-      throw new WriteFailure(error, !(await this.#truncate(check)))
-    }
-    try {
-      check()
-      await this.#file.sync()
       check()
     } catch (error) {
-      throw new WriteFailure(error, true)
+      throw new WriteFailure(error, !isFull(error) || !(await this.#truncate(check)))
     }
     this.bytes += bytes.length
   }
 
   /**
-   * Removes what a failed write left. Since no sync of this file has failed yet, the sync after it can be trusted. This works on a
-   * full disk too, where a new segment would not fit.
+   * Removes what a write to a full disk left. The bytes before it are durable, and those that could not be stored are gone with it,
+   * so the sync after it can be trusted. This works on a full disk too, where a new segment would not fit.
    * @returns whether the file durably has its former length
    */
   async #truncate(check: OverdueCheck): Promise<boolean> {
