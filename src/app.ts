@@ -53,7 +53,6 @@ import { SubmissionService } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
-const RELAY_SECRET_BYTES = 24
 
 export interface App {
   port: number
@@ -63,9 +62,7 @@ export interface App {
   exports: ExportService
   queries: QueryService
   downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'bodyBytes' | 'relayPort'>
-  /** With which this process passes requests of other nodes on to itself, at `relayPort`. */
-  relaySecret: string
+  http: Pick<HttpServer, 'inFlight' | 'bodyBytes' | 'relay'>
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
@@ -109,7 +106,6 @@ interface Base {
   exporter: ExportService
   queries: QueryService
   positions: Positions
-  relaySecret: string
 }
 
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
@@ -126,8 +122,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    const relaySecret = randomBytes(RELAY_SECRET_BYTES).toString('base64url')
-    const services = { store, exporter, queries, positions, relaySecret }
+    const services = { store, exporter, queries, positions }
     return await startParts({ config, options, clock, log, replayed, provenance, ...services })
   } catch (error) {
     await store.close()
@@ -226,8 +221,7 @@ async function startParts(base: Base): Promise<App> {
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
-  const { relayPort: port } = server
-  if (port !== null) publisher?.serve({ accounts: agents, port, secret: base.relaySecret, ready })
+  publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config
   const parts = {
     ...{ health, server, sources, running, publisher, feeding },
@@ -243,7 +237,6 @@ async function startParts(base: Base): Promise<App> {
     queries,
     downloads,
     http: server,
-    relaySecret: base.relaySecret,
     ready,
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
@@ -359,7 +352,7 @@ interface HttpParts {
 }
 
 function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
-  const { config, options, log, replayed, relaySecret } = base
+  const { config, options, log, replayed } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const keys = new KeyChecks(config, agents)
   return startServer(config.host, config.port, {
@@ -380,7 +373,6 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     checkAnyKey: (key) => keys.checkAnyKey(key),
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    relaySecret: config.role === 'all' ? null : relaySecret,
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),

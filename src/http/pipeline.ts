@@ -1,9 +1,9 @@
 // Answers each request once: from the response cache if it can, otherwise through its route (uncached-request.ts).
-import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
 import type { ErrorCode } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { type AccessChecks, authorize } from './access.ts'
+import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { type HttpNode, withLag } from './node.ts'
 import { type BelievedSenders, clientAddress } from './request/addresses.ts'
 import { BodyReader } from './request/body.ts'
@@ -54,8 +54,6 @@ export interface PipelineParts {
   isDraining: boolean
 }
 
-type Handler = (res: HttpResponse, req: HttpRequest) => void
-
 export class Pipeline {
   readonly #parts: PipelineParts
   #requestCount = 0
@@ -105,7 +103,7 @@ export class Pipeline {
     return this.#parts.bodies.heldBytes
   }
 
-  #answer(res: HttpResponse, req: HttpRequest, method: string, path: string): void {
+  #answer(res: EngineResponse, req: EngineRequest, method: string, path: string): void {
     const startedAtMs = performance.now()
     this.#requestCount++
     const { head, responseCache } = this.#parts
@@ -126,7 +124,7 @@ export class Pipeline {
    * Sends a cached response after the same checks that its route would make.
    * @returns false if a check refuses: the uncached way then makes the same checks again and sends the error.
    */
-  #sendCached(res: HttpResponse, cached: CachedResponse, startedAtMs: number): boolean {
+  #sendCached(res: EngineResponse, cached: CachedResponse, startedAtMs: number): boolean {
     const { deps, head, ids, exchanges } = this.#parts
     let limits: Record<string, string>
     try {
@@ -150,7 +148,7 @@ export class Pipeline {
    * Refuses a request whose end or host can be read in two ways (request smuggling). It is answered after the engine has
    * read the whole packet, so that nothing behind it is taken for another request; then the connection is closed.
    */
-  #refuseAmbiguous(res: HttpResponse, path: string): void {
+  #refuseAmbiguous(res: EngineResponse, path: string): void {
     const { deps, head, ids, exchanges } = this.#parts
     const reply = new Reply(res, ids.idFor(head.requestId))
     const exchange = new Exchange(reply, exchanges)

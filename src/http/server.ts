@@ -9,6 +9,8 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../lib/assert.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
+import { engineRequestOf, type RelayedRequest } from './request/relayed-request.ts'
+import { RelayedResponse } from './response/relayed-response.ts'
 import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './stream/ingest-socket.ts'
 import type { StreamSources } from './stream/stream-session.ts'
 import { registerStreamSockets } from './stream/stream-socket.ts'
@@ -21,10 +23,15 @@ export interface ServerDeps extends PipelineDeps {
   isPortShared?: boolean
 }
 
+/**
+ * Answers a request that another node has received, as if it had come here.
+ * @param roomBytes of the answer that wait until they are taken. @param onEnded called once the answer is made, or cut
+ */
+export type Relay = (request: RelayedRequest, roomBytes: number, onEnded: () => void) => RelayedResponse
+
 export interface HttpServer {
   port: number
-  /** Of the loopback address, at which this process sends itself the requests of other nodes; null without `relaySecret`. */
-  relayPort: number | null
+  readonly relay: Relay
   /** From now on every answer asks its client to close the connection. */
   drain(): void
   /** Accepts no further connections, and ends the WebSockets of feeds. */
@@ -40,7 +47,6 @@ export interface HttpServer {
 }
 
 const IDLE_POLL_MS = 10
-const LOOPBACK = '127.0.0.1'
 /** LIBUS_LISTEN_EXCLUSIVE_PORT, which the package's types lack. Without it two servers may share a port unnoticed. */
 const LISTEN_EXCLUSIVE_PORT = 1
 /** LIBUS_LISTEN_DEFAULT: with SO_REUSEPORT. The kernel spreads connections among all that listen. */
@@ -74,7 +80,7 @@ function ingestSocketDeps(
 
 function runningServer(
   app: TemplatedApp,
-  [socket, relaySocket]: readonly [us_listen_socket, us_listen_socket | null],
+  socket: us_listen_socket,
   pipeline: Pipeline,
   endSockets: () => void,
 ): HttpServer {
@@ -87,12 +93,15 @@ function runningServer(
   }
   const stopListening = () => {
     if (isListening) us_listen_socket_close(socket)
-    if (isListening && relaySocket !== null) us_listen_socket_close(relaySocket)
     isListening = false
   }
   return {
     port: us_socket_local_port(socket),
-    relayPort: relaySocket === null ? null : us_socket_local_port(relaySocket),
+    relay: (request, roomBytes, onEnded) => {
+      const response = new RelayedResponse(request.body, roomBytes, onEnded)
+      pipeline.handle(response, engineRequestOf(request))
+      return response
+    },
     drain: () => pipeline.drain(),
     stopListening: () =>
       afterReading(() => {
@@ -133,9 +142,7 @@ export async function startServer(host: string, port: number, deps: ServerDeps):
   for (const [path, handle] of pipeline.getHandlers()) app.get(path, handle)
   app.any('/*', pipeline.handle)
   const socket = await listen(app, host, port, deps.isPortShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT)
-  // A port of its own: the other one may be shared with further processes.
-  const relaySocket = deps.relaySecret === null ? null : await listen(app, LOOPBACK, 0, LISTEN_EXCLUSIVE_PORT)
-  return runningServer(app, [socket, relaySocket], pipeline, endSockets)
+  return runningServer(app, socket, pipeline, endSockets)
 }
 
 function listen(app: TemplatedApp, host: string, port: number, options: number): Promise<us_listen_socket> {

@@ -1,14 +1,14 @@
 // One request on its way through its route: route, checks, body, handler, compression, sending.
-import type { HttpResponse } from 'uWebSockets.js'
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Caller } from '../submissions/types.ts'
 import { authorize } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
+import type { EngineResponse } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { withLag } from './node.ts'
 import type { PipelineParts } from './pipeline.ts'
-import { clientAddress, isRelayed, type Sender } from './request/addresses.ts'
+import { clientAddress, type Sender } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
 import { requestOrigin } from './request/origin.ts'
@@ -24,7 +24,7 @@ import { isPublic, isRead, isWrite, type Route } from './route.ts'
 
 export class UncachedRequest {
   readonly #parts: PipelineParts
-  readonly #res: HttpResponse
+  readonly #res: EngineResponse
   readonly #method: string
   readonly #path: string
   readonly #query: string
@@ -46,7 +46,7 @@ export class UncachedRequest {
   /** @param method in lower case. */
   constructor(
     parts: PipelineParts,
-    res: HttpResponse,
+    res: EngineResponse,
     method: string,
     path: string,
     cacheKey: string | null,
@@ -101,7 +101,7 @@ export class UncachedRequest {
     if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
-      isRelayed: () => isRelayed(this.#sender, deps),
+      isRelayed: () => this.#sender.relayedClient !== null,
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.admitRows(this.#caller, ip)),
       onGone: (onGone) => {

@@ -2,6 +2,7 @@
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Cursors, ListWatcher } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
+import type { Relay } from '../http/server.ts'
 import type { WrittenBatch } from '../journal/types.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
@@ -28,9 +29,8 @@ export interface RunToPublish {
 /** What other processes ask of this one: requests of their clients, and whose keys they have. */
 export interface ServedParts {
   accounts: { agentIds(): Iterable<string>; account(agentId: string): Account | null }
-  /** `relayPort` of the HTTP server, and its `relaySecret`. */
-  port: number
-  secret: string
+  /** Of the HTTP server. */
+  relay: Relay
   /** Resolves when requests would not be refused any more. May reject. */
   ready: Promise<unknown>
 }

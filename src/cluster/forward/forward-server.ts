@@ -1,6 +1,7 @@
-// Carries out what other nodes ask of this process: requests of their clients, which it sends to its own HTTP server.
+// Carries out what other nodes ask of this process: requests of their clients, which pass the same code as those that come here.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
+import type { Relay } from '../../http/server.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { BusNames } from '../bus.ts'
@@ -14,7 +15,6 @@ import {
   CALLS_MAX,
   OPEN_ANSWERS_MAX,
 } from './limits.ts'
-import { Loopback } from './loopback.ts'
 import {
   type Ask,
   decodeAsk,
@@ -33,9 +33,8 @@ export interface ForwardServerOptions {
   nodeId: string
   /** Whether requests to the writer come here, besides those to this node. */
   isWriter: boolean
-  /** `relayPort` of this process's HTTP server, and its `relaySecret`. */
-  port: number
-  secret: string
+  /** Of this process's HTTP server. */
+  relay: Relay
   /** What a node must have applied to know all that has happened so far. Asked after a request that has changed something; null
    *  on nodes where none does. @param waitMsMax how long it may wait for what is on its way to the bus */
   position: ((waitMsMax: number) => Promise<Position>) | null
@@ -58,7 +57,6 @@ const GONE = refusal('failed', 'The answer is not there any more.')
 
 export class ForwardServer {
   readonly #options: ForwardServerOptions
-  readonly #loopback: Loopback
   readonly #calls = new Map<string, Call>()
   readonly #bodies = new Bodies()
   readonly #subscriptions: LastingSubscription[]
@@ -67,9 +65,8 @@ export class ForwardServer {
 
   /** Begins to take requests. They come again by themselves after the connection was lost. */
   constructor(options: ForwardServerOptions) {
-    const { connection, names, nodeId, isWriter, port, secret } = options
+    const { connection, names, nodeId, isWriter } = options
     this.#options = options
-    this.#loopback = new Loopback(port, secret)
     const subscribe = (subject: string, queue?: string) =>
       new LastingSubscription(connection, subject, queue, (message) => void this.#receive(message))
     this.#subscriptions = [subscribe(names.node(nodeId))]
@@ -96,7 +93,6 @@ export class ForwardServer {
     own?.unsubscribe()
     clearInterval(this.#sweeper)
     for (const id of this.#calls.keys()) this.#end(id)
-    this.#loopback.close()
   }
 
   async #receive(message: Msg): Promise<void> {
@@ -147,24 +143,18 @@ export class ForwardServer {
       this.#bodies.drop(ask.call)
       return BUSY
     }
-    const { nodeId, connection } = this.#options
-    try {
-      const sent = this.#loopback.send(ask, body)
-      sent.on('close', () => this.#bodies.release(body.length))
-      const position = (status: number) => this.#positionAfter(ask.method, status)
-      const call = new Call(sent, { nodeId, position, chunkBytes: chunkBytesOf(connection) })
-      this.#calls.set(ask.call, call)
-    } catch (error) {
-      this.#bodies.release(body.length)
-      return refusal('invalid', `The request cannot be passed on: ${errorMessage(error)}.`)
-    }
+    const { nodeId, connection, relay } = this.#options
+    const chunkBytes = chunkBytesOf(connection)
+    const response = relay({ ...ask, body }, chunkBytes, () => this.#bodies.release(body.length))
+    const position = (status: number) => this.#positionAfter(ask.method, status)
+    this.#calls.set(ask.call, new Call(response, { nodeId, position, chunkBytes }))
     return this.#chunk(ask.call, 0)
   }
 
   /** Null: there is no memory for it. */
-  #bodyOf({ call, body }: ForwardedRequest): Buffer | null {
+  #bodyOf({ call, body }: ForwardedRequest): Uint8Array | null {
     if (body === null) return this.#bodies.claim(call)
-    return this.#bodies.take(body.length) ? Buffer.from(body) : null
+    return this.#bodies.take(body.length) ? body : null
   }
 
   async #chunk(id: string, at: number): Promise<Reply> {

@@ -44,9 +44,6 @@ export const CALL_IDLE_MS_MAX = 30_000
 export const KEEP_MS = 10_000
 /** How often calls are looked at that nobody asks for. */
 export const CALL_SWEEP_MS = 5_000
-/** Connections of a process to itself, and how long an idle one is kept: shorter than the HTTP engine keeps it. */
-export const LOOPBACK_SOCKETS_MAX = 256
-export const LOOPBACK_IDLE_MS_MAX = 4_000
 /** Requests that one node has forwarded and that are not answered yet; one more is 503. */
 export const FORWARDED_MAX = 4_096
 /** How long an answer waits until this node has applied what it changed. */

@@ -84,9 +84,11 @@ export const encodeReply = (reply: Reply): Uint8Array => packr.pack({ protocol: 
 /** A message of another version, or of something else. The sentence is for operators. */
 export class ForeignMessageError extends Error {}
 
+const headSchema = z.object({ protocol: z.string() })
+
 function decode<Schema extends z.ZodType>(schema: Schema, data: Uint8Array): z.output<Schema> {
   const value = unpack(data)
-  const head = safeParse(z.object({ protocol: z.string() }), value)
+  const head = safeParse(headSchema, value)
   if (head.success && head.data.protocol !== PROTOCOL)
     throw new ForeignMessageError(
       `the other node speaks version ${head.data.protocol} of the bus, this one version ${PROTOCOL}: ` +

@@ -99,7 +99,7 @@ export class WriterService {
     await stopped
   }
 
-  async #open({ accounts, port, secret, ready }: ServedParts): Promise<void> {
+  async #open({ accounts, relay, ready }: ServedParts): Promise<void> {
     const { config, log, positionToReach, makeCheckpoint } = this.#options
     const bus = await this.#connect()
     if (bus === null || !(await this.#isReached(this.#established.promise))) return
@@ -116,7 +116,7 @@ export class WriterService {
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
     this.#server = new ForwardServer({
-      ...{ connection, names, nodeId, isWriter: true, port, secret, makeCheckpoint, log },
+      ...{ connection, names, nodeId, isWriter: true, relay, makeCheckpoint, log },
       position: async (waitMsMax) => ({
         eventNo: positionToReach(),
         accounts: await publisher.settled(waitMsMax),

@@ -1,5 +1,4 @@
 // Builds a reader from its configuration: a replica of the market with the routes of a server, and nothing that is stored.
-import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReaderConfig } from '../../config/reader-settings.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
@@ -36,8 +35,6 @@ import { ReaderLink } from './reader-link.ts'
 import { addReaderMetrics } from './reader-metrics.ts'
 import { readerRoutes } from './reader-routes.ts'
 import type { OpenAccounts } from './types.ts'
-
-const RELAY_SECRET_BYTES = 32
 
 export interface ReaderApp {
   port: number
@@ -82,13 +79,12 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
   const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
   const shared = createShared(config, options, onReady)
   const { nodeId, market, link } = shared
-  const secret = randomBytes(RELAY_SECRET_BYTES).toString('base64url')
-  const http = await listen(shared, secret).catch(async (error: unknown) => {
+  const http = await listen(shared).catch(async (error: unknown) => {
     shared.readerHealth.stop()
     await link.stop()
     throw error
   })
-  const serving = link.serve(http, secret)
+  const serving = link.serve(http)
   let stopping: Promise<void> | null = null
   return {
     ...{ port: http.port, market, nodeId, ready },
@@ -174,7 +170,7 @@ const createHealth = (
     cluster: () => readerHealth.health(),
   })
 
-function listen(shared: Shared, relaySecret: string): Promise<HttpServer> {
+function listen(shared: Shared): Promise<HttpServer> {
   const { config, clock, log, market, broadcaster, submissionLog, link, readerHealth, health } = shared
   const limits = new ClientLimits(config, clock)
   const metrics = createMetrics(shared)
@@ -214,7 +210,6 @@ function listen(shared: Shared, relaySecret: string): Promise<HttpServer> {
     checkAnyKey: () => undefined,
     admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    relaySecret,
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),

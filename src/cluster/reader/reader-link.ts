@@ -51,15 +51,14 @@ export class ReaderLink {
   }
 
   /** Begins to answer other nodes, which ask for pages of the lists that this one keeps. */
-  async serve(http: Pick<HttpServer, 'relayPort'>, secret: string): Promise<void> {
+  async serve({ relay }: Pick<HttpServer, 'relay'>): Promise<void> {
     await this.#connected
     const { nodeId, log } = this.#options
-    const { relayPort: port } = http
-    if (this.parts === null || this.#isStopped || port === null) return
+    if (this.parts === null || this.#isStopped) return
     const { watch, bus } = this.parts
     const { connection, names } = bus
     this.#server = new ForwardServer({
-      ...{ connection, names, nodeId, port, secret, log },
+      ...{ connection, names, nodeId, relay, log },
       ...{ isWriter: false, position: null, makeCheckpoint: null },
     })
     this.lists.open({ connection, watch, names, nodeId })

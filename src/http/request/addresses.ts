@@ -1,9 +1,8 @@
 // Tells which client a request comes from, behind trusted proxies too. An IPv6 /64, the network of one subscriber, counts as
 // one client.
-import type { HttpResponse } from 'uWebSockets.js'
-import { timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { EngineResponse } from '../engine.ts'
 import { PROXY_CHECKS_CACHED_MAX } from '../limits.ts'
 
 /** A proxy may send something that is no address, such as `unknown`: it is used as it is, up to this length. */
@@ -50,49 +49,26 @@ export class TrustedProxies {
   }
 }
 
-/** What the headers of a request tell of its client. */
+/** What a request tells of its client. */
 export interface Sender {
   /** X-Forwarded-For; empty: not sent. */
   forwardedFor: string
-  /** RELAYED_CLIENT_HEADER; empty: not sent. */
-  relayedClient: string
+  /** The client on the node that has passed the request on; null: it came from the client itself. */
+  relayedClient: string | null
 }
 
 /** Whose headers are believed. */
 export interface BelievedSenders {
   /** Proxies whose X-Forwarded-For is believed. */
   trustedProxies: TrustedProxies
-  /** Proves that a request comes from this very process, for a client of another node; null: there are none. */
-  relaySecret: string | null
 }
-
-/** Names the client of a request that this process sends to itself, for another node. */
-export const RELAYED_CLIENT_HEADER = 'x-mintlake-client'
-
-/** The value of RELAYED_CLIENT_HEADER. @param client as `clientAddress` returned it on the other node */
-export const relayedClientValue = (secret: string, client: string): string =>
-  `${secret} ${encodeURIComponent(client)}`
-
-/** The client that the header names; null: nobody who knows the secret has written it. */
-function relayedClient(header: string, secret: string | null): string | null {
-  if (header === '' || secret === null) return null
-  const end = header.indexOf(' ')
-  const [sent, expected] = [Buffer.from(header.slice(0, Math.max(0, end))), Buffer.from(secret)]
-  if (sent.length !== expected.length || !timingSafeEqual(sent, expected)) return null
-  return decodeURIComponent(header.slice(end + 1))
-}
-
-/** Whether this process has sent the request to itself, for another node. */
-export const isRelayed = ({ relayedClient: sent }: Sender, { relaySecret }: BelievedSenders): boolean =>
-  relayedClient(sent, relaySecret) !== null
 
 /** The client that a request comes from: the peer or, behind trusted proxies, the last forwarded address that is none of
  *  them; of a relayed request, the client of the other node. */
-export function clientAddress(res: HttpResponse, sender: Sender, believed: BelievedSenders): string {
-  const { forwardedFor } = sender
-  const { trustedProxies: proxies, relaySecret } = believed
-  const relayed = relayedClient(sender.relayedClient, relaySecret)
-  if (relayed !== null) return relayed
+export function clientAddress(res: EngineResponse, sender: Sender, believed: BelievedSenders): string {
+  const { forwardedFor, relayedClient } = sender
+  const { trustedProxies: proxies } = believed
+  if (relayedClient !== null) return relayedClient
   const peer = peerAddress(res)
   if (forwardedFor === '' || !proxies.has(peer)) return clientName(peer)
   const forwarded = forwardedFor.split(',').map(normalAddress)
@@ -100,7 +76,7 @@ export function clientAddress(res: HttpResponse, sender: Sender, believed: Belie
 }
 
 /** The engine gives four bytes for IPv4, and the text of IPv6 in full. */
-export function peerAddress(res: HttpResponse): string {
+export function peerAddress(res: EngineResponse): string {
   const bytes = new Uint8Array(res.getRemoteAddress())
   if (bytes.length === IPV4_BYTES) return bytes.join('.')
   return normalAddress(Buffer.from(res.getRemoteAddressAsText()).toString())

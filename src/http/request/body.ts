@@ -1,7 +1,7 @@
 // Reads request bodies. Memory is bounded for each body, for each client and for all connections together, and so is the time
 // that a body may take.
-import type { HttpResponse } from 'uWebSockets.js'
 import { ServiceError } from '../../schema/errors.ts'
+import type { EngineResponse } from '../engine.ts'
 import {
   BODIES_BYTES_MAX,
   BODY_BYTES_CHARGED_MIN,
@@ -175,7 +175,7 @@ export class BodyReader {
    * Reads the body of `res`. Calls `settle` once, with the body or the error, unless it is released before.
    * @throws ServiceError `overloaded`.
    */
-  read(res: HttpResponse, request: BodyRequest, settle: Settle): IncomingBody {
+  read(res: EngineResponse, request: BodyRequest, settle: Settle): IncomingBody {
     const memory = request.owner === null ? this.#operators : this.#clients
     const body = new IncomingBody(memory, request, performance.now() + request.msMax, settle)
     this.#open.add(body)
@@ -204,7 +204,7 @@ export class BodyReader {
 
 /** Reads a body and discards it. Calls `done` at its end, or once DISCARDED_BYTES_MAX have arrived. The engine closes a
  *  connection that stops sending. */
-export function discardBody(res: HttpResponse, done: () => void): void {
+export function discardBody(res: EngineResponse, done: () => void): void {
   let bytes = 0
   let isOpen = true
   res.onData((chunk, isLast) => {

@@ -1,5 +1,5 @@
 // Tells under which address a client reaches the server, for absolute links in documents.
-import type { HttpResponse } from 'uWebSockets.js'
+import type { EngineResponse } from '../engine.ts'
 import { peerAddress, type TrustedProxies } from './addresses.ts'
 
 /** The length of a domain name, with a port. */
@@ -14,7 +14,7 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(
  *  become relative.
  */
 export function requestOrigin(
-  res: HttpResponse,
+  res: EngineResponse,
   host: string,
   forwardedProto: string,
   proxies: TrustedProxies,

@@ -1,12 +1,12 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
-import type { HttpRequest } from 'uWebSockets.js'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
+import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
-import { RELAYED_CLIENT_HEADER, type Sender } from './addresses.ts'
+import type { Sender } from './addresses.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -30,15 +30,16 @@ export class RequestHead {
   ifNoneMatch = ''
   ifRange = ''
   range = ''
-  relayedClient = ''
   requestId = ''
   transferEncoding = ''
+  /** See `Sender`. */
+  relayedClient: string | null = null
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
 
   /** Reads the headers of `req`. A header that was not sent is empty. */
-  read(req: HttpRequest): this {
+  read(req: EngineRequest): this {
     this.accept = ''
     this.acceptEncoding = ''
     this.apiKey = ''
@@ -54,11 +55,11 @@ export class RequestHead {
     this.ifNoneMatch = ''
     this.ifRange = ''
     this.range = ''
-    this.relayedClient = ''
     this.requestId = ''
     this.transferEncoding = ''
     this.ambiguous = ''
     this.#hosts = 0
+    this.relayedClient = req.relayedClient ?? null
     req.forEach(this.#take)
     return this
   }
@@ -160,9 +161,6 @@ export class RequestHead {
         break
       case 'x-forwarded-proto':
         this.forwardedProto ||= value
-        break
-      case RELAYED_CLIENT_HEADER:
-        this.relayedClient ||= value
         break
       case 'x-request-id':
         this.requestId ||= value

@@ -1,7 +1,7 @@
 // Writes answers to the engine's responses: the only file that does, except for WebSockets.
-import type { HttpResponse } from 'uWebSockets.js'
 import { ERRORS, ServiceError } from '../../schema/errors.ts'
 import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, NO_BYTES, PROBLEM_TYPE } from '../context.ts'
+import type { EngineResponse } from '../engine.ts'
 import { STREAMED_BYTES_MIN } from '../limits.ts'
 import { NO_LIMITS } from '../request/read-limits.ts'
 import type { RequestIds } from '../request/request-ids.ts'
@@ -75,7 +75,7 @@ export function problemAnswer(error: unknown, path: string, requestId: string): 
 
 /** The response to one request. The client may disconnect before the answer is ready. */
 export class Reply {
-  readonly res: HttpResponse
+  readonly res: EngineResponse
   readonly requestId: string
   readonly headOnly: boolean
   /** Whether nothing can be written any more: the client has disconnected, or the engine has the whole answer. */
@@ -90,7 +90,7 @@ export class Reply {
   onSent: () => void = () => {}
   #isPaused = false
 
-  constructor(res: HttpResponse, requestId: string, headOnly = false) {
+  constructor(res: EngineResponse, requestId: string, headOnly = false) {
     this.res = res
     this.requestId = requestId
     this.headOnly = headOnly
@@ -168,7 +168,7 @@ export function encodeHeads(answer: HttpAnswer, ids: RequestIds): { head: Buffer
  * @returns the reply while it is still being sent, or null once all of it is.
  */
 export function sendCached(
-  res: HttpResponse,
+  res: EngineResponse,
   { head, headWithoutId, body }: CachedResponse,
   ids: RequestIds,
   sentId: string,

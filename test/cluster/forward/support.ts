@@ -67,7 +67,6 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
     countRows: () => {},
     admitRows: () => {},
     trustedProxies: new TrustedProxies(['127.0.0.1']),
-    relaySecret: null,
     approximate: null,
     reuseMs: 0,
     bodyMsMax: BODY_MS_MAX,
@@ -99,7 +98,7 @@ export async function startTarget(
   const bus = await connectBus(busSettings(busUrl), 'target')
   const server = new ForwardServer({
     ...{ connection: bus.connection, names: bus.names, nodeId: 'target', isWriter: true, log },
-    ...{ port: app.http.relayPort!, secret: app.relaySecret, makeCheckpoint: null },
+    ...{ relay: app.http.relay, makeCheckpoint: null },
     position: async () => ({ eventNo: 7, accounts: 3 }),
     ...changed,
   })

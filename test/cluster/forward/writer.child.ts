@@ -16,7 +16,7 @@ const bus = await connectBus({ ...config, busName: 'mintlake' }, 'writer')
 const marker = process.env.KILLED_AFTER_ANSWER ?? ''
 new ForwardServer({
   ...{ connection: bus.connection, names: bus.names, nodeId: `w${process.pid}`, isWriter: true },
-  ...{ port: app.http.relayPort!, secret: app.relaySecret, log, makeCheckpoint: null },
+  ...{ relay: app.http.relay, log, makeCheckpoint: null },
   position: async () => {
     if (marker !== '' && !existsSync(marker)) {
       writeFileSync(marker, '')
