@@ -1,6 +1,6 @@
 // Has requests carried out by another node, and tries again where that is safe, so that clients see what they would see of a
 // single process.
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { ServiceError } from '../../schema/errors.ts'
@@ -66,7 +66,6 @@ interface Attempted {
   call: string
 }
 
-const CALL_BYTES = 12
 /** In doubt these say nothing of the request itself: it is being carried out, or the writer is not ready yet. */
 const UNDECIDED_STATUSES = [409, 503]
 
@@ -225,7 +224,7 @@ export class ForwardClient {
   /** @throws UnansweredError, ForeignMessageError */
   async #attempt(at: string, errand: Errand): Promise<Attempted> {
     const { request, body } = errand
-    const call = randomBytes(CALL_BYTES).toString('hex')
+    const call = randomUUID()
     const isWhole = body.length <= chunkBytesOf(this.link.connection)
     const target = isWhole ? at : await this.#sendBody(at, call, body)
     const { replyMsMax = errand.repeats === 'once' ? UNREPEATABLE_REPLY_MS_MAX : REPLY_MS_MAX } = errand

@@ -1,5 +1,5 @@
 // Routes of which another node makes the answers: what reaches the client is what that node has sent.
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { type Context, type HttpAnswer, NO_BYTES } from '../../http/context.ts'
 import { sendChunks } from '../../http/response/send-chunks.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
@@ -9,7 +9,6 @@ import type { Answered, Errand, ForwardClient } from './forward-client.ts'
 import { RelayedBody } from './relayed-body.ts'
 
 const SUBMIT_PATH = '/api/v1/analysis/submit'
-const KEY_BYTES = 16
 /** Of the node that has answered: the client's own node has counted the request too, and tells its own figures. */
 export const RATE_LIMIT_HEADER = /^(x-)?ratelimit/i
 
@@ -47,7 +46,7 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
   const isSubmission = route.path === SUBMIT_PATH && !isDryRun(route, context)
   const sentKey = context.headers.idempotencyKey
   const isKeyOurs = isSubmission && sentKey === ''
-  const key = isKeyOurs ? randomBytes(KEY_BYTES).toString('hex') : sentKey
+  const key = isKeyOurs ? randomUUID().replaceAll('-', '') : sentKey
   const isResearch = route.access === 'researcher'
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
