@@ -107,6 +107,8 @@ export async function startTarget(
     server,
     close: async () => {
       await server.stop()
+      // The bus knows it before anything is sent that nobody is to get.
+      await bus.connection.flush().catch(() => undefined)
       await bus.close()
     },
   }
