@@ -230,9 +230,10 @@ export const STRIKES_MAX = 1_000_000
 export const STATE_CHUNK_ENTRIES = 16_384
 /** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
 export const RECENT_LABELS_MAX = 100_000
-/** Submissions kept in memory as text for look-ups, and their total length. */
-export const RECENT_ROWS_MAX = 16_384
-export const RECENT_ROWS_CHARACTERS_MAX = 32 * 1024 * 1024
+/** Submissions kept in memory as text for look-ups: chunks, and the rows and bytes of each. At most 16 384 rows in 32 MiB. */
+export const RECENT_CHUNKS_MAX = 16
+export const RECENT_CHUNK_ROWS = 1_024
+export const RECENT_CHUNK_BYTES = 2 * 1024 * 1024
 /** JavaScript's heap in the lake process. */
 export const LAKE_PROCESS_HEAP_MB = 512
 /** Its priority: 0 is normal, 19 the lowest. */

@@ -27,14 +27,14 @@ export class SubmissionLookup {
     this.#unflushed.add(rows, position)
     rows.forEach(({ table, submission }, index) => {
       if (submission !== null && isSubmissionTable(table))
-        this.#recent.add(submission.analysisId, { table, knownAtMs, json: encoded[index].json })
+        this.#recent.add(submission.analysisId, table, knownAtMs, encoded[index].json)
     })
   }
 
   /** Null: there is no such submission. */
   async find(analysisId: string, nowMs: number): Promise<SubmissionRow | null> {
     const recent = this.#recent.find(analysisId)
-    if (recent !== null) return completeRow(recent.table, JSON.parse(recent.json), recent.knownAtMs)
+    if (recent !== null) return completeRow(recent.table, recent.row, recent.knownAtMs)
     for (const position of this.#unflushed.find(analysisId)) {
       const row = await this.#readFromLog(position, analysisId)
       if (row !== null) return row

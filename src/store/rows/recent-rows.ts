@@ -1,8 +1,8 @@
 // Where each submission can be read until it is in the lake: its position in the log, and the latest ones as text.
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
-import { RECENT_ROWS_CHARACTERS_MAX, RECENT_ROWS_MAX } from '../limits.ts'
+import { RECENT_CHUNK_BYTES, RECENT_CHUNK_ROWS, RECENT_CHUNKS_MAX } from '../limits.ts'
 import type { Position } from '../log/types.ts'
+import { PositionIndex, packPosition, unpackPosition } from './position-index.ts'
 import { SubmissionColumns, type SubmissionIdentity } from './submission-columns.ts'
 
 export type SubmissionTable = 'training' | 'rejections'
@@ -14,24 +14,62 @@ export const isSubmissionTable = (table: TableName): table is SubmissionTable =>
 export interface RecentRow {
   table: SubmissionTable
   knownAtMs: number
-  /** The row as it was encoded for the log. */
-  json: string
+  row: Row
 }
 
-/** The latest submissions: at most RECENT_ROWS_MAX rows and RECENT_ROWS_CHARACTERS_MAX characters. */
-export class RecentRows {
-  readonly #rows = new BoundedMap<string, RecentRow>({
-    entriesMax: RECENT_ROWS_MAX,
-    weightMax: RECENT_ROWS_CHARACTERS_MAX,
-    weigh: ({ json }) => json.length,
-  })
+/** Rows as bytes, each with its table and time before it. */
+interface RowChunk {
+  bytes: Buffer
+  usedBytes: number
+  rows: number
+  index: PositionIndex
+}
 
-  add(analysisId: string, row: RecentRow): void {
-    this.#rows.set(analysisId, row)
+/**
+ * The latest submissions as text, in chunks that are filled in turn; when all are full, the oldest is dropped whole. Bytes
+ * outside the heap, because objects that live this long and then go make the garbage collector stop the server more often.
+ */
+export class RecentRows {
+  /** Oldest first. */
+  #chunks: RowChunk[] = []
+
+  /** @param json the row as it was encoded for the log. One that is longer than a chunk is not kept. */
+  add(analysisId: string, table: SubmissionTable, knownAtMs: number, json: string): void {
+    const text = `["${table}",${knownAtMs},${json}]`
+    const bytes = Buffer.byteLength(text)
+    if (bytes > RECENT_CHUNK_BYTES) return
+    const chunk = this.#chunkFor(bytes)
+    chunk.bytes.write(text, chunk.usedBytes)
+    chunk.index.add(analysisId, packPosition(chunk.usedBytes, bytes))
+    chunk.usedBytes += bytes
+    chunk.rows++
   }
 
   find(analysisId: string): RecentRow | null {
-    return this.#rows.get(analysisId) ?? null
+    for (const { bytes, index } of this.#chunks)
+      for (const packed of index.find(analysisId)) {
+        const { offset, length } = unpackPosition(packed)
+        const text = bytes.toString('utf8', offset, offset + length)
+        const [table, knownAtMs, row] = JSON.parse(text) as [SubmissionTable, number, Row]
+        if (row.analysis_id === analysisId) return { table, knownAtMs, row }
+      }
+    return null
+  }
+
+  #chunkFor(bytes: number): RowChunk {
+    const last = this.#chunks.at(-1)
+    if (last !== undefined && last.rows < RECENT_CHUNK_ROWS && last.usedBytes + bytes <= RECENT_CHUNK_BYTES)
+      return last
+    // The bytes of the oldest are used again: new ones would have to be fetched from the system in the middle of a submission.
+    const oldest = this.#chunks.length < RECENT_CHUNKS_MAX ? undefined : this.#chunks.shift()
+    const chunk = {
+      bytes: oldest?.bytes ?? Buffer.allocUnsafeSlow(RECENT_CHUNK_BYTES),
+      usedBytes: 0,
+      rows: 0,
+      index: new PositionIndex(),
+    }
+    this.#chunks.push(chunk)
+    return chunk
   }
 }
 
@@ -48,65 +86,6 @@ export function identifyRow(table: TableName, row: Row): RowIdentity {
     return { table, submission: null }
   const submittedAtMs = typeof submittedAt === 'number' ? Math.floor(submittedAt) : 0
   return { table, submission: { analysisId, agentId, mint, submittedAtMs } }
-}
-
-/** A position is packed into one double: a record starts below 2^27 and is shorter than 2^24 bytes, so 53 bits suffice. */
-const LENGTH_FACTOR = 2 ** 24
-const SLOTS_MIN = 64
-
-const unpack = (segment: number, packed: number): Position => ({
-  segment,
-  offset: Math.floor(packed / LENGTH_FACTOR),
-  length: packed % LENGTH_FACTOR,
-})
-
-/** FNV-1a, 32 bits, over the UTF-16 code units. */
-function hashText(text: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < text.length; index++)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-  return hash >>> 0
-}
-
-/**
- * Packed positions by the hash of an identity. A log may hold a million submissions, so the identities themselves are not
- * kept: the caller checks each record that is found. Open addressing with linear probing, at most half full.
- */
-class PositionIndex {
-  #hashes = new Uint32Array(SLOTS_MIN)
-  /** 0 marks a free slot: no record starts at offset 0, where a file has its header. */
-  #positions = new Float64Array(SLOTS_MIN)
-  #count = 0
-
-  add(id: string, packed: number): void {
-    if (this.#count * 2 >= this.#positions.length) this.#grow()
-    this.#put(hashText(id), packed)
-    this.#count++
-  }
-
-  *find(id: string): Generator<number> {
-    const mask = this.#positions.length - 1
-    const hash = hashText(id)
-    for (let slot = hash & mask; this.#positions[slot] !== 0; slot = (slot + 1) & mask)
-      if (this.#hashes[slot] === hash) yield this.#positions[slot]
-  }
-
-  #put(hash: number, packed: number): void {
-    const mask = this.#positions.length - 1
-    let slot = hash & mask
-    while (this.#positions[slot] !== 0) slot = (slot + 1) & mask
-    this.#hashes[slot] = hash
-    this.#positions[slot] = packed
-  }
-
-  #grow(): void {
-    const [hashes, positions] = [this.#hashes, this.#positions]
-    this.#hashes = new Uint32Array(2 * hashes.length)
-    this.#positions = new Float64Array(2 * positions.length)
-    positions.forEach((packed, slot) => {
-      if (packed !== 0) this.#put(hashes[slot], packed)
-    })
-  }
 }
 
 /** Where an unflushed submission can be read. */
@@ -135,7 +114,7 @@ export class UnflushedRows {
       }
       this.#segments.set(segment, held)
     }
-    const packed = offset * LENGTH_FACTOR + length
+    const packed = packPosition(offset, length)
     for (const { table, submission } of rows) {
       held.rowsByTable.set(table, (held.rowsByTable.get(table) ?? 0) + 1)
       if (submission === null) continue
@@ -148,7 +127,7 @@ export class UnflushedRows {
   find(analysisId: string): Position[] {
     const found: Position[] = []
     for (const [segment, { index }] of this.#segments)
-      for (const packed of index.find(analysisId)) found.push(unpack(segment, packed))
+      for (const packed of index.find(analysisId)) found.push({ segment, ...unpackPosition(packed) })
     return found
   }
 
@@ -160,7 +139,7 @@ export class UnflushedRows {
     const found: ListedPosition[] = []
     for (const [segment, { submissions }] of this.#segments)
       for (const { submittedAtMs, packed } of submissions.find(agentId, mint, untilMs))
-        found.push({ submittedAtMs, position: unpack(segment, packed) })
+        found.push({ submittedAtMs, position: { segment, ...unpackPosition(packed) } })
     const times = found.map(({ submittedAtMs }) => submittedAtMs).filter((timeMs) => timeMs < untilMs)
     // Numbers sort ten times faster than objects, of which there may be a hundred thousand.
     const sinceMs = Float64Array.from(times).sort().at(-count) ?? Number.NEGATIVE_INFINITY
