@@ -53,6 +53,7 @@ export default defineConfig(({ mode }) => ({
     expect: { poll: { timeout: 20_000 } },
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
+    setupFiles: ['test/support/setup.ts'],
     env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },
 }))

@@ -2,10 +2,10 @@
 // the schemas that is closed to members that it does not name, so that none goes undocumented.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { unpack } from 'msgpackr'
-import { afterEach } from 'vitest'
 import { openApi } from '../../src/http/docs/openapi.ts'
 import { type AllRouteDeps, allRoutes } from '../../src/http/routes/all-routes.ts'
 import { API_VERSION } from '../../src/http/routes/documents.ts'
+import { checkLater } from './pending-checks.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
 type Json = any
@@ -22,8 +22,6 @@ export interface Exchange {
 /** Headers that every answer may have: of the connection, of its encoding, and for pages of other origins. */
 const GENERAL_HEADERS =
   /^(date|server|uwebsockets|connection|keep-alive|content-(length|type|encoding)|transfer-encoding|vary|allow|access-control-.*)$/
-/** Bytes of answers that wait to be checked. */
-const PENDING_BYTES_MAX = 64 * 1024 * 1024
 /** Lines of a body that are checked. */
 const LINES_MAX = 200
 const VALUES = new Set(['examples', 'example', 'default', 'enum', 'const', 'required'])
@@ -183,24 +181,6 @@ let shared: Conformance | null = null
 const conformance = (): Conformance => {
   shared ??= new Conformance(apiDocument())
   return shared
-}
-
-/** Checks that wait for the end of the test: while it runs they would take its time, and that of a server in its process. */
-let pending: (() => void)[] = []
-let pendingBytes = 0
-afterEach(checkPending)
-
-function checkPending(): void {
-  const checks = pending
-  pending = []
-  pendingBytes = 0
-  for (const check of checks) check()
-}
-
-function checkLater(bytes: number, check: () => void): void {
-  pending.push(check)
-  pendingBytes += bytes
-  if (pendingBytes > PENDING_BYTES_MAX) checkPending()
 }
 
 /** Fails the test unless the answer is as the API description says. */
