@@ -53,7 +53,10 @@ export default defineConfig(({ mode }) => ({
     expect: { poll: { timeout: 20_000 } },
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
-    setupFiles: ['test/support/setup.ts'],
+    // Node loads the TypeScript, and each process keeps what it has loaded for the next file: modules, warm code and lake processes.
+    experimental: { viteModuleRunner: false },
+    isolate: false,
+    setupFiles: ['test/support/conformance/setup.ts'],
     env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },
 }))

@@ -1,5 +1,5 @@
 // Reads a follow stream line by line, and holds it to the API description.
-import { checkConformance, checkStreamed } from './conformance.ts'
+import { checkConformance, checkStreamed } from './conformance/conformance.ts'
 
 export type Line = Record<string, unknown> & { event?: string; mint?: string; seq?: number }
 

@@ -1,6 +1,6 @@
 // Reads a WebSocket stream message by message, in either format, and holds each message to the API description.
 import { Packr, unpack } from 'msgpackr'
-import { checkStreamed } from './conformance.ts'
+import { checkStreamed } from './conformance/conformance.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely
 export type Message = Record<string, any> & { event: string }

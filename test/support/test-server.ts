@@ -10,7 +10,7 @@ import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { READER_SETTINGS } from '../../src/config/reader-settings.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
-import { checkConformance } from './conformance.ts'
+import { checkConformance } from './conformance/conformance.ts'
 import { withLakeProcess } from './lake/lend.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'

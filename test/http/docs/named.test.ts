@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SETTINGS } from '../../../src/config/settings.ts'
 import { EXAMPLE_MINT, EXAMPLE_SUBMISSION } from '../../../src/schema/api/examples.ts'
-import { apiDocument } from '../../support/conformance.ts'
+import { apiDocument } from '../../support/conformance/conformance.ts'
 import { submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 

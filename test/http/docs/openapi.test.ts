@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { apiDocument, Conformance, type Exchange } from '../../support/conformance.ts'
+import { apiDocument, Conformance, type Exchange } from '../../support/conformance/conformance.ts'
 import { newMint } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 

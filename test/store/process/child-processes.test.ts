@@ -1,4 +1,5 @@
 // Child processes that cannot be started, or that do not end.
+import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Merger } from '../../../src/store/compaction/merger.ts'
@@ -6,9 +7,9 @@ import { openExportService } from '../../../src/store/export/exporter.ts'
 import { EXPORT_IDLE_MS, LAKE_PROCESS_EXIT_MS } from '../../../src/store/limits.ts'
 import { LakeProcess } from '../../../src/store/process/rpc.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
+import { watchFork } from './forked.ts'
 
-const fork = vi.hoisted(() => vi.fn())
-vi.mock('node:child_process', () => ({ fork }))
+const fork = watchFork()
 
 /** A process that does only what the test tells it to do. */
 class Process extends EventEmitter {
@@ -25,6 +26,8 @@ class Process extends EventEmitter {
   readonly ref = (): void => {}
   readonly unref = (): void => {}
 }
+
+const asChild = (process: Process) => process as unknown as ChildProcess
 
 const cannotStart = (): never => {
   throw Object.assign(new Error('spawn ENOMEM'), { code: 'ENOMEM' })
@@ -49,7 +52,7 @@ test('a merge whose process cannot be started is refused; the next one starts an
   fork.mockImplementationOnce(cannotStart)
   await expect(merger.copy(MERGE)).rejects.toMatchObject(unavailable)
   const process = new Process()
-  fork.mockReturnValueOnce(process)
+  fork.mockReturnValueOnce(asChild(process))
   const copied = merger.copy(MERGE)
   process.emit('message', { ok: true, rows: 3, sha256: '', peakBytes: 0 })
   expect(await copied).toMatchObject({ rows: 3 })
@@ -65,7 +68,7 @@ test('an export whose process cannot be started is refused, and does not count a
 test('a process that is being ended for idleness gets no further export', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [first, second] = [new Process(), new Process()]
-  fork.mockReturnValueOnce(first).mockReturnValueOnce(second)
+  fork.mockReturnValueOnce(asChild(first)).mockReturnValueOnce(asChild(second))
   const exporter = openExportService({ dataDir, log: quietLog })
   const job = exporter.begin(EXPORT)
   first.emit('message', { end: 'complete' })
@@ -79,7 +82,7 @@ test('a process that is being ended for idleness gets no further export', async 
 test('a lake process that does not end after it was killed is not waited for; its requests are rejected', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const child = new Process()
-  fork.mockReturnValueOnce(child)
+  fork.mockReturnValueOnce(asChild(child))
   const lines: string[] = []
   const onExit = vi.fn()
   const settings = { dataDir, logId: 'test', provenance: null, crash: null, cooldownKeptMs: 0 }

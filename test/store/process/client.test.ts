@@ -1,22 +1,11 @@
 // The client of the lake process where a process cannot be started, and where it is closed during a start.
-import type { ChildProcess } from 'node:child_process'
 import { expect, test, vi } from 'vitest'
 import { LakeClient } from '../../../src/store/process/client.ts'
 import type { StoreLog } from '../../../src/store/types.ts'
 import { NOON_MS, quietLog, removeFolder, temporaryFolder } from '../support.ts'
+import { watchFork } from './forked.ts'
 
-const started = vi.hoisted((): ChildProcess[] => [])
-const machine = vi.hoisted(() => ({ isFull: false }))
-vi.mock('node:child_process', async (load) => {
-  const real = await load<typeof import('node:child_process')>()
-  const fork = (...asked: Parameters<typeof real.fork>): ChildProcess => {
-    if (machine.isFull) throw Object.assign(new Error('spawn ENOMEM'), { code: 'ENOMEM' })
-    const child = real.fork(...asked)
-    started.push(child)
-    return child
-  }
-  return { ...real, fork }
-})
+const fork = watchFork()
 
 const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
   new LakeClient({
@@ -34,13 +23,14 @@ const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
 test('a process that the machine has no memory for is an error of the store, and can be started later', async () => {
   const dataDir = temporaryFolder()
   const client = clientOn(dataDir)
-  machine.isFull = true
+  fork.mockImplementationOnce(() => {
+    throw Object.assign(new Error('spawn ENOMEM'), { code: 'ENOMEM' })
+  })
   await expect(client.open()).rejects.toMatchObject({
     code: 'unavailable',
     message: expect.stringContaining('ENOMEM'),
   })
   expect(client.lastFailure).toContain('could not be started')
-  machine.isFull = false
   await client.open()
   expect(client.lastFailure).toBeNull()
   await client.close()
@@ -52,12 +42,12 @@ test('a client that is closed ends the process that it is just starting, and log
   const lines: string[] = []
   const error = (_fields: unknown, line: string): void => void lines.push(line)
   const client = clientOn(dataDir, { ...quietLog, error })
-  started.length = 0
+  fork.mockClear()
   await client.open()
   process.kill(client.pid!, 'SIGKILL')
-  await vi.waitUntil(() => started.length === 2, { timeout: 30_000 })
+  await vi.waitUntil(() => fork.mock.results.length === 2, { timeout: 30_000 })
   await client.close()
-  const [, { exitCode, signalCode }] = started
+  const { exitCode, signalCode } = fork.mock.results[1].value
   expect(exitCode ?? signalCode).not.toBeNull()
   expect(lines).toEqual(['the lake process ended; starting another'])
   removeFolder(dataDir)

@@ -2,9 +2,9 @@
 // the schemas that is closed to members that it does not name, so that none goes undocumented.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { unpack } from 'msgpackr'
-import { openApi } from '../../src/http/docs/openapi.ts'
-import { type AllRouteDeps, allRoutes } from '../../src/http/routes/all-routes.ts'
-import { API_VERSION } from '../../src/http/routes/documents.ts'
+import { openApi } from '../../../src/http/docs/openapi.ts'
+import { type AllRouteDeps, allRoutes } from '../../../src/http/routes/all-routes.ts'
+import { API_VERSION } from '../../../src/http/routes/documents.ts'
 import { checkLater } from './pending-checks.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
