@@ -45,6 +45,8 @@ function watched() {
   const market = new Market({
     tokensMax: 8,
     barsPerTokenMax: BARS_MAX,
+    // Small, since there are many such markets.
+    changeLogEntriesMax: 1_024,
     onBarClosed({ mint, tf, t, o, h, l, c, v, n, buys, buyV }) {
       emitted.push({ key: `${mint} ${tf} ${t}`, t, o, h, l, c, v, n, closed: true, buys, buyVolume: buyV })
     },

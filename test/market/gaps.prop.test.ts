@@ -77,7 +77,7 @@ it('tells exactly the gaps that touch a time', () => {
       fc.array(step, { maxLength: 25 }),
       fc.array(fc.tuple(fc.nat(600), fc.nat(60))),
       (steps, asked) => {
-        const market = new Market({ tokensMax: 2 })
+        const market = new Market({ tokensMax: 2, changeLogEntriesMax: 1_024 })
         const known: Known[] = []
         let atMs = START_MS
         market.apply({ type: 'trade', mint: MINT, ts: atMs, side: 'buy', tokenAmount: 1, priceUsd: 1 }, atMs)

@@ -13,6 +13,8 @@ const START_MS = 1_772_000_000_000
 const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
 /** More tokens than share a text of the index, and fewer than there are mints. */
 const TOKENS_MAX = 70
+/** With little to allocate, since there are many such markets. */
+const SMALL = { tokensMax: TOKENS_MAX, barsPerTokenMax: 64, changeLogEntriesMax: 1_024 }
 const MINTS = Array.from({ length: 90 }, (_, index) => mintOfSymbol(`mint ${index}`))
 const NAMES = [
   ...[
@@ -146,7 +148,7 @@ it('a filtered list is its tab’s tokens that pass, in their order, and every p
     }),
     fc.tuple(fc.nat(5), fc.integer({ min: 1, max: 5 })),
     (count, steps, { tab, sort, order }, [offset, limit]) => {
-      const market = new Market({ tokensMax: TOKENS_MAX })
+      const market = new Market(SMALL)
       market.advanceTo(START_MS)
       apply(
         market,
@@ -174,7 +176,7 @@ it('a filtered list is its tab’s tokens that pass, in their order, and every p
 
 it('a frozen list keeps its tokens and their order, whatever happens, but for those that are evicted', () => {
   const property = fc.property(fc.array(event, { maxLength: 60 }), filter, (events, filter) => {
-    const market = new Market({ tokensMax: TOKENS_MAX })
+    const market = new Market(SMALL)
     market.advanceTo(START_MS)
     apply(
       market,

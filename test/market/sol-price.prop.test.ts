@@ -8,6 +8,8 @@ import { mintOfSymbol } from '../../src/schema/mint.ts'
 
 const START_MS = 1_772_000_040_000
 const MAX_AGE_MS = 10_000
+/** With little to allocate, since there are many such markets. */
+const SMALL = { tokensMax: 100, barsPerTokenMax: 8, changeLogEntriesMax: 1_024 }
 const mint = mintOfSymbol('sol price')
 const trade = (ts: number, more: Partial<TradeEvent> = {}): TradeEvent => ({
   type: 'trade',
@@ -65,7 +67,7 @@ test.each([0, MAX_AGE_MS])(
   (maxAgeMs) => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const market = new Market({ tokensMax: 100, solPriceMaxAgeMs: maxAgeMs })
+        const market = new Market({ ...SMALL, solPriceMaxAgeMs: maxAgeMs })
         const reports: Report[] = []
         let nowMs = START_MS
         for (const [index, { passMs, offsetMs, what }] of steps.entries()) {

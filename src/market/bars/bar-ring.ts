@@ -82,8 +82,9 @@ export class BarRing implements Saved {
     assert((chunkBars & (chunkBars - 1)) === 0, 'a chunk holds a power of two of bars')
     this.#chunkBits = Math.log2(chunkBars)
     this.#chunkMask = chunkBars - 1
-    this.#chunkCount = Math.ceil(poolBars / chunkBars)
     this.#chunksPerTokenMax = Math.ceil(barsPerTokenMax / chunkBars) + 1
+    // No more than all tokens together may hold.
+    this.#chunkCount = Math.min(Math.ceil(poolBars / chunkBars), tokensMax * this.#chunksPerTokenMax)
     // The operating system gives memory to those parts of the pool only that were written to.
     this.values = new Float64Array(this.#chunkCount * chunkBars * BAR_STRIDE)
     const links = () => new Uint32Array(this.#chunkCount)
