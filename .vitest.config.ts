@@ -53,9 +53,10 @@ export default defineConfig(({ mode }) => ({
     expect: { poll: { timeout: 20_000 } },
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
-    // Node loads the TypeScript, and each process keeps what it has loaded for the next file: modules, warm code and lake processes.
+    // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes. Drills stop
+    // and kill the processes of their file, so each file has its own.
     experimental: { viteModuleRunner: false },
-    isolate: false,
+    isolate: mode === 'drills',
     setupFiles: ['test/support/conformance/setup.ts'],
     env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },

@@ -144,7 +144,7 @@ describe('the list of an agent’s submissions', () => {
   }, async () => {
     await open()
     const lake = childrenOf(process.pid).filter((pid) => commandOf(pid).includes('/lake/host.child'))
-    expect(lake).toHaveLength(1)
+    expect(lake).not.toEqual([])
     for (const pid of lake) process.kill(pid, 'SIGSTOP')
     const answer = await get('?agentId=me', key)
     for (const pid of lake) process.kill(pid, 'SIGCONT')
