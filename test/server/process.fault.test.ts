@@ -36,14 +36,15 @@ async function run(args: string[], env: Record<string, string> = {}) {
 }
 const quietFlags = (dataDir: string) => ['--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
 
-/** A module that makes each sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
+/** A module that makes each write and sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
 const hangingDisk = (pipe: string): string =>
   `data:text/javascript,${encodeURIComponent(`
     import { open } from 'node:fs/promises'
     const file = await open(process.execPath)
     const prototype = Object.getPrototypeOf(file)
     await file.close()
-    process.on('SIGUSR2', () => { prototype.datasync = prototype.sync = () => open(${JSON.stringify(pipe)}) })
+    const hang = () => open(${JSON.stringify(pipe)})
+    process.on('SIGUSR2', () => Object.assign(prototype, { write: hang, datasync: hang, sync: hang }))
   `)}`
 
 describe('a server', () => {
