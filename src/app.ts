@@ -90,6 +90,8 @@ export interface AppOptions {
   busWaitingBytesMax?: number
   /** How much waits for the disk before market events are lost. */
   journalWaitingBytesMax?: number
+  /** How many changes followers may be behind, a power of two. */
+  changeLogEntriesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
 }
@@ -175,8 +177,8 @@ function retainedDays(config: Config): RetainedDays {
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, replayed, store, exporter, queries, positions } = base
   const publisher = await createPublisher(base)
-  const { checkpointCrash = null, journalWaitingBytesMax } = options
-  const running = await openRunningMarket({ ...base, publisher, checkpointCrash, journalWaitingBytesMax })
+  const { checkpointCrash = null } = options
+  const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
   const { market, marketClock, recorder } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })

@@ -54,6 +54,7 @@ export interface RunningMarketDeps {
   publisher: MarketPublisher | null
   /** For tests: how much waits for the disk until events are lost. */
   journalWaitingBytesMax?: number | undefined
+  changeLogEntriesMax?: number | undefined
   /** For tests: where the first process that makes a checkpoint is killed. */
   checkpointCrash: CheckpointCrashPoint | null
 }
@@ -263,7 +264,7 @@ interface RunningMarketParts {
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
 export async function openRunningMarket(deps: RunningMarketDeps): Promise<RunningMarket> {
-  const { clock, config, log, replayed, store } = deps
+  const { changeLogEntriesMax, clock, config, log, replayed, store } = deps
   const recording = recordingOf(deps)
   explainRecording(deps, recording)
   const { callbacks, recorderOf } = prepareRecorder(store, log)
@@ -276,7 +277,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
     journalFolder: journalFolder(config.dataDir),
     checkpointFolder: checkpointFolder(config.dataDir),
     folderId: store.folderId,
-    marketOptions: { ...settings, ...callbacks },
+    marketOptions: { ...settings, ...callbacks, ...(changeLogEntriesMax && { changeLogEntriesMax }) },
     ...{ settings, log },
   }
   const { eventNo: lakeEventNo } = store.events.progress

@@ -63,7 +63,7 @@ export async function pushSome(server: TestServer, clock: SteppedClock, rounds =
 }
 
 /** Waits until everything so far is recorded. @returns the number of the last event */
-export async function whenRecorded(server: TestServer): Promise<number> {
+export async function whenRecorded(server: Pick<TestServer, 'client'>): Promise<number> {
   for (;;) {
     const { journal } = (await server.client.get('/health')).body.recording
     if (journal.waitingBytes === 0 && journal.writtenEventNo > 0) {

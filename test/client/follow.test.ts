@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, expect, test } from 'vitest'
 import { createClient, type Disconnect, type FollowItem, type MarketItem } from '../../src/client/index.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { whenRecorded } from '../checkpoint/support.ts'
 import { type Handler, problem, ScriptedServer } from '../support/scripted-server.ts'
 import { openTestServer, spawnServer } from '../support/test-server.ts'
 import { FaultyNetwork } from '../support/upstreams/faulty-network.ts'
@@ -95,6 +96,7 @@ test('resumes after kill and restart of the server, and tells of the gap', { tag
   await keepTable(noReturn(items), table, () => table.size === 2)
   await first.client.push(tokenOf(2, 'Changed'))
   await keepTable(noReturn(items), table, isRow(2, 'Changed'))
+  await whenRecorded(first)
   await first.kill()
   const second = await spawnServer({}, first.dataDir)
   cleanups.push(() => second.terminate())

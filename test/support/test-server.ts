@@ -38,6 +38,9 @@ const DEFAULTS: Settings = {
   'labels-delay-ms': '0',
 }
 
+/** An eighth of the default: to allocate the memory of a market for each server costs the collection of all garbage. */
+const CHANGE_LOG_ENTRIES = 1_048_576
+
 /** Of a reader: those defaults that it uses. */
 function readerFlagsOf(settings: Settings): string[] {
   const flags = READER_SETTINGS.map((name) => SETTINGS[name].flag)
@@ -162,7 +165,9 @@ export async function openTestServer(
   env: Record<string, string> = {},
 ): Promise<TestServer> {
   const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
-  const server = await withLakeProcess((lakeProcess) => startApp(config, { lakeProcess, ...options }))
+  const server = await withLakeProcess((lakeProcess) =>
+    startApp(config, { lakeProcess, changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options }),
+  )
   await server.ready
   return {
     ...server,
