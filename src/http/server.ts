@@ -9,6 +9,7 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../lib/assert.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
+import { ReleasableApp } from './releasable-app.ts'
 import { engineRequestOf, type RelayedRequest } from './request/relayed-request.ts'
 import { RelayedResponse } from './response/relayed-response.ts'
 import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './stream/ingest-socket.ts'
@@ -79,17 +80,17 @@ function ingestSocketDeps(
 }
 
 function runningServer(
-  app: TemplatedApp,
+  close: () => Promise<void>,
   socket: us_listen_socket,
   pipeline: Pipeline,
   endSockets: () => void,
 ): HttpServer {
   let isListening = true
   /** Acts after the engine has read its sockets once more, so that what has arrived by now is accepted or answered, not reset. */
-  const afterReading = async (act: () => void) => {
+  const afterReading = async (act: () => void | Promise<void>) => {
     await nextTurn()
     await nextTurn()
-    act()
+    await act()
   }
   const stopListening = () => {
     if (isListening) us_listen_socket_close(socket)
@@ -112,7 +113,7 @@ function runningServer(
     close: () =>
       afterReading(() => {
         stopListening()
-        app.close()
+        return close()
       }),
     inFlight: () => pipeline.inFlight,
     bodyBytes: () => pipeline.bodyBytes,
@@ -134,15 +135,21 @@ async function untilIdle(pipeline: Pipeline, quietMs: number, msMax: number): Pr
 export async function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
   const pipeline = new Pipeline(deps)
   const app = App()
-  registerStreamSockets(app, deps)
+  const handlers = new ReleasableApp(app)
+  registerStreamSockets(handlers, deps)
   const endSockets =
     deps.ingestFrame === null
       ? () => {}
-      : registerIngestSockets(app, ingestSocketDeps(deps, deps.ingestFrame))
-  for (const [path, handle] of pipeline.getHandlers()) app.get(path, handle)
-  app.any('/*', pipeline.handle)
+      : registerIngestSockets(handlers, ingestSocketDeps(deps, deps.ingestFrame))
+  for (const [path, handle] of pipeline.getHandlers()) handlers.get(path, handle)
+  handlers.any('/*', pipeline.handle)
   const socket = await listen(app, host, port, deps.isPortShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT)
-  return runningServer(app, socket, pipeline, endSockets)
+  const close = async () => {
+    app.close()
+    await nextTurn()
+    handlers.release()
+  }
+  return runningServer(close, socket, pipeline, endSockets)
 }
 
 function listen(app: TemplatedApp, host: string, port: number, options: number): Promise<us_listen_socket> {

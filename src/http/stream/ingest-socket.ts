@@ -1,8 +1,9 @@
 // A feed's WebSocket. Each message is applied before the next is read, so TCP slows down a feed that is too fast. The reply
 // has the format of the message: JSON for text, msgpack for binary. A feed that does not read its replies is disconnected.
-import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
+import type { WebSocket } from 'uWebSockets.js'
 import { toMsgpack } from '../encode/items.ts'
 import { INGEST_FRAME_BYTES_MAX } from '../limits.ts'
+import type { ReleasableApp } from '../releasable-app.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
 import { toServiceError } from '../response/to-service-error.ts'
@@ -21,7 +22,7 @@ export interface IngestSocketDeps {
 }
 
 /** Accepts WebSockets at the path of the push. @returns a function that ends them all. */
-export function registerIngestSockets(app: TemplatedApp, deps: IngestSocketDeps): () => void {
+export function registerIngestSockets(app: ReleasableApp, deps: IngestSocketDeps): () => void {
   const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     ...SOCKET_SETTINGS,

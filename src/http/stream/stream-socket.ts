@@ -1,10 +1,10 @@
 // Accepts streaming WebSockets: the same channels as follow=1 over HTTP, after the same checks.
-import type { TemplatedApp } from 'uWebSockets.js'
 import { ServiceError } from '../../schema/errors.ts'
 import { authorize } from '../access.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
 import type { PipelineDeps } from '../pipeline.ts'
+import type { ReleasableApp } from '../releasable-app.ts'
 import { clientAddress } from '../request/addresses.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { RequestHead } from '../request/request-head.ts'
@@ -51,7 +51,7 @@ export const streamRoute: PlainRoute = {
 }
 
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
-export function registerStreamSockets(app: TemplatedApp, deps: StreamSocketDeps): void {
+export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
   const { broadcaster } = deps.streams
   app.ws<SocketData>(STREAM_PATH, {
     ...SOCKET_SETTINGS,

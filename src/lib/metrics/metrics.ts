@@ -2,6 +2,17 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import { RequestDurations } from './request-durations.ts'
 
+let ofProcess: Registry | null = null
+
+/** Those of the process, measured once however many servers run in it: what measures them is never freed. */
+function processMetrics(): Registry {
+  if (ofProcess === null) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess })
+  }
+  return ofProcess
+}
+
 export class Metrics {
   readonly contentType: string
   readonly #registry = new Registry()
@@ -17,7 +28,9 @@ export class Metrics {
   constructor() {
     const durations = this.#durations
     this.contentType = this.#registry.contentType
-    collectDefaultMetrics({ register: this.#registry })
+    // The type of prom-client's list is not that of the metrics that it holds.
+    for (const metric of processMetrics().getMetricsAsArray() as unknown as Metric[])
+      this.#registry.registerMetric(metric)
     // prom-client's type asks for members that it does not call.
     this.#registry.registerMetric(durations as unknown as Metric)
     new Counter({
