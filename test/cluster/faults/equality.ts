@@ -8,7 +8,6 @@ import { ANALYSED, TRADED } from './trades.ts'
 
 const CALL_MS_MAX = 5_000
 const EQUAL_MS_MAX = 30_000
-const SAMPLE_EVERY_MS = 15
 /** Of a page with a cursor. */
 const LIMIT = 50
 
@@ -21,7 +20,7 @@ const LISTS = TABS.flatMap((tab) =>
 const CURSOR_PAGES = LISTS.map(
   (list, at) => `${list}${['', '&search=t', '&max_analyses=0'][at % 3]}&limit=${LIMIT}`,
 )
-const PAGES = [...LISTS.map((list) => `${list}&format=ndjson&limit=1000`), ...CURSOR_PAGES]
+const PAGES = LISTS.flatMap((list, at) => [`${list}&format=ndjson&limit=1000`, CURSOR_PAGES[at]])
 const OTHERS = [...TRADED.slice(0, 5), ...ANALYSED.slice(0, 3)].flatMap((mint) => [
   `/api/v1/datapoint?mint=${mint}`,
   ...TIMEFRAMES.map((tf) => `/api/v1/ohlc?mint=${mint}&tf=${tf}&limit=1000`),
@@ -61,14 +60,16 @@ export class PageSampler {
   /** Lists that were read to their end, each page at another node. */
   walked = 0
   readonly #nodes: Nodes
+  readonly #everyMs: number
   readonly #seen = new Map<string, { digest: string; from: string; body: string }>()
   #isEnding = false
   /** Counts the nodes that were asked while lists are walked. */
   #at = 0
   readonly #done: Promise<void>
 
-  constructor(nodes: Nodes) {
+  constructor(nodes: Nodes, everyMs: number) {
     this.#nodes = nodes
+    this.#everyMs = everyMs
     this.#done = Promise.all([this.#run(), this.#walkAll()]).then(() => undefined)
   }
 
@@ -81,7 +82,7 @@ export class PageSampler {
     for (let turn = 0; !this.#isEnding; turn++) {
       const path = PAGES[turn % PAGES.length]
       await Promise.all(this.#nodes.all().map((node) => this.#sample(node, path)))
-      await pause(SAMPLE_EVERY_MS)
+      await pause(this.#everyMs)
     }
   }
 
@@ -108,7 +109,7 @@ export class PageSampler {
       const path = CURSOR_PAGES[turn % CURSOR_PAGES.length]
       const fault = await this.#walk(path)
       if (fault !== null) this.faults.push(`${path}, each page at another node: ${fault}`)
-      await pause(SAMPLE_EVERY_MS)
+      await pause(this.#everyMs)
     }
   }
 

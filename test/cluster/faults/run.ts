@@ -17,6 +17,7 @@ import { Trades } from './trades.ts'
 
 const AGENTS = 4
 const FOLLOWERS = 3
+const COMPARE_EVERY_MS = 15
 const SETTLE_MS_MAX = 20_000
 
 /** Agents submit as often as they like, but each token once a minute. */
@@ -27,6 +28,8 @@ const WRITER_SETTINGS: Settings = {
 }
 
 export interface FaultOptions {
+  /** How often pages of all nodes are compared; as often as they can be, nearly, unless set. */
+  compareEveryMs?: number
   nats?: NatsOptions
   /** NATS servers that keep the streams together; one unless set. */
   natsServers?: number
@@ -159,7 +162,7 @@ export async function underLoad(
     const running = await startAll(cluster, options)
     const { nodes, trades, agents } = running
     await agents.start()
-    const sampler = new PageSampler(nodes)
+    const sampler = new PageSampler(nodes, options.compareEveryMs ?? COMPARE_EVERY_MS)
     const followers = Array.from({ length: FOLLOWERS }, (_, turn) => new Follower(nodes, turn, turn === 0))
     running.followers = followers
     await running.untilAcknowledged(20)
