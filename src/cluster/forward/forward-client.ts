@@ -16,7 +16,7 @@ import {
   RETRY_PAUSE_MS,
   UNREPEATABLE_REPLY_MS_MAX,
 } from './limits.ts'
-import { NodeLink, UnansweredError } from './node-link.ts'
+import { NodeLink, type SingleAsk, UnansweredError } from './node-link.ts'
 import {
   type AnswerReply,
   ForeignMessageError,
@@ -24,6 +24,7 @@ import {
   type Position,
   type Reply,
 } from './protocol.ts'
+import { RequestGroups } from './request-groups.ts'
 import { WriterAbsence } from './writer-absence.ts'
 
 export interface ForwardClientOptions {
@@ -90,12 +91,15 @@ export class ForwardClient {
   readonly link: NodeLink
   readonly #options: ForwardClientOptions
   readonly #absence: WriterAbsence | null
+  /** Submissions that are on their way to the writer. */
+  readonly #submissions: RequestGroups
   #inFlight = 0
 
   constructor(options: ForwardClientOptions) {
     const { connection, watch, names, writerSilentMs } = options
     this.#options = options
     this.link = new NodeLink(connection, watch)
+    this.#submissions = new RequestGroups(this.link, names.writer)
     this.#absence =
       writerSilentMs &&
       new WriterAbsence({ silentMs: writerSilentMs, isThere: () => this.isThere(names.writer) })
@@ -229,7 +233,11 @@ export class ForwardClient {
     const target = isWhole ? at : await this.#sendBody(at, call, body)
     const { replyMsMax = errand.repeats === 'once' ? UNREPEATABLE_REPLY_MS_MAX : REPLY_MS_MAX } = errand
     let subject = target
-    let reply = await this.link.ask(target, { ...request, call, body: isWhole ? body : null }, replyMsMax)
+    const asked = { ...request, call, body: isWhole ? body : null }
+    const isGrouped = errand.repeats === 'keyed' && target === this.#options.names.writer
+    let reply = isGrouped
+      ? await this.#submissions.ask(asked)
+      : await this.link.ask(target, asked, replyMsMax)
     while (reply.kind === 'pending') {
       subject = this.#options.names.node(reply.nodeId)
       if (errand.isAbandoned()) this.link.tell(subject, { kind: 'cancel', call })
@@ -264,10 +272,7 @@ export class ForwardClient {
   }
 
   /** Asks for something that is before the request itself: where it is not answered, nothing was carried out. */
-  async #ask(
-    subject: string,
-    ask: Parameters<NodeLink['ask']>[1],
-  ): Promise<Extract<Reply, { kind: 'done' }>> {
+  async #ask(subject: string, ask: SingleAsk): Promise<Extract<Reply, { kind: 'done' }>> {
     let reply: Reply
     try {
       reply = await this.link.ask(subject, ask, REPLY_MS_MAX)

@@ -21,6 +21,7 @@ import {
   encodeReply,
   ForeignMessageError,
   type ForwardedRequest,
+  type MessageReply,
   type Position,
   type RefusalReason,
   type Reply,
@@ -109,12 +110,14 @@ export class ForwardServer {
   }
 
   /** Null: no reply is expected. */
-  async #answer(data: Uint8Array): Promise<Reply | null> {
+  async #answer(data: Uint8Array): Promise<MessageReply | null> {
     const ask: Ask = decodeAsk(data)
     const { nodeId } = this.#options
     switch (ask.kind) {
       case 'request':
-        return this.#request(ask)
+        return this.#request(ask, this.#chunkBytes)
+      case 'requests':
+        return { kind: 'replies', replies: await this.#requestAll(ask.requests) }
       case 'next':
         return this.#chunk(ask.call, ask.at)
       case 'part':
@@ -135,16 +138,25 @@ export class ForwardServer {
     }
   }
 
+  /** Replies to all as soon as each is answered, or pending. Together they are no larger than one may be. */
+  #requestAll(requests: readonly ForwardedRequest[]): Promise<Reply[]> {
+    const chunkBytes = Math.floor(this.#chunkBytes / requests.length)
+    return Promise.all(requests.map((request) => this.#request(request, chunkBytes)))
+  }
+
+  get #chunkBytes(): number {
+    return chunkBytesOf(this.#options.connection)
+  }
+
   /** Begins a request; where the same came before and is not answered, goes on with that. */
-  #request(ask: ForwardedRequest): Promise<Reply> | Reply {
+  #request(ask: ForwardedRequest, chunkBytes: number): Promise<Reply> | Reply {
     if (this.#calls.has(ask.call)) return this.#chunk(ask.call, 0)
     const body = this.#calls.size >= CALLS_MAX ? null : this.#bodyOf(ask)
     if (body === null) {
       this.#bodies.drop(ask.call)
       return BUSY
     }
-    const { nodeId, connection, relay } = this.#options
-    const chunkBytes = chunkBytesOf(connection)
+    const { nodeId, relay } = this.#options
     const response = relay({ ...ask, body }, chunkBytes, () => this.#bodies.release(body.length))
     const position = (status: number) => this.#positionAfter(ask.method, status)
     this.#calls.set(ask.call, new Call(response, { nodeId, position, chunkBytes }))

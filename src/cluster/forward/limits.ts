@@ -32,6 +32,8 @@ export const ABSENCE_LOOK_MS = 100
 export const HELD_MAX = 1_024
 /** What clients are told to wait while there is no writer. */
 export const RETRY_AFTER_MS = 2_000
+/** Requests in one message. */
+export const GROUP_REQUESTS_MAX = 64
 /** Requests of other nodes that one process carries out at once; one more is 503. */
 export const CALLS_MAX = 2_048
 /** Answers of which a part is still to be sent, such as exports; one more is 503. */

@@ -9,7 +9,15 @@ import {
 } from '@nats-io/transport-node'
 import type { ConnectionWatch } from '../connection-watch.ts'
 import { REPLY_MS_MAX, RETRY_MS_TOTAL, RETRY_PAUSE_MS } from './limits.ts'
-import { type Ask, decodeReply, encodeAsk, type Reply } from './protocol.ts'
+import {
+  type Ask,
+  decodeReply,
+  encodeAsk,
+  ForeignMessageError,
+  type ForwardedRequest,
+  type MessageReply,
+  type Reply,
+} from './protocol.ts'
 
 /** `nobody`, `disconnected`, `denied`: the message has certainly not arrived. */
 type Reason = 'nobody' | 'disconnected' | 'denied' | 'late'
@@ -43,6 +51,9 @@ const isDenied = (error: unknown): boolean =>
   error instanceof PermissionViolationError ||
   (error instanceof RequestError && error.cause instanceof PermissionViolationError)
 
+/** What has one reply. */
+export type SingleAsk = Exclude<Ask, { kind: 'requests' }>
+
 export class NodeLink {
   readonly #connection: NatsConnection
   readonly #watch: ConnectionWatch
@@ -57,7 +68,29 @@ export class NodeLink {
   }
 
   /** @throws UnansweredError, ForeignMessageError */
-  async ask(subject: string, ask: Ask, msMax: number): Promise<Reply> {
+  async ask(subject: string, ask: SingleAsk, msMax: number): Promise<Reply> {
+    const reply = await this.#ask(subject, ask, msMax)
+    if (reply.kind === 'replies') throw new ForeignMessageError('the other node has answered something else')
+    return reply
+  }
+
+  /** Asks for several in one message. @returns a reply to each, in their order. @throws UnansweredError, ForeignMessageError */
+  async askTogether(
+    subject: string,
+    requests: readonly ForwardedRequest[],
+    msMax: number,
+  ): Promise<readonly Reply[]> {
+    const [only] = requests
+    if (only !== undefined && requests.length === 1) return [await this.ask(subject, only, msMax)]
+    const reply = await this.#ask(subject, { kind: 'requests', requests: [...requests] }, msMax)
+    // What is refused as a whole is refused to each.
+    const replies = reply.kind === 'replies' ? reply.replies : requests.map(() => reply)
+    if (replies.length !== requests.length)
+      throw new ForeignMessageError('a message on the bus lacks replies')
+    return replies
+  }
+
+  async #ask(subject: string, ask: Ask, msMax: number): Promise<MessageReply> {
     // The client would keep the message until it is connected again, when nobody waits for it any more.
     if (!this.#watch.isConnected) throw new UnansweredError('disconnected')
     let data: Uint8Array
@@ -72,7 +105,7 @@ export class NodeLink {
   }
 
   /** Asks for what is harmless to ask for twice, and does so for RETRY_MS_TOTAL unless nobody is there any more. */
-  async askAgain(subject: string, ask: Ask): Promise<Reply> {
+  async askAgain(subject: string, ask: SingleAsk): Promise<Reply> {
     const untilMs = performance.now() + RETRY_MS_TOTAL
     for (;;) {
       try {

@@ -1,5 +1,6 @@
 // The messages with which nodes ask each other, msgpack: a request, its body in parts where it is large, and its answer, which is
-// asked for chunk by chunk, so that neither side holds more than one.
+// asked for chunk by chunk, so that neither side holds more than one. Small requests that come together
+// go in one message.
 import { Packr } from 'msgpackr'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
@@ -28,6 +29,8 @@ export type ForwardedRequest = z.infer<typeof requestSchema>
 
 const askSchema = z.discriminatedUnion('kind', [
   requestSchema,
+  /** Several, each with its body in it. The reply has those of all. */
+  z.object({ kind: z.literal('requests'), requests: z.array(requestSchema) }),
   /** A part of a body, from 0 on. */
   z.object({ kind: z.literal('part'), call, at: count, bytes }),
   /** The chunk `at` of an answer. To ask for the same again is harmless. */
@@ -55,7 +58,7 @@ export type Position = z.infer<typeof positionSchema>
 const reason = z.enum(['overloaded', 'invalid', 'version', 'failed'])
 export type RefusalReason = z.infer<typeof reason>
 
-const replySchema = z.discriminatedUnion('kind', [
+const singleReplySchema = z.discriminatedUnion('kind', [
   /** Chunk 0 of an answer. */
   z.object({
     kind: z.literal('answer'),
@@ -73,13 +76,22 @@ const replySchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('done'), nodeId: z.string() }),
   z.object({ kind: z.literal('refused'), reason, sentence: z.string() }),
 ])
-export type Reply = z.infer<typeof replySchema>
+/** To one request, or to anything else that is asked for. */
+export type Reply = z.infer<typeof singleReplySchema>
 export type AnswerReply = Extract<Reply, { kind: 'answer' }>
+
+const replySchema = z.discriminatedUnion('kind', [
+  singleReplySchema,
+  /** In the order of the requests. */
+  z.object({ kind: z.literal('replies'), replies: z.array(singleReplySchema) }),
+])
+/** To a message. */
+export type MessageReply = z.infer<typeof replySchema>
 
 const packr = new Packr({ useRecords: false })
 
 export const encodeAsk = (ask: Ask): Uint8Array => packr.pack({ protocol: PROTOCOL, ...ask })
-export const encodeReply = (reply: Reply): Uint8Array => packr.pack({ protocol: PROTOCOL, ...reply })
+export const encodeReply = (reply: MessageReply): Uint8Array => packr.pack({ protocol: PROTOCOL, ...reply })
 
 /** A message of another version, or of something else. The sentence is for operators. */
 export class ForeignMessageError extends Error {}
@@ -110,4 +122,4 @@ function unpack(data: Uint8Array): unknown {
 /** @throws ForeignMessageError */
 export const decodeAsk = (data: Uint8Array): Ask => decode(askSchema, data)
 /** @throws ForeignMessageError */
-export const decodeReply = (data: Uint8Array): Reply => decode(replySchema, data)
+export const decodeReply = (data: Uint8Array): MessageReply => decode(replySchema, data)
