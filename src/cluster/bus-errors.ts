@@ -67,8 +67,8 @@ export function busTrouble(error: unknown): string {
   return reason
 }
 
-/** Words that the client makes up, of inboxes and consumers. */
-const RANDOM_WORDS = /[A-Z0-9]{22}[^.]*/g
+/** Words that the client makes up, of inboxes and consumers, and names of lists. */
+const RANDOM_WORDS = /[A-Z0-9]{22}[^.]*|(?<=\.list\.)[\w-]+/g
 
 /** What is not permitted to the user of this process. */
 export function deniedSentence({ operation, subject }: PermissionViolationError): string {

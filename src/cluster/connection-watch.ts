@@ -64,11 +64,11 @@ export class ConnectionWatch {
   }
 }
 
-/** @param watch null while the bus was not reached */
-export function addWatchMetrics(metrics: Metrics, watch: () => ConnectionWatch | null): void {
+/** @param reasons of all connections of this process; none while the bus was not reached */
+export function addWatchMetrics(metrics: Metrics, reasons: () => readonly string[]): void {
   metrics.read(
     'mintlake_cluster_refused',
     'Subjects that the bus denies to this process, or 1 where it does not take its user',
-    () => watch()?.reasons.length ?? 0,
+    () => reasons().length,
   )
 }

@@ -1,8 +1,9 @@
 // Tells other nodes which lists this one keeps: it answers at the subject of each of them.
-import type { NatsConnection, Subscription } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
 import type { ListWatcher } from '../../http/response/cursors.ts'
 import type { BusNames } from '../bus.ts'
 import type { ConnectionWatch } from '../connection-watch.ts'
+import { LastingSubscription } from './lasting-subscription.ts'
 import { encodeReply } from './protocol.ts'
 
 export interface KeptListsBus {
@@ -14,11 +15,11 @@ export interface KeptListsBus {
 
 export class KeptLists implements ListWatcher {
   /** By the name of each list that is kept; null: no other node knows of it yet. */
-  readonly #subscriptions = new Map<string, Subscription | null>()
+  readonly #subscriptions = new Map<string, LastingSubscription | null>()
   /** Null: the bus was not reached yet. */
   #bus: KeptListsBus | null = null
 
-  /** Begins to answer. Subscriptions come again by themselves after the connection was lost. */
+  /** Begins to answer. Subscriptions come again by themselves after the connection was lost, or where the bus has denied them. */
   open(bus: KeptListsBus): void {
     this.#bus = bus
     this.#subscribeAll()
@@ -38,16 +39,14 @@ export class KeptLists implements ListWatcher {
     for (const [name, subscription] of this.#subscriptions) if (subscription === null) this.kept(name)
   }
 
-  #subscribe(name: string): Subscription | null {
+  #subscribe(name: string): LastingSubscription | null {
     // The client would keep what it is to send until it is connected again, without a bound.
     if (this.#bus === null || !this.#bus.watch.isConnected || this.#bus.connection.isClosed()) return null
     const { connection, names, nodeId } = this.#bus
     const reply = encodeReply({ kind: 'done', nodeId })
     // No queue group: all nodes that keep the list answer, so that one which stands still delays nobody.
-    return connection.subscribe(names.list(name), {
-      callback: (error, message) => {
-        if (error === null && !connection.isClosed()) message.respond(reply)
-      },
+    return new LastingSubscription(connection, names.list(name), undefined, (message) => {
+      if (!connection.isClosed()) message.respond(reply)
     })
   }
 }

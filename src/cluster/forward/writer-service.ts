@@ -70,7 +70,7 @@ export class WriterService {
   }
 
   addMetrics(metrics: Metrics): void {
-    addWatchMetrics(metrics, () => this.#watch)
+    addWatchMetrics(metrics, () => this.#watch?.reasons ?? [])
   }
 
   /** A sentence for each thing that is wrong. */

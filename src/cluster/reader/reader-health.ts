@@ -86,7 +86,7 @@ export class ReaderHealth {
     if (!watch.isConnected)
       reasons.push('the connection to the bus is lost: this reader shows an older market')
     else if (replica.trouble !== null) reasons.push(replica.trouble)
-    reasons.push(...watch.reasons)
+    reasons.push(...link.refusals)
     const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
       reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)

@@ -28,9 +28,16 @@ export interface ReaderLinkOptions {
 export interface ReaderParts {
   bus: Bus
   watch: ConnectionWatch
+  /** The connection for requests of and to other nodes: a NATS whose disk is full lets one wait that asks for the stream. */
+  requests: Requests
   replica: Replica
   forward: ForwardClient
   accounts: ReaderAccounts
+}
+
+interface Requests {
+  bus: Bus
+  watch: ConnectionWatch
 }
 
 export class ReaderLink {
@@ -50,12 +57,19 @@ export class ReaderLink {
     this.#connected = this.#connect()
   }
 
+  /** A sentence for each thing that NATS refuses to this node. */
+  get refusals(): string[] {
+    if (this.parts === null) return []
+    const { watch, requests } = this.parts
+    return [...new Set([...watch.reasons, ...requests.watch.reasons])]
+  }
+
   /** Begins to answer other nodes, which ask for pages of the lists that this one keeps. */
   async serve({ relay }: Pick<HttpServer, 'relay'>): Promise<void> {
     await this.#connected
     const { nodeId, log } = this.#options
     if (this.parts === null || this.#isStopped) return
-    const { watch, bus } = this.parts
+    const { watch, bus } = this.parts.requests
     const { connection, names } = bus
     this.#server = new ForwardServer({
       ...{ connection, names, nodeId, relay, log },
@@ -73,7 +87,7 @@ export class ReaderLink {
     await this.#server?.stop()
     // Whoever waits for an answer of the bus gets an error once the connection is closed.
     const stopped = [parts.replica.stop(), parts.accounts.stop()]
-    await parts.bus.close()
+    await Promise.all([parts.bus.close(), parts.requests.bus.close()])
     await Promise.all(stopped)
   }
 
@@ -81,7 +95,9 @@ export class ReaderLink {
     const { settings, nodeId, log } = this.#options
     for (let failures = 0; !this.#isStopped; failures++) {
       try {
-        this.#open(await connectBus(settings, `mintlake reader ${nodeId}`))
+        const bus = await connectBus(settings, `mintlake reader ${nodeId}`)
+        const requests = connectBus(settings, `mintlake reader ${nodeId}: requests`)
+        this.#open(bus, await requests.catch((error) => bus.close().then(() => Promise.reject(error))))
         return
       } catch (error) {
         const sentence = `the bus cannot be reached: ${errorMessage(error)}`
@@ -99,13 +115,15 @@ export class ReaderLink {
     await Promise.race([promise, sleep(ms, undefined, { ref: false })])
   }
 
-  #open(bus: Bus): void {
+  #open(bus: Bus, requestsBus: Bus): void {
     const { market, clock, log, openAccounts, onSubmission } = this.#options
-    const { connection, names } = bus
-    const watch = new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
+    const watchOf = ({ connection }: Bus) =>
+      new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
+    const watch = watchOf(bus)
+    const requests = { bus: requestsBus, watch: watchOf(requestsBus) }
     const accounts = openAccounts({ bus, watch, clock, log })
     const forward = new ForwardClient({
-      ...{ connection, watch, names },
+      ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names },
       writerSilentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
       untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
         await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
@@ -115,7 +133,7 @@ export class ReaderLink {
       ...{ bus, market, clock, log, onSubmission },
       askForCheckpoint: () => forward.askCheckpoint(),
     })
-    this.parts = { bus, watch, replica, forward, accounts }
+    this.parts = { bus, watch, requests, replica, forward, accounts }
     this.trouble = null
   }
 }

@@ -36,5 +36,5 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
     'Of a reader: requests that other nodes are carrying out for it',
     () => orNaN(link.parts?.forward.inFlight),
   )
-  addWatchMetrics(metrics, () => link.parts?.watch ?? null)
+  addWatchMetrics(metrics, () => link.refusals)
 }

@@ -39,6 +39,7 @@ export class BusWriter implements MarketPublisher {
   readonly #service: WriterService
   #run: RunToPublish | null = null
   #isStopped = false
+  #isWriteDue = false
   #begunMs = performance.now()
 
   constructor(options: BusWriterOptions) {
@@ -100,8 +101,18 @@ export class BusWriter implements MarketPublisher {
 
   /** Number of the last event, which a reader that waits for it then has soon. */
   #positionToReach(): number {
-    this.#run?.writeNow()
+    this.#writeInThisTurn()
     return this.position().eventNo
+  }
+
+  /** All that is answered in one turn of the event loop is written and published together. */
+  #writeInThisTurn(): void {
+    if (this.#isWriteDue) return
+    this.#isWriteDue = true
+    setImmediate(() => {
+      this.#isWriteDue = false
+      this.#run?.writeNow()
+    })
   }
 
   changeAccount(agentId: string): void {
