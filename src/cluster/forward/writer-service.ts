@@ -1,5 +1,5 @@
-// What a writer does for other nodes: it carries out their requests and tells them of accounts. It has a connection of its own, so that
-// neither waits for the events of the market.
+// What a writer does for other nodes: it carries out their requests and tells them of accounts. Each has a connection of its own, so that
+// neither waits for the events of the market, and requests do not wait where NATS cannot write.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
 import type { Cursors } from '../../http/response/cursors.ts'
@@ -37,8 +37,8 @@ export class WriterService {
   readonly #stopping = Promise.withResolvers<void>()
   #isStopped = false
   #opening: Promise<void> | null = null
-  #bus: Bus | null = null
-  #watch: ConnectionWatch | null = null
+  readonly #buses: Bus[] = []
+  readonly #watches: ConnectionWatch[] = []
   #server: ForwardServer | null = null
   #accounts: AccountPublisher | null = null
   #forwarding: Forwarding | null = null
@@ -70,16 +70,21 @@ export class WriterService {
   }
 
   addMetrics(metrics: Metrics): void {
-    addWatchMetrics(metrics, () => this.#watch?.reasons ?? [])
+    addWatchMetrics(metrics, () => this.#refusals)
   }
 
   /** A sentence for each thing that is wrong. */
   get reasons(): string[] {
     const trouble = this.#accounts?.trouble ?? null
-    const refused = this.#watch?.reasons ?? []
+    const refused = this.#refusals
     return trouble === null
       ? refused
       : [...refused, `readers are not told of new and revoked keys: ${trouble}`]
+  }
+
+  /** What NATS refuses on either connection, each once. */
+  get #refusals(): string[] {
+    return [...new Set(this.#watches.flatMap(({ reasons }) => reasons))]
   }
 
   /** Takes no more requests of other nodes, and finishes those that run. Never rejects. */
@@ -95,23 +100,25 @@ export class WriterService {
     await this.stopServing()
     await this.#accounts?.settled(ACCOUNTS_LAST_MS_MAX)
     const stopped = this.#accounts?.stop()
-    await this.#bus?.close()
+    await Promise.all(this.#buses.map((bus) => bus.close()))
     await stopped
   }
 
   async #open({ accounts, relay, ready }: ServedParts): Promise<void> {
     const { config, log, positionToReach, makeCheckpoint } = this.#options
-    const bus = await this.#connect()
-    if (bus === null || !(await this.#isReached(this.#established.promise))) return
+    const accountsBus = await this.#connect('accounts')
+    const bus = await this.#connect('requests')
+    if (accountsBus === null || bus === null || !(await this.#isReached(this.#established.promise))) return
     const { connection, names } = bus
     const nodeId = this.#nodeId
-    const watch = new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
-    this.#watch = watch
+    const [accountsWatch, watch] = [this.#watch(accountsBus), this.#watch(bus)]
     // What others answer changes nothing here.
     const untilApplied = () => Promise.resolve()
     const client = new ForwardClient({ connection, watch, names, untilApplied, writerSilentMs: null })
     this.#forwarding = { client, names }
-    const publisher = new AccountPublisher({ bus, watch, accounts, replicas: config.busReplicas, log })
+    const publisher = new AccountPublisher({
+      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.busReplicas, log },
+    })
     this.#accounts = publisher
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
@@ -137,12 +144,19 @@ export class WriterService {
     return Promise.race([done, this.#stopping.promise.then(() => false)])
   }
 
+  #watch({ connection }: Bus): ConnectionWatch {
+    const watch = new ConnectionWatch(connection, (sentence) => this.#options.log.error({}, sentence))
+    this.#watches.push(watch)
+    return watch
+  }
+
   /** Null: stopped before the bus was reached. */
-  async #connect(): Promise<Bus | null> {
+  async #connect(what: 'accounts' | 'requests'): Promise<Bus | null> {
     while (!this.#isStopped) {
       try {
-        this.#bus = await connectBus(this.#options.config, 'mintlake writer: requests')
-        return this.#bus
+        const bus = await connectBus(this.#options.config, `mintlake writer: ${what}`)
+        this.#buses.push(bus)
+        return bus
       } catch (error) {
         this.#options.log.debug({ reason: errorMessage(error) }, 'requests of readers cannot be taken yet')
         await sleep(RETRY_MS_MAX / 4, undefined, { ref: false })

@@ -96,6 +96,8 @@ describe.skipIf(!hasNats)(`NATS runs out of room under load${skipped}`, () => {
           const key = await running.writer.client.register('asks the writer')
           disk.fill(0)
           await checkWithoutRoom(running, key, 'its disk is full')
+          // They have connections for that, on which nobody asks NATS to write.
+          await running.untilAcknowledged(20)
           disk.clear()
           await running.cluster.nats.start()
           await checkWithRoom(running)
