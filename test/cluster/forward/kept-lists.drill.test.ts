@@ -1,0 +1,64 @@
+// @module-tag drill
+// A node whose user may not say which lists it keeps: it is told once, however many there are, and mended while it runs.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
+import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
+import { KeptLists } from '../../../src/cluster/forward/kept-lists.ts'
+import { NodeLink } from '../../../src/cluster/forward/node-link.ts'
+import { busSettingsOf, hasNats, type Nats, skipped, startNats } from '../support.ts'
+
+const DENY = ', deny: ["mintlake.list.>"]'
+const CONFIG = `authorization { users: [
+  { user: node, password: right, permissions: { publish: ">", subscribe: { allow: [">"]${DENY} } } } ] }`
+const NAMES = ['a', 'b', 'c'].map((letter) => letter.repeat(22))
+
+let nats: Nats | null = null
+const buses: Bus[] = []
+afterAll(async () => {
+  for (const bus of buses) await bus.close()
+  await nats?.remove()
+})
+
+it.skipIf(!hasNats)(
+  `lists are told as soon as the bus permits it${skipped}`,
+  { timeout: 40_000 },
+  async () => {
+    nats = await startNats({ config: CONFIG })
+    const { url, port, server } = nats
+    const connected = async () => {
+      const bus = await connectBus({ ...busSettingsOf(url), busUser: 'node', busPassword: 'right' }, 'test')
+      buses.push(bus)
+      return { bus, watch: new ConnectionWatch(bus.connection) }
+    }
+    const [keeper, asker] = [await connected(), await connected()]
+    const { names, connection } = keeper.bus
+    const lists = new KeptLists()
+    lists.open({ connection, watch: keeper.watch, names, nodeId: 'keeper' })
+    for (const name of NAMES) lists.kept(name)
+    await expect
+      .poll(() => keeper.watch.reasons)
+      .toEqual([
+        'NATS does not let this process subscribe to "mintlake.list.*": its user lacks the permission',
+      ])
+    lists.dropped(NAMES[2]!)
+
+    const path = join(server.dir, 'nats.conf')
+    // A port of 0 is another one at each reading.
+    const permitted = readFileSync(path, 'utf8').replace(DENY, '').replace(':-1"', `:${port}"`)
+    writeFileSync(path, permitted)
+    server.child.kill('SIGHUP')
+    const link = new NodeLink(asker.bus.connection, asker.watch)
+    const nodeOf = (name: string) =>
+      link.ask(names.list(name), { kind: 'ping' }, 500).then(
+        (reply) => reply,
+        (error: Error) => error.message,
+      )
+    for (const name of NAMES.slice(0, 2))
+      await expect
+        .poll(() => nodeOf(name), { timeout: 20_000 })
+        .toEqual(expect.objectContaining({ kind: 'done', nodeId: 'keeper' }))
+    expect(await nodeOf(NAMES[2]!)).toBe('no process answers to that name on the bus')
+  },
+)
