@@ -11,10 +11,13 @@ import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './che
 import { type CheckpointJob, startCheckpointJob } from './checkpoint-job.ts'
 import type { RecordFolders } from './find-base.ts'
 import {
+  APPLIED_EVENTS_PER_S,
   CHECKPOINT_PAUSE_FACTOR,
   CHECKPOINT_RETRY_MS,
   CHECKPOINT_RETRY_MS_MAX,
+  LAST_CHECKPOINT_MS_FREE,
   LAST_CHECKPOINT_MS_MAX,
+  WRITTEN_BYTES_PER_S,
 } from './limits.ts'
 import type { CheckpointCrashPoint, CheckpointResult } from './protocol.ts'
 import { MINTLAKE_VERSION } from './version.ts'
@@ -52,6 +55,15 @@ export interface CheckpointStatus {
   newest: { eventNo: number; bytes: number; madeAtMs: number; ageMs: number } | null
   /** Of the latest one made by a process of its own. */
   latest: CheckpointResult | null
+}
+
+/**
+ * Whether a stop is over sooner, and the next start ready, when another checkpoint is written.
+ * @param eventsBehind events that the newest checkpoint lacks. @param bytes its size, which the next one will have too
+ */
+export function savesTime(eventsBehind: number, bytes: number): boolean {
+  const writeMs = (bytes / WRITTEN_BYTES_PER_S) * 1_000
+  return writeMs <= LAST_CHECKPOINT_MS_FREE || writeMs <= (eventsBehind / APPLIED_EVENTS_PER_S) * 1_000
 }
 
 type NewestCheckpoint = Omit<NonNullable<CheckpointStatus['newest']>, 'ageMs'>
@@ -121,13 +133,22 @@ export class CheckpointScheduler {
   }
 
   /**
-   * Writes the market as it is, in this process. To be called when it changes no more and the journal is closed. Gives up after
-   * LAST_CHECKPOINT_MS_MAX: the next start then applies the events behind the one before. @returns whether it was written
+   * Writes the market as it is, in this process. To be called when it changes no more and the journal is closed. Not where that takes
+   * longer than it saves, and no longer than LAST_CHECKPOINT_MS_MAX: the next start then applies the events behind the one before.
+   * @returns whether it was written
    */
   async writeLast(): Promise<boolean> {
     const { journal, log } = this.#options
     const { lastEventNo } = journal
     if (lastEventNo === 0 || lastEventNo === this.#newest?.eventNo) return true
+    const behind = lastEventNo - (this.#newest?.eventNo ?? 0)
+    if (this.#newest !== null && !savesTime(behind, this.#newest.bytes)) {
+      log.info(
+        { events: behind },
+        'the next start applies these events again: another checkpoint would take longer',
+      )
+      return false
+    }
     const gaveUp = new AbortController()
     const timer = setTimeout(() => gaveUp.abort(), LAST_CHECKPOINT_MS_MAX)
     const aborted = new Promise<never>((_, reject) =>

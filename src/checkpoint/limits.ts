@@ -14,6 +14,12 @@ export const CHECKPOINT_NICENESS = 10
 export const CHECKPOINT_HEAP_MB = 4_096
 /** How long a stop in order may take to write the last checkpoint. */
 export const LAST_CHECKPOINT_MS_MAX = 6_000
+/** About what a machine does in a second. Where the events behind the newest checkpoint are applied sooner than another is written, a
+ *  stop leaves them to the next start. */
+export const WRITTEN_BYTES_PER_S = 150_000_000
+export const APPLIED_EVENTS_PER_S = 100_000
+/** A checkpoint that takes less time is written in any case. */
+export const LAST_CHECKPOINT_MS_FREE = 1_000
 /** Of the directory at the end of a checkpoint. */
 export const DIRECTORY_BYTES_MAX = 16 * 1024 * 1024
 /** Written at once; larger sections are written by themselves. */

@@ -1,5 +1,5 @@
 // What NATS refuses and why, as sentences for operators.
-import { JetStreamApiError } from '@nats-io/jetstream'
+import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream'
 import { AuthorizationError, type PermissionViolationError } from '@nats-io/transport-node'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
 import type { BusSettings } from './bus.ts'
@@ -59,10 +59,15 @@ function refusedUser({ busUser, busCredentials, busCert }: BusSettings): string 
 /** Codes of JetStream for a limit of its storage that is reached. */
 const NO_ROOM = [10_023, 10_047]
 
+/** NATS answers, and does not have the stream. */
+export const isStreamMissing = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound
+
 /** Why NATS did not take or tell something, as a sentence. */
 export function busTrouble(error: unknown): string {
   const reason = errorMessage(error)
   if (error instanceof JetStreamApiError && NO_ROOM.includes(error.code)) return `NATS has no room: ${reason}`
+  if (isStreamMissing(error)) return 'NATS has no events: no writer has begun since it has none'
   if (reason === 'timeout') return 'NATS does not answer in time: it cannot be reached, or its disk is full'
   return reason
 }

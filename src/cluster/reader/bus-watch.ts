@@ -1,6 +1,7 @@
 // Looks, while nothing arrives, whether that is because the stream has no more, or because this reader is cut off from it.
 import type { Clock } from '../../lib/clock.ts'
 import type { Bus } from '../bus.ts'
+import { isStreamMissing } from '../bus-errors.ts'
 import type { Lag } from './lag.ts'
 import { ANSWER_MS_MAX, SILENT_MS, STALLED_MS, WATCH_MS } from './limits.ts'
 import { rangeOf, type StreamRange } from './stream-place.ts'
@@ -28,7 +29,7 @@ export class BusWatch {
   /** When the stream was asked about and has not answered yet; null: it has. */
   #askedAtMs: number | null = null
 
-  /** @param onStale called where messages have to be asked for anew: the stream was made anew, or its messages do not arrive */
+  /** @param onStale called where messages have to be asked for anew: the stream is gone or made anew, or its messages do not arrive */
   constructor(bus: Bus, clock: Clock, lag: Lag, watched: Watched, onStale: () => void) {
     this.#bus = bus
     this.#clock = clock
@@ -57,8 +58,10 @@ export class BusWatch {
     if (isAsking || this.#lag.behindMs(nowMs) < SILENT_MS) return
     this.#askedAtMs = nowMs
     this.#ask(nowMs)
-      // It is cut off: then the time without an answer tells.
-      .catch(() => undefined)
+      // Where this reader is cut off, the time without an answer tells.
+      .catch((error: unknown) => {
+        if (isStreamMissing(error)) this.#onStale()
+      })
       .finally(() => {
         if (this.#askedAtMs === nowMs) this.#askedAtMs = null
       })

@@ -4,11 +4,11 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import type { Clock } from '../../lib/clock.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'
+import { busTrouble } from '../bus-errors.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage, type ToldSubmission } from '../messages.ts'
 import { AppliedMarket } from './applied-market.ts'
@@ -124,7 +124,7 @@ export class Replica {
       try {
         await this.#follow()
       } catch (error) {
-        const sentence = errorMessage(error)
+        const sentence = busTrouble(error)
         if (sentence !== this.trouble) log.warn({ reason: sentence }, 'the market does not follow the writer')
         this.trouble = sentence
       }

@@ -6,10 +6,11 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { findLockHolder, isLockedElsewhere } from '../../store/data-folder/folder-lock.ts'
 import { type Bus, connectBus } from '../bus.ts'
+import { isStreamMissing } from '../bus-errors.ts'
 import { SILENT_LOOK_MS, SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
 import { MessageError } from '../messages.ts'
 import { FencedError, fenced } from './standing.ts'
-import { hasCode, readStreamEnd, STREAM_NOT_FOUND } from './stream-state.ts'
+import { readStreamEnd } from './stream-state.ts'
 
 /**
  * Resolves when a writer may use the data folder. Not a standby: at once, but for a folder that a process of another machine, or of
@@ -80,7 +81,7 @@ async function hasEnded(bus: Bus): Promise<boolean> {
     return (await readStreamEnd(bus)).message?.ended === true
   } catch (error) {
     // There is no stream, or it speaks another version: whether somebody publishes still shows.
-    if (hasCode(error, STREAM_NOT_FOUND) || error instanceof MessageError) return false
+    if (isStreamMissing(error) || error instanceof MessageError) return false
     throw error
   }
 }
@@ -106,7 +107,7 @@ async function lastSequence({ manager, names }: Bus): Promise<number> {
   try {
     return (await manager.streams.info(names.stream)).state.last_seq
   } catch (error) {
-    if (hasCode(error, STREAM_NOT_FOUND)) return -1
+    if (isStreamMissing(error)) return -1
     throw error
   }
 }

@@ -10,6 +10,7 @@ import { Objm } from '@nats-io/obj'
 import { nanos } from '@nats-io/transport-node'
 import type { Config } from '../../config/settings.ts'
 import type { Bus } from '../bus.ts'
+import { isStreamMissing } from '../bus-errors.ts'
 import { parseCheckpointObjectName } from '../checkpoint-objects.ts'
 import { DUPLICATES_MS } from '../limits.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
@@ -27,9 +28,7 @@ const MEGABYTE = 1e6
 /** How far back a message is looked for that is not damaged. */
 const DAMAGED_MAX = 1_000
 
-export const STREAM_NOT_FOUND = JetStreamApiCodes.StreamNotFound
-
-export const hasCode = (error: unknown, code: number): boolean =>
+const hasCode = (error: unknown, code: number): boolean =>
   error instanceof JetStreamApiError && error.code === code
 
 /** Whether another message than the expected one is the newest. */
@@ -51,7 +50,7 @@ export async function ensureStream({ manager, names }: Bus, settings: StreamSett
       config.num_replicas === bounds.num_replicas
     if (!isUpToDate) await manager.streams.update(names.stream, bounds)
   } catch (error) {
-    if (!hasCode(error, STREAM_NOT_FOUND)) throw error
+    if (!isStreamMissing(error)) throw error
     await manager.streams.add({
       ...{ name: names.stream, subjects: [names.subject], ...bounds },
       ...{ storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old },

@@ -205,7 +205,8 @@ export function send(reply: Reply, answer: HttpAnswer, limits: Record<string, st
       'X-Request-Id',
       reply.requestId + answerHeaderLines(answer, hasBody) + headerLines(limits),
     )
-    if (body !== null && reply.headOnly) {
+    const isOfUnknownLength = answer.stream !== undefined && answer.bytes === undefined
+    if (body !== null && reply.headOnly && !isOfUnknownLength) {
       // Not endWithoutBody(bytes): the engine would wait for the bytes and close the connection at the next request.
       res.writeHeader(
         'Content-Length',

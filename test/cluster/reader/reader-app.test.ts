@@ -163,6 +163,19 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     expect(await lagOf(client)).toBeLessThan(1_000)
   })
 
+  it('says that the bus has no events where those were lost and no writer has begun since', {
+    tags: 'drill',
+  }, async () => {
+    const { client, ready: whenReady } = await startTestReader()
+    await whenReady
+    const { manager, names } = writer.bus
+    await manager.streams.delete(names.stream)
+    await expect
+      .poll(async () => (await client.get('/readyz')).body.error, WAIT)
+      .toMatch(/^This reader is .* behind the writer: NATS has no events/)
+    expect((await client.get('/health')).body.reasons.join()).toContain('NATS has no events')
+  })
+
   it.each(['cut', 'swallow'] as const)(
     'refuses reads and ends streams where the network is %s, then goes on',
     { tags: 'drill' },
