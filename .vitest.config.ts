@@ -13,8 +13,6 @@ const DRILL = {
   name: 'drill',
   description:
     'A long test: repeated kills, clusters under load, the browser, the benchmark, many random cases',
-  // They kill processes at random moments of real time. In CI a failed one is run once more, and .ci/run names it.
-  retry: process.env.CI === undefined ? 0 : 1,
 }
 const TESTS = 'test/**/*.test.ts'
 const hasDrill = (file: string): boolean =>
@@ -47,6 +45,9 @@ export default defineConfig(({ mode }) => ({
     // Files without a drill need not be loaded for the drills.
     include: mode === 'drills' ? globSync(TESTS, { cwd: import.meta.dirname }).filter(hasDrill) : [TESTS],
     tags: [DRILL],
+    // Many kill processes at random moments, or wait for timers of a machine that does other work too. In CI a failed one is run
+    // once more, and .ci/run names it.
+    retry: process.env.CI === undefined ? 0 : 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A busy machine is no failure: only what never comes is.
