@@ -14,7 +14,7 @@ import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from '.
 
 const START = fileURLToPath(new URL('start.mjs', import.meta.url))
 /** What `npm start` gives Node: start.mjs says why. */
-const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
+const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=100']
 const READERS_MAX = 64
 const READERS_DEFAULT = 2
 const EXIT_USAGE = 2

@@ -12,7 +12,7 @@ import { programUrl } from './program.mjs'
 
 const NEEDED_MAJOR = '22'
 /** What `npm start` gives Node: start.mjs says why. */
-const SERVE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=8']
+const SERVE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=100']
 const require = createRequire(import.meta.url)
 
 /** Path of the Node that is a dependency. Returns null when it is not installed. */

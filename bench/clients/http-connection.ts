@@ -8,10 +8,19 @@ const HEAD_END = '\r\n\r\n'
 const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 const ERROR_CHARACTERS_MAX = 1_000
 
+/** Part of a response that has arrived. */
+interface Arriving {
+  head: string
+  text: string
+  /** Characters of it, which are bytes, that have not arrived. */
+  missing: number
+}
+
 export class HttpConnection {
   readonly #socket: Socket
   #received = ''
-  #waiting: PromiseWithResolvers<string> | null = null
+  #arriving: Arriving | null = null
+  #waiting: PromiseWithResolvers<Arriving> | null = null
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -29,27 +38,37 @@ export class HttpConnection {
   }
 
   /** Sends a request and resolves with the whole response, head included. Rejects where its status is another one. */
-  async request(text: string, status: number): Promise<string> {
+  async request(request: string, status: number): Promise<string> {
     this.#waiting = Promise.withResolvers()
-    this.#socket.write(text, 'latin1')
-    const response = await this.#waiting.promise
-    if (!response.startsWith(`HTTP/1.1 ${status}`)) throw new Error(response.slice(0, ERROR_CHARACTERS_MAX))
-    return response
+    this.#socket.write(request, 'latin1')
+    const { head, text } = await this.#waiting.promise
+    if (!head.startsWith(`HTTP/1.1 ${status}`)) throw new Error(text.slice(0, ERROR_CHARACTERS_MAX))
+    return text
   }
 
   close(): void {
     this.#socket.destroy()
   }
 
+  /** Looks at the head alone, once: searching all of a long response at each of its chunks would keep a core busy. */
   #receive(chunk: string): void {
-    this.#received += chunk
-    const headEnd = this.#received.indexOf(HEAD_END)
-    const length = CONTENT_LENGTH.exec(this.#received)
-    if (headEnd === -1 || length === null) return
-    if (this.#received.length < headEnd + HEAD_END.length + Number(length[1])) return
-    const response = this.#received
+    if (this.#arriving !== null) {
+      this.#arriving.text += chunk
+      this.#arriving.missing -= chunk.length
+    } else {
+      this.#received += chunk
+      const headEnd = this.#received.indexOf(HEAD_END)
+      if (headEnd === -1) return
+      const head = this.#received.slice(0, headEnd)
+      const bodyLength = Number(CONTENT_LENGTH.exec(head)?.[1])
+      const missing = headEnd + HEAD_END.length + bodyLength - this.#received.length
+      this.#arriving = { head, text: this.#received, missing }
+    }
+    if (this.#arriving.missing > 0) return
+    const arrived = this.#arriving
+    this.#arriving = null
     this.#received = ''
-    this.#waiting?.resolve(response)
+    this.#waiting?.resolve(arrived)
   }
 }
 

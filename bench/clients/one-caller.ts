@@ -1,4 +1,4 @@
-// node bench/clients/one-caller.ts PORT SECONDS
+// node bench/clients/one-caller.ts PORT WARM_SECONDS SECONDS
 // Measures how long one caller waits for a submission, for a plain request, and for 2 KB to be appended to a file and
 // synced, in turns, so that whatever else the machine does affects all three alike. Prints one line of JSON.
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { quantile } from '../harness.ts'
 import { HttpConnection, registerAgent, submitRequest } from './http-connection.ts'
 
 const RECORD = Buffer.alloc(2_048, 'record ')
-const [port, seconds] = process.argv.slice(2).map(Number)
+const [port, warmSeconds, seconds] = process.argv.slice(2).map(Number)
 const key = await registerAgent(port, 'one caller')
 const connection = await HttpConnection.open(port)
 
@@ -33,7 +33,7 @@ async function timed(work: () => unknown, into: number[]): Promise<void> {
 }
 
 const [submits, reads, syncs]: number[][] = [[], [], []]
-const warmUntil = performance.now() + Math.min(1, seconds) * 1_000
+const warmUntil = performance.now() + warmSeconds * 1_000
 const until = warmUntil + seconds * 1_000
 for (let isWarm = false; performance.now() < until; ) {
   if (!isWarm && performance.now() > warmUntil) {
@@ -59,6 +59,7 @@ console.log(
       submitP50Ms: submitted.p50,
       submitP99Ms: submitted.p99,
       readP50Ms: readOnly.p50,
+      readP99Ms: readOnly.p99,
       syncP50Ms: synced.p50,
       syncP99Ms: synced.p99,
       syncsBeyondRead: (submitted.p50 - readOnly.p50) / synced.p50,

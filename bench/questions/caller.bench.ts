@@ -1,17 +1,26 @@
 // How long a single caller waits for a submission beyond a plain request and a sync of the disk, and whether page readers
 // notice 200 submissions a second.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
-import { endProgram, type Running, startServer } from '../load.ts'
+import { endProgram, type Running, startProgram, startServer } from '../load.ts'
+import { installPeerStores } from '../servers/peer-stores.ts'
 
 const CALLERS = 20
 const EVERY_MS = 100
+/** A client that collects its garbage seldom: its pauses would be counted as the server's. */
+const CLIENT_FLAGS = ['--no-warnings', '--min-semi-space-size=64', '--max-semi-space-size=64']
 const program = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const run = (name: string, ...args: number[]): Promise<Measured> =>
-  jsonOf(...onCore(1, process.execPath, ['--no-warnings', program(name), ...args.map(String)]))
+  jsonOf(...onCore(1, process.execPath, [...CLIENT_FLAGS, program(name), ...args.map(String)]))
 
-async function served(work: (server: Running) => Promise<Measured>): Promise<Measured> {
-  const server = await startServer('mintlake', { tokens: 1_000, ticksPerSecond: 0, body: 'page' })
+async function use(
+  started: Promise<Running>,
+  work: (server: Running) => Promise<Measured>,
+): Promise<Measured> {
+  const server = await started
   try {
     return await work(server)
   } finally {
@@ -19,16 +28,35 @@ async function served(work: (server: Running) => Promise<Measured>): Promise<Mea
   }
 }
 
-const secondsOf = ({ small }: RunOptions): number => (small ? 0.3 : 10)
-const alone = (options: RunOptions) =>
-  served(({ port }) => run('clients/one-caller.ts', port, secondsOf(options)))
+const served = (work: (server: Running) => Promise<Measured>): Promise<Measured> =>
+  use(startServer('mintlake', { tokens: 1_000, ticksPerSecond: 0, body: 'page' }), work)
+
+/** Seconds before a measurement and of it: under such a load a server compiles for some 20 s, and then stays as it is. */
+const secondsOf = ({ small }: RunOptions): [number, number] => (small ? [0.3, 0.3] : [25, 15])
+const call =
+  (options: RunOptions) =>
+  ({ port }: Running): Promise<Measured> =>
+    run('clients/one-caller.ts', port, ...secondsOf(options))
+const alone = (options: RunOptions) => served(call(options))
+
+async function sqlite(options: RunOptions): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  const args = ['--no-warnings', program('servers/submission-server.ts'), 'sqlite', folder]
+  try {
+    return await use(startProgram(process.execPath, args), call(options))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
 
 const pages = (besideSubmissions: boolean) => (options: RunOptions) =>
   served(async ({ port }) => {
-    const seconds = secondsOf(options)
+    const [warm, seconds] = secondsOf(options)
+    // Both runs begin alike: with submissions as fast as they are taken, so that their code is compiled.
+    await run('clients/submitters.ts', port, CALLERS, warm / 10)
     const [measured] = await Promise.all([
-      run('clients/page-readers.ts', port, seconds),
-      besideSubmissions ? run('clients/submitters.ts', port, CALLERS, seconds, EVERY_MS) : null,
+      run('clients/page-readers.ts', port, warm, seconds),
+      besideSubmissions ? run('clients/submitters.ts', port, CALLERS, warm + seconds, EVERY_MS) : null,
     ])
     return measured
   })
@@ -36,14 +64,17 @@ const pages = (besideSubmissions: boolean) => (options: RunOptions) =>
 const BESIDE = 'pages beside 200 submissions a second'
 const QUIET = 'pages with none'
 const of = 'one caller'
+const SQLITE = 'better-sqlite3 behind HTTP, one unchecked row'
 
 export const question: Question = {
   name: 'caller',
   title: 'one caller, and readers beside callers',
   rounds: 3,
-  candidates: { [of]: alone, [BESIDE]: pages(true), [QUIET]: pages(false) },
+  onDemand: [SQLITE],
+  candidates: { [of]: alone, [SQLITE]: sqlite, [BESIDE]: pages(true), [QUIET]: pages(false) },
   comparisons: [
-    { title: 'one caller: p50', metric: 'submitP50Ms', of, unit: 'ms', better: 'lower' },
+    { title: 'one caller: p50', metric: 'submitP50Ms', of, against: SQLITE, unit: 'ms', better: 'lower' },
+    { title: 'one caller: p99', metric: 'submitP99Ms', of, against: SQLITE, unit: 'ms', better: 'lower' },
     {
       title: 'one caller: p50 beyond a plain request',
       metric: 'syncsBeyondRead',
@@ -70,4 +101,7 @@ export const question: Question = {
       better: 'lower',
     },
   ],
+  prepare({ small }) {
+    if (!small) installPeerStores()
+  },
 }

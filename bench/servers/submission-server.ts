@@ -63,6 +63,7 @@ App()
       if (isLast) void take(res, Buffer.concat(chunks))
     })
   })
+  .get('/*', (res) => void res.writeHeader('Content-Type', 'application/json').end('{"ok":true}'))
   .listen(0, (socket) => {
     if (!socket) throw new Error('no port')
     console.log(us_socket_local_port(socket))

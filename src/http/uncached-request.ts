@@ -17,7 +17,7 @@ import { checkBodyType, createContext, type RequestHead } from './request/reques
 import { preferredCoding } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
 import { tellNotes } from './response/notes.ts'
-import { encodeHeads, problemAnswer, Reply, send } from './response/reply.ts'
+import { encodeHead, problemAnswer, Reply, send } from './response/reply.ts'
 import { isReusable } from './response/response-cache.ts'
 import { toServiceError } from './response/to-service-error.ts'
 import { isPublic, isRead, isWrite, type Route } from './route.ts'
@@ -215,7 +215,7 @@ export class UncachedRequest {
     const route = this.#route
     if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
     if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
-      const cached = { route, ...encodeHeads(made, ids), body: made.body, rows: made.rows ?? 0 }
+      const cached = { route, ...encodeHead(made, ids), body: made.body, rows: made.rows ?? 0 }
       responseCache.add(this.#path, this.#cacheKey, cached, this.#startedAtMs, this.#writesBefore)
     }
     const reply = this.#reply

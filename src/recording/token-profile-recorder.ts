@@ -1,7 +1,7 @@
 // Writes a row of the table `tokens` for each version of a token's profile. Changes that come close together are one version.
 // Profiles are read when they are written, never during a write of the market.
 import { hash } from 'node:crypto'
-import { BoundedMap } from '../lib/bounded-map.ts'
+import { BoundedMap } from '../lib/collections/bounded-map.ts'
 import type { MarketEngine, TokenProfile } from '../market/types.ts'
 import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
 

@@ -19,7 +19,7 @@ import {
   tableToIPC,
 } from 'apache-arrow'
 import { assert } from '../../lib/assert.ts'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { BarColumns } from '../../market/types.ts'
 import { BAR_NAMES, type BarShape } from '../../schema/bar.ts'
 import { ARROW_TEMPLATES_MAX } from '../limits.ts'

@@ -1,7 +1,7 @@
 // Tells which client a request comes from, behind trusted proxies too. An IPv6 /64, the network of one subscriber, counts as
 // one client.
 import { BlockList, isIP, SocketAddress } from 'node:net'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { EngineResponse } from '../engine.ts'
 import { PROXY_CHECKS_CACHED_MAX } from '../limits.ts'
 

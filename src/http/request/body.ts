@@ -1,5 +1,7 @@
 // Reads request bodies. Memory is bounded for each body, for each client and for all connections together, and so is the time
 // that a body may take.
+import { KeyedSums } from '../../lib/collections/keyed-sums.ts'
+import { type Placed, PlacedList } from '../../lib/collections/placed-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { EngineResponse } from '../engine.ts'
 import {
@@ -29,7 +31,7 @@ export const tooLarge = (bytesMax: number): ServiceError =>
 class BodyMemory {
   readonly #bytesMax: number
   readonly #ownerBytesMax: number
-  readonly #byOwner = new Map<string, number>()
+  readonly #byOwner = new KeyedSums()
   #bytes = 0
 
   constructor(bytesMax: number, ownerBytesMax: number) {
@@ -43,8 +45,7 @@ class BodyMemory {
 
   /** @throws ServiceError `overloaded` if that is more than the bounds allow. */
   take(owner: string, bytes: number): void {
-    const held = (this.#byOwner.get(owner) ?? 0) + bytes
-    if (held > this.#ownerBytesMax || this.#bytes + bytes > this.#bytesMax) {
+    if (this.#byOwner.get(owner) + bytes > this.#ownerBytesMax || this.#bytes + bytes > this.#bytesMax) {
       throw new ServiceError(
         'overloaded',
         'The server is receiving as many request bodies as it has memory for; try again.',
@@ -52,14 +53,12 @@ class BodyMemory {
         { 'Retry-After': '1' },
       )
     }
-    this.#byOwner.set(owner, held)
+    this.#byOwner.add(owner, bytes)
     this.#bytes += bytes
   }
 
   release(owner: string, bytes: number): void {
-    const held = (this.#byOwner.get(owner) ?? 0) - bytes
-    if (held > 0) this.#byOwner.set(owner, held)
-    else this.#byOwner.delete(owner)
+    this.#byOwner.add(owner, -bytes)
     this.#bytes -= bytes
   }
 }
@@ -67,7 +66,8 @@ class BodyMemory {
 const OPERATORS = 'operators'
 
 /** A body that is being read. Its memory stays charged until `release`. */
-export class IncomingBody {
+export class IncomingBody implements Placed {
+  place = -1
   readonly #memory: BodyMemory
   readonly #owner: string
   readonly #capacityMax: number
@@ -163,7 +163,7 @@ export class IncomingBody {
 export class BodyReader {
   readonly #clients = new BodyMemory(BODIES_BYTES_MAX, CLIENT_BODIES_BYTES_MAX)
   readonly #operators = new BodyMemory(OPERATOR_BODIES_BYTES_MAX, OPERATOR_BODIES_BYTES_MAX)
-  readonly #open = new Set<IncomingBody>()
+  readonly #open = new PlacedList<IncomingBody>()
   #sweeper: NodeJS.Timeout | null = null
 
   /** Memory charged for bodies that are being read or used. */
@@ -182,7 +182,7 @@ export class BodyReader {
     this.#sweeper ??= setInterval(() => this.#sweep(), BODY_SWEEP_MS).unref()
     res.onData((chunk, isLast) => {
       body.take(chunk, isLast)
-      if (!body.isOpen) this.#open.delete(body)
+      if (!body.isOpen) this.#open.remove(body)
     })
     return body
   }
@@ -190,11 +190,11 @@ export class BodyReader {
   /** Refuses the bodies that are past their deadline. One timer serves all: a body that arrives at once needs none. */
   #sweep(): void {
     const nowMs = performance.now()
-    for (const body of this.#open) {
+    for (const body of this.#open.toArray()) {
       if (body.isOpen && nowMs >= body.deadlineMs) {
         body.refuse(new ServiceError('body_timeout', 'The body did not arrive in time.'))
       }
-      if (!body.isOpen) this.#open.delete(body)
+      if (!body.isOpen) this.#open.remove(body)
     }
     if (this.#open.size > 0 || this.#sweeper === null) return
     clearInterval(this.#sweeper)

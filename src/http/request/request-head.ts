@@ -1,5 +1,5 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'

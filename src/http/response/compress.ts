@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
 import pLimit from 'p-limit'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { bodyBytes, type HttpAnswer } from '../context.ts'
 import {
   COMPRESSED_CACHED_BYTES_MAX,

@@ -150,16 +150,12 @@ function answerHeaderLines(answer: HttpAnswer, hasBody: boolean): string {
   return hasBody ? `\r\nContent-Type: ${answer.contentType ?? JSON_TYPE}${lines}` : lines
 }
 
-/** Status line and headers of an answer for the response cache, with a request id at the end and without. */
-export function encodeHeads(answer: HttpAnswer, ids: RequestIds): { head: Buffer; headWithoutId: Buffer } {
-  const headWithoutId = Buffer.concat([
-    commonHead(answer.status),
-    Buffer.from(answerHeaderLines(answer, true)),
-  ])
-  return {
-    head: Buffer.concat([headWithoutId, Buffer.from(`\r\nX-Request-Id: ${ids.next()}`)]),
-    headWithoutId,
-  }
+/** Status line and headers of an answer for the response cache, with a request id at the end. */
+export function encodeHead(answer: HttpAnswer, ids: RequestIds): { head: Buffer; bytesBeforeId: number } {
+  const common = commonHead(answer.status)
+  const idLine = `\r\nX-Request-Id: ${ids.next()}`
+  const head = Buffer.concat([common, Buffer.from(answerHeaderLines(answer, true) + idLine)])
+  return { head, bytesBeforeId: head.length - idLine.length }
 }
 
 /**
@@ -169,7 +165,7 @@ export function encodeHeads(answer: HttpAnswer, ids: RequestIds): { head: Buffer
  */
 export function sendCached(
   res: EngineResponse,
-  { head, headWithoutId, body }: CachedResponse,
+  { head, bytesBeforeId, body }: CachedResponse,
   ids: RequestIds,
   sentId: string,
   limits: Record<string, string>,
@@ -178,7 +174,7 @@ export function sendCached(
     ids.renew(head)
     res.writeStatus(head)
   } else {
-    res.writeStatus(headWithoutId)
+    res.writeStatus(head.subarray(0, bytesBeforeId))
     res.writeHeader('X-Request-Id', ids.idFor(sentId) + headerLines(limits))
   }
   if (body.length < STREAMED_BYTES_MIN) {

@@ -8,14 +8,15 @@ export interface CachedResponse {
   route: Route
   /** Status line and headers as the engine's writeStatus takes them, with a request id at the end, renewed each time. */
   head: Buffer
-  /** The same without the request id, for a request that brought its own id or needs more headers. */
-  headWithoutId: Buffer
+  /** Bytes of it before the request id, for a request that brought its own id or needs more headers. */
+  bytesBeforeId: number
   body: Buffer
   /** Rows that count against the limit of each reader. */
   rows: number
 }
 
-interface CacheEntry extends CachedResponse {
+interface CacheEntry {
+  response: CachedResponse
   /** When it expires, on the monotonic clock. */
   untilMs: number
   /** Writes that were acknowledged when the request began which made it. */
@@ -43,7 +44,9 @@ export class ResponseCache {
 
   find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
     const found = this.#byPath.get(path)?.get(cacheKey)
-    return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found) ? found : undefined
+    return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found)
+      ? found.response
+      : undefined
   }
 
   #isStale(path: string, { writes }: CacheEntry): boolean {
@@ -67,9 +70,9 @@ export class ResponseCache {
     }
     const replaced = entries.get(cacheKey)
     if (replaced === undefined) this.#count++
-    else this.#bytes -= replaced.body.length
+    else this.#bytes -= replaced.response.body.length
     this.#bytes += body.length
-    entries.set(cacheKey, { ...response, untilMs: startedAtMs + this.#reuseMs, writes })
+    entries.set(cacheKey, { response, untilMs: startedAtMs + this.#reuseMs, writes })
   }
 
   /** Invalidates what was cached for `paths` or is being made for them; null: for all paths. Call it before the write is

@@ -1,6 +1,6 @@
 import { assert } from '../../lib/assert.ts'
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'

@@ -1,6 +1,7 @@
 // The feed of PumpPortal: one WebSocket connection at a time, with reconnects. The address is never logged: it holds the API key.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+
 import type { Clock } from '../../lib/clock.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'

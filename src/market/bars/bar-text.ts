@@ -1,7 +1,7 @@
 // Caches bars as JSON text. A closed bar never changes, so its text is made once and lies beside that of its neighbours: an answer
 // is one copy. Open bars are rendered for each answer. All texts together stay under a maximum of bytes, at which the series that
 // was read longest ago is dropped.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'

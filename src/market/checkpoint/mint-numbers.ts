@@ -1,6 +1,6 @@
 // Mints with a number each, in order.
 import { z } from 'zod'
-import type { Entry } from '../../lib/bounded-map.ts'
+import type { Entry } from '../../lib/collections/bounded-map.ts'
 import { jsonSection, numbersSection, type Section, type SectionReader } from './sections.ts'
 import { encodeTexts } from './text-column.ts'
 

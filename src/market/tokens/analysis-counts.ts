@@ -1,4 +1,4 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
 import type { Saved, Section, SectionReader } from '../checkpoint/sections.ts'
 

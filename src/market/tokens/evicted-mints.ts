@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
 

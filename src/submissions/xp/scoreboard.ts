@@ -2,6 +2,7 @@
 // acknowledged are counted beside it. A bonus that depends on whether such an analysis becomes durable waits for it: so two
 // racing analyses never both earn the first bonus, and a refused one takes no bonus with it.
 
+import { KeyedSums } from '../../lib/collections/keyed-sums.ts'
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
@@ -35,8 +36,8 @@ export class Scoreboard {
   readonly #totalByMint = new Map<string, TokenTotal>()
   #totalAnalyses = 0
   /** Analyses that the store has not acknowledged, by mint, and their XP by agent. */
-  readonly #pendingByMint = new Map<string, number>()
-  readonly #pendingXp = new Map<string, number>()
+  readonly #pendingByMint = new KeyedSums()
+  readonly #pendingXp = new KeyedSums()
   readonly #decided = new KeyedCondition()
 
   constructor({ xpTotals, coverage }: Pick<RecoveredXp, 'xpTotals' | 'coverage'>) {
@@ -65,7 +66,7 @@ export class Scoreboard {
 
   /** An agent's durable XP and that of its pending analyses. */
   xpWithPending(agentId: string): number {
-    return this.total(agentId).xp + (this.#pendingXp.get(agentId) ?? 0)
+    return this.total(agentId).xp + this.#pendingXp.get(agentId)
   }
 
   /** From 1, as on the leaderboard; null without XP. */
@@ -83,7 +84,7 @@ export class Scoreboard {
 
   /** Analyses of a mint, pending ones included: those that come before the next one. */
   countWithPending(mint: string): number {
-    return this.count(mint) + (this.#pendingByMint.get(mint) ?? 0)
+    return this.count(mint) + this.#pendingByMint.get(mint)
   }
 
   /** Null when the bonuses of the next analysis of a mint are certain, else a promise to wait for before asking again. */
@@ -96,8 +97,8 @@ export class Scoreboard {
 
   /** Counts an analysis as pending. `confirm` or `cancel` must follow. */
   begin({ agentId, mint, xp }: ScoredAnalysis): void {
-    add(this.#pendingByMint, mint, 1)
-    add(this.#pendingXp, agentId, xp)
+    this.#pendingByMint.add(mint, 1)
+    this.#pendingXp.add(agentId, xp)
   }
 
   /** The analysis is durable. Called in the order in which they became so. */
@@ -108,8 +109,8 @@ export class Scoreboard {
 
   /** The analysis is no longer pending. */
   cancel({ agentId, mint, xp }: ScoredAnalysis): void {
-    add(this.#pendingByMint, mint, -1)
-    add(this.#pendingXp, agentId, -xp)
+    this.#pendingByMint.add(mint, -1)
+    this.#pendingXp.add(agentId, -xp)
     this.#decided.notifyAll(mint)
   }
 
@@ -149,11 +150,4 @@ export class Scoreboard {
     this.#totalAnalyses++
     this.award(agentId, xp, 1)
   }
-}
-
-/** Adds to a sum. A sum of zero is dropped. */
-function add(sums: Map<string, number>, key: string, amount: number): void {
-  const sum = (sums.get(key) ?? 0) + amount
-  if (sum === 0) sums.delete(key)
-  else sums.set(key, sum)
 }

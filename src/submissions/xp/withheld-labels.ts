@@ -1,7 +1,8 @@
 // Others see the labels of a submission only after a delay, so that nobody earns by copying. Submissions of this run, and the
 // recent ones that were recovered, are timed by the monotonic clock; for older ones the stored wall time decides.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+
 import type { Instant } from '../../lib/clock.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { LABELS_WITHHELD_MAX } from '../limits.ts'
 import type { TokenLabels } from '../types.ts'
 

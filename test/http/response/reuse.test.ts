@@ -112,7 +112,7 @@ it('an answer begun before a write was acknowledged is not cached after it', asy
   const answer = {
     route: {} as Route,
     head: Buffer.alloc(0),
-    headWithoutId: Buffer.alloc(0),
+    bytesBeforeId: 0,
     body: Buffer.alloc(1),
     rows: 0,
   }

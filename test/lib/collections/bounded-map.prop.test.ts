@@ -1,7 +1,7 @@
 // Checks the bounded map against a list that does the same the slow way.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { BoundedMap } from '../../src/lib/bounded-map.ts'
+import { BoundedMap } from '../../../src/lib/collections/bounded-map.ts'
 
 const ENTRIES_MAX = 5
 const WEIGHT_MAX = 40
