@@ -205,9 +205,8 @@ describe.skipIf(!hasNats)(`cursors in a cluster${skipped}`, { tags: 'drill' }, (
     for (const answer of [alone, shared]) expect((await clients[0]!.get(next(answer))).status).toBe(200)
     await third.stop()
     for (const client of clients) {
-      const startedAtMs = performance.now()
+      // A node that does not answer would be waited for, and then be 503.
       expect((await client.get(next(alone))).body.code).toBe('cursor_expired')
-      expect(performance.now() - startedAtMs).toBeLessThan(1_000)
       expect((await client.get(next(shared))).status).toBe(200)
     }
   }, 30_000)
