@@ -50,7 +50,7 @@ export class HttpConnection {
     this.#socket.destroy()
   }
 
-  /** Looks at the head alone, once: searching all of a long response at each of its chunks would keep a core busy. */
+  /** Looks for the head alone, and once, however many chunks the response has. */
   #receive(chunk: string): void {
     if (this.#arriving !== null) {
       this.#arriving.text += chunk
