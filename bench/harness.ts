@@ -1,7 +1,7 @@
 // Types and helpers that the questions, candidates and the runner share.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -144,6 +144,16 @@ export function serverArgs(): string[] {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { scripts } = JSON.parse(manifest) as { scripts: { start: string } }
   return ['--no-warnings', ...scripts.start.split(' ').slice(1, -1)]
+}
+
+/** Does work in a new folder, which is removed at its end. */
+export async function inFolder<Value>(work: (folder: string) => Promise<Value>): Promise<Value> {
+  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+  try {
+    return await work(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 const hasTaskset = existsSync('/usr/bin/taskset')

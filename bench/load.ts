@@ -17,6 +17,7 @@ import type { ServerOptions } from './servers/server.ts'
 
 const SERVER = fileURLToPath(new URL('servers/server.ts', import.meta.url))
 const LOAD = new URL('limits/load.c', import.meta.url)
+const PEER_STORE_SERVER = fileURLToPath(new URL('servers/submission-server.ts', import.meta.url))
 const PUSHERS = fileURLToPath(new URL('clients/pushers.ts', import.meta.url))
 const START_TIMEOUT_MS = 120_000
 const END_TIMEOUT_MS = 30_000
@@ -64,6 +65,10 @@ export const argsOf = (kind: string): string[] => (kind === 'mintlake' ? serverA
 /** The environment that scripts/start.mjs sets. */
 export const settingsOf = (kind: string): NodeJS.ProcessEnv =>
   kind === 'mintlake' ? { UV_THREADPOOL_SIZE: '16' } : {}
+
+/** A peer's store behind HTTP, in an empty folder. */
+export const startPeerStore = (kind: 'sqlite' | 'lmdb', folder: string): Promise<Running> =>
+  startProgram(process.execPath, ['--no-warnings', PEER_STORE_SERVER, kind, folder])
 
 export const startServer = (kind: string, options: ServerOptions): Promise<Running> =>
   startProgram(process.execPath, [...argsOf(kind), SERVER, kind, JSON.stringify(options)], settingsOf(kind))

@@ -8,19 +8,20 @@ const HEAD_END = '\r\n\r\n'
 const CONTENT_LENGTH = /\r\ncontent-length: (\d+)/i
 const ERROR_CHARACTERS_MAX = 1_000
 
-/** Part of a response that has arrived. */
-interface Arriving {
-  head: string
-  text: string
-  /** Characters of it, which are bytes, that have not arrived. */
-  missing: number
+/** Bytes of a response, head included, or 0 before its head has arrived. */
+function responseBytes(received: string): number {
+  const headEnd = received.indexOf(HEAD_END)
+  if (headEnd === -1) return 0
+  const length = CONTENT_LENGTH.exec(received.slice(0, headEnd))
+  return headEnd + HEAD_END.length + Number(length?.[1] ?? 0)
 }
 
 export class HttpConnection {
   readonly #socket: Socket
   #received = ''
-  #arriving: Arriving | null = null
-  #waiting: PromiseWithResolvers<Arriving> | null = null
+  /** Of the response that is arriving, or 0. */
+  #bytes = 0
+  #waiting: PromiseWithResolvers<string> | null = null
 
   private constructor(socket: Socket) {
     this.#socket = socket
@@ -38,37 +39,26 @@ export class HttpConnection {
   }
 
   /** Sends a request and resolves with the whole response, head included. Rejects where its status is another one. */
-  async request(request: string, status: number): Promise<string> {
+  async request(text: string, status: number): Promise<string> {
     this.#waiting = Promise.withResolvers()
-    this.#socket.write(request, 'latin1')
-    const { head, text } = await this.#waiting.promise
-    if (!head.startsWith(`HTTP/1.1 ${status}`)) throw new Error(text.slice(0, ERROR_CHARACTERS_MAX))
-    return text
+    this.#socket.write(text, 'latin1')
+    const response = await this.#waiting.promise
+    if (!response.startsWith(`HTTP/1.1 ${status}`)) throw new Error(response.slice(0, ERROR_CHARACTERS_MAX))
+    return response
   }
 
   close(): void {
     this.#socket.destroy()
   }
 
-  /** Looks for the head alone, and once, however many chunks the response has. */
   #receive(chunk: string): void {
-    if (this.#arriving !== null) {
-      this.#arriving.text += chunk
-      this.#arriving.missing -= chunk.length
-    } else {
-      this.#received += chunk
-      const headEnd = this.#received.indexOf(HEAD_END)
-      if (headEnd === -1) return
-      const head = this.#received.slice(0, headEnd)
-      const bodyLength = Number(CONTENT_LENGTH.exec(head)?.[1])
-      const missing = headEnd + HEAD_END.length + bodyLength - this.#received.length
-      this.#arriving = { head, text: this.#received, missing }
-    }
-    if (this.#arriving.missing > 0) return
-    const arrived = this.#arriving
-    this.#arriving = null
+    this.#received += chunk
+    this.#bytes ||= responseBytes(this.#received)
+    if (this.#bytes === 0 || this.#received.length < this.#bytes) return
+    const response = this.#received
     this.#received = ''
-    this.#waiting?.resolve(arrived)
+    this.#bytes = 0
+    this.#waiting?.resolve(response)
   }
 }
 

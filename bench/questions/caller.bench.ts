@@ -1,11 +1,8 @@
 // How long a single caller waits for a submission beyond a plain request and a sync of the disk, and whether page readers
 // notice 200 submissions a second.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
-import { endProgram, type Running, startProgram, startServer } from '../load.ts'
+import { inFolder, jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
+import { endProgram, type Running, startPeerStore, startServer } from '../load.ts'
 import { installPeerStores } from '../servers/peer-stores.ts'
 
 const CALLERS = 20
@@ -39,15 +36,8 @@ const call =
     run('clients/one-caller.ts', port, ...secondsOf(options))
 const alone = (options: RunOptions) => served(call(options))
 
-async function sqlite(options: RunOptions): Promise<Measured> {
-  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
-  const args = ['--no-warnings', program('servers/submission-server.ts'), 'sqlite', folder]
-  try {
-    return await use(startProgram(process.execPath, args), call(options))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+const sqlite = (options: RunOptions) =>
+  inFolder((folder) => use(startPeerStore('sqlite', folder), call(options)))
 
 const pages = (besideSubmissions: boolean) => (options: RunOptions) =>
   served(async ({ port }) => {

@@ -1,13 +1,12 @@
 // Durable submissions per second over HTTP from 64 connections, their CPU time in all processes until they are in the lake, and
 // their p99. Compared with SQLite and LMDB behind the same HTTP engine, without checks, and with DuckDB, SQLite and LMDB called
 // directly. The peers store one row of a submission, we store the training example, the award and the attempt.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DuckDBInstance } from '@duckdb/node-api'
 import {
   cpuSecondsOfAll,
+  inFolder,
   jsonOf,
   type Measured,
   onCore,
@@ -15,7 +14,7 @@ import {
   quantile,
   type RunOptions,
 } from '../harness.ts'
-import { endProgram, type Running, startProgram, startServer } from '../load.ts'
+import { endProgram, type Running, startPeerStore, startServer } from '../load.ts'
 import {
   COLUMNS,
   installPeerStores,
@@ -27,16 +26,6 @@ import {
 
 const CONNECTIONS = 64
 const SUBMITTERS = fileURLToPath(new URL('../clients/submitters.ts', import.meta.url))
-const PEER_SERVER = fileURLToPath(new URL('../servers/submission-server.ts', import.meta.url))
-
-async function inFolder<Value>(work: (folder: string) => Promise<Value>): Promise<Value> {
-  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
-  try {
-    return await work(folder)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
 
 /** Commits batches for a while, once warm; every row of a batch waits for its commit. */
 async function commitFor(
@@ -141,10 +130,7 @@ const ours = async (options: RunOptions): Promise<Measured> =>
   )
 
 const behindHttp = (kind: 'sqlite' | 'lmdb') => (options: RunOptions) =>
-  inFolder(async (folder) => {
-    const args = ['--no-warnings', PEER_SERVER, kind, folder]
-    return submitTo(await startProgram(process.execPath, args), options, async () => {})
-  })
+  inFolder(async (folder) => submitTo(await startPeerStore(kind, folder), options, async () => {}))
 
 const perSecond = { metric: 'perSecond', unit: 'submissions/s', better: 'higher' } as const
 const overHttp = (against: string, gate?: number, stretch?: number) =>

@@ -1,7 +1,6 @@
 // Limits reads and rows for each reader, in windows that open with the reader's first read. The answer that reaches the limit
 // of rows is sent whole, so that a list longer than the limit can be read. Windows run on the monotonic clock; only the
 // header that tells when one ends is wall time.
-
 import type { Instant } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'

@@ -1,5 +1,4 @@
 // The feed of PumpPortal: one WebSocket connection at a time, with reconnects. The address is never logged: it holds the API key.
-
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'

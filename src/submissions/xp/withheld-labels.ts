@@ -1,6 +1,5 @@
 // Others see the labels of a submission only after a delay, so that nobody earns by copying. Submissions of this run, and the
 // recent ones that were recovered, are timed by the monotonic clock; for older ones the stored wall time decides.
-
 import type { Instant } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { LABELS_WITHHELD_MAX } from '../limits.ts'
