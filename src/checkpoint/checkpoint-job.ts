@@ -1,6 +1,6 @@
 // The process that makes a checkpoint.
-import { ChildJob } from '../lib/child-job.ts'
-import { programPath } from '../lib/program-path.ts'
+import { ChildJob } from '../lib/process/child-job.ts'
+import { programPath } from '../lib/process/program-path.ts'
 import { CHECKPOINT_HEAP_MB, CHECKPOINT_TIMEOUT_MS } from './limits.ts'
 import type { CheckpointResult, CheckpointTask } from './protocol.ts'
 

@@ -1,9 +1,9 @@
 // A child process that makes one checkpoint: it restores the one before, applies the events recorded since, and writes the market
 // that results. A process of its own, so that the server goes on meanwhile; of low priority. It ends with the server.
 import { readJournal } from '../journal/reader.ts'
-import { doJob } from '../lib/child-job.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
+import { doJob } from '../lib/process/child-job.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'

@@ -1,9 +1,9 @@
 // Brings each new checkpoint to the bus, one at a time, by a process of its own. A failed one is tried again.
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
-import { ChildJob } from '../../lib/child-job.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { programPath } from '../../lib/program-path.ts'
+import { ChildJob } from '../../lib/process/child-job.ts'
+import { programPath } from '../../lib/process/program-path.ts'
 import { UPLOAD_HEAP_MB, UPLOAD_RETRY_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_TIMEOUT_MS } from '../limits.ts'
 import type { UploadResult, UploadTask } from './upload-protocol.ts'
 

@@ -7,6 +7,8 @@ import { makeFolder, syncPath } from '../files.ts'
 export interface DiskFile {
   /** Appends. Resolves to the number of bytes written, which is smaller than asked for when the disk is full. */
   write(bytes: Uint8Array): Promise<number>
+  /** Writes zeros at an offset behind what `write` has written; `write` goes on where it was. Resolves like `write`. */
+  writeZeros(offset: number, bytes: number): Promise<number>
   /** Makes the bytes and the length of the file durable (fdatasync). Its name needs `syncFolder`. */
   sync(): Promise<void>
   truncate(bytes: number): Promise<void>
@@ -44,6 +46,10 @@ class NodeFile implements DiskFile {
     return (await this.#handle.write(bytes)).bytesWritten
   }
 
+  async writeZeros(offset: number, bytes: number): Promise<number> {
+    return (await this.#handle.write(Buffer.alloc(bytes), 0, bytes, offset)).bytesWritten
+  }
+
   sync(): Promise<void> {
     return this.#handle.datasync()
   }
@@ -69,6 +75,12 @@ class NodeFile implements DiskFile {
 class SyncedNodeFile extends NodeFile {
   override async write(bytes: Uint8Array): Promise<number> {
     const written = await super.write(bytes)
+    await this.sync()
+    return written
+  }
+
+  override async writeZeros(offset: number, bytes: number): Promise<number> {
+    const written = await super.writeZeros(offset, bytes)
     await this.sync()
     return written
   }

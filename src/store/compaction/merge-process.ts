@@ -4,6 +4,7 @@ import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { peakMemoryBytes } from '../../lib/memory.ts'
+import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { findLakeTable } from '../duckdb/sql.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
@@ -32,6 +33,5 @@ setPriority(MERGE_NICENESS)
 // The lake process has ended, so nobody wants the file. DuckDB may be working in a thread that only SIGKILL is sure to end.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 process.on('message', async (request: MergeRequest) => {
-  const reply = await handleRequest(request)
-  if (process.connected) process.send?.(reply)
+  sendToParent(await handleRequest(request))
 })

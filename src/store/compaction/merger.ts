@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { programPath } from '../../lib/program-path.ts'
+import { programPath } from '../../lib/process/program-path.ts'
 import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
 import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'

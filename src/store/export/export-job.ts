@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { errorMessage } from '../../lib/error-text.ts'
-import { programPath } from '../../lib/program-path.ts'
+import { programPath } from '../../lib/process/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
 import type { ExportHead, ExportJob, StoreLog } from '../types.ts'

@@ -1,9 +1,11 @@
 // A child process that runs exports, one after another, over the lake's files. Of low priority; it writes only to the folder of
 // the export, and sends chunks only as the server takes them.
+
 import { mkdirSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
+import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
@@ -80,9 +82,7 @@ class RunningExport {
   }
 }
 
-function post(message: FromExport): void {
-  if (process.connected) process.send?.(message)
-}
+const post = (message: FromExport): void => sendToParent(message)
 
 const postHead = ({ rows, more, next }: ExportPage): void =>
   post({ head: { rows, more, next: formatCursor(next) } })

@@ -5,6 +5,14 @@ import { assert } from '../../lib/assert.ts'
 export const RECORD_BYTES_MAX = 4 * 1024 * 1024
 /** A segment that reaches this size is sealed, and the next commit begins a new one. */
 export const SEGMENT_BYTES = 64 * 1024 * 1024
+/** Zeros that are written ahead of the lines: as many as the segment has bytes, within these bounds. Less than what a start reads
+ *  of the end of the log, where it looks for the last line. */
+export const ZEROS_BYTES_MIN = 16 * 1024
+export const ZEROS_BYTES_MAX = 512 * 1024
+/** Only for groups up to this size: to write a large one twice would take longer than it saves. */
+export const WRITE_AHEAD_FOR_BYTES_MAX = 32 * 1024
+/** Of the usual file systems. */
+export const BLOCK_BYTES = 4096
 /** Payload bytes of one group. A single larger commit forms a group of its own. */
 export const GROUP_BYTES_MAX = 4 * 1024 * 1024
 /** Commits of one group: bounds how long encoding it blocks the event loop. */
@@ -32,5 +40,6 @@ export const FAILURE_LINE_INTERVAL_MS = 1_000
 /** Group durations that `status` reports. */
 export const GROUP_DURATIONS_KEPT = 128
 
+assert(ZEROS_BYTES_MAX + BLOCK_BYTES < SCAN_CHUNK_BYTES, 'the end of a log must be found beyond its zeros')
 assert(GROUP_BYTES_MAX <= QUEUED_BYTES_MAX, 'a group must fit the queue')
 assert(RECORD_BYTES_MAX <= QUEUED_BYTES_MAX, 'a record must fit the queue')

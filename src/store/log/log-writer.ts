@@ -41,6 +41,8 @@ export class LogWriter {
   /** First LSN of the segment that the previous process left unsealed, until it has been rewritten. */
   #unsealedLsn: number | null = null
   #nextLsn: number
+  /** False from a failure until a segment is sealed again: on a full disk, commits get the room that is left. */
+  #writesAhead = true
   /** On the monotonic clock. */
   #nextFailureLineMs = 0
 
@@ -138,6 +140,7 @@ export class LogWriter {
         (check) => segment.seal(this.lastLsn, check),
         () => this.#reportOverdue(),
       )
+      this.#writesAhead = true
     } catch (error) {
       this.#reportFailure(error, 'the end record of a segment could not be written; its commits are durable')
       await this.#closeFile(segment)
@@ -221,7 +224,7 @@ export class LogWriter {
   }
 
   #createSegment(bytes: Uint8Array, check: OverdueCheck): Promise<SegmentFile> {
-    return createSegment(this.#disk, this.#options.folder, this.#nextLsn, bytes, check)
+    return createSegment(this.#disk, this.#options.folder, this.#nextLsn, bytes, this.#writesAhead, check)
   }
 
   #acknowledge(group: CommitGroup, bytes: number): void {
@@ -240,6 +243,7 @@ export class LogWriter {
   async #handleFailedGroup(group: CommitGroup, bytes: number, failure: WriteFailure): Promise<void> {
     const segment = this.#current
     this.#current = null
+    this.#writesAhead = false
     this.#reportFailure(failure, 'commits could not be written')
     const info = toSegmentInfo(segment ?? { firstLsn: group.firstLsn, commits: 0, bytes })
     if (!failure.isInDoubt) {

@@ -1,6 +1,6 @@
 // Starts the lake process. It loads its modules, then waits for its options, so that a server can fork it before it loads its own.
 import { type ChildProcess, fork } from 'node:child_process'
-import { programPath } from '../../lib/program-path.ts'
+import { programPath } from '../../lib/process/program-path.ts'
 import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_HEAP_MB } from '../limits.ts'
 
 const PROGRAM = programPath('./main', import.meta.url)

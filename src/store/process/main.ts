@@ -2,6 +2,7 @@
 // server, so that its failures, pauses and memory do not affect the server. It ends with the server.
 import { existsSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
+import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
 import { LakeService } from './lake-service.ts'
 import type { Crash, CrashPoint, FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
@@ -10,9 +11,7 @@ const EXIT_FAILED = 70
 /** Linux lists the threads of a process there. */
 const OWN_THREADS = '/proc/self/task'
 
-function post(message: FromLakeProcess): void {
-  if (process.connected) process.send?.(message)
-}
+const post = (message: FromLakeProcess): void => sendToParent(message)
 
 /** Kills the process at the point that a test has chosen. */
 function failpoint(crash: Crash | null, point: CrashPoint): void {

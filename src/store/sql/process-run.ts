@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { errorMessage } from '../../lib/error-text.ts'
-import { programPath } from '../../lib/program-path.ts'
+import { programPath } from '../../lib/process/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { QUERY_HEAP_MB, QUERY_PROCESS_MB_MAX } from '../limits.ts'
 import type { QueryAnswer, StoreLog } from '../types.ts'

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError } from '../errors.ts'
 import {
@@ -65,7 +66,7 @@ async function run(task: QueryTask): Promise<void> {
   } catch (error) {
     message = { failure: toFailure(error) }
   }
-  if (process.connected) process.send?.(message)
+  sendToParent(message)
 }
 
 // Where the machine runs out of memory, Linux is to end this process rather than the server.

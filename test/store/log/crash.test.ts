@@ -56,7 +56,27 @@ async function failureScript(world: World): Promise<void> {
   await inDoubt
   await world.quiet()
   await world.appendTogether(2)
+  // The zeros ahead, and the write behind them.
+  for (const kind of ['writeZeros', 'sync', 'write'] as const) {
+    await world.log.seal()
+    await world.append()
+    if (kind === 'write') await world.append()
+    disk.fail(kind, 'EIO')
+    await world.appendTogether(2)
+    await world.quiet()
+    await world.append()
+  }
+  for (const bytes of [0, 50]) {
+    await world.log.seal()
+    await world.append()
+    disk.fail('writeZeros', 'ENOSPC', bytes)
+    await world.appendTogether(2)
+    await world.append()
+  }
   // A full disk takes a part of a write, and the file can be truncated.
+  await world.log.seal()
+  await world.append()
+  await world.append()
   disk.fail('write', 'ENOSPC', 50)
   await world.appendTogether(2)
   await world.append()
@@ -93,7 +113,7 @@ async function hangScript(world: World): Promise<void> {
   const { disk } = world
   await world.open()
   await world.append()
-  for (const kind of ['write', 'sync'] as const) {
+  for (const kind of ['writeZeros', 'write', 'sync'] as const) {
     const release = disk.hold(kind)
     const hanging = world.appendTogether(2)
     await world.quiet()
@@ -202,6 +222,8 @@ test('a start finds a prefix of the group that a power cut interrupted, whatever
     const random = seededRandom(seed)
     const world = new World(new SimulatedDisk())
     await world.open()
+    await world.append()
+    // Writes zeros ahead, which the group then replaces.
     await world.append()
     world.disk.hold('sync')
     void world.appendTogether(8)

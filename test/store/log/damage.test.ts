@@ -133,9 +133,24 @@ describe('an undamaged log', () => {
   })
 })
 
+test.each([
+  ['the newest segment', openSample, LAST],
+  ['the newest segment, which was ended', endedSample, LAST],
+  ['an older segment', endedSample, FIRST],
+])(
+  'zeros at the end of %s are neither damage nor a torn tail: the writer puts them there',
+  async (_, sample, name) => {
+    restore(sample)
+    const { highestLsn } = (await read()).report
+    append(name, Buffer.alloc(70_000))
+    const { report, lsns } = await read()
+    expect(lsns).toEqual(ALL)
+    expect(report).toMatchObject({ damage: [], tornTails: [], highestLsn })
+  },
+)
+
 describe('a torn tail, not damage, is', () => {
   test.each([
-    ['zeros at the end of the newest segment', () => append(LAST, Buffer.alloc(500))],
     ['garbage at the end of the newest segment', () => append(LAST, Buffer.from('no record\n'.repeat(9)))],
     ['half a line at the end of the newest segment', () => append(LAST, disk.file(LAST).subarray(100, 150))],
   ])('%s', async (_, damage) => {
@@ -144,11 +159,12 @@ describe('a torn tail, not damage, is', () => {
     const { report, lsns } = await read()
     expect(lsns).toEqual(ALL)
     expect(report.damage).toEqual([])
-    expect(report.tornTails).toMatchObject([{ file: LAST, fromByte: openSample.files.get(LAST)!.length }])
+    const { offset, length } = positionOf(16, openSample)
+    expect(report.tornTails).toMatchObject([{ file: LAST, fromByte: offset + length }])
   })
 
-  test('zeros before a segment whose header shows that nothing was lost', async () => {
-    append(FIRST, Buffer.alloc(300))
+  test('garbage before a segment whose header shows that nothing was lost', async () => {
+    append(FIRST, Buffer.from('no record'))
     const { report, lsns } = await read()
     expect(lsns).toEqual(ALL)
     expect(report.damage).toEqual([])

@@ -42,6 +42,9 @@ const append = (log: CommitLog, id = 'row'): Promise<string> =>
     ({ code, mayBeStored }: LogError) => `${code}${mayBeStored ? ', may be stored' : ''}`,
   )
 
+/** What a segment holds besides the zeros at its end. */
+const linesOf = (name: string): string => disk.file(name).toString().replace(/\0+$/, '')
+
 const appendTogether = (log: CommitLog, commits: number): Promise<string[]> =>
   Promise.all(Array.from({ length: commits }, () => append(log)))
 
@@ -54,17 +57,20 @@ describe('the log', () => {
     // create, write, sync, rename, sync of the folder
     expect(disk.operations - before).toBe(5)
     await appendTogether(log, 100)
-    expect(disk.operations - before).toBe(7)
+    // write zeros, sync, write, sync
+    expect(disk.operations - before).toBe(9)
+    await appendTogether(log, 100)
+    expect(disk.operations - before).toBe(11)
     expect(log.status()).toMatchObject({
       state: 'ready',
-      lastLsn: 200,
+      lastLsn: 300,
       segments: 1,
-      unflushedCommits: 200,
-      totals: { commits: 200, groups: 2, refused: 0, failures: 0 },
+      unflushedCommits: 300,
+      totals: { commits: 300, groups: 3, refused: 0, failures: 0 },
     })
     expect(disk.fileNames).toEqual(['00000000000000000001.log'])
-    expect(log.status().unflushedBytes).toBe(disk.file('00000000000000000001.log').length)
-    expect(log.status().recentGroupMs).toHaveLength(2)
+    expect(log.status().unflushedBytes).toBe(Buffer.byteLength(linesOf('00000000000000000001.log')))
+    expect(log.status().recentGroupMs).toHaveLength(3)
   })
 
   test('assigns LSNs without a gap, and known_at that never decreases and rises from segment to segment', async () => {
@@ -148,14 +154,15 @@ describe('a failed sync', () => {
   test('is reported as not stored once the next segment has durably voided the group', async () => {
     const { log } = await open()
     await append(log)
+    await append(log)
     disk.fail('sync', 'EIO')
     expect(await appendTogether(log, 2)).toEqual(['disk_failed', 'disk_failed'])
-    expect(await append(log)).toBe('stored 4')
+    expect(await append(log)).toBe('stored 5')
     expect(log.recovered.damage).toEqual([])
     const { found } = await open()
-    expect(found).toEqual([1, 4])
+    expect(found).toEqual([1, 2, 5])
     // The bytes of the void commits are still in the file.
-    expect(disk.file('00000000000000000001.log').toString()).toContain('"lsn":3,')
+    expect(disk.file('00000000000000000001.log').toString()).toContain('"lsn":4,')
   })
 
   test('refuses all appends before that, and is reported as possibly stored when the time limit has passed', async () => {
@@ -196,6 +203,7 @@ describe('a full disk', () => {
     const before = disk.file('00000000000000000001.log').length
     disk.fail('write', 'ENOSPC', 40)
     expect(await append(log)).toBe('no_space')
+    // The zeros that were written ahead are gone too.
     expect(disk.file('00000000000000000001.log').length).toBe(before)
     for (let attempt = 0; attempt < 3; attempt++) {
       disk.fail('create', 'ENOSPC')
@@ -210,18 +218,36 @@ describe('a full disk', () => {
   test('that is found to be full by the sync refuses the commit too', async () => {
     const { log } = await open()
     await append(log)
+    await append(log)
     disk.fail('sync', 'ENOSPC')
     expect(await append(log)).toBe('no_space')
-    expect(await append(log)).toBe('stored 2')
-    expect((await open()).found).toEqual([1, 2])
+    expect(await append(log)).toBe('stored 3')
+    expect((await open()).found).toEqual([1, 2, 3])
+  })
+
+  test('that has no room for zeros ahead refuses one commit, and takes the next ones without zeros until a segment is sealed', async () => {
+    const { log } = await open()
+    await append(log)
+    disk.fail('writeZeros', 'ENOSPC', 1_000)
+    expect(await append(log)).toBe('no_space')
+    disk.fail('writeZeros', 'ENOSPC')
+    for (const lsn of [2, 3, 4]) expect(await append(log)).toBe(`stored ${lsn}`)
+    const [, second] = disk.fileNames
+    expect(disk.file(second).toString()).toBe(linesOf(second))
+    await log.seal()
+    expect(await append(log)).toBe('stored 5')
+    // The fault that was left meets zeros again.
+    expect(await append(log)).toBe('no_space')
+    expect((await open()).found).toEqual([1, 2, 3, 4, 5])
   })
 
   test('that writes a part of the bytes without an error refuses the commit too', async () => {
     const { log } = await open()
     await append(log)
+    await append(log)
     vi.spyOn(disk, 'step').mockImplementationOnce(async () => 7)
     expect(await append(log)).toBe('no_space')
-    expect(await append(log)).toBe('stored 2')
+    expect(await append(log)).toBe('stored 3')
   })
 })
 

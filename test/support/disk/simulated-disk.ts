@@ -8,6 +8,7 @@ export type OperationKind =
   | 'create'
   | 'open'
   | 'write'
+  | 'writeZeros'
   | 'sync'
   | 'truncate'
   | 'read'
@@ -249,17 +250,28 @@ function apply(names: Map<string, Inode>, { from, to, inode }: NameChange): void
 
 function survivingBytes({ live, durable }: Inode, loss: Loss, random: () => number): Buffer {
   if (loss === 'all kept') return live
-  if (loss === 'nothing kept' || live.length <= durable.length)
+  if (loss === 'nothing kept' || live.length < durable.length)
     return random() < 0.5 ? durable : kept(live, durable)
   const bytes = Buffer.concat([durable, Buffer.alloc(live.length - durable.length)])
   if (loss === 'zeros') return bytes
-  if (loss === 'a prefix kept')
-    return live.subarray(0, durable.length + Math.floor(random() * (live.length - durable.length + 1)))
-  for (let at = durable.length - (durable.length % PAGE_BYTES); at < live.length; at += PAGE_BYTES) {
-    const from = Math.max(at, durable.length)
+  const changedFrom = firstDifference(live, durable)
+  if (loss === 'a prefix kept') {
+    const end = changedFrom + Math.floor(random() * (live.length - changedFrom + 1))
+    live.copy(bytes, changedFrom, changedFrom, end)
+    return bytes.subarray(0, Math.max(end, durable.length))
+  }
+  for (let at = changedFrom - (changedFrom % PAGE_BYTES); at < live.length; at += PAGE_BYTES) {
+    const from = Math.max(at, changedFrom)
     if (random() < 0.5) live.copy(bytes, from, from, at + PAGE_BYTES)
   }
   return bytes
+}
+
+/** Where the live content begins to differ from the durable one, which may be shorter. */
+function firstDifference(live: Buffer, durable: Buffer): number {
+  let at = 0
+  while (at < durable.length && live[at] === durable[at]) at++
+  return at
 }
 
 /** A file that was truncated and not synced: the shorter content. */
@@ -268,6 +280,8 @@ const kept = (live: Buffer, durable: Buffer): Buffer => (live.length < durable.l
 class SimulatedFile implements DiskFile {
   readonly #disk: SimulatedDisk
   readonly #inode: Inode
+  /** Where the next write begins. */
+  #position = 0
 
   constructor(disk: SimulatedDisk, inode: Inode) {
     this.#disk = disk
@@ -276,17 +290,34 @@ class SimulatedFile implements DiskFile {
 
   write(bytes: Uint8Array): Promise<number> {
     const copy = Buffer.from(bytes)
-    const add = (part: Buffer): void => {
-      this.#inode.live = Buffer.concat([this.#inode.live, part])
+    const add = (part: Buffer): number => {
+      this.#put(this.#position, part)
+      this.#position += part.length
+      return part.length
     }
     return this.#disk.step(
       'write',
-      () => {
-        add(copy)
-        return copy.length
-      },
+      () => add(copy),
       (fault) => add(copy.subarray(0, fault.bytes ?? 0)),
     )
+  }
+
+  writeZeros(offset: number, bytes: number): Promise<number> {
+    return this.#disk.step(
+      'writeZeros',
+      () => this.#put(offset, Buffer.alloc(bytes)),
+      (fault) => this.#put(offset, Buffer.alloc(fault.bytes ?? 0)),
+    )
+  }
+
+  /** @returns the bytes that were written */
+  #put(offset: number, part: Buffer): number {
+    const { live } = this.#inode
+    const bytes = Buffer.alloc(Math.max(live.length, offset + part.length))
+    live.copy(bytes)
+    part.copy(bytes, offset)
+    this.#inode.live = bytes
+    return part.length
   }
 
   sync(): Promise<void> {
@@ -324,6 +355,12 @@ class SimulatedFile implements DiskFile {
 class SyncedFile extends SimulatedFile {
   override async write(bytes: Uint8Array): Promise<number> {
     const written = await super.write(bytes)
+    await this.sync()
+    return written
+  }
+
+  override async writeZeros(offset: number, bytes: number): Promise<number> {
+    const written = await super.writeZeros(offset, bytes)
     await this.sync()
     return written
   }

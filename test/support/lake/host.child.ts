@@ -1,5 +1,6 @@
 // The lake process of tests that start one server after another: what src/store/process/main.ts runs, in a process that goes on
 // when its lake is closed and opens the next one. To load Node, DuckDB and the modules is half of what a server's start costs.
+import { sendToParent } from '../../../src/lib/process/send-to-parent.ts'
 import { reopenScratchDatabases } from '../../../src/store/duckdb/scratch-database.ts'
 import { LakeService } from '../../../src/store/process/lake-service.ts'
 import type { LakeProcessOptions, Request } from '../../../src/store/process/protocol.ts'
@@ -7,22 +8,18 @@ import type { LakeProcessOptions, Request } from '../../../src/store/process/pro
 const EXIT_FAILED = 70
 let service: LakeService | null = null
 
-const post = (message: object): void => {
-  if (process.connected) process.send?.(message)
-}
-
 function open(options: LakeProcessOptions): LakeService {
   reopenScratchDatabases()
   return new LakeService({
     options,
     failpoint: () => {},
-    post,
-    log: (line) => post({ log: line }),
-    onTrouble: (trouble) => post({ trouble }),
+    post: sendToParent,
+    log: (line) => sendToParent({ log: line }),
+    onTrouble: (trouble) => sendToParent({ trouble }),
     onOpened: () => {},
     onClosed: () => {
       service = null
-      post({ idle: true })
+      sendToParent({ idle: true })
     },
     exit: () => process.exit(EXIT_FAILED),
   })

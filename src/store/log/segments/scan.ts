@@ -122,7 +122,8 @@ class FileWindow {
   }
 }
 
-/** Yields everything in a file from a byte on, in order; together the items cover each byte once. */
+/** Yields everything in a file from a byte on, in order; together the items cover each byte once, but for the zeros that end the
+ *  file: the writer puts them there, and the next lines replace them. */
 export async function* scan(
   file: DiskFile,
   chunkBytes = SCAN_CHUNK_BYTES,
@@ -136,7 +137,8 @@ export async function* scan(
       if (window.available === 0) return
       const record = decodeRecord(window)
       if (record === null) {
-        yield await skipLine(window)
+        const skipped = await skipLine(window)
+        if (skipped.length > 0) yield skipped
         continue
       }
       yield record
@@ -171,26 +173,36 @@ function decodeRecord({ bytes, at, available, offset }: FileWindow): ScanItem | 
   return { head, offset, length, payload }
 }
 
-/** Moves the window to where the next line may begin. @returns the bytes that were skipped */
+/** Moves the window to where the next line may begin. @returns the bytes that were skipped, without the zeros that end the file */
 async function skipLine(window: FileWindow): Promise<ScanItem> {
   const { offset } = window
+  /** Where the last byte ends that is not zero. */
+  let contentEnd = offset
   for (let isFirstPass = true; ; isFirstPass = false) {
     const next = findNextLine(window, isFirstPass ? 1 : 0)
     if (next !== -1) {
       window.at = next
-      break
+      return invalidRange(offset, window.offset - offset)
     }
     // The last bytes may be the prefix of a line, which only the bytes after them can show.
-    if (!window.isAtEnd)
-      window.at = Math.max(
-        window.at + (isFirstPass ? 1 : 0),
-        window.end - PAYLOAD_START_OFFSET - PAYLOAD_START.length + 1,
-      )
-    else window.at = window.end
-    if (window.available === 0) break
+    const skipTo = window.isAtEnd
+      ? window.end
+      : Math.max(
+          window.at + (isFirstPass ? 1 : 0),
+          window.end - PAYLOAD_START_OFFSET - PAYLOAD_START.length + 1,
+        )
+    const content = lastContent(window.bytes, window.at, skipTo)
+    if (content !== -1) contentEnd = window.base + content + 1
+    window.at = skipTo
+    if (window.available === 0) return invalidRange(offset, contentEnd - offset)
     await window.fill(window.available + 1)
   }
-  return invalidRange(offset, window.offset - offset)
+}
+
+/** Index of the last byte in a range that is not zero; -1 where all are. */
+function lastContent(bytes: Buffer, from: number, to: number): number {
+  for (let index = to - 1; index >= from; index--) if (bytes[index] !== 0) return index
+  return -1
 }
 
 /** Where the next line may begin, as an index into the window; -1 where it is not in the window. A line begins after a newline or,

@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
 import type { OverdueCheck } from '../../../lib/disk/disk-operations.ts'
 import { systemCode } from '../../../lib/error-text.ts'
-import { COPY_CHUNK_BYTES } from '../limits.ts'
+import {
+  BLOCK_BYTES,
+  COPY_CHUNK_BYTES,
+  WRITE_AHEAD_FOR_BYTES_MAX,
+  ZEROS_BYTES_MAX,
+  ZEROS_BYTES_MIN,
+} from '../limits.ts'
 import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'
 
 export class WriteFailure extends Error {
@@ -22,11 +28,12 @@ class ShortWriteError extends Error {
   readonly code = 'ENOSPC'
 }
 
-async function writeAll(file: DiskFile, bytes: Uint8Array): Promise<void> {
-  const written = await file.write(bytes)
-  if (written < bytes.length)
-    throw new ShortWriteError(`only ${written} of ${bytes.length} bytes were written`)
+function checkWritten(written: number, bytes: number): void {
+  if (written < bytes) throw new ShortWriteError(`only ${written} of ${bytes} bytes were written`)
 }
+
+const writeAll = async (file: DiskFile, bytes: Uint8Array): Promise<void> =>
+  checkWritten(await file.write(bytes), bytes.length)
 
 /** Creates a file. A file that a failed attempt left under this name is replaced. */
 async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
@@ -79,30 +86,59 @@ async function writeSegment(
 /** A segment that is being written. `createSegment` makes one. */
 export class SegmentFile {
   readonly firstLsn: number
-  /** Its durable bytes. */
+  /** Its durable bytes, without the zeros behind them. */
   bytes: number
   commits = 0
   readonly #file: DiskFile
+  /** Where the zeros end that were written ahead. */
+  #zerosEnd: number
+  readonly #writesAhead: boolean
 
-  constructor(firstLsn: number, bytes: number, file: DiskFile) {
+  constructor(firstLsn: number, bytes: number, file: DiskFile, writesAhead: boolean) {
     this.firstLsn = firstLsn
-    this.bytes = bytes
+    this.bytes = this.#zerosEnd = bytes
     this.#file = file
+    this.#writesAhead = writesAhead
   }
 
   /** Writes durably. After it has rejected, with WriteFailure, the segment must not be written again. */
   async append(bytes: Uint8Array, check: OverdueCheck): Promise<void> {
-    try {
-      await writeAll(this.#file, bytes)
-      check()
-    } catch (error) {
-      throw new WriteFailure(error, !isFull(error) || !(await this.#truncate(check)))
-    }
+    if (this.#writesAhead && bytes.length <= WRITE_AHEAD_FOR_BYTES_MAX)
+      await this.#writeZeros(this.bytes + bytes.length, check)
+    await this.#writeLines(bytes, check)
+  }
+
+  async #writeLines(bytes: Uint8Array, check: OverdueCheck): Promise<void> {
+    await this.#write(() => this.#file.write(bytes), bytes.length, check)
     this.bytes += bytes.length
   }
 
   /**
-   * Removes what a write to a full disk left. The bytes before it are durable, and those that could not be stored are gone with it,
+   * Writes zeros ahead: the more, the longer the segment already is. Lines that replace zeros change neither the length of the file
+   * nor the list of its blocks, so the file system has nothing else to make durable, and syncing them takes a third less time.
+   * @param needed where the next lines will end
+   */
+  async #writeZeros(needed: number, check: OverdueCheck): Promise<void> {
+    if (needed <= this.#zerosEnd) return
+    const from = Math.max(this.bytes, this.#zerosEnd)
+    const ahead = Math.min(Math.max(this.bytes, ZEROS_BYTES_MIN), ZEROS_BYTES_MAX)
+    const to = Math.ceil((needed + ahead) / BLOCK_BYTES) * BLOCK_BYTES
+    await this.#write(() => this.#file.writeZeros(from, to - from), to - from, check)
+    this.#zerosEnd = to
+  }
+
+  /** Rejects with WriteFailure. @param write resolves to how much of `bytes` was written */
+  async #write(write: () => Promise<number>, bytes: number, check: OverdueCheck): Promise<void> {
+    try {
+      checkWritten(await write(), bytes)
+      check()
+    } catch (error) {
+      throw new WriteFailure(error, !isFull(error) || !(await this.#truncate(check)))
+    }
+  }
+
+  /**
+   * Removes what a write to a full disk left, and the zeros. The bytes before it are durable, and those that could not be stored are gone with it,
    * so the sync after it can be trusted. This works on a full disk too, where a new segment would not fit.
    * @returns whether the file durably has its former length
    */
@@ -121,7 +157,9 @@ export class SegmentFile {
 
   /** Writes the end record, so that later damage to the last commits is not mistaken for a torn tail, and closes the file. */
   async seal(lastLsn: number, check: OverdueCheck): Promise<void> {
-    await this.append(encodeEndLine(lastLsn), check)
+    await this.#writeLines(encodeEndLine(lastLsn), check)
+    // Not synced: zeros that come back after a power cut do no harm.
+    if (this.#zerosEnd > this.bytes) await this.#file.truncate(this.bytes)
     await this.close()
   }
 
@@ -131,16 +169,20 @@ export class SegmentFile {
   }
 }
 
-/** Creates a segment with its first bytes. Contents, name and folder are durable when it resolves. Rejects with WriteFailure. */
+/**
+ * Creates a segment with its first bytes. Contents, name and folder are durable when it resolves. Rejects with WriteFailure.
+ * @param writesAhead whether zeros are written ahead of later lines
+ */
 export async function createSegment(
   disk: Disk,
   folder: string,
   firstLsn: number,
   bytes: Uint8Array,
+  writesAhead: boolean,
   check: OverdueCheck,
 ): Promise<SegmentFile> {
   const file = await writeSegment(disk, folder, firstLsn, check, (next) => writeAll(next, bytes))
-  return new SegmentFile(firstLsn, bytes.length, file)
+  return new SegmentFile(firstLsn, bytes.length, file, writesAhead)
 }
 
 function encodeEndLine(lastLsn: number): Buffer {

@@ -1,7 +1,8 @@
 // One piece of work in a process of its own, of low priority: started with a task, and ended with its reply.
 import { type ChildProcess, fork } from 'node:child_process'
 import { setPriority } from 'node:os'
-import { errorMessage } from './error-text.ts'
+import { errorMessage } from '../error-text.ts'
+import { sendToParent } from './send-to-parent.ts'
 
 export interface ChildJobOptions<Task extends object> {
   /** Path of the program, which calls `doJob`. */
@@ -75,9 +76,7 @@ export function doJob<Task extends object, Result>(
   work: (task: Task) => Promise<Result>,
 ): void {
   setPriority(niceness)
-  const reply = (message: Reply<Result>): void => {
-    if (process.connected) process.send?.(message)
-  }
+  const reply = (message: Reply<Result>): void => sendToParent(message)
   // The server has ended, so nobody waits for the result.
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   // A terminal sends its signals to both processes. The server decides when this one ends.
