@@ -11,10 +11,9 @@ import { ConfigError, readConfig } from '../src/config/config.ts'
 import { isReaderSetting, READER_ONLY_SETTINGS } from '../src/config/reader-settings.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
+import { SERVER_FLAGS } from './program.mjs'
 
 const START = fileURLToPath(new URL('start.mjs', import.meta.url))
-/** What `npm start` gives Node: start.mjs says why. */
-const NODE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=100']
 const READERS_MAX = 64
 const READERS_DEFAULT = 2
 const EXIT_USAGE = 2
@@ -117,7 +116,7 @@ let isStopping = false
 
 /** Starts a node. Resolves with its address once it listens; its lines go to the output, behind its name. */
 async function startNode(name: string, role: Role, flags: readonly string[], nodes: Node[]): Promise<string> {
-  const child = spawn(process.execPath, [...NODE_FLAGS, START, '--role', role, ...flags], {
+  const child = spawn(process.execPath, [...SERVER_FLAGS, START, '--role', role, ...flags], {
     // With this name of its npm script it ends by itself where this process is killed.
     env: { ...environmentOf(role), npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'pipe'],

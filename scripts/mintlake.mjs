@@ -8,11 +8,9 @@ import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import './end-with-npm.mjs'
-import { programUrl } from './program.mjs'
+import { programUrl, SERVER_FLAGS } from './program.mjs'
 
 const NEEDED_MAJOR = '22'
-/** What `npm start` gives Node: start.mjs says why. */
-const SERVE_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=100']
 const require = createRequire(import.meta.url)
 
 /** Path of the Node that is a dependency. Returns null when it is not installed. */
@@ -29,7 +27,7 @@ function bundledNode() {
 
 /** Runs this file on a Node. A terminal sends Ctrl-C to both processes; other signals have to be passed on. */
 function runOn(node) {
-  const flags = isServe ? SERVE_FLAGS : ['--no-warnings']
+  const flags = isServe ? SERVER_FLAGS : ['--no-warnings']
   const child = spawn(node, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })

@@ -1,6 +1,7 @@
 // node bench/clients/submitters.ts PORT CONNECTIONS SECONDS [EVERY_MS]
-// Submits analyses, one agent a connection and one submission at a time, as fast as they are answered or once in EVERY_MS.
-// Prints one line of JSON: submissions accepted a second and their latencies. Ends with an error where one is refused.
+// Submits analyses, one agent a connection and one submission at a time, as fast as they are answered or once in EVERY_MS, over
+// which the agents are spread: they know nothing of each other. Prints one line of JSON: submissions accepted a second and their
+// latencies. Ends with an error where one is refused.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { quantile } from '../harness.ts'
@@ -18,8 +19,9 @@ const until = started + seconds * 1_000
 let next = 0
 
 /** One submission after another, as fast as they are answered or at a fixed pace. */
-async function submitFor(key: string): Promise<void> {
+async function submitFor(key: string, index: number): Promise<void> {
   const connection = await HttpConnection.open(port)
+  await sleep((index / connections) * everyMs)
   while (performance.now() < until) {
     const sentAtMs = performance.now()
     await connection.request(submitRequest(key, mints[next++ % mints.length]), 201)

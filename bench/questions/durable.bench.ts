@@ -107,9 +107,10 @@ async function submitTo(
     return jsonOf(...onCore(1, process.execPath, args))
   }
   try {
-    await submitFor(small ? 0.1 : 1)
+    // Until a server has compiled what such a load needs.
+    await submitFor(small ? 0.1 : 12)
     const before = cpuSecondsOfAll(server.pid)
-    const seconds = small ? 0.3 : 6
+    const seconds = small ? 0.3 : 8
     const measured = await submitFor(seconds)
     await settle()
     const cpu = cpuSecondsOfAll(server.pid) - before

@@ -1,6 +1,7 @@
 // Files for operators and npm that repeat what stands elsewhere.
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { SERVER_FLAGS } from '../../scripts/program.mjs'
 import { SETTINGS } from '../../src/config/settings.ts'
 
 const read = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
@@ -8,13 +9,11 @@ const manifest = JSON.parse(read('package.json'))
 const unit = read('scripts/mintlake.service')
 const flagsIn = (text: string): string[] => text.match(/--[a-z0-9-]+=\d+/g) ?? []
 
-it('npm start, the unit and mintlake serve give Node the same flags', () => {
+it('npm start, the unit, mintlake serve and npm run cluster give Node the same flags', () => {
   const flags = flagsIn(manifest.scripts.start)
   expect(flags.length).toBeGreaterThan(0)
   expect(flagsIn(/^ExecStart=.*$/m.exec(unit)?.[0] ?? '')).toEqual(flags)
-  expect(
-    flagsIn(/^const SERVE_FLAGS = .*$/m.exec(read('scripts/mintlake.mjs'))?.[0].replaceAll("'", ' ') ?? ''),
-  ).toEqual(flags)
+  expect(SERVER_FLAGS).toEqual(flags)
 })
 
 it('the unit sets settings that exist', () => {
