@@ -52,7 +52,7 @@ async function run() {
 
 const isServe = process.argv[2] === 'serve'
 const isRight = process.versions.node.split('.')[0] === NEEDED_MAJOR
-const hasFlags = !isServe || SERVE_FLAGS.every((flag) => process.execArgv.includes(flag))
+const hasFlags = !isServe || SERVER_FLAGS.every((flag) => process.execArgv.includes(flag))
 const node = isRight ? process.execPath : bundledNode()
 if (node === null || (isRight && hasFlags)) await run()
 else runOn(node)
