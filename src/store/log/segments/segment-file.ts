@@ -157,9 +157,10 @@ export class SegmentFile {
 
   /** Writes the end record, so that later damage to the last commits is not mistaken for a torn tail, and closes the file. */
   async seal(lastLsn: number, check: OverdueCheck): Promise<void> {
-    await this.#writeLines(encodeEndLine(lastLsn), check)
-    // Not synced: zeros that come back after a power cut do no harm.
+    // The sync of the record makes the new length durable too.
     if (this.#zerosEnd > this.bytes) await this.#file.truncate(this.bytes)
+    check()
+    await this.#writeLines(encodeEndLine(lastLsn), check)
     await this.close()
   }
 
