@@ -1,5 +1,6 @@
-// Where the program is, and how it is run: TypeScript in `src` of a clone, which Node runs as it is, or JavaScript in `dist` of an installed package,
-// since Node strips no types below node_modules. Plain JavaScript, since it has to run on a Node that cannot run the rest.
+// Where the program is: TypeScript in `src` of a clone, which Node runs as it is, or JavaScript in `dist` of an installed package,
+// since Node strips no types below node_modules. And what its Node is given. Plain JavaScript, since it has to run on a Node that
+// cannot run the rest.
 import { existsSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)

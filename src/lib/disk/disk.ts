@@ -5,10 +5,11 @@ import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises
 import { makeFolder, syncPath } from '../files.ts'
 
 export interface DiskFile {
-  /** Appends. Resolves to the number of bytes written, which is smaller than asked for when the disk is full. */
-  write(bytes: Uint8Array): Promise<number>
-  /** Writes zeros at an offset behind what `write` has written; `write` goes on where it was. Resolves like `write`. */
-  writeZeros(offset: number, bytes: number): Promise<number>
+  /**
+   * Writes behind what was written before, or at an offset; the next write without one goes on where the last of these ended.
+   * Resolves to the number of bytes written, which is smaller than asked for when the disk is full.
+   */
+  write(bytes: Uint8Array, offset?: number): Promise<number>
   /** Makes the bytes and the length of the file durable (fdatasync). Its name needs `syncFolder`. */
   sync(): Promise<void>
   truncate(bytes: number): Promise<void>
@@ -42,12 +43,8 @@ class NodeFile implements DiskFile {
     this.#handle = handle
   }
 
-  async write(bytes: Uint8Array): Promise<number> {
-    return (await this.#handle.write(bytes)).bytesWritten
-  }
-
-  async writeZeros(offset: number, bytes: number): Promise<number> {
-    return (await this.#handle.write(Buffer.alloc(bytes), 0, bytes, offset)).bytesWritten
+  async write(bytes: Uint8Array, offset?: number): Promise<number> {
+    return (await this.#handle.write(bytes, 0, bytes.length, offset)).bytesWritten
   }
 
   sync(): Promise<void> {
@@ -73,14 +70,8 @@ class NodeFile implements DiskFile {
 
 /** Syncs after each write. */
 class SyncedNodeFile extends NodeFile {
-  override async write(bytes: Uint8Array): Promise<number> {
-    const written = await super.write(bytes)
-    await this.sync()
-    return written
-  }
-
-  override async writeZeros(offset: number, bytes: number): Promise<number> {
-    const written = await super.writeZeros(offset, bytes)
+  override async write(bytes: Uint8Array, offset?: number): Promise<number> {
+    const written = await super.write(bytes, offset)
     await this.sync()
     return written
   }

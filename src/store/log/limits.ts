@@ -9,7 +9,7 @@ export const SEGMENT_BYTES = 64 * 1024 * 1024
  *  of the end of the log, where it looks for the last line. */
 export const ZEROS_BYTES_MIN = 16 * 1024
 export const ZEROS_BYTES_MAX = 512 * 1024
-/** Only for groups up to this size: to write a large one twice would take longer than it saves. */
+/** Only for groups up to this size: a larger one would be written twice for little. */
 export const WRITE_AHEAD_FOR_BYTES_MAX = 32 * 1024
 /** Of the usual file systems. */
 export const BLOCK_BYTES = 4096

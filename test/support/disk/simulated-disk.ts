@@ -8,6 +8,7 @@ export type OperationKind =
   | 'create'
   | 'open'
   | 'write'
+  /** A write at an offset: the log writes zeros ahead of its lines by it. */
   | 'writeZeros'
   | 'sync'
   | 'truncate'
@@ -288,36 +289,26 @@ class SimulatedFile implements DiskFile {
     this.#inode = inode
   }
 
-  write(bytes: Uint8Array): Promise<number> {
+  write(bytes: Uint8Array, offset?: number): Promise<number> {
     const copy = Buffer.from(bytes)
     const add = (part: Buffer): number => {
-      this.#put(this.#position, part)
-      this.#position += part.length
+      this.#put(offset ?? this.#position, part)
+      if (offset === undefined) this.#position += part.length
       return part.length
     }
     return this.#disk.step(
-      'write',
+      offset === undefined ? 'write' : 'writeZeros',
       () => add(copy),
       (fault) => add(copy.subarray(0, fault.bytes ?? 0)),
     )
   }
 
-  writeZeros(offset: number, bytes: number): Promise<number> {
-    return this.#disk.step(
-      'writeZeros',
-      () => this.#put(offset, Buffer.alloc(bytes)),
-      (fault) => this.#put(offset, Buffer.alloc(fault.bytes ?? 0)),
-    )
-  }
-
-  /** @returns the bytes that were written */
-  #put(offset: number, part: Buffer): number {
+  #put(offset: number, part: Buffer): void {
     const { live } = this.#inode
     const bytes = Buffer.alloc(Math.max(live.length, offset + part.length))
     live.copy(bytes)
     part.copy(bytes, offset)
     this.#inode.live = bytes
-    return part.length
   }
 
   sync(): Promise<void> {
@@ -353,14 +344,8 @@ class SimulatedFile implements DiskFile {
 
 /** Syncs after each write, which is how Linux treats O_DSYNC; so each of the two can fail, hang or be cut. */
 class SyncedFile extends SimulatedFile {
-  override async write(bytes: Uint8Array): Promise<number> {
-    const written = await super.write(bytes)
-    await this.sync()
-    return written
-  }
-
-  override async writeZeros(offset: number, bytes: number): Promise<number> {
-    const written = await super.writeZeros(offset, bytes)
+  override async write(bytes: Uint8Array, offset?: number): Promise<number> {
+    const written = await super.write(bytes, offset)
     await this.sync()
     return written
   }

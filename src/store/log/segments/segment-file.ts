@@ -28,12 +28,11 @@ class ShortWriteError extends Error {
   readonly code = 'ENOSPC'
 }
 
-function checkWritten(written: number, bytes: number): void {
-  if (written < bytes) throw new ShortWriteError(`only ${written} of ${bytes} bytes were written`)
+async function writeAll(file: DiskFile, bytes: Uint8Array, offset?: number): Promise<void> {
+  const written = await file.write(bytes, offset)
+  if (written < bytes.length)
+    throw new ShortWriteError(`only ${written} of ${bytes.length} bytes were written`)
 }
-
-const writeAll = async (file: DiskFile, bytes: Uint8Array): Promise<void> =>
-  checkWritten(await file.write(bytes), bytes.length)
 
 /** Creates a file. A file that a failed attempt left under this name is replaced. */
 async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
@@ -109,7 +108,7 @@ export class SegmentFile {
   }
 
   async #writeLines(bytes: Uint8Array, check: OverdueCheck): Promise<void> {
-    await this.#write(() => this.#file.write(bytes), bytes.length, check)
+    await this.#write(bytes, undefined, check)
     this.bytes += bytes.length
   }
 
@@ -123,14 +122,14 @@ export class SegmentFile {
     const from = Math.max(this.bytes, this.#zerosEnd)
     const ahead = Math.min(Math.max(this.bytes, ZEROS_BYTES_MIN), ZEROS_BYTES_MAX)
     const to = Math.ceil((needed + ahead) / BLOCK_BYTES) * BLOCK_BYTES
-    await this.#write(() => this.#file.writeZeros(from, to - from), to - from, check)
+    await this.#write(Buffer.alloc(to - from), from, check)
     this.#zerosEnd = to
   }
 
-  /** Rejects with WriteFailure. @param write resolves to how much of `bytes` was written */
-  async #write(write: () => Promise<number>, bytes: number, check: OverdueCheck): Promise<void> {
+  /** Rejects with WriteFailure. */
+  async #write(bytes: Uint8Array, offset: number | undefined, check: OverdueCheck): Promise<void> {
     try {
-      checkWritten(await write(), bytes)
+      await writeAll(this.#file, bytes, offset)
       check()
     } catch (error) {
       throw new WriteFailure(error, !isFull(error) || !(await this.#truncate(check)))
@@ -138,8 +137,8 @@ export class SegmentFile {
   }
 
   /**
-   * Removes what a write to a full disk left, and the zeros. The bytes before it are durable, and those that could not be stored are gone with it,
-   * so the sync after it can be trusted. This works on a full disk too, where a new segment would not fit.
+   * Removes what a write to a full disk left, and the zeros. The bytes before it are durable, and those that could not be stored
+   * are gone with it, so the sync after it can be trusted. This works on a full disk too, where a new segment would not fit.
    * @returns whether the file durably has its former length
    */
   async #truncate(check: OverdueCheck): Promise<boolean> {
