@@ -9,7 +9,7 @@ const root = new URL('..', import.meta.url)
 export const isPackage = !existsSync(new URL('src/main.ts', root))
 
 /** What the server's Node is given: start.mjs says why. package.json and mintlake.service have it too. */
-export const SERVER_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=100']
+export const SERVER_FLAGS = ['--v8-pool-size=1', '--max-semi-space-size=32', '--heap-growing-percent=200']
 
 /** Address of a module of the program. `name` is its path below `src` without the ending. */
 export const programUrl = (name) => new URL(isPackage ? `dist/${name}.js` : `src/${name}.ts`, root).href

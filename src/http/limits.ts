@@ -54,9 +54,10 @@ export const CACHED_RESPONSE_BYTES_MAX = 1024 * 1024
 export const ROWS_PER_TURN = 250
 /** Large pages that may wait while another is made; one more is 503. */
 export const LARGE_PAGES_WAITING_MAX = 64
-/** Answers in the response cache, and their bytes; the cache is cleared at either. MINTLAKE_PAGE_AGE_MS is their age. */
-export const CACHED_RESPONSES_MAX = 4_096
-export const RESPONSE_CACHE_BYTES_MAX = 32 * 1024 * 1024
+/** Answers in each of the two generations of the response cache, and their bytes; the older one is dropped when the newer one
+ *  has either. MINTLAKE_PAGE_AGE_MS is their age. */
+export const CACHED_RESPONSES_MAX = 2_048
+export const RESPONSE_CACHE_BYTES_MAX = 16 * 1024 * 1024
 /** Bodies whose compressed forms are cached, in uncompressed bytes; beyond it the least recently used is dropped. */
 export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
 /** Of larger bodies one is compressed at a time, for all who ask for the same; others are sent plain meanwhile. */

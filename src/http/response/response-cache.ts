@@ -1,5 +1,6 @@
 // Caches encoded responses for a few milliseconds. A write invalidates the paths that it changes before it is acknowledged, so
-// that a client which has been told of a write also reads it. Cleared at its maximum.
+// that a client which has been told of a write also reads it. Responses are dropped in two steps soon after they expire: those that
+// nobody asks for again would otherwise grow old in the heap, and the buffers that they were cut from with them.
 import type { HttpAnswer } from '../context.ts'
 import { CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSES_MAX, RESPONSE_CACHE_BYTES_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
@@ -23,11 +24,45 @@ interface CacheEntry {
   writes: number
 }
 
-export class ResponseCache {
-  readonly #reuseMs: number
-  readonly #byPath = new Map<string, Map<string, CacheEntry>>()
+type Entries = Map<string, CacheEntry>
+
+/** Responses that were cached within a span of time. They are dropped together, and at a maximum of number or bytes. */
+class Generation {
+  readonly untilMs: number
+  readonly #byPath = new Map<string, Entries>()
   #count = 0
   #bytes = 0
+
+  constructor(untilMs: number) {
+    this.untilMs = untilMs
+  }
+
+  find(path: string, cacheKey: string): CacheEntry | undefined {
+    return this.#byPath.get(path)?.get(cacheKey)
+  }
+
+  isFullFor({ body }: CachedResponse): boolean {
+    return this.#count >= CACHED_RESPONSES_MAX || this.#bytes + body.length > RESPONSE_CACHE_BYTES_MAX
+  }
+
+  set(path: string, cacheKey: string, entry: CacheEntry): void {
+    let entries = this.#byPath.get(path)
+    if (entries === undefined) {
+      entries = new Map()
+      this.#byPath.set(path, entries)
+    }
+    const replaced = entries.get(cacheKey)
+    if (replaced === undefined) this.#count++
+    else this.#bytes -= replaced.response.body.length
+    this.#bytes += entry.response.body.length
+    entries.set(cacheKey, entry)
+  }
+}
+
+export class ResponseCache {
+  readonly #reuseMs: number
+  #newer = new Generation(0)
+  #older = new Generation(0)
   #writes = 0
   /** Number of the last write that changed every path, and of the last one that changed a given path. */
   #lastWrite = 0
@@ -43,7 +78,7 @@ export class ResponseCache {
   }
 
   find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
-    const found = this.#byPath.get(path)?.get(cacheKey)
+    const found = this.#newer.find(path, cacheKey) ?? this.#older.find(path, cacheKey)
     return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found)
       ? found.response
       : undefined
@@ -60,19 +95,13 @@ export class ResponseCache {
 
   /** @param startedAtMs when the request began. @param writes `writes` at that moment. */
   add(path: string, cacheKey: string, response: CachedResponse, startedAtMs: number, writes: number): void {
-    const { body } = response
-    if (this.#count >= CACHED_RESPONSES_MAX || this.#bytes + body.length > RESPONSE_CACHE_BYTES_MAX)
-      this.#clear()
-    let entries = this.#byPath.get(path)
-    if (entries === undefined) {
-      entries = new Map()
-      this.#byPath.set(path, entries)
+    const untilMs = startedAtMs + this.#reuseMs
+    // A generation takes responses for as long as one may be reused: when the next one ends, all of its own have expired.
+    if (startedAtMs >= this.#newer.untilMs || this.#newer.isFullFor(response)) {
+      this.#older = this.#newer
+      this.#newer = new Generation(untilMs)
     }
-    const replaced = entries.get(cacheKey)
-    if (replaced === undefined) this.#count++
-    else this.#bytes -= replaced.response.body.length
-    this.#bytes += body.length
-    entries.set(cacheKey, { response, untilMs: startedAtMs + this.#reuseMs, writes })
+    this.#newer.set(path, cacheKey, { response, untilMs, writes })
   }
 
   /** Invalidates what was cached for `paths` or is being made for them; null: for all paths. Call it before the write is
@@ -81,12 +110,6 @@ export class ResponseCache {
     this.#writes++
     if (paths === null) this.#lastWrite = this.#writes
     else for (const path of paths) this.#lastWriteByPath.set(path, this.#writes)
-  }
-
-  #clear(): void {
-    this.#byPath.clear()
-    this.#count = 0
-    this.#bytes = 0
   }
 }
 

@@ -1,10 +1,11 @@
-// Caches DataPoints as JSON for up to a second. A text is as of the moment when it became true, not when it was first read, so
-// that what is served does not depend on who has read before.
+// Caches DataPoints as JSON until the next whole second, when windows move and all are forgotten. A text is as of the moment when it
+// became true, not when it was first read, so that what is served does not depend on who has read before.
+import { ownBytes } from '../../lib/bytes.ts'
 import type { Projections } from './projections.ts'
 
 const SECOND_MS = 1_000
 
-/** What a DataPoint's text depends on, besides the whole seconds by which windows move. */
+/** What a DataPoint's text depends on, besides the second. */
 export interface DataPointChange {
   /** Position and market time of the token's last change. */
   seq: number
@@ -17,15 +18,15 @@ export interface DataPointChange {
 interface CachedText {
   readonly json: Buffer
   readonly version: string
-  readonly validUntilMs: number
   readonly seq: number
   readonly solPriceChangeCount: number
 }
 
 export class DataPointCache {
   readonly #projections: Projections
-  /** By slot. */
-  readonly #texts: (CachedText | undefined)[] = []
+  /** By slot, all of the same second. */
+  #texts = new Map<number, CachedText>()
+  #secondMs = 0
 
   constructor(projections: Projections) {
     this.#projections = projections
@@ -33,27 +34,25 @@ export class DataPointCache {
 
   read(slot: number, nowMs: number, change: DataPointChange): { json: Buffer; version: string } {
     const { seq, solPriceChangeCount } = change
-    const cached = this.#texts[slot]
-    if (
-      cached?.seq === seq &&
-      cached.solPriceChangeCount === solPriceChangeCount &&
-      nowMs < cached.validUntilMs
-    )
-      return cached
     const secondMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS
+    if (secondMs !== this.#secondMs) {
+      this.#secondMs = secondMs
+      this.#texts = new Map()
+    }
+    const cached = this.#texts.get(slot)
+    if (cached?.seq === seq && cached.solPriceChangeCount === solPriceChangeCount) return cached
     const asOfMs = Math.max(secondMs, change.atMs, change.solPriceChangedAtMs)
     const made: CachedText = {
-      json: Buffer.from(JSON.stringify(this.#projections.datapoint(slot, asOfMs))),
+      json: ownBytes(JSON.stringify(this.#projections.datapoint(slot, asOfMs))),
       version: [seq, asOfMs, solPriceChangeCount].map((part) => part.toString(36)).join('-'),
-      validUntilMs: secondMs + SECOND_MS,
       seq,
       solPriceChangeCount,
     }
-    this.#texts[slot] = made
+    this.#texts.set(slot, made)
     return made
   }
 
   forget(slot: number): void {
-    this.#texts[slot] = undefined
+    this.#texts.delete(slot)
   }
 }

@@ -1,5 +1,6 @@
 // Pages of the market list as bytes. A row is turned into bytes once for each change that somebody reads, and a page joins the
 // bytes of its rows. Lines are never written to again: a page that is being sent keeps showing its moment.
+import { ownBytes } from '../../lib/bytes.ts'
 import { dayFromMs } from '../bars/windows.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { Rankings } from '../rankings/rankings.ts'
@@ -170,11 +171,4 @@ export class PageCache {
     this.#rowTexts[slot] ??= rowText(this.#tokens.metadata[slot])
     return renderOpenItem(this.#projections.item(slot, this.#time.nowMs), this.#rowTexts[slot])
   }
-}
-
-/** A text's bytes in memory of their own: a line that is kept for hours must not pin Node's pool of small buffers. */
-function ownBytes(text: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
-  bytes.write(text)
-  return bytes
 }

@@ -1,7 +1,13 @@
 // Cached answers: for how long they are used, what invalidates them, and how large they may be.
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  CACHED_RESPONSE_BYTES_MAX,
+  CACHED_RESPONSES_MAX,
+  RESPONSE_CACHE_BYTES_MAX,
+} from '../../../src/http/limits.ts'
 import { ResponseCache } from '../../../src/http/response/response-cache.ts'
 import type { Route } from '../../../src/http/route.ts'
 import { newMint, seedToken, submission, submit } from '../../support/submission.ts'
@@ -108,14 +114,57 @@ describe('a cached answer', () => {
   })
 })
 
-it('an answer begun before a write was acknowledged is not cached after it', async () => {
-  const answer = {
-    route: {} as Route,
-    head: Buffer.alloc(0),
-    bytesBeforeId: 0,
-    body: Buffer.alloc(1),
-    rows: 0,
+const response = (bytes = 1) => ({
+  route: {} as Route,
+  head: Buffer.alloc(0),
+  bytesBeforeId: 0,
+  body: Buffer.alloc(bytes),
+  rows: 0,
+})
+
+it('a cached answer is found for as long as it may be reused, and no longer', () => {
+  const step = fc.record({
+    waitMs: fc.integer({ min: 0, max: 30 }),
+    key: fc.constantFrom('a', 'b', 'c'),
+    isAdded: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const cache = new ResponseCache(20)
+      const expected = new Map<string, { added: ReturnType<typeof response>; untilMs: number }>()
+      let nowMs = 1_000
+      for (const { waitMs, key, isAdded } of steps) {
+        nowMs += waitMs
+        if (isAdded) {
+          const added = response()
+          cache.add('/page', key, added, nowMs, cache.writes)
+          expected.set(key, { added, untilMs: nowMs + 20 })
+        }
+        const known = expected.get(key)
+        const reusable = known !== undefined && nowMs < known.untilMs ? known.added : undefined
+        expect(cache.find('/page', key, nowMs) === reusable).toBe(true)
+      }
+    }),
+  )
+})
+
+it('a full cache drops the answers that it was given first', () => {
+  for (const [answers, bytes] of [
+    [CACHED_RESPONSES_MAX, 1],
+    [RESPONSE_CACHE_BYTES_MAX / CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSE_BYTES_MAX],
+  ]) {
+    const cache = new ResponseCache(20)
+    const answer = response(bytes)
+    const isFound = (index: number) => cache.find('/page', `${index}`, 0) !== undefined
+    for (let index = 0; index < 2 * answers; index++) cache.add('/page', `${index}`, answer, 0, 0)
+    expect([0, answers, 2 * answers - 1].map(isFound)).toEqual([true, true, true])
+    cache.add('/page', `${2 * answers}`, answer, 0, 0)
+    expect([0, answers - 1, answers, 2 * answers].map(isFound)).toEqual([false, false, true, true])
   }
+})
+
+it('an answer begun before a write was acknowledged is not cached after it', async () => {
+  const answer = response()
   for (const [changed, isKept] of [
     [['/page'], false],
     [null, false],

@@ -28,6 +28,9 @@ class ShortWriteError extends Error {
   readonly code = 'ENOSPC'
 }
 
+/** Memory that nothing ever writes to takes none: the system maps its one page of zeros. */
+const ZEROS = Buffer.alloc(WRITE_AHEAD_FOR_BYTES_MAX + ZEROS_BYTES_MAX + BLOCK_BYTES)
+
 async function writeAll(file: DiskFile, bytes: Uint8Array, offset?: number): Promise<void> {
   const written = await file.write(bytes, offset)
   if (written < bytes.length)
@@ -122,7 +125,7 @@ export class SegmentFile {
     const from = Math.max(this.bytes, this.#zerosEnd)
     const ahead = Math.min(Math.max(this.bytes, ZEROS_BYTES_MIN), ZEROS_BYTES_MAX)
     const to = Math.ceil((needed + ahead) / BLOCK_BYTES) * BLOCK_BYTES
-    await this.#write(Buffer.alloc(to - from), from, check)
+    await this.#write(ZEROS.subarray(0, to - from), from, check)
     this.#zerosEnd = to
   }
 
