@@ -28,6 +28,7 @@ type Entries = Map<string, CacheEntry>
 
 /** Responses that were cached within a span of time. They are dropped together, and at a maximum of number or bytes. */
 class Generation {
+  /** From when on it takes no more, on the monotonic clock. */
   readonly untilMs: number
   readonly #byPath = new Map<string, Entries>()
   #count = 0
