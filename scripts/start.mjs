@@ -6,10 +6,9 @@ import { programUrl } from './program.mjs'
 
 // package.json gives Node one helper thread instead of four: garbage collection and compilation would otherwise take four
 // fifths of a core that they share with the main thread (p99 of followers 13 ms instead of 60 on one core). A larger
-// young generation and a heap that may grow to three times its size make both rarer. V8 begins to mark the heap when what is left
-// below that limit is less than the young generation's two halves: where a heap of 40 MB may only double, that is after 5 MB, every
-// five seconds of a steady load, and by V8's own choice every second (p99 of one caller's submissions: 1.8 ms, 2.6 if the heap may
-// only double).
+// young generation and a heap that may grow to three times its size make both rarer (p99 of one caller: bench/README.md). V8 by
+// itself would mark all of a heap of 40 MB once a second of a steady load. It begins when less is left below its limit than the
+// two halves of the young generation: if the heap could only double, that would be after 5 MB, every five seconds.
 
 // The HTTP engine's bound on request line and headers. Its default of 4 KiB is too little for cookies and proxies' headers.
 process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'

@@ -1,6 +1,6 @@
 // Caches encoded responses for a few milliseconds. A write invalidates the paths that it changes before it is acknowledged, so
-// that a client which has been told of a write also reads it. Responses are dropped in two steps soon after they expire: those that
-// nobody asks for again would otherwise grow old in the heap, and the buffers that they were cut from with them.
+// that a client which has been told of a write also reads it. Responses are kept in two generations, so that they are dropped soon
+// after they expire: those that nobody asks for again would otherwise grow old in the heap, with the buffers they were cut from.
 import type { HttpAnswer } from '../context.ts'
 import { CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSES_MAX, RESPONSE_CACHE_BYTES_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
@@ -24,13 +24,11 @@ interface CacheEntry {
   writes: number
 }
 
-type Entries = Map<string, CacheEntry>
-
 /** Responses that were cached within a span of time. They are dropped together, and at a maximum of number or bytes. */
 class Generation {
   /** From when on it takes no more, on the monotonic clock. */
   readonly untilMs: number
-  readonly #byPath = new Map<string, Entries>()
+  readonly #byPath = new Map<string, Map<string, CacheEntry>>()
   #count = 0
   #bytes = 0
 
