@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readLines, readText } from '../../src/client/body.ts'
 import { Deadline } from '../../src/client/waiting.ts'
+import { anyCharacter } from '../support/any-character.ts'
 
 /** A body that arrives in chunks of these lengths, and the rest in one. */
 function bodyOf(
@@ -22,7 +23,7 @@ function bodyOf(
 }
 
 const line = fc
-  .string({ unit: 'binary', maxLength: 12 })
+  .string({ unit: anyCharacter, maxLength: 12 })
   .map((text) => text.replaceAll('\n', ' ').toWellFormed())
 const chunks = fc.array(fc.integer({ min: 1, max: 7 }), { maxLength: 60 })
 

@@ -5,6 +5,7 @@ import { openJournal } from '../../src/journal/journal.ts'
 import { type DiskReadOptions, readJournal } from '../../src/journal/reader.ts'
 import type { EventJournal, JournalDamage, JournalOptions } from '../../src/journal/types.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import { clockOf } from '../support/clock.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
@@ -130,7 +131,7 @@ export const numbersFrom = (from: number, to: number): number[] =>
 
 const text = fc.oneof(
   fc.string({ maxLength: 20 }),
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ unit: anyCharacter, maxLength: 20 }),
   fc.constant('\ud800x'),
 )
 const optionalText = fc.option(text, { nil: null })

@@ -7,6 +7,7 @@ import { Market, type MarketOptions } from '../../src/market/market.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
 import { SORTS, TABS } from '../../src/schema/vocabulary.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import { fewAndMany } from '../support/cases.ts'
 import { KINDS, MINTS, READS } from './answers.ts'
 
@@ -49,7 +50,7 @@ const step = fc.oneof(
 const amount = fc.constantFrom(0.1, 0.3, 0.7, 1 / 3)
 const text = fc.oneof(
   fc.constantFrom('', 'A', 'b\n"', 'é', '🦭', '\ud800', '\u0000', '日本'),
-  fc.string({ unit: 'binary', maxLength: 6 }),
+  fc.string({ unit: anyCharacter, maxLength: 6 }),
 )
 /** Reserves on the curve, near it, and far from it. */
 const reserves = fc.constantFrom(

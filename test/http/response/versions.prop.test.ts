@@ -89,7 +89,7 @@ const step = fc.record({ passMs: passing, event: fc.option(event) })
 
 /** The routes over a new market, with a shared clock. */
 function served() {
-  const market = new Market({ tokensMax: TOKENS_MAX })
+  const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: 65_536 })
   let nowMs = START_MS
   market.advanceTo(nowMs)
   const node = singleNode()

@@ -4,13 +4,14 @@ import { expect, test } from 'vitest'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
 import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { anyCharacter } from '../../support/any-character.ts'
 import { fewAndMany } from '../../support/cases.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { MINT, openWorld } from './world.ts'
 
 const MINTS = [MINT, 'So11111111111111111111111111111111111111113']
 /** Texts as they are after the bounds of feeds: whole code points, NUL and others included. */
-const text = fc.string({ unit: 'binary', maxLength: 12 }).map((value) => value.toWellFormed())
+const text = fc.string({ unit: anyCharacter, maxLength: 12 }).map((value) => value.toWellFormed())
 const positive = fc.double({ min: 1e-30, max: 1e30, noNaN: true })
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 const time = fc.integer({ min: 1_000, max: 8.64e15 })
