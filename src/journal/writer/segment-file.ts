@@ -1,28 +1,10 @@
 // The files of segments as the writer makes them.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
-import { systemCode } from '../../lib/error-text.ts'
+import { createAnew, writeAll } from '../../lib/disk/whole-files.ts'
 import { SCAN_CHUNK_BYTES } from '../limits.ts'
 import { COPY_NAME, headerFrame, NEXT_NAME, type SegmentHeader, segmentName } from '../segments/format.ts'
 import type { WrittenBatch } from '../types.ts'
-
-/** The disk took a part of a write. */
-class ShortWriteError extends Error {
-  readonly code = 'ENOSPC'
-}
-
-async function writeAll(file: DiskFile, bytes: Uint8Array): Promise<void> {
-  const written = await file.write(bytes)
-  if (written < bytes.length) throw new ShortWriteError(`the disk took ${written} of ${bytes.length} bytes`)
-}
-
-/** Creates a file in place of one that a killed process may have left. */
-async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
-  await disk.unlink(path).catch((error: unknown) => {
-    if (systemCode(error) !== 'ENOENT') throw error
-  })
-  return disk.create(path)
-}
 
 /** A segment that is being written. */
 export class SegmentFile {
@@ -65,7 +47,7 @@ export async function createSegment(
   openedMs: number,
 ): Promise<SegmentFile> {
   const next = join(folder, NEXT_NAME)
-  const file = await createAnew(disk, next)
+  const file = await createAnew(disk, next, 'create')
   try {
     const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
     await writeAll(file, Buffer.concat([head, batch.frame]))
@@ -86,7 +68,7 @@ export async function rewriteSegment(disk: Disk, folder: string, name: string): 
   const copyPath = join(folder, COPY_NAME)
   const source = await disk.open(path)
   try {
-    const copy = await createAnew(disk, copyPath)
+    const copy = await createAnew(disk, copyPath, 'create')
     try {
       const chunk = Buffer.allocUnsafe(SCAN_CHUNK_BYTES)
       for (let offset = 0; ; ) {

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
 import type { OverdueCheck } from '../../../lib/disk/disk-operations.ts'
+import { createAnew, writeAll } from '../../../lib/disk/whole-files.ts'
 import { systemCode } from '../../../lib/error-text.ts'
 import {
   BLOCK_BYTES,
@@ -24,29 +25,8 @@ export class WriteFailure extends Error {
   }
 }
 
-class ShortWriteError extends Error {
-  readonly code = 'ENOSPC'
-}
-
 /** Memory that nothing ever writes to takes none: the system maps its one page of zeros. */
 const ZEROS = Buffer.alloc(WRITE_AHEAD_FOR_BYTES_MAX + ZEROS_BYTES_MAX + BLOCK_BYTES)
-
-async function writeAll(file: DiskFile, bytes: Uint8Array, offset?: number): Promise<void> {
-  const written = await file.write(bytes, offset)
-  if (written < bytes.length)
-    throw new ShortWriteError(`only ${written} of ${bytes.length} bytes were written`)
-}
-
-/** Creates a file. A file that a failed attempt left under this name is replaced. */
-async function createAnew(disk: Disk, path: string): Promise<DiskFile> {
-  try {
-    return await disk.createSynced(path)
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-    await disk.unlink(path)
-    return await disk.createSynced(path)
-  }
-}
 
 /** The disk had no room. Unlike after an error of the device (EIO), what is done next can be relied on. */
 const isFull = (error: unknown): boolean => FULL.has(systemCode(error) ?? '')
@@ -67,7 +47,7 @@ async function writeSegment(
   let file: DiskFile | null = null
   let isNamed = false
   try {
-    file = await createAnew(disk, next)
+    file = await createAnew(disk, next, 'createSynced')
     check()
     await write(file)
     check()
