@@ -23,7 +23,7 @@ export interface Settings {
 }
 
 /** Rate limits are off unless a test sets them, and answers are not cached, so that tests read what they have
- *  just pushed, and labels are shown to all. */
+ *  just pushed, and labels are shown to all. Allocating a market of full size would take a third of the start of each server. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -32,17 +32,14 @@ const DEFAULTS: Settings = {
   'read-limit-keyed': '0',
   'register-limit': '0',
   'lake-flush-ms': '0',
+  'tokens-max': '5000',
   'drain-notice-ms': '0',
   'page-age-ms': '0',
   'labels-delay-ms': '0',
 }
 
-/** Much less than the defaults. The memory of a market counts as garbage to come: with 58 MB for each server V8 collected the
- *  garbage of the tests' process at almost every start. */
-const CHANGE_LOG_ENTRIES = 65_536
-const TOKENS_MAX = 32
-/** Of a server in a process of its own. */
-const SPAWNED_TOKENS_MAX = 5_000
+/** An eighth of the default: to allocate the memory of a market for each server costs the collection of all garbage. */
+const CHANGE_LOG_ENTRIES = 1_048_576
 
 /** Of a reader: those defaults that it uses. */
 function readerFlagsOf(settings: Settings): string[] {
@@ -54,14 +51,11 @@ function readerFlagsOf(settings: Settings): string[] {
   ])
 }
 
-function flagsOf(settings: Settings, dataDir: string, tokensMax: number): string[] {
+function flagsOf(settings: Settings, dataDir: string): string[] {
   if (settings.role === 'reader') return readerFlagsOf(settings)
+  const { 'tokens-max': tokensMax, ...defaults } = DEFAULTS
   // A recorded market has the size of then.
-  const all = {
-    ...DEFAULTS,
-    ...(!settings['replay-lake'] && { 'tokens-max': `${tokensMax}` }),
-    ...settings,
-  }
+  const all = { ...defaults, ...(!settings['replay-lake'] && { 'tokens-max': tokensMax }), ...settings }
   return Object.entries({ 'data-dir': dataDir, ...all }).flatMap(([name, value]) => [`--${name}`, value])
 }
 const secretsOf = (settings: Settings) => ({
@@ -163,14 +157,14 @@ export interface TestServer extends App {
 
 export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'mintlake-test-'))
 
-/** The real server in this process, for 32 tokens unless a test sets more. */
+/** The real server in this process. */
 export async function openTestServer(
   settings: Settings = {},
   options: AppOptions = {},
   dataDir = temporaryFolder(),
   env: Record<string, string> = {},
 ): Promise<TestServer> {
-  const config = readConfig(flagsOf(settings, dataDir, TOKENS_MAX), { ...secretsOf(settings), ...env })
+  const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
   const server = await withLakeProcess((lakeProcess) =>
     startApp(config, { lakeProcess, changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options }),
   )
@@ -219,8 +213,7 @@ export function launchServer(
   within: readonly string[] = [],
   program: readonly string[] = [MAIN],
 ): LaunchedServer {
-  const flags = flagsOf(settings, dataDir, SPAWNED_TOKENS_MAX)
-  const [command, ...words] = [...within, process.execPath, ...program, ...flags]
+  const [command, ...words] = [...within, process.execPath, ...program, ...flagsOf(settings, dataDir)]
   const child = spawn(command, words, {
     env: { ...process.env, ...secretsOf(settings), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -19,7 +19,7 @@ const PLAIN = { 'Accept-Encoding': 'identity' }
 
 let server: TestServer
 beforeAll(async () => {
-  server = await openTestServer({ 'page-age-ms': `${AGE_MS}`, 'tokens-max': '5000' })
+  server = await openTestServer({ 'page-age-ms': `${AGE_MS}` })
 })
 afterAll(() => server.remove())
 

@@ -17,7 +17,7 @@ const NARWHALS = Array.from({ length: 9 }, newMint)
 const OTTERS = Array.from({ length: 3 }, newMint)
 
 beforeAll(async () => {
-  server = await openTestServer({ 'tokens-max': '1000' })
+  server = await openTestServer()
   const ts = Date.now()
   const token = (mint: string, name: string) => ({
     type: 'token',

@@ -352,7 +352,7 @@ describe('the stream endpoint', () => {
   })
 
   it('counts a connection and its first subscriptions as one read, and each further subscription as one more', async () => {
-    const counted = await openTestServer({ 'read-limit-anonymous': '3', 'tokens-max': '101' })
+    const counted = await openTestServer({ 'read-limit-anonymous': '3' })
     try {
       const mints = Array.from({ length: 101 }, newMint)
       await counted.client.push(...mints.map((mint) => token(mint)))
@@ -381,7 +381,7 @@ describe('the stream endpoint', () => {
   })
 
   it('limits the number of streams, the subscriptions of one and the length of a message', async () => {
-    const small = await openTestServer({ 'tokens-max': '101' }, { follow: { followersMax: 1 } })
+    const small = await openTestServer({}, { follow: { followersMax: 1 } })
     try {
       const mints = Array.from({ length: 101 }, newMint)
       await small.client.push(...mints.map((mint) => token(mint)))
