@@ -19,6 +19,8 @@ const HOUR_MS = 3_600_000
 const MINTS = ['one', 'two', 'three', 'four', 'five', 'six'].map(mintOfSymbol)
 /** One less than there are mints, so that the sixth evicts another. */
 const TOKENS_MAX = 5
+/** Of 8 million by default: each case makes a market. */
+const CHANGE_LOG_ENTRIES = 65_536
 
 /** Reads: path and query, and the Accept header if the query has no format. */
 const READS: readonly (readonly [path: string, query: string, accept?: string])[] = [
@@ -89,7 +91,7 @@ const step = fc.record({ passMs: passing, event: fc.option(event) })
 
 /** The routes over a new market, with a shared clock. */
 function served() {
-  const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: 65_536 })
+  const market = new Market({ tokensMax: TOKENS_MAX, changeLogEntriesMax: CHANGE_LOG_ENTRIES })
   let nowMs = START_MS
   market.advanceTo(nowMs)
   const node = singleNode()
