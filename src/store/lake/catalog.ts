@@ -1,12 +1,11 @@
 // Writes `lake/catalog.duckdb`, a small database with a view of each table over its live files, for readers. It is written to a
 // temporary file and renamed, so that a reader opens the old or the new one, whole. It contains no rows of data.
-import { rename, rm, stat } from 'node:fs/promises'
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
-import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
+import { identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
 import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
@@ -34,6 +33,12 @@ export interface CatalogOptions {
   failpoint(point: 'catalog:written' | 'catalog:swapped'): void
 }
 
+/** The schema of the views that read files. Readers use those of `main`, which select from them and have the comments. */
+const FILE_VIEWS = 'lake_rows'
+/** The name is another one than that of the readers' view, so that a look-up of columns by view finds each once. */
+export const fileViewName = ({ name }: LakeTable): string => `${name}_rows`
+const fileView = (table: LakeTable): string => `${FILE_VIEWS}.${identifier(fileViewName(table))}`
+
 const FILES = `CREATE TABLE lake_files (table_name VARCHAR, path VARCHAR, dt DATE, rows BIGINT, bytes BIGINT,
   row_seq_first BIGINT, row_seq_last BIGINT, schema_version INTEGER, written_at TIMESTAMP, sha256 VARCHAR)`
 const SET_ASIDE = `CREATE TABLE lake_set_aside (table_name VARCHAR, path VARCHAR, dt DATE, rows_lost BIGINT, reason VARCHAR,
@@ -49,9 +54,11 @@ const setAsideRow = (file: QuarantinedFile): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
     epoch_ms(${file.quarantinedAtMs}), ${file.acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${file.acknowledgedAtMs})`})`
 
-function commentSql(table: LakeTable): string[] {
+function readerViewSql(table: LakeTable): string[] {
   const view = identifier(table.name)
   return [
+    `CREATE VIEW ${fileView(table)} AS ${selectNewestRows(table, [])}`,
+    `CREATE VIEW ${view} AS FROM ${fileView(table)}`,
     `COMMENT ON VIEW ${view} IS ${literal(table.comment)}`,
     ...table.columns.map(
       (column) => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(column.comment)}`,
@@ -79,36 +86,49 @@ function tableSql(
   hasIncompleteBars: boolean,
 ): string[] {
   const { table, files } = listed
+  if (files.length === 0) return []
   const rows = files.map((file) => fileRow(file, pathOf(file)))
   return [
-    `CREATE VIEW ${identifier(table.name)} AS ${viewSql(listed, pathOf, hasIncompleteBars)}`,
-    ...commentSql(table),
-    ...(rows.length > 0 ? [`INSERT INTO lake_files VALUES ${rows.join(', ')}`] : []),
+    `CREATE OR REPLACE VIEW ${fileView(table)} AS ${viewSql(listed, pathOf, hasIncompleteBars)}`,
+    `INSERT INTO lake_files VALUES ${rows.join(', ')}`,
   ]
 }
 
-/** Runs as one transaction in one call: each of hundreds of small ones would sync the disk and delay the store's commits. */
-const insertContent = (
-  connection: DuckDBConnection,
+const contentSql = (
   { tables, quarantined, recorded }: CatalogContent,
   nowMs: number,
   { pathOf }: Pick<CatalogOptions, 'pathOf'>,
-) =>
-  connection.run(
-    [
-      'BEGIN TRANSACTION',
-      FILES,
-      SET_ASIDE,
-      INFO,
-      ...createEventMetadataSql(recorded),
-      ...(quarantined.length > 0
-        ? [`INSERT INTO lake_set_aside VALUES ${quarantined.map(setAsideRow).join(', ')}`]
-        : []),
-      `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
-      ...tables.flatMap((table) => tableSql(table, pathOf, recorded.incompleteBars.length > 0)),
-      'COMMIT',
-    ].join(';\n'),
-  )
+): string[] => [
+  FILES,
+  SET_ASIDE,
+  INFO,
+  ...createEventMetadataSql(recorded),
+  ...(quarantined.length > 0
+    ? [`INSERT INTO lake_set_aside VALUES ${quarantined.map(setAsideRow).join(', ')}`]
+    : []),
+  `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
+  ...tables.flatMap((table) => tableSql(table, pathOf, recorded.incompleteBars.length > 0)),
+]
+
+/**
+ * Runs statements in the database at `path`, as one transaction in one call: each of hundreds of small ones would sync the disk
+ * and delay the store's commits.
+ */
+const runInFile = (path: string, statements: readonly string[]): Promise<void> =>
+  withScratchDatabase(path, { threads: '1' }, async (connection) => {
+    // DuckDB takes as long to optimize such a statement as to run it.
+    const all = ['PRAGMA disable_optimizer', 'BEGIN TRANSACTION', ...statements, 'COMMIT', 'CHECKPOINT']
+    await connection.run(all.join(';\n'))
+  })
+
+/** A catalog of a lake without files, as the bytes of its file. */
+let emptyCatalog: Buffer | null = null
+
+/** Makes the empty catalog once for all: its 250 comments take longer than all else, and are the same in every catalog. */
+async function createEmptyCatalog(path: string): Promise<Buffer> {
+  await runInFile(path, [`CREATE SCHEMA ${FILE_VIEWS}`, ...LAKE_TABLES.flatMap(readerViewSql)])
+  return readFile(path)
+}
 
 /** Writes a catalog to `path`, replacing an unfinished one. */
 export async function createCatalog(
@@ -119,12 +139,11 @@ export async function createCatalog(
 ): Promise<void> {
   await rm(path, { recursive: true, force: true })
   await rm(`${path}.wal`, { force: true })
-  await writeOrRemove(path, () =>
-    withScratchDatabase(path, { threads: '1' }, async (connection) => {
-      await insertContent(connection, content, nowMs, options)
-      await connection.run('CHECKPOINT')
-    }),
-  )
+  await writeOrRemove(path, async () => {
+    if (emptyCatalog === null) emptyCatalog = await createEmptyCatalog(path)
+    else await writeFile(path, emptyCatalog)
+    await runInFile(path, contentSql(content, nowMs, options))
+  })
 }
 
 /** Writes a catalog of `content` and swaps it in for the present one, durably. */

@@ -2,6 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { queryRows } from '../duckdb/query.ts'
 import { type LakeTable, literal } from '../duckdb/sql.ts'
+import { fileViewName } from '../lake/catalog.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { groupByTable, type ListedFile } from '../lake/manifest.ts'
@@ -25,14 +26,15 @@ async function checkView(
   files: readonly CatalogEntry[],
 ): Promise<void> {
   const { connection, findings } = context
-  const [view] = await queryRows(
+  // In catalogs of older versions the view that readers use reads the files itself.
+  const views = await queryRows(
     connection,
-    `SELECT sql FROM duckdb_views() WHERE database_name = '${CATALOG}' AND view_name = $table`,
+    `SELECT sql FROM duckdb_views() WHERE database_name = '${CATALOG}' AND view_name IN ($table, $rows)`,
     { sql: 'string' },
-    { table: table.name },
+    { table: table.name, rows: fileViewName(table) },
   )
-  if (view === undefined) return findings.add(table.name, null, 'has no view in the catalog')
-  const read = parsePaths(view.sql)
+  if (views.length === 0) return findings.add(table.name, null, 'has no view in the catalog')
+  const read = parsePaths(views.map(({ sql }) => sql).join('\n'))
   for (const file of files) {
     if (!read.delete(literal(file.path)))
       findings.add(table.name, relativePath(file), 'is on the catalog’s list and not read by its view')

@@ -22,6 +22,15 @@ const GRACE_MS = 1_000
 /** Number of flushes while readers read. MINTLAKE_TEST_FLUSHES=360 corresponds to an hour, and takes minutes. */
 const FLUSHES = Number(process.env.MINTLAKE_TEST_FLUSHES ?? 17)
 const DAY_MS = 86_400_000
+/** Tables of the catalog that tell about the lake. */
+const INFORMATION = [
+  'lake_events',
+  'lake_events_lost',
+  'lake_files',
+  'lake_incomplete_bars',
+  'lake_info',
+  'lake_set_aside',
+]
 
 beforeEach(async () => {
   folder = temporaryFolder()
@@ -62,6 +71,19 @@ test('an empty lake has a typed, commented view of every table', async () => {
   expect(comments.map(({ comment }) => comment)).toEqual(
     TABLES.training.columns.map(({ comment }) => comment),
   )
+})
+
+test('a lake with rows has the same views, under whatever name it is attached', async () => {
+  const described = (name: string) =>
+    readSql(`DESCRIBE ${name}.training`, attach().replace('lake (', `${name} (`))
+  const empty = await described('lake')
+  await flushEach(2)
+  expect(await described('research')).toEqual(empty)
+  expect(await readSql('SHOW TABLES', `${attach()}; USE lake`)).toEqual(
+    [...INFORMATION, ...LAKE_TABLES.map(({ name }) => name)].toSorted().map((name) => ({ name })),
+  )
+  const inMain = `FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 'main' AND table_name NOT LIKE 'lake_%'`
+  expect(await read(`SELECT column_name ${inMain} AND comment IS NULL`)).toEqual([])
 })
 
 test('readers in a loop see no error, no duplicate and no missing row while files are merged and deleted', {
