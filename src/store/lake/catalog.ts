@@ -66,9 +66,12 @@ function readerViewSql(table: LakeTable): string[] {
   ]
 }
 
-/** Bars, with what became known of gaps after they were written. Costs a hash join where there is any, else nothing. */
+/**
+ * Bars, with what became known of gaps after they were written. Costs a hash join where there is any, else nothing. DuckDB looks a name
+ * without a schema up in that of the view.
+ */
 const correctedBarsSql = (bars: string): string =>
-  `SELECT * REPLACE (complete AND NOT EXISTS (FROM lake_incomplete_bars AS later
+  `SELECT * REPLACE (complete AND NOT EXISTS (FROM main.lake_incomplete_bars AS later
      WHERE later.tf = bars.tf AND later.t = bars.t) AS complete) FROM (${bars}) AS bars`
 
 function viewSql(

@@ -1,9 +1,10 @@
 // A gap that is noticed after bars of its time were written: the catalog tells, the files stay as they are.
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { EventJournal } from '../../../src/journal/types.ts'
 import type { ClosedBar } from '../../../src/schema/bar.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
-import { journalFolder } from '../../../src/store/paths.ts'
+import { journalFolder, lakeFolder } from '../../../src/store/paths.ts'
 import { rewriteCatalog } from '../../../src/store/query/lake-catalog.ts'
 import { pinLake } from '../../../src/store/query/lake-pin.ts'
 import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
@@ -56,6 +57,15 @@ const inCatalog = (folder = dataDir): Promise<Bars> =>
       >[],
     ),
   )
+/** What a researcher sees who has a table of the same name as one of the catalog's, and does not USE the lake. */
+const inAttached = async (): Promise<Bars> =>
+  byBar(
+    await readSql(
+      `SELECT ${MINUTES} FROM research.bars`,
+      `CREATE TABLE lake_incomplete_bars (x INTEGER);
+       ATTACH '${join(lakeFolder(dataDir), 'catalog.duckdb')}' AS research (READ_ONLY)`,
+    ),
+  )
 
 test('bars that a late gap touches are shown as incomplete, wherever their catalog is', async () => {
   const bars = [0, 1, 2, 3].map((minute) => ({ t: NOON_MS + minute * MINUTE_MS }))
@@ -73,6 +83,7 @@ test('bars that a late gap touches are shown as incomplete, wherever their catal
   await store.flushLake()
   const known = { ...written, '1m 2': false, '1m 3': false, '5m 0': false }
   expect(await inCatalog()).toEqual(known)
+  expect(await inAttached()).toEqual(known)
   expect(await inFiles()).toEqual(written)
   // A later flush and a merge write the catalog again.
   await writeBars([{ t: NOON_MS + 9 * MINUTE_MS }])
