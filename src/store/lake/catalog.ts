@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
-import { identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { commentOnColumn, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
 import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
@@ -60,9 +60,7 @@ function readerViewSql(table: LakeTable): string[] {
     `CREATE VIEW ${fileView(table)} AS ${selectNewestRows(table, [])}`,
     `CREATE VIEW ${view} AS FROM ${fileView(table)}`,
     `COMMENT ON VIEW ${view} IS ${literal(table.comment)}`,
-    ...table.columns.map(
-      (column) => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(column.comment)}`,
-    ),
+    ...table.columns.map((column) => commentOnColumn(table, column)),
   ]
 }
 

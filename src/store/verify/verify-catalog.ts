@@ -29,11 +29,12 @@ async function checkView(
   // In catalogs of older versions the view that readers use reads the files itself.
   const views = await queryRows(
     connection,
-    `SELECT sql FROM duckdb_views() WHERE database_name = '${CATALOG}' AND view_name IN ($table, $rows)`,
-    { sql: 'string' },
+    `SELECT view_name AS name, sql FROM duckdb_views() WHERE database_name = '${CATALOG}' AND view_name IN ($table, $rows)`,
+    { name: 'string', sql: 'string' },
     { table: table.name, rows: fileViewName(table) },
   )
-  if (views.length === 0) return findings.add(table.name, null, 'has no view in the catalog')
+  if (!views.some(({ name }) => name === table.name))
+    return findings.add(table.name, null, 'has no view in the catalog')
   const read = parsePaths(views.map(({ sql }) => sql).join('\n'))
   for (const file of files) {
     if (!read.delete(literal(file.path)))

@@ -306,6 +306,11 @@ describe('verify reports damage to the catalog', () => {
     expect(said(await verify())).toEqual([expect.stringMatching(/^catalog.duckdb cannot be opened: /)])
   })
 
+  test('it reports a table without a view for readers', async () => {
+    await runSql(catalog(), 'DROP VIEW rejections')
+    expect(said(await verify())).toEqual(['rejections has no view in the catalog'])
+  })
+
   test('it reports a view that reads a file which is not on the catalog’s list', async () => {
     await runSql(catalog(), `DELETE FROM lake_files WHERE table_name = 'rejections' AND dt = '2025-06-01'`)
     expect(said(await verify())).toContainEqual(
