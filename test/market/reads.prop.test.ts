@@ -136,3 +136,36 @@ it('a DataPoint that was read in the same second shows the new price of SOL, und
   expect(JSON.parse(after.json.toString()).solPriceUsd).toBe(150)
   expect(after.version).not.toBe(before)
 })
+
+it('a page joins its rows anew only where one of them, their order or their number has changed', () => {
+  const market = new Market({ tokensMax: 4 })
+  let atMs = START_MS
+  const trade = (mint: string, priceUsd: number) =>
+    market.apply({ type: 'trade', mint, ts: ++atMs, side: 'buy', tokenAmount: 1, priceUsd }, atMs)
+  const analysed = (mint: string, count: number) =>
+    market.apply({ type: 'analysisCount', mint, ts: atMs, count }, atMs)
+  const page = () => market.page({ tab: 'all', sort: 'market_cap', order: 'asc', offset: 0, limit: 2 })
+  const mintsOf = ({ ndjson }: ReturnType<typeof page>) => `${ndjson}`.match(/(?<="mint":")\w+/g)
+  const [first, second, third] = MINTS
+  for (const [index, mint] of [first, second, third].entries()) {
+    market.apply({ type: 'token', mint, ts: atMs, name: 'A', symbol: 'A', totalSupply: 1e9 }, atMs)
+    trade(mint, index + 1)
+  }
+  const before = page()
+  expect(mintsOf(before)).toEqual([first, second])
+  analysed(third, 1)
+  const unchanged = page()
+  expect(unchanged.ndjson).toBe(before.ndjson)
+  expect([unchanged.version, unchanged.bytes]).toEqual([market.seq, unchanged.ndjson.length])
+  expect(unchanged.version).toBeGreaterThan(before.version)
+  analysed(second, 12)
+  const changed = page()
+  expect(`${changed.ndjson}`.split('\n').map((row) => row && JSON.parse(row).analysis_count)).toEqual([
+    0,
+    12,
+    '',
+  ])
+  expect(changed.bytes).toBe(changed.ndjson.length)
+  trade(first, 9)
+  expect(mintsOf(page())).toEqual([second, third])
+})

@@ -63,7 +63,7 @@ export class PageCache {
     }
     const ranking = this.#rankings.of(query.tab, query.sort)
     const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
-    const page = this.join(slots, ranking.size, seq, seq)
+    const page = this.join(slots, ranking.size, seq, seq, small?.page)
     if (page.rowCount > SMALL_ROWS_MAX) {
       this.#forgetLarge()
       this.#large = { key, page, seq, dayFromMs: fromMs }
@@ -126,17 +126,20 @@ export class PageCache {
    * A page of these slots in this order.
    * @param version position as of which the order is exact.
    * @param seq position of the newest change, as of which the rows are.
+   * @param earlier the last page of these positions, whose bytes serve again where its rows are the same.
    */
-  join(slots: Uint32Array, total: number, version: number, seq: number): RowPage {
+  join(slots: Uint32Array, total: number, version: number, seq: number, earlier?: RowPage): RowPage {
     this.#expireLines()
     const lines = new Array<Buffer>(slots.length)
-    let bytes = 0
-    for (let row = 0; row < slots.length; row++) {
-      lines[row] = this.#line(slots[row])
-      bytes += lines[row].length
-    }
+    for (let row = 0; row < slots.length; row++) lines[row] = this.#line(slots[row])
     const contentVersion = [version, seq, this.#linesDayFromMs].map((part) => part.toString(36)).join('-')
-    return new RowPage(lines, bytes, total, version, contentVersion)
+    return new RowPage(
+      lines,
+      total,
+      version,
+      contentVersion,
+      earlier?.rowCount === lines.length ? earlier : null,
+    )
   }
 
   /**

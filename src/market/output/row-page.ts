@@ -10,20 +10,31 @@ export class RowPage implements Page {
   readonly total: number
   readonly version: number
   readonly contentVersion: string
-  #ndjson: Buffer | null = null
+  #ndjson: Buffer | null
 
+  /** @param earlier of as many rows: where it has the same lines, its joined bytes serve again */
   constructor(
     lines: readonly Buffer[],
-    bytes: number,
     total: number,
     version: number,
     contentVersion: string,
+    earlier: RowPage | null = null,
   ) {
+    let bytes = earlier?.bytes ?? 0
+    let isSame = earlier !== null
+    for (let row = 0; row < lines.length; row++) {
+      // Most changes are of rows that a page does not have: a line that is the same is not even looked at.
+      const replaced = earlier?.lines[row]
+      if (lines[row] === replaced) continue
+      bytes += lines[row].length - (replaced?.length ?? 0)
+      isSame = false
+    }
     this.lines = lines
     this.bytes = bytes
     this.total = total
     this.version = version
     this.contentVersion = contentVersion
+    this.#ndjson = isSame && earlier !== null ? earlier.joined : null
   }
 
   get rowCount(): number {
