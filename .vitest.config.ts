@@ -58,6 +58,7 @@ export default defineConfig(({ mode }) => ({
     // and kill the processes of their file, so each file has its own.
     experimental: { viteModuleRunner: false },
     isolate: mode === 'drills',
+    globalSetup: 'test/support/temporary-root.ts',
     setupFiles: ['test/support/conformance/setup.ts'],
     env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
   },

@@ -2,10 +2,13 @@
 // does not depend on the speed of the load generator.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   compiled,
   cpuSeconds,
+  inFolder,
   jsonOf,
   type Measured,
   onCore,
@@ -78,6 +81,8 @@ export interface Loaded {
   bytes: number
   p50Ms: number
   p99Ms: number
+  /** What was asked for, or until the first answer was whole. */
+  seconds: number
 }
 
 const load = (port: number, path: string, connections: number, seconds: number): Promise<Loaded> =>
@@ -92,8 +97,8 @@ export async function measureLoad(server: Running, path: string, options: LoadOp
   const connections = options.connections ?? 32
   await load(server.port, path, connections, options.small ? 0.1 : 1)
   const before = cpuSeconds(server.pid)
-  const seconds = options.small ? 0.3 : 3
-  const { answers, bytes, p50Ms, p99Ms } = await load(server.port, path, connections, seconds)
+  const asked = options.small ? 0.3 : 3
+  const { answers, bytes, p50Ms, p99Ms, seconds } = await load(server.port, path, connections, asked)
   const cpu = Math.max(0.01, cpuSeconds(server.pid) - before)
   return {
     metrics: {
@@ -107,6 +112,53 @@ export async function measureLoad(server: Running, path: string, options: LoadOp
     checksum: `${Math.round(bytes / Math.max(1, answers))} bytes each`,
   }
 }
+
+const FOLLOW_PATH = '/api/v1/market?follow=1&format=ndjson&limit=1'
+const FOLLOWERS_TIMEOUT_MS = 60_000
+/** The program that pushes and follows; a question that uses it compiles it before it measures. */
+export const FOLLOWERS = new URL('limits/followers.c', import.meta.url)
+
+export interface FollowLoad {
+  feed: 'ws' | 'lines'
+  /** Takes the trades. */
+  feedPort: number
+  /** Of the server that is followed. */
+  port: number
+  pid: number
+  mints: readonly string[]
+  followers: number
+  /** Trades a second. */
+  rate: number
+  seconds: number
+  /** Size of a market row. */
+  rowBytes: number
+}
+
+export interface Followed {
+  p50Ms: number
+  p99Ms: number
+  p999Ms: number
+  rows: number
+  sent: number
+  cpuSeconds: number
+  loadCpuSeconds: number
+}
+
+/** Pushes trades and reads the followers' streams. @throws Error where rows are missing; they may come twice where the machine
+ *  stalled for a second */
+export const followed = (load: FollowLoad): Promise<Followed> =>
+  inFolder(async (folder) => {
+    const { feed, feedPort, port, pid, mints, followers, rate, seconds, rowBytes } = load
+    const file = join(folder, 'mints')
+    writeFileSync(file, mints.join('\n'))
+    const args = [feed, feedPort, port, FOLLOW_PATH, followers, rate, seconds, file, pid, rowBytes].map(
+      String,
+    )
+    const result = await jsonOf<Followed>(...onCore(1, compiled(FOLLOWERS), args), FOLLOWERS_TIMEOUT_MS)
+    if (result.rows < result.sent * followers)
+      throw new Error(`${result.rows} rows came of ${result.sent} trades to ${followers} followers`)
+    return result
+  })
 
 /** Load of a pushing feed. */
 export interface Push {
@@ -158,13 +210,13 @@ export async function measurePushed(
   await both(options.small ? 0.1 : 2)
   const before = cpuSeconds(server.pid)
   const seconds = options.small ? 0.3 : 3
-  const [{ answers, bytes, p50Ms, p99Ms }, { accepted }] = await both(seconds)
+  const [{ answers, bytes, p50Ms, p99Ms, seconds: loadedSeconds }, { accepted }] = await both(seconds)
   const cpu = cpuSeconds(server.pid) - before
   return {
     metrics: {
       perCpuSecond: answers / Math.max(0.01, cpu - accepted * cost),
       perCpuSecondPushesIncluded: answers / Math.max(0.01, cpu),
-      perSecond: answers / seconds,
+      perSecond: answers / loadedSeconds,
       pushedPerSecond: accepted / seconds,
       pushCostUs: cost * 1e6,
       p50Ms,

@@ -1,36 +1,21 @@
 // Latency and server CPU of following: 10 000 trades a second, no token twice within a second, a hundred followers of the whole
 // market. Compared with node:http and with a C program that copies each price into a prepared row. Every row has to reach
 // every follower.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import type { Comparison, Measured, Question, RunOptions } from '../harness.ts'
-import { compiled, jsonOf, onCore } from '../harness.ts'
-import { argsOf, endProgram, type Running, settingsOf, startProgram } from '../load.ts'
+import { compiled } from '../harness.ts'
+import { argsOf, endProgram, FOLLOWERS, followed, type Running, settingsOf, startProgram } from '../load.ts'
 
 const SERVER = fileURLToPath(new URL('../servers/follow-server.ts', import.meta.url))
-const LOAD = new URL('../limits/followers.c', import.meta.url)
 const LIMIT = new URL('../limits/broadcast.c', import.meta.url)
-const PATH = '/api/v1/market?follow=1&format=ndjson&limit=1'
 const COALESCED_MS = 20
 
 const sizes = ({ small }: RunOptions) =>
   small
     ? { tokens: 2_000, followers: 10, rate: 500, seconds: 0.3 }
     : { tokens: 10_000, followers: 100, rate: 10_000, seconds: 3 }
-
-interface Followed {
-  p50Ms: number
-  p99Ms: number
-  p999Ms: number
-  rows: number
-  sent: number
-  cpuSeconds: number
-  loadCpuSeconds: number
-}
 
 /** Pushes trades into a running server and reads its followers' streams. */
 async function measure(
@@ -39,26 +24,13 @@ async function measure(
   options: RunOptions,
 ): Promise<Measured> {
   const { tokens, followers, rate, seconds } = sizes(options)
-  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
-  try {
-    const file = join(folder, 'mints')
-    writeFileSync(
-      file,
-      Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`)).join('\n'),
-    )
-    const load = [feed, feedPort, port, PATH, followers, rate, seconds, file, pid, rowBytes].map(String)
-    const followed = await jsonOf<Followed>(...onCore(1, compiled(LOAD), load), 60_000)
-    const { p50Ms, p99Ms, p999Ms, rows, sent, cpuSeconds, loadCpuSeconds } = followed
-    // Rows may arrive twice when the machine stalled for a second; none may be missing.
-    if (rows < sent * followers)
-      throw new Error(`${rows} rows were delivered of ${sent} trades to ${followers} followers`)
-    const cpuShare = Math.max(0.01, cpuSeconds) / seconds
-    return {
-      metrics: { p50Ms, p99Ms, p999Ms, cpuShare, loadCpuShare: loadCpuSeconds / seconds },
-      checksum: `${rows} rows`,
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
+  const load = { feed, feedPort, port, pid, mints, followers, rate, seconds, rowBytes }
+  const { p50Ms, p99Ms, p999Ms, rows, cpuSeconds, loadCpuSeconds } = await followed(load)
+  const cpuShare = Math.max(0.01, cpuSeconds) / seconds
+  return {
+    metrics: { p50Ms, p99Ms, p999Ms, cpuShare, loadCpuShare: loadCpuSeconds / seconds },
+    checksum: `${rows} rows`,
   }
 }
 
@@ -137,6 +109,6 @@ export const question: Question = {
   ],
   prepare: () => {
     compiled(LIMIT)
-    compiled(LOAD)
+    compiled(FOLLOWERS)
   },
 }

@@ -1,13 +1,11 @@
 // Latency of durable submissions (64 callers, ten a second each) while eight files of the lake are merged, and without a merge.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/types.ts'
 import { commitOf, trainingRows } from '../datasets/training-rows.ts'
 import {
   forgetPeak,
+  inFolder,
   type Measured,
   mergeLog,
   peakRssBytes,
@@ -55,8 +53,7 @@ async function submitUntil(store: Store, isOver: () => boolean): Promise<number[
   return waits.sort((a, b) => a - b)
 }
 
-async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
+async function run(options: RunOptions, isMerging: boolean, dataDir: string): Promise<Measured> {
   const store = await openStore({ dataDir, lakeFlushMs: 0, clock: systemClock, log })
   try {
     await fill(store, rowsOf(options))
@@ -81,7 +78,6 @@ async function run(options: RunOptions, isMerging: boolean): Promise<Measured> {
     }
   } finally {
     await store.close()
-    rmSync(dataDir, { recursive: true, force: true })
   }
 }
 
@@ -93,8 +89,8 @@ export const question: Question = {
   title: 'durable submissions while files are merged',
   rounds: 3,
   candidates: {
-    'files are merged': (options) => run(options, true),
-    [beside]: (options) => run(options, false),
+    'files are merged': (options) => inFolder((dataDir) => run(options, true, dataDir)),
+    [beside]: (options) => inFolder((dataDir) => run(options, false, dataDir)),
   },
   comparisons: [
     { title: 'durable while files are merged: median', metric: 'p50Ms', ...wait },

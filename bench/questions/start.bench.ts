@@ -1,11 +1,11 @@
 // Time and memory of a start after a kill, with submissions in the log that the lake does not have: until the store answers
 // and takes commits again. The lake catches up in the background.
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { jsonOf, type Measured, type Question, type RunOptions, serverArgs } from '../harness.ts'
+import { inFolder, jsonOf, type Measured, type Question, type RunOptions, serverArgs } from '../harness.ts'
 
 const TOKENS = 100_000
 const AGENTS = 1_000
@@ -44,16 +44,12 @@ function writeTail(options: RunOptions, tail: string, commits: number): void {
 
 const start =
   (tail: string) =>
-  async (options: RunOptions): Promise<Measured> => {
-    const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
-    try {
+  (options: RunOptions): Promise<Measured> =>
+    inFolder(async (folder) => {
       cpSync(folderOf(options, tail), folder, { recursive: true, verbatimSymlinks: true })
       const args = [...serverArgs(), programOf('servers/store-start.ts'), folder]
       return { metrics: await jsonOf(process.execPath, args), checksum: tail }
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
-  }
+    })
 
 const SHORT = 'a tail of 30 000 submissions'
 const LONG = 'a tail of a million submissions'

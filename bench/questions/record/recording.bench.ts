@@ -1,8 +1,6 @@
 // What recording takes of the event loop: trades are applied to a market of 100 000 tokens, in turns with and without a journal on a
 // real disk. What counts is the CPU time of the main thread; the thread pool writes.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { openJournal } from '../../../src/journal/journal.ts'
 import type { EventJournal } from '../../../src/journal/types.ts'
@@ -11,6 +9,7 @@ import { Market } from '../../../src/market/market.ts'
 import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
 import { RecordedTrades } from '../../datasets/recorded-trades.ts'
 import {
+  inFolder,
   lessIsBetter,
   type Measured,
   median,
@@ -47,9 +46,8 @@ function open(folder: string, market: Market): Promise<EventJournal> {
   })
 }
 
-async function run({ small }: RunOptions): Promise<Measured> {
+async function run({ small }: RunOptions, folder: string): Promise<Measured> {
   const [tokens, trades, rounds] = small ? [500, 2_000, 4] : [100_000, 100_000, 24]
-  const folder = mkdtempSync(join(tmpdir(), 'mintlake-bench-'))
   const market = new Market({ tokensMax: tokens })
   market.apply({ type: 'solPrice', ts: START_MS, usd: 150, source: 'setting' }, START_MS)
   const source = new RecordedTrades(tokens)
@@ -95,7 +93,6 @@ async function run({ small }: RunOptions): Promise<Measured> {
     }
   } finally {
     await journal.close()
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 
@@ -103,7 +100,7 @@ export const question: Question = {
   name: 'recording',
   title: 'recording of market events: its share of the event loop',
   rounds: 3,
-  candidates: { ours: run },
+  candidates: { ours: (options) => inFolder((folder) => run(options, folder)) },
   comparisons: [
     lessIsBetter('recording a trade: event loop', 'recordUs', 'µs', { gate: 1.5, stretch: 1 }),
     lessIsBetter('recording 20 000 trades/s: event loop', 'sharePct', '% of a core', { gate: 3, stretch: 2 }),
