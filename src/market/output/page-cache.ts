@@ -133,13 +133,7 @@ export class PageCache {
     const lines = new Array<Buffer>(slots.length)
     for (let row = 0; row < slots.length; row++) lines[row] = this.#line(slots[row])
     const contentVersion = [version, seq, this.#linesDayFromMs].map((part) => part.toString(36)).join('-')
-    return new RowPage(
-      lines,
-      total,
-      version,
-      contentVersion,
-      earlier?.rowCount === lines.length ? earlier : null,
-    )
+    return new RowPage(lines, total, version, contentVersion, earlier)
   }
 
   /**

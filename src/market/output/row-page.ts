@@ -12,29 +12,30 @@ export class RowPage implements Page {
   readonly contentVersion: string
   #ndjson: Buffer | null
 
-  /** @param earlier of as many rows: where it has the same lines, its joined bytes serve again */
+  /** @param earlier where it has the same lines, its joined bytes serve again */
   constructor(
     lines: readonly Buffer[],
     total: number,
     version: number,
     contentVersion: string,
-    earlier: RowPage | null = null,
+    earlier?: RowPage,
   ) {
-    let bytes = earlier?.bytes ?? 0
-    let isSame = earlier !== null
+    const like = earlier?.rowCount === lines.length ? earlier : null
+    let bytes = like?.bytes ?? 0
+    let joined = like?.joined ?? null
     for (let row = 0; row < lines.length; row++) {
       // Most changes are of rows that a page does not have: a line that is the same is not even looked at.
-      const replaced = earlier?.lines[row]
+      const replaced = like?.lines[row]
       if (lines[row] === replaced) continue
       bytes += lines[row].length - (replaced?.length ?? 0)
-      isSame = false
+      joined = null
     }
     this.lines = lines
     this.bytes = bytes
     this.total = total
     this.version = version
     this.contentVersion = contentVersion
-    this.#ndjson = isSame && earlier !== null ? earlier.joined : null
+    this.#ndjson = joined
   }
 
   get rowCount(): number {
