@@ -18,16 +18,18 @@ const started = performance.now()
 const until = started + seconds * 1_000
 let next = 0
 
-/** One submission after another, as fast as they are answered or at a fixed pace. */
+/**
+ * One submission after another, as fast as they are answered or on a fixed schedule. Callers that waited from one submission to
+ * their next would meet: timers of the same millisecond fire together, and whoever was answered together asks together again.
+ */
 async function submitFor(key: string, index: number): Promise<void> {
   const connection = await HttpConnection.open(port)
-  await sleep((index / connections) * everyMs)
-  while (performance.now() < until) {
+  for (let turn = 0; performance.now() < until; turn++) {
+    const waitMs = started + (turn + index / connections) * everyMs - performance.now()
+    if (waitMs > 0) await sleep(waitMs)
     const sentAtMs = performance.now()
     await connection.request(submitRequest(key, mints[next++ % mints.length]), 201)
     latenciesMs.push(performance.now() - sentAtMs)
-    const waitMs = sentAtMs + everyMs - performance.now()
-    if (waitMs > 0) await sleep(waitMs)
   }
   connection.close()
 }
