@@ -20,7 +20,7 @@ let next = 0
 
 /**
  * One submission after another, as fast as they are answered or on a fixed schedule. Callers that waited from one submission to
- * their next would meet: timers of the same millisecond fire together, and whoever was answered together asks together again.
+ * their next can fall into step: timers of one millisecond fire together, and whoever is answered together asks together again.
  */
 async function submitFor(key: string, index: number): Promise<void> {
   const connection = await HttpConnection.open(port)
