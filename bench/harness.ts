@@ -158,9 +158,12 @@ export async function inFolder<Value>(work: (folder: string) => Promise<Value>):
 
 const hasTaskset = existsSync('/usr/bin/taskset')
 
+/** `any`: wherever the kernel runs it, as users' processes are. */
+export type Core = 0 | 1 | 'any'
+
 /** Pins a command to one core, where `taskset` exists. */
-export const onCore = (core: 0 | 1, command: string, args: readonly string[]): [string, string[]] =>
-  hasTaskset ? ['taskset', ['-c', `${core}`, command, ...args]] : [command, [...args]]
+export const onCore = (core: Core, command: string, args: readonly string[]): [string, string[]] =>
+  hasTaskset && core !== 'any' ? ['taskset', ['-c', `${core}`, command, ...args]] : [command, [...args]]
 
 const CLOCK_TICKS_PER_SECOND = 100
 

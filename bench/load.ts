@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
+  type Core,
   compiled,
   cpuSeconds,
   inFolder,
@@ -38,9 +39,10 @@ export function startProgram(
   command: string,
   args: readonly string[],
   settings: NodeJS.ProcessEnv = {},
+  core: Core = 0,
 ): Promise<Running> {
   const env = { ...process.env, ...settings }
-  const child = spawn(...onCore(0, command, args), { stdio: ['ignore', 'pipe', 'inherit'], env })
+  const child = spawn(...onCore(core, command, args), { stdio: ['ignore', 'pipe', 'inherit'], env })
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
     child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
@@ -70,11 +72,16 @@ export const settingsOf = (kind: string): NodeJS.ProcessEnv =>
   kind === 'mintlake' ? { UV_THREADPOOL_SIZE: '16' } : {}
 
 /** A peer's store behind HTTP, in an empty folder. */
-export const startPeerStore = (kind: 'sqlite' | 'lmdb', folder: string): Promise<Running> =>
-  startProgram(process.execPath, ['--no-warnings', PEER_STORE_SERVER, kind, folder])
+export const startPeerStore = (kind: 'sqlite' | 'lmdb', folder: string, core: Core = 0): Promise<Running> =>
+  startProgram(process.execPath, ['--no-warnings', PEER_STORE_SERVER, kind, folder], {}, core)
 
-export const startServer = (kind: string, options: ServerOptions): Promise<Running> =>
-  startProgram(process.execPath, [...argsOf(kind), SERVER, kind, JSON.stringify(options)], settingsOf(kind))
+export const startServer = (kind: string, options: ServerOptions, core: Core = 0): Promise<Running> =>
+  startProgram(
+    process.execPath,
+    [...argsOf(kind), SERVER, kind, JSON.stringify(options)],
+    settingsOf(kind),
+    core,
+  )
 
 export interface Loaded {
   answers: number

@@ -1,7 +1,16 @@
 // How long a single caller waits for a submission beyond a plain request and a sync of the disk, and whether page readers
-// notice 200 submissions a second.
+// notice 200 submissions a second. One caller's processes run on any core: pinned, the bare sync would have a core to itself, and
+// the submission that is compared with it would share the other with the lake process and the kernel's workers.
 import { fileURLToPath } from 'node:url'
-import { inFolder, jsonOf, type Measured, onCore, type Question, type RunOptions } from '../harness.ts'
+import {
+  type Core,
+  inFolder,
+  jsonOf,
+  type Measured,
+  onCore,
+  type Question,
+  type RunOptions,
+} from '../harness.ts'
 import { endProgram, type Running, startPeerStore, startServer } from '../load.ts'
 import { installPeerStores } from '../servers/peer-stores.ts'
 
@@ -10,8 +19,8 @@ const EVERY_MS = 100
 /** A client that collects its garbage seldom: its pauses would be counted as the server's. */
 const CLIENT_FLAGS = ['--no-warnings', '--min-semi-space-size=64', '--max-semi-space-size=64']
 const program = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
-const run = (name: string, ...args: number[]): Promise<Measured> =>
-  jsonOf(...onCore(1, process.execPath, [...CLIENT_FLAGS, program(name), ...args.map(String)]))
+const run = (core: Core, name: string, ...args: number[]): Promise<Measured> =>
+  jsonOf(...onCore(core, process.execPath, [...CLIENT_FLAGS, program(name), ...args.map(String)]))
 
 async function use(
   started: Promise<Running>,
@@ -25,28 +34,28 @@ async function use(
   }
 }
 
-const served = (work: (server: Running) => Promise<Measured>): Promise<Measured> =>
-  use(startServer('mintlake', { tokens: 1_000, ticksPerSecond: 0, body: 'page' }), work)
+const served = (core: Core, work: (server: Running) => Promise<Measured>): Promise<Measured> =>
+  use(startServer('mintlake', { tokens: 1_000, ticksPerSecond: 0, body: 'page' }, core), work)
 
 /** Seconds before a measurement and of it: under such a load a server compiles for some 20 s, and then stays as it is. */
 const secondsOf = ({ small }: RunOptions): [number, number] => (small ? [0.3, 0.3] : [25, 15])
 const call =
   (options: RunOptions) =>
   ({ port }: Running): Promise<Measured> =>
-    run('clients/one-caller.ts', port, ...secondsOf(options))
-const alone = (options: RunOptions) => served(call(options))
+    run('any', 'clients/one-caller.ts', port, ...secondsOf(options))
+const alone = (options: RunOptions) => served('any', call(options))
 
 const sqlite = (options: RunOptions) =>
-  inFolder((folder) => use(startPeerStore('sqlite', folder), call(options)))
+  inFolder((folder) => use(startPeerStore('sqlite', folder, 'any'), call(options)))
 
 const pages = (besideSubmissions: boolean) => (options: RunOptions) =>
-  served(async ({ port }) => {
+  served(0, async ({ port }) => {
     const [warm, seconds] = secondsOf(options)
     // Both runs begin alike: with submissions as fast as they are taken, so that their code is compiled.
-    await run('clients/submitters.ts', port, CALLERS, warm / 10)
+    await run(1, 'clients/submitters.ts', port, CALLERS, warm / 10)
     const [measured] = await Promise.all([
-      run('clients/page-readers.ts', port, warm, seconds),
-      besideSubmissions ? run('clients/submitters.ts', port, CALLERS, warm + seconds, EVERY_MS) : null,
+      run(1, 'clients/page-readers.ts', port, warm, seconds),
+      besideSubmissions ? run(1, 'clients/submitters.ts', port, CALLERS, warm + seconds, EVERY_MS) : null,
     ])
     return measured
   })

@@ -92,6 +92,8 @@ export interface HttpAnswer {
   ignored?: readonly string[]
   /** The response cache may send this answer again for the same request (response-cache.ts). */
   reusable?: true
+  /** For a reusable answer, asked after a write to its path: whether it would still be the same. Unset: it would not. */
+  isUnchanged?: () => boolean
   /** Called once status, headers and `body` are written: it writes the rest. */
   stream?: (writer: BodyWriter) => void
   /** Length of a streamed body, where it is known: it is sent as Content-Length. */

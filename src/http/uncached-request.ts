@@ -215,7 +215,8 @@ export class UncachedRequest {
     const route = this.#route
     if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
     if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
-      const cached = { route, ...encodeHead(made, ids), body: made.body, rows: made.rows ?? 0 }
+      const { body, rows = 0, isUnchanged } = made
+      const cached = { route, ...encodeHead(made, ids), body, rows, isUnchanged }
       responseCache.add(this.#path, this.#cacheKey, cached, this.#startedAtMs, this.#writesBefore)
     }
     const reply = this.#reply

@@ -41,6 +41,8 @@ export interface Page {
   readonly version: number
   /** Changes whenever `ndjson` may have: with the order, a row, or the 24-hour window that rows show. */
   readonly contentVersion: string
+  /** Whether its rows are still what they were, in whatever order they are now. */
+  isCurrent(): boolean
 }
 
 export interface BarsQuery {

@@ -109,6 +109,26 @@ it('every answer is byte for byte the same with any reads before it as without t
   )
 })
 
+it('a page that says that its rows are current shows what a new page shows of each of them', () => {
+  fc.assert(
+    fc.property(fc.array(payload, { minLength: 1, maxLength: 40, size: 'max' }), (payloads) => {
+      const market = new Market({ tokensMax: 3, newWindowMs: 3_600_000, changeLogEntriesMax: 4_096 })
+      const query = { tab: 'all', sort: 'market_cap', order: 'desc', offset: 0 } as const
+      const rows = () => market.page({ ...query, limit: 3 }).lines.map(String)
+      const kept = []
+      for (const event of payloads) {
+        market.apply({ ...event, ts: START_MS } as MarketEvent, START_MS)
+        kept.push(market.page({ ...query, limit: 2 }))
+        const now = rows()
+        for (const page of kept)
+          if (page.isCurrent()) expect(page.lines.every((line) => now.includes(`${line}`))).toBe(true)
+      }
+      expect(kept.at(-1)?.isCurrent()).toBe(true)
+    }),
+    { numRuns: RUNS },
+  )
+})
+
 it('a patched sum expires when its window moves, whether the list was read before or not', () => {
   const read = new Market({ tokensMax: 2 })
   const unread = new Market({ tokensMax: 2 })
@@ -158,7 +178,9 @@ it('a page joins its rows anew only where one of them, their order or their numb
   expect(unchanged.ndjson).toBe(before.ndjson)
   expect([unchanged.version, unchanged.bytes]).toEqual([market.seq, unchanged.ndjson.length])
   expect(unchanged.version).toBeGreaterThan(before.version)
+  expect([before.isCurrent(), unchanged.isCurrent()]).toEqual([true, true])
   analysed(second, 12)
+  expect([before.isCurrent(), unchanged.isCurrent()]).toEqual([false, false])
   const changed = page()
   expect(`${changed.ndjson}`.split('\n').map((row) => row && JSON.parse(row).analysis_count)).toEqual([
     0,

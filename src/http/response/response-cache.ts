@@ -14,13 +14,15 @@ export interface CachedResponse {
   body: Buffer
   /** Rows that count against the limit of each reader. */
   rows: number
+  /** Whether it is still what would be answered, after a write to its path. */
+  isUnchanged: (() => boolean) | undefined
 }
 
 interface CacheEntry {
   response: CachedResponse
   /** When it expires, on the monotonic clock. */
   untilMs: number
-  /** Writes that were acknowledged when the request began which made it. */
+  /** Writes that were acknowledged when the request began which made it, or when it was last found to be unchanged. */
   writes: number
 }
 
@@ -78,9 +80,11 @@ export class ResponseCache {
 
   find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
     const found = this.#newer.find(path, cacheKey) ?? this.#older.find(path, cacheKey)
-    return found !== undefined && nowMs < found.untilMs && !this.#isStale(path, found)
-      ? found.response
-      : undefined
+    if (found === undefined || nowMs >= found.untilMs) return undefined
+    if (!this.#isStale(path, found)) return found.response
+    if (found.response.isUnchanged?.() !== true) return undefined
+    found.writes = this.#writes
+    return found.response
   }
 
   #isStale(path: string, { writes }: CacheEntry): boolean {

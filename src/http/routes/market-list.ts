@@ -159,6 +159,8 @@ function answerPage(
     headers,
     rows: page.rowCount,
     reusable: true,
+    // Which rows a filtered list has may change with any row.
+    ...(source.filter === null && { isUnchanged: () => page.isCurrent() }),
   }
 }
 

@@ -133,7 +133,17 @@ export class PageCache {
     const lines = new Array<Buffer>(slots.length)
     for (let row = 0; row < slots.length; row++) lines[row] = this.#line(slots[row])
     const contentVersion = [version, seq, this.#linesDayFromMs].map((part) => part.toString(36)).join('-')
-    return new RowPage(lines, total, version, contentVersion, earlier)
+    const isCurrent = () => this.#areCurrent(slots, lines)
+    return new RowPage({ lines, total, version, contentVersion, isCurrent }, earlier)
+  }
+
+  /** Whether these lines are still those of their slots. */
+  #areCurrent(slots: Uint32Array, lines: readonly Buffer[]): boolean {
+    for (let row = 0; row < slots.length; row++) {
+      const slot = slots[row]
+      if (this.#isCurrent[slot] === 0 || this.#lines[slot] !== lines[row]) return false
+    }
+    return true
   }
 
   /**

@@ -3,6 +3,8 @@ import type { Page } from '../types.ts'
 /** A page of at most this many rows keeps its joined bytes; a larger one does so only while `share` is in force. */
 export const SMALL_ROWS_MAX = 1_000
 
+type PageParts = Pick<Page, 'lines' | 'total' | 'version' | 'contentVersion' | 'isCurrent'>
+
 /** Rows of the market list as of one moment, each as a line of bytes that nobody writes to. */
 export class RowPage implements Page {
   readonly lines: readonly Buffer[]
@@ -10,16 +12,11 @@ export class RowPage implements Page {
   readonly total: number
   readonly version: number
   readonly contentVersion: string
+  readonly isCurrent: () => boolean
   #ndjson: Buffer | null
 
   /** @param earlier where it has the same lines, its joined bytes serve again */
-  constructor(
-    lines: readonly Buffer[],
-    total: number,
-    version: number,
-    contentVersion: string,
-    earlier?: RowPage,
-  ) {
+  constructor({ lines, total, version, contentVersion, isCurrent }: PageParts, earlier?: RowPage) {
     const like = earlier?.rowCount === lines.length ? earlier : null
     let bytes = like?.bytes ?? 0
     let joined = like?.joined ?? null
@@ -35,6 +32,7 @@ export class RowPage implements Page {
     this.total = total
     this.version = version
     this.contentVersion = contentVersion
+    this.isCurrent = isCurrent
     this.#ndjson = joined
   }
 

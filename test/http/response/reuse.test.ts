@@ -78,6 +78,32 @@ describe('a cached answer', () => {
     expect(await row()).toMatchObject({ analysis_count: 3 })
   })
 
+  it('is used on after a submission for a token that it does not show, and not after one for a token that it shows', async () => {
+    const [hidden, shown] = [
+      await seedToken(server.client, Date.now()),
+      await seedToken(server.client, Date.now()),
+    ]
+    const page = (headers = {}) =>
+      server.client.get('/api/v1/market?sort=created_timestamp&limit=1&format=ndjson', headers)
+    const submitFor = async (mint: string) => {
+      const answer = await submit(server.client, await server.client.register(), submission(mint))
+      expect(answer.status, answer.text).toBe(201)
+    }
+    while (!(await page()).text.includes(shown)) await pause(10)
+    const madeAtMs = performance.now()
+    const first = await page()
+    await submitFor(hidden)
+    const again = await page()
+    expect(again.text).toBe(first.text)
+    if (performance.now() - madeAtMs < AGE_MS)
+      expect(again.headers.get('x-list-version')).toBe(first.headers.get('x-list-version'))
+    expect(Number((await page(FRESH)).headers.get('x-list-version'))).toBeGreaterThan(
+      Number(first.headers.get('x-list-version')),
+    )
+    await submitFor(shown)
+    expect(JSON.parse((await page()).text)).toMatchObject({ mint: shown, analysis_count: 1 })
+  })
+
   it('has at most 1 MiB; larger answers are made for each request', async () => {
     await fill(1_500, 900)
     for (const [limit, isCached] of [
@@ -114,35 +140,55 @@ describe('a cached answer', () => {
   })
 })
 
-const response = (bytes = 1) => ({
+const response = (bytes = 1, isUnchanged?: () => boolean) => ({
   route: {} as Route,
   head: Buffer.alloc(0),
   bytesBeforeId: 0,
   body: Buffer.alloc(bytes),
   rows: 0,
+  isUnchanged,
 })
 
-it('a cached answer is found for as long as it may be reused, and no longer', () => {
+it('a cached answer is found for as long as it may be reused, and after a write only if that has left it as it was', () => {
   const step = fc.record({
-    waitMs: fc.integer({ min: 0, max: 30 }),
+    waitMs: fc.integer({ min: 0, max: 10 }),
     key: fc.constantFrom('a', 'b', 'c'),
-    isAdded: fc.boolean(),
+    does: fc.constantFrom('find', 'add', 'add, and tells of changes', 'write', 'write that changes it'),
+    path: fc.constantFrom('/page', '/other', null),
   })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const cache = new ResponseCache(20)
-      const expected = new Map<string, { added: ReturnType<typeof response>; untilMs: number }>()
+      interface Known {
+        added: ReturnType<typeof response>
+        untilMs: number
+        isWritten: boolean
+        isChanged: boolean
+      }
+      const expected = new Map<string, Known>()
       let nowMs = 1_000
-      for (const { waitMs, key, isAdded } of steps) {
+      for (const { waitMs, key, does, path } of steps) {
         nowMs += waitMs
-        if (isAdded) {
-          const added = response()
-          cache.add('/page', key, added, nowMs, cache.writes)
-          expected.set(key, { added, untilMs: nowMs + 20 })
+        if (does.startsWith('add')) {
+          const known: Known = { added: response(), untilMs: nowMs + 20, isWritten: false, isChanged: false }
+          if (does !== 'add') known.added = response(1, () => !known.isChanged)
+          cache.add('/page', key, known.added, nowMs, cache.writes)
+          expected.set(key, known)
+        } else if (does.startsWith('write')) {
+          const known = expected.get(key)
+          if (known !== undefined && does !== 'write') known.isChanged = true
+          if (path !== '/other') for (const written of expected.values()) written.isWritten = true
+          cache.invalidate(path === null ? null : [path])
         }
         const known = expected.get(key)
-        const reusable = known !== undefined && nowMs < known.untilMs ? known.added : undefined
-        expect(cache.find('/page', key, nowMs) === reusable).toBe(true)
+        const isValid =
+          known !== undefined &&
+          nowMs < known.untilMs &&
+          (!known.isWritten || known.added.isUnchanged?.() === true)
+        const found = cache.find('/page', key, nowMs)
+        expect(found === (isValid ? known.added : undefined)).toBe(true)
+        // What was found to be unchanged counts as made after the write.
+        if (found !== undefined && known !== undefined) known.isWritten = false
       }
     }),
   )
