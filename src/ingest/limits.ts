@@ -18,6 +18,21 @@ export const TS_AHEAD_MS_MAX = 60_000
 /** Mints remembered as valid, 60 bytes each: about twice as many as a market holds tokens. Others are checked again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
+/** A feed that refuses a larger share of what it gets says so in /health and the log. */
+export const REFUSAL_SHARE_MAX = 0.1
+/** The share is taken over so many spans of this length, the latest ones. */
+export const REFUSAL_SPANS = 5
+export const REFUSAL_SPAN_MS = 60_000
+/** With less input in these spans a feed is not judged. One that has ended is judged by all that it got. */
+export const REFUSAL_JUDGED_MIN = 10
+/** Distinct reasons counted; further ones show in the sum only. */
+export const REFUSAL_REASONS_MAX = 20
+/** Samples shown, one for each of the first reasons, and their length. */
+export const REFUSAL_SAMPLES_MAX = 5
+export const REFUSAL_SAMPLE_CHARS_MAX = 120
+/** Accepted events that are not counted in a span yet. */
+export const REFUSAL_ACCEPTED_UNCOUNTED_MAX = 64
+
 export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
 /** Largest number of simulated tokens at the start. */
 export const SIMULATOR_TOKENS_MAX = 50_000

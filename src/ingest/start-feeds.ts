@@ -43,7 +43,7 @@ export function prepareFeeds(
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
   const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
-  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock)
+  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log)
   if (config.feedKey !== '') feeds.push(push)
   /** Before `push`, which is the last one. */
   const add = (feed: Feed): void => void feeds.splice(feeds.length - (config.feedKey === '' ? 0 : 1), 0, feed)

@@ -96,7 +96,7 @@ class Replay implements ReplayFeed {
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
     this.#state = new FeedState(clock)
     this.#pace = new Pace(this.#speed, () => clock.now())
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('replay', sink, clock, log)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
     this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
@@ -148,7 +148,9 @@ class Replay implements ReplayFeed {
     if (this.#state.current !== 'failed')
       this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.onProgress?.(this.progress())
-    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    const refused = this.#counters.end()
+    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
   }
 
   async #play(batch: TradeBatch): Promise<void> {
@@ -234,8 +236,7 @@ class Replay implements ReplayFeed {
       time: this.#options.time ?? REPLAY_DEFAULTS.time,
       symbols: this.#translator.symbolCount,
       ...this.progress(),
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
       error: this.#error,
     }
   }
