@@ -107,8 +107,20 @@ export const TRADE_BATCH_ROWS = 65_536
 export const TRADE_BATCH_ROWS_MAX = 1_048_576
 /** Distinct symbols of one trade file. Reading a file with more fails. */
 export const TRADE_SYMBOLS_MAX = 1_000_000
-/** Rows sampled to infer the unit of a numeric time. */
-export const TIME_SAMPLE_ROWS = 10_000
+/** A trade file with no more rows is put in the order of its times; a longer one must be in order. */
+export const TRADE_ORDER_ROWS_MAX = 262_144
+/** A row this far behind the latest of its file is out of order: the market would refuse it as late. */
+export const TRADE_ORDER_LAG_MS = 60_000
+/** Records of a JSON file that are looked at for the names of their fields. */
+export const TRADE_SAMPLE_RECORDS = 32_768
+/** Lines of a CSV file that are looked at for its delimiter, quotes and header. */
+export const TRADE_SAMPLE_LINES = 256
+/** Bytes of a file of text that are read at once. */
+export const TRADE_TEXT_CHUNK_BYTES = 256 * 1024
+/** A longer line, or a JSON file that is one value, is not read. */
+export const TRADE_LINE_CHARS_MAX = 64 * 1024 * 1024
+/** A record of CSV whose quotes go over several lines is no longer; otherwise its first line is malformed. */
+export const TRADE_QUOTED_CHARS_MAX = 64 * 1024
 
 assert(INGEST_RECORD_BYTES_MAX <= INGEST_FRAME_BYTES_MAX, 'a record fits into a frame')
 assert(INGEST_FRAME_BYTES_MAX <= INGEST_BODY_BYTES_MAX, 'a frame fits into a body')

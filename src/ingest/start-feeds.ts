@@ -155,7 +155,11 @@ const markSimulated = (sink: EventSink): EventSink => ({
 async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
-  const { batches, rowsTotal } = await openTradeFile({ path: config.replayFile, mapping: config.replayMap })
+  const { batches, rowsTotal } = await openTradeFile({
+    path: config.replayFile,
+    mapping: config.replayMap,
+    symbol: config.replaySymbol === '' ? null : config.replaySymbol,
+  })
   const { replaySpeed: speed, replayTime: time, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
   return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log)

@@ -27,6 +27,7 @@ function batchOf(rows: Row[]): TradeBatch {
     side: rows.some((row) => row[4] !== undefined) ? (row) => rows[row][4] ?? null : null,
     wallet: null,
     tx: null,
+    faults: new Map(),
   }
 }
 

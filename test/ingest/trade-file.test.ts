@@ -20,6 +20,7 @@ interface Trade {
   side?: string | null
   wallet?: string | null
   tx?: string | null
+  fault?: string
 }
 
 let folder: string
@@ -37,6 +38,7 @@ function rowsOf(batch: TradeBatch): Trade[] {
     ...(batch.side === null ? {} : { side: batch.side(row) }),
     ...(batch.wallet === null ? {} : { wallet: batch.wallet[row] }),
     ...(batch.tx === null ? {} : { tx: batch.tx[row] }),
+    ...(batch.faults.has(row) ? { fault: batch.faults.get(row)?.reason } : {}),
   }))
 }
 
@@ -72,13 +74,18 @@ describe('formats', () => {
       `ts,symbol,price,size,side,wallet,tx
 2025-06-01 12:00:00.250,"A,B",1.5,10,BUY,w1,t1
 2025-06-01 12:00:00.250,C,4.5e-9,0,s,,t2
-2025-06-01T12:00:01Z,C,2,1,hold,w3,t3
+2025-06-01T12:00:01Z,C,2,1,,w3,t3
+2025-06-01T12:00:02Z,C,2,1,hold,w3,t3
 `,
     )
     expect(await readAll({ path })).toEqual([
       { ts: NOON_MS + 250, symbol: 'A,B', price: 1.5, size: 10, side: 'buy', wallet: 'w1', tx: 't1' },
       { ts: NOON_MS + 250, symbol: 'C', price: 4.5e-9, size: 0, side: 'sell', wallet: null, tx: 't2' },
       { ts: NOON_MS + 1_000, symbol: 'C', price: 2, size: 1, side: null, wallet: 'w3', tx: 't3' },
+      {
+        ...{ ts: NOON_MS + 2_000, symbol: 'C', price: 2, size: 1, side: null, wallet: 'w3', tx: 't3' },
+        fault: 'side_unknown',
+      },
     ])
   })
 
@@ -98,7 +105,8 @@ describe('formats', () => {
   test('keeps a row without a value: NaN, or the empty symbol', async () => {
     const sql = `SELECT * FROM (VALUES (make_timestamp(2025,6,1,12,0,0), 'A', 1.0, 2), (NULL, NULL, NULL, NULL)) t(ts, symbol, price, size)`
     const rows = await readAll({ path: await parquet(sql) })
-    expect(rows[1]).toEqual({ ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN })
+    const none = { ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN, fault: 'time_invalid' }
+    expect(rows[1]).toEqual(none)
     const csv = file('trades.csv', 'ts,symbol,price,size\n2025-06-01 12:00:00,A,1,2\n,,,\n')
     expect((await readAll({ path: csv }))[1]).toEqual(rows[1])
   })
@@ -135,12 +143,18 @@ describe('times', () => {
     expect(await readTimes(path)).toEqual(Array.from({ length: 1_000 }, (_, i) => 1_381_132_800_000 + i))
   })
 
-  test('a unit that is not clear must be declared', async () => {
-    const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
-    await expect(readTimes(path)).rejects.toThrow(
-      'the unit of the times in "ts" (86400 to 86400) is not clear',
+  test('a number that is no time of any unit spoils its row alone', async () => {
+    const path = await parquet(
+      `SELECT unnest([${NOON_MS}, 86400, 12345678901234567890::UBIGINT, NULL, ${NOON_MS}000]) AS ts, 'A' AS symbol, 1 AS price, 1 AS size`,
     )
-    expect(await readTimes(path, { tsUnit: 's' })).toEqual([86_400_000])
+    expect(await readTimes(path)).toEqual([NOON_MS, Number.NaN, Number.NaN, Number.NaN, NOON_MS])
+  })
+
+  test('timestamps without end spoil their rows alone', async () => {
+    const path = await parquet(
+      `SELECT unnest(['infinity'::TIMESTAMP, make_timestamp(${NOON_MS}000), '-infinity'::TIMESTAMP]) AS ts, 'A' AS symbol, 1 AS price, 1 AS size`,
+    )
+    expect(await readTimes(path)).toEqual([Number.NaN, NOON_MS, Number.NaN])
   })
 })
 
@@ -195,16 +209,26 @@ describe('the error is clear for', () => {
     expect(await readAll({ path, mapping: { ts: 'WHEN', symbol: 'what' } })).toHaveLength(1)
   })
 
-  test('a column of the wrong type', async () => {
-    const path = file('trades.csv', CSV)
-    const mapping: TradeMapping = { ts: 'when', symbol: 'what', price: 'when' }
-    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is not a number')
+  test('a column of the wrong type, where the file declares types', async () => {
+    const path = await parquet(`SELECT now()::TIMESTAMP AS ts, 'A' AS symbol, 1 AS size`)
+    await expect(readAll({ path, mapping: { price: 'ts' } })).rejects.toThrow(
+      '"ts" is a TIMESTAMP, which is not a number',
+    )
+  })
+
+  test('two columns that may both be meant', async () => {
+    const path = file('trades.csv', 'ts,symbol,Price,PRICE,size\n2025-06-01 12:00:00,A,1,2,3\n')
+    await expect(readAll({ path })).rejects.toThrow('"Price" and "PRICE" could both be the price')
+    await expect(readAll({ path, mapping: { price: 'pRICE' } })).rejects.toThrow('could both be the price')
+    expect(await readAll({ path, mapping: { price: 'PRICE' } })).toMatchObject([{ price: 2 }])
   })
 
   test('a file that is missing, of no known kind, or not what its name says', async () => {
     await expect(readAll({ path: join(folder, 'none.csv') })).rejects.toThrow('there is no file')
-    await expect(readAll({ path: file('trades.xyz', CSV) })).rejects.toThrow('one of parquet, csv, ndjson')
-    await expect(readAll({ path: file('trades.parquet', CSV) })).rejects.toThrow('cannot be read as parquet')
+    await expect(readAll({ path: file('trades.xyz', CSV) })).rejects.toThrow(
+      'rename it, so that it ends with .parquet',
+    )
+    await expect(readAll({ path: file('trades.parquet', CSV) })).rejects.toThrow('cannot be read as Parquet')
   })
 
   test('a reader that stops early, or never starts, leaves nothing open', async () => {

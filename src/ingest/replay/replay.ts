@@ -165,7 +165,8 @@ class Replay implements ReplayFeed {
 
   /** Applies rows from `row` up to `end`, or up to the first that is not due yet. @returns the first row not applied. */
   #applyDue(batch: TradeBatch, row: number, end: number): number {
-    if (!this.#hasBegun) this.#begin(batch.tsMs[row])
+    // A row without a time says nothing of when the others are due.
+    if (!this.#hasBegun && batch.tsMs[row] > 0) this.#begin(batch.tsMs[row])
     const dueMs = this.#pace.dueMs()
     let next = row
     for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
@@ -187,7 +188,7 @@ class Replay implements ReplayFeed {
     this.#rows++
     const { token, trade, fault } = this.#translator.translate(batch, row, this.#shiftMs)
     if (trade === null) {
-      this.#counters.countRejected(fault)
+      this.#counters.countRejected(fault.reason, () => fault.sample)
       return
     }
     if (trade.ts > this.#latestMs) this.#latestMs = trade.ts

@@ -148,6 +148,7 @@ const batchOf = (rows: readonly Row[]): TradeBatch => ({
   side: null,
   wallet: null,
   tx: rows.map(([, , , , tx]) => tx),
+  faults: new Map(),
 })
 
 const replay: Harness = {
