@@ -35,7 +35,12 @@ function splitQuoted(line: string, { delimiter, quote }: CsvDialect): string[] |
     }
     const close = closingQuote(line, at + 1, quote)
     if (close < 0) return OPEN
-    fields.push(line.slice(at + 1, close).replaceAll(quote + quote, quote))
+    fields.push(
+      line
+        .slice(at + 1, close)
+        .replaceAll(quote + quote, quote)
+        .trim(),
+    )
     at = close + 1
     while (at < line.length && line[at] !== delimiter && isBlank(line[at])) at++
     if (at >= line.length) return fields

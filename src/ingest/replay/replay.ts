@@ -165,11 +165,18 @@ class Replay implements ReplayFeed {
 
   /** Applies rows from `row` up to `end`, or up to the first that is not due yet. @returns the first row not applied. */
   #applyDue(batch: TradeBatch, row: number, end: number): number {
-    // A row without a time says nothing of when the others are due.
-    if (!this.#hasBegun && batch.tsMs[row] > 0) this.#begin(batch.tsMs[row])
-    const dueMs = this.#pace.dueMs()
+    let dueMs = this.#pace.dueMs()
     let next = row
-    for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
+    for (; next < end; next++) {
+      const tsMs = batch.tsMs[next]
+      // A row without a time says nothing of when the others are due.
+      if (!this.#hasBegun && tsMs > 0) {
+        this.#begin(tsMs)
+        dueMs = this.#pace.dueMs()
+      }
+      if (tsMs > dueMs) break
+      this.#applyRow(batch, next)
+    }
     if (next > row && this.#state.current === 'starting') {
       this.#state.set('running')
       this.#readiness.resolve()

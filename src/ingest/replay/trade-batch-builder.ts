@@ -42,8 +42,8 @@ interface BatchColumns {
 const FIXED_PRICE = /^-?\d+$/
 const FIXED_PRICE_NONE = '9223372036854775807'
 const FIXED_PRICE_UNITS = 1e9
-/** Takes the place of bytes that are no text. */
-const REPLACEMENT = '\uFFFD'
+/** What no name has: control characters, and U+FFFD, which takes the place of bytes that are no text. */
+const NO_WORD = /[\p{Cc}\uFFFD]/u
 
 /** Makes batches of rows. A row that is not understood takes its place in the batch, with its fault. */
 export class TradeBatchBuilder {
@@ -125,7 +125,7 @@ export class TradeBatchBuilder {
         sample: `"${this.#columns.side}" is ${show(raw.side)} (--replay-map side= leaves it out)`,
       }
     for (const text of [this.#symbols[code], raw.wallet, raw.tx])
-      if (typeof text === 'string' && (text.includes(REPLACEMENT) || text.includes('\n')))
+      if (typeof text === 'string' && NO_WORD.test(text))
         return { reason: 'row_malformed', sample: `a field is ${show(text)}` }
     return null
   }

@@ -32,7 +32,7 @@ function unixMs(value: number): number {
   return Number.NaN
 }
 
-const DIGITS = /^\d+(?:\.\d*)?$/
+const DIGITS = /^[1-9]\d*(?:\.\d*)?$/
 /** Doubles hold no more digits exactly. */
 const EXACT_DIGITS = 15
 
