@@ -275,7 +275,7 @@ export const SETTINGS = {
     'replay-file',
     '',
     z.string(),
-    'Parquet, CSV or NDJSON file of trades for the feed replay',
+    'Parquet, CSV or JSON file of trades for the feed replay',
   ),
   replayLake: setting(
     'replay-lake',

@@ -403,7 +403,7 @@ describe('a small file that is damaged at every byte', () => {
   ): Promise<'read' | 'told'> {
     const path = file(name, content)
     try {
-      const { trades, faults } = await read({ path })
+      const { trades, faults } = await read({ path, batchRows: 16 })
       const known = keys(plain(new TextDecoder().decode(content)))
       const found = keys(trades)
       const shown = JSON.stringify(Buffer.from(content).toString('latin1'))
@@ -434,12 +434,13 @@ describe('a small file that is damaged at every byte', () => {
   })
 
   test.each(FILES)(
-    '%s, by all damages',
+    '%s, by many of all damages',
     { tags: 'drill', timeout: 120_000 },
     async (_, name, text, plain) => {
       const bytes = new TextEncoder().encode(text)
       for (let at = 0; at < bytes.length; at++)
-        for (const content of damages(bytes, at)) await check(name, content, plain)
+        for (const [kind, content] of damages(bytes, at).entries())
+          if ((kind + at) % 4 === 0) await check(name, content, plain)
     },
   )
 })

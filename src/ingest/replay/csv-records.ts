@@ -14,6 +14,9 @@ export type CsvRecord = string[] | string
 const OPEN = Symbol('open')
 const isBlank = (char: string): boolean => char === ' ' || char === '\r' || char === '\t'
 
+/** A line feed is none of them: no value of a trade has one. */
+const BLANK_ENDS = /^[ \t\r]+|[ \t\r]+$/g
+
 /** The end of the quoted field whose text begins at `start`: the place of its closing quote; -1 where there is none. */
 function closingQuote(line: string, start: number, quote: string): number {
   for (let at = line.indexOf(quote, start); at >= 0; at = line.indexOf(quote, at + 2))
@@ -35,12 +38,8 @@ function splitQuoted(line: string, { delimiter, quote }: CsvDialect): string[] |
     }
     const close = closingQuote(line, at + 1, quote)
     if (close < 0) return OPEN
-    fields.push(
-      line
-        .slice(at + 1, close)
-        .replaceAll(quote + quote, quote)
-        .trim(),
-    )
+    const text = line.slice(at + 1, close).replaceAll(quote + quote, quote)
+    fields.push(text.replace(BLANK_ENDS, ''))
     at = close + 1
     while (at < line.length && line[at] !== delimiter && isBlank(line[at])) at++
     if (at >= line.length) return fields

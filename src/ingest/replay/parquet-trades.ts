@@ -1,5 +1,4 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { keysOf } from '../../lib/record.ts'
 import { duckdb, NO_EXTENSIONS } from '../../store/duckdb/duckdb.ts'
 import { query } from '../../store/duckdb/query.ts'
 import { literal } from '../../store/duckdb/sql.ts'
@@ -7,7 +6,7 @@ import { TRADE_FILE_MEMORY_LIMIT, TRADE_FILE_THREADS, TRADE_SYMBOLS_MAX } from '
 import { isTimestamp, isWhole, numberSql, type ParquetColumn, textSql, timeSql } from './parquet-columns.ts'
 import { TradeBatchBuilder, tooManySymbols } from './trade-batch-builder.ts'
 import { resolveColumns, type TradeColumns } from './trade-columns.ts'
-import { type QUERY_COLUMNS, TradeReader } from './trade-reader.ts'
+import { type QueryColumn, TradeReader } from './trade-reader.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 
 async function connect(): Promise<{ connection: DuckDBConnection; close(): void }> {
@@ -51,20 +50,22 @@ async function openTable(
   const table = `read_parquet(${literal(path)}, binary_as_string = true)`
   const available = await readColumns(connection, path, table)
   const names = available.map(({ name }) => name)
-  const columns = resolveColumns(mapping, names, symbol)
   const columnOf = (name: string): ParquetColumn => available[names.indexOf(name)]
+  const found = resolveColumns(mapping, names, symbol)
+  // Timestamps have their day.
+  const columns = isTimestamp(columnOf(found.ts)) ? { ...found, date: null } : found
   const dictionary =
     columns.symbol === null ? [] : await numberSymbols(connection, table, columnOf(columns.symbol))
   const builder = new TradeBatchBuilder(columns, batchRows, dictionary)
   const selected = selectColumns(columns, columnOf, dictionary.length > 0)
   const reader = new TradeReader(builder, {
-    columns: keysOf(selected),
-    isTimeInMs: columns.date === null && isTimestamp(columnOf(columns.ts)),
+    columns: selected.map(([column]) => column),
+    isTimeInMs: isTimestamp(columnOf(columns.ts)),
     isSymbolCode: dictionary.length > 0,
     symbol,
     priceUnit: columns.isPriceFixed && isWhole(columnOf(columns.price)) ? 1e9 : 1,
   })
-  const sql = `SELECT ${Object.values(selected).join(', ')} FROM ${table}`
+  const sql = `SELECT ${selected.map(([, expression]) => expression).join(', ')} FROM ${table}`
   const batches = reader.read(() => connection.stream(sql), close)
   return { rowsTotal: await countRows(connection, path), columns: names, batches }
 }
@@ -131,23 +132,24 @@ async function countRows(connection: DuckDBConnection, path: string): Promise<nu
   return (await query<{ rows: number }>(connection, sql))[0].rows
 }
 
-/** The SQL of each column that the file has. */
+/** The columns that the file has, and the SQL of each. */
 function selectColumns(
   columns: TradeColumns,
   columnOf: (name: string) => ParquetColumn,
   isNumbered: boolean,
-): Partial<Record<(typeof QUERY_COLUMNS)[number], string>> {
+): [column: QueryColumn, sql: string][] {
   const text = (name: string): string => textSql(columnOf(name))
   const { ts, date, price, size, symbol, side, wallet, tx } = columns
   const code = (name: string): string => `(enum_code(nullif(${text(name)}, '')::symbols) + 1)::DOUBLE`
-  return {
-    ts: date === null ? timeSql(columnOf(ts)) : text(ts),
-    ...(date !== null && { date: text(date) }),
-    price: numberSql(columnOf(price)),
-    size: numberSql(columnOf(size)),
-    ...(symbol !== null && { symbol: isNumbered ? code(symbol) : text(symbol) }),
-    ...(side !== null && { side: text(side) }),
-    ...(wallet !== null && { wallet: text(wallet) }),
-    ...(tx !== null && { tx: text(tx) }),
-  }
+  const selected: [QueryColumn, string][] = [
+    ['ts', date === null ? timeSql(columnOf(ts)) : text(ts)],
+    ['price', numberSql(columnOf(price))],
+    ['size', numberSql(columnOf(size))],
+  ]
+  if (date !== null) selected.push(['date', text(date)])
+  if (symbol !== null) selected.push(['symbol', isNumbered ? code(symbol) : text(symbol)])
+  if (side !== null) selected.push(['side', text(side)])
+  if (wallet !== null) selected.push(['wallet', text(wallet)])
+  if (tx !== null) selected.push(['tx', text(tx)])
+  return selected
 }

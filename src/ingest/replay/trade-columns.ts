@@ -49,7 +49,7 @@ const USUAL_NAMES: Record<Role, readonly string[]> = {
   tx: ['tx', 'signature', 'hash', 'trade_id', 'agg_trade_id', 'tid', 'trd_match_id', 'id'],
 }
 /** Columns of a time of day, and those with its day. */
-const CLOCK_NAMES = ['time', 'time_m', 'trade_time']
+const CLOCK_NAMES = ['time', 'time_m', 'trade_time', 'timestamp']
 const DATE_NAMES = ['date', 'trade_date', 'day']
 
 /** Vendors whose names mean something else elsewhere, by exact names: `t` is a time for one and an id for another. */

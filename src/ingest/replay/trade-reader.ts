@@ -7,14 +7,15 @@ import { invalid } from './trade-columns.ts'
 import { type RawValue, readTime } from './trade-values.ts'
 
 /** The columns that a query may have. */
-export const QUERY_COLUMNS = ['ts', 'date', 'price', 'size', 'symbol', 'side', 'wallet', 'tx'] as const
+const QUERY_COLUMNS = ['ts', 'date', 'price', 'size', 'symbol', 'side', 'wallet', 'tx'] as const
+export type QueryColumn = (typeof QUERY_COLUMNS)[number]
 
 /** In place of a column that the file does not have. */
 const NOTHING = { getItem: (_row: number): unknown => null }
 
 export interface QueryMeaning {
   /** The columns of the query, in its order. */
-  columns: readonly (typeof QUERY_COLUMNS)[number][]
+  columns: readonly QueryColumn[]
   /** Times are whole Unix ms already. */
   isTimeInMs: boolean
   /** Symbols are their codes in the builder already, as doubles. */
