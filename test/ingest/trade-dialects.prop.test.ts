@@ -335,12 +335,17 @@ describe('a small file that is damaged at every byte', () => {
     const rows = text
       .split('\n')
       .filter((line) => line.trim() !== '')
-      .map((line) =>
-        line.split(',').map((field) => {
-          const trimmed = field.trim()
-          return /^".*"$/s.test(trimmed) && trimmed.length > 1 ? trimmed.slice(1, -1).trim() : trimmed
-        }),
-      )
+      .flatMap((line) => {
+        const field = /\s*(?:"((?:[^"]|"")*)"\s*|((?!\s*")[^,]*))(?:,|$)/y
+        const fields: string[] = []
+        while (field.lastIndex < line.length || line[field.lastIndex - 1] === ',') {
+          const match = field.exec(line)
+          if (match === null) return []
+          fields.push((match[1]?.replaceAll('""', '"') ?? match[2]).trim())
+          if (!match[0].endsWith(',')) break
+        }
+        return [fields]
+      })
     const [names = [], ...records] = rows
     const place = (name: string): number =>
       names.findIndex(

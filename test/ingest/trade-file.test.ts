@@ -1,5 +1,5 @@
 // Tests of trade files of all formats: each row comes out once, in the order of the file and in one form.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TRADE_ORDER_ROWS_MAX } from '../../src/ingest/limits.ts'
@@ -225,6 +225,7 @@ test('text in UTF-16, with carriage returns alone, with a title or after sep=', 
     `# made by hand\n# ${text}`,
     `sep=;\r\n${text.replaceAll(',', ';').replaceAll('\n', '\r\n')}`,
     text.replaceAll('\n', ',\n'),
+    text.replace('\n', ',\n'),
     text.replace(/\n(.)/g, '\n\n \n$1'),
     text.replaceAll(',', ' ,  '),
     text.replace(/^.*\n/, (header) => header.toUpperCase()),
@@ -344,6 +345,28 @@ describe('the error is clear for', () => {
     const unread = await openTradeFile({ path, mapping })
     await unread.close()
     await unread.close()
+    const open = () => readdirSync('/proc/self/fd').filter((fd) => readlink(fd) === long)
+    const readlink = (fd: string): string | null => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`)
+      } catch {
+        return null
+      }
+    }
+    const rows = Array.from({ length: 300_000 }, (_, at) => `${NOON_MS + at},A,1,2`).join('\n')
+    const records = rows.replaceAll(/(\d+),A,1,2/g, '{"ts":$1,"symbol":"A","price":1,"size":2}')
+    let long = ''
+    for (const [name, text] of [
+      ['long.csv', `ts,symbol,price,size\n${rows}`],
+      ['long.ndjson', records],
+    ] as const) {
+      long = file(name, text)
+      for await (const batch of readTrades({ path: long })) {
+        expect(batch.rows).toBeGreaterThan(0)
+        break
+      }
+      await expect.poll(open).toEqual([])
+    }
   })
 })
 

@@ -12,7 +12,7 @@ export type CsvRecord = string[] | string
 
 /** Says of a line that one of its quotes is not closed. */
 const OPEN = Symbol('open')
-const isBlank = (char: string): boolean => char === ' ' || char === '\r' || char === '\t'
+const isBlank = (char: string): boolean => char !== '\n' && char.trim() === ''
 
 /** A line feed is none of them: no value of a trade has one. */
 const BLANK_ENDS = /^[ \t\r]+|[ \t\r]+$/g
@@ -56,10 +56,10 @@ function split(line: string, dialect: CsvDialect): string[] | typeof OPEN | null
   return fields
 }
 
-/** The fields of one line, in whatever state its quotes are. */
+/** The fields of one line; none where its quotes are not closed. */
 export function splitLine(line: string, dialect: CsvDialect): string[] {
   const fields = split(line, dialect)
-  return fields === null || fields === OPEN ? line.split(dialect.delimiter) : fields
+  return fields === null || fields === OPEN ? [] : fields
 }
 
 /** The record that begins at a line, and how many lines it has; null where more lines are needed to tell. */

@@ -45,15 +45,19 @@ function readCsvHead(
   const { records } = readRecords(lines.slice(first, first + TRADE_SAMPLE_LINES), dialect, true)
   const { width } = usualWidth(records)
   const fieldsOf = (line: string | undefined): string[] => splitLine(line ?? '', dialect)
+  const mayBeFirst = (fields: readonly string[]): boolean =>
+    fields.length === width || (isHeader(fields) && withoutBlankEnd(fields).length === width)
   let at = first
-  while (at < lines.length && fieldsOf(lines[at]).length !== width) at++
+  while (at < lines.length && !mayBeFirst(fieldsOf(lines[at]))) at++
   const fields = fieldsOf(lines[at])
   // Titles may stand before the names.
   if (isHeader(fields)) return { names: withoutBlankEnd(fields), rowsFrom: at + 1 }
   const comment = fieldsOf(lines[first - 1]?.replace(/^#\s*/, ''))
   if (comment.length === width && isHeader(comment)) return { names: comment, rowsFrom: first }
   // What stands before the first usual record is a damaged row, unless it has no value at all: then it may be a damaged header.
-  const mayBeHeader = lines.slice(first, at).some((line) => isHeader(fieldsOf(line)))
+  const mayBeHeader = lines
+    .slice(first, at)
+    .some((line) => isHeader(fieldsOf(line.replaceAll(dialect.quote, ''))))
   const isNumbered = Object.values(mapping).some((name) => /^column\d+/.test(name))
   const rows = records.filter((record) => typeof record !== 'string')
   const names = isNumbered || mayBeHeader ? null : recogniseColumns(rows)

@@ -76,17 +76,21 @@ export async function* readJsonItems(
   blocks: AsyncGenerator<string[]>,
 ): AsyncGenerator<JsonItem[]> {
   let isFirst = true
-  for (;;) {
-    const next = await blocks.next()
-    if (next.done === true) return
-    const lines = next.value.filter((line) => line.trim() !== '')
-    if (lines.length === 0) continue
-    if (isFirst && isOpen(lines[0])) {
-      yield readWhole(path, await joinAll(path, lines, blocks))
-      return
+  try {
+    for (;;) {
+      const next = await blocks.next()
+      if (next.done === true) return
+      const lines = next.value.filter((line) => line.trim() !== '')
+      if (lines.length === 0) continue
+      if (isFirst && isOpen(lines[0])) {
+        yield readWhole(path, await joinAll(path, lines, blocks))
+        return
+      }
+      isFirst = false
+      yield lines.flatMap(readLine)
     }
-    isFirst = false
-    yield lines.flatMap(readLine)
+  } finally {
+    await blocks.return(undefined)
   }
 }
 

@@ -56,7 +56,7 @@ export async function openTradeFile(options: TradeFileOptions): Promise<TradeFil
     error instanceof StoreError ? error : invalid(`${path} cannot be read ${what}: ${errorMessage(error)}`)
   try {
     const file = await OPEN[format]({ path, mapping, symbol, batchRows })
-    const batches = inTimeOrder(file.batches, path, (error) => describe(error, 'to its end'))
+    const batches = inTimeOrder(file, path, (error) => describe(error, 'to its end'))
     return { ...file, batches }
   } catch (error) {
     throw describe(error, `as ${format}`)

@@ -155,7 +155,7 @@ export class SideReader {
     const text = String(value)
     const known = this.#known.get(text)
     if (known !== undefined) return known
-    const word = text.trim().toLowerCase()
+    const word = text.replace(/^ +| +$/g, '').toLowerCase()
     if (this.#yes === null && /^[+-]?[01](\.0+)?$/.test(word)) return this.#readNumber(Number(word))
     const side = this.#readWord(word)
     if (side !== SIDE_UNKNOWN && this.#known.size < KNOWN_WORDS_MAX)
