@@ -71,6 +71,7 @@ const NEEDS: readonly Need[] = [
       'replayFrom',
       'replayTo',
       'replayMap',
+      'replaySymbol',
       'replaySpeed',
       'replayTime',
     ],
@@ -83,7 +84,7 @@ const NEEDS: readonly Need[] = [
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replayTime'],
+    settings: ['replayMap', 'replaySymbol', 'replayTime'],
     isMet: ({ replayLake }) => replayLake === '',
     missing: '--replay-file',
   },
