@@ -217,7 +217,8 @@ export class BarStore {
   /** Turns the bars taken so far into rows for the next flush. @returns how far they reach, for `release` */
   async stage(nowMs: number): Promise<StagedBars> {
     return this.#database.maintenance.run(async (connection) => {
-      const batches = this.#pending
+      // A copy: batches that arrive while this waits are for the next flush.
+      const batches = [...this.#pending]
       const count = this.#pendingBars
       const staged = { ...this.#taken }
       if (count === 0) return staged
