@@ -2,6 +2,7 @@
 // that each commit is applied once. Order: bars, then submissions, which open outcomes, then labels that are due.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
@@ -40,13 +41,19 @@ export class Flusher {
   readonly #options: FlushOptions
   /** As of the last flush; null where it must be loaded, because a failed flush may have changed it without saving it. */
   #state: StoreState | null = null
+  /** A flush that its caller gave up may still be running: it has the state and the folder of staged rows to itself. */
+  readonly #turns = pLimit(1)
 
   constructor(options: FlushOptions) {
     this.#options = options
   }
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
-  async flush(ask: FlushAsk): Promise<FlushAnswer> {
+  flush(ask: FlushAsk): Promise<FlushAnswer> {
+    return this.#turns(() => this.#flush(ask))
+  }
+
+  async #flush(ask: FlushAsk): Promise<FlushAnswer> {
     const { bars, tokens, dataDir } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
