@@ -166,6 +166,8 @@ export const LAKE_LISTING_TTL_MS = 1_000
 /** Closed bars on their way to the lake process: those of one message, and those that may wait; further ones are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288
+/** Runs whose bars are counted apart; the counts of older ones are added up. */
+export const BAR_RUNS_MAX = 1_000
 /** How often waiting bars are sent. */
 export const BARS_SEND_EVERY_MS = 250
 export const BARS_TIMEOUT_MS = 30_000

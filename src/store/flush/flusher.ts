@@ -8,7 +8,7 @@ import { TABLES } from '../../schema/tables.ts'
 import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
-import { nextSeq } from '../lake/manifest.ts'
+import { type NewFile, nextSeq } from '../lake/manifest.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
@@ -54,7 +54,7 @@ export class Flusher {
   }
 
   async #flush(ask: FlushAsk): Promise<FlushAnswer> {
-    const { bars, tokens, dataDir } = this.#options
+    const { bars, lake, tokens, dataDir } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
     const splitter = new RowSplitter(flushFolder(dataDir))
@@ -67,10 +67,15 @@ export class Flusher {
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
       const onListed = () => tokens.release(profiles)
-      const flushed = await this.#write({ staged: splitter.finish(), lsns, onListed }, state, ask.nowMs)
+      const record: FlushBatch['record'] = (connection, written) => {
+        const paths = written.filter(({ table }) => table === TABLES.bars.name).map(lake.pathOf)
+        return bars.record(connection, staged, paths)
+      }
+      const written = { staged: splitter.finish(), lsns, onListed, record }
+      const flushed = await this.#write(written, state, ask.nowMs)
       await bars.release(staged)
       await this.#labelOutcomes(ask.nowMs)
-      return { lsn: state.lsn, damage, ...flushed }
+      return { lsn: state.lsn, damage, bars: await bars.recorded(), ...flushed }
     } catch (error) {
       this.#state = null
       throw error
@@ -81,7 +86,7 @@ export class Flusher {
 
   /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. */
   async #write(
-    { staged: rows, ...written }: Omit<FlushBatch, 'record'>,
+    { staged: rows, ...written }: FlushBatch,
     state: StoreState,
     nowMs: number,
   ): Promise<Flushed & { deadRows: number }> {
@@ -90,7 +95,10 @@ export class Flusher {
     const batch = (staged: readonly StagedRows[]) => ({
       ...written,
       staged,
-      record: (connection: DuckDBConnection) => this.#recordState(connection, state, staged),
+      record: async (connection: DuckDBConnection, files: readonly NewFile[]) => {
+        await written.record(connection, files)
+        await this.#recordState(connection, state, staged)
+      },
     })
     try {
       return { ...(await lake.flush(batch(sequenced), nowMs)), deadRows: 0 }

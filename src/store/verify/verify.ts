@@ -28,6 +28,7 @@ import { FINDING_CONFIRM_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREA
 import { lakeFolder, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
+import { verifyBarAccounts } from './verify-bars.ts'
 import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
 import { verifyEvents } from './verify-events.ts'
 import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
@@ -233,6 +234,8 @@ async function checkAgainstStore(
       context.startStage(`committed rows of ${each.table.name}`)
       await verifyRows(context, each, tail)
     }
+    context.startStage('closed bars')
+    await verifyBarAccounts(context)
     context.startStage('the XP ledger')
     await verifyLedger(context, findTable('training'), findTable('xp_ledger'), tail)
     context.startStage('outcomes')

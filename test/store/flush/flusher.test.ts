@@ -6,7 +6,15 @@ import { openLakeStore } from '../../../src/store/process/open-lake-store.ts'
 import type { LakeProcessOptions } from '../../../src/store/process/protocol.ts'
 import { encodeWrite } from '../../../src/store/rows/row-encoder.ts'
 import { clockOf } from '../../support/clock.ts'
-import { lakeGlob, NOON_MS, quietLog, readSql, removeFolder, submission, temporaryFolder } from '../support.ts'
+import {
+  lakeGlob,
+  NOON_MS,
+  quietLog,
+  readSql,
+  removeFolder,
+  submission,
+  temporaryFolder,
+} from '../support.ts'
 
 test('a flush that is asked for while another runs waits for it: each commit is in the lake once', async () => {
   const dataDir = temporaryFolder()
@@ -22,7 +30,16 @@ test('a flush that is asked for while another runs waits for it: each commit is 
     await log.append(submission(`an_${i}`).map((write) => encodeWrite(write, null)))
   await log.seal()
   const options: LakeProcessOptions = {
-    ...{ dataDir, logId, lakeGraceMs: 0, retainDays: {}, diskReserveMb: 0, provenance: null, crash: null },
+    ...{
+      dataDir,
+      logId,
+      runId: 'run',
+      lakeGraceMs: 0,
+      retainDays: {},
+      diskReserveMb: 0,
+      provenance: null,
+      crash: null,
+    },
     ...{ retainEvents: { days: 0, bytesMax: 0, diskPct: 0 }, cooldownKeptMs: 0, labelsDelayMs: 0 },
   }
   const nothing = () => {}
