@@ -183,6 +183,11 @@ export const SEEN_BARS_TOKENS_MAX = 262_144
 export const FINDINGS_MAX = 1_000
 /** How many rows a finding names as examples. */
 export const FINDING_EXAMPLES_MAX = 3
+/** Tokens whose bars one verification compares with the recorded trades, and how many trades they have together at most. */
+export const SAMPLE_TOKENS = 64
+export const SAMPLE_TRADES_MAX = 2_000_000
+/** By what share a sum of volumes may differ: the engine adds them up second by second, the verification in any order. */
+export const SUMS_TOLERANCE = 1e-9
 /** While the server writes, a finding counts only if a second pass after this time has it too. */
 export const FINDING_CONFIRM_MS = 2_000
 

@@ -55,19 +55,22 @@ export async function loadBarAccount(connection: DuckDBConnection, runId: string
   return account
 }
 
-/** Saves the account of a run. Called in the transaction that lists the files whose rows it counts. */
+/**
+ * Saves the account of a run. Called in the transaction that lists the files whose rows it counts.
+ * @param toMs all bars of the run that ended by this market time are among them
+ */
 export async function saveBarAccount(
   connection: DuckDBConnection,
   runId: string,
   account: BarAccount,
+  toMs: number,
 ): Promise<void> {
-  const rows = TIMEFRAMES.flatMap((tf, index) =>
-    account.closed[index] === 0
+  const rows = TIMEFRAMES.flatMap((tf, index) => {
+    const counts = ACCOUNT_FIELDS.map((name) => account[name][index])
+    return account.closed[index] === 0
       ? []
-      : [
-          `(${literal(runId)}, ${literal(tf)}, ${ACCOUNT_FIELDS.map((name) => account[name][index]).join(', ')})`,
-        ],
-  )
+      : [`(${literal(runId)}, ${literal(tf)}, ${counts.join(', ')}, ${Math.floor(toMs)})`]
+  })
   if (rows.length === 0) return
   await connection.run(`DELETE FROM ${BAR_ACCOUNTS} WHERE run_id = ${literal(runId)}`)
   await connection.run(`INSERT INTO ${BAR_ACCOUNTS} VALUES ${rows.join(', ')}`)
@@ -84,7 +87,7 @@ export async function beginBarAccounts(connection: DuckDBConnection): Promise<vo
   try {
     await transaction(connection, async () => {
       await connection.run(`INSERT INTO ${BAR_ACCOUNTS} SELECT '${UNCOUNTED}', '', 0, 0, 0,
-        ${ALL_ROWS} - (SELECT coalesce(sum(written), 0) FROM ${BAR_ACCOUNTS})
+        ${ALL_ROWS} - (SELECT coalesce(sum(written), 0) FROM ${BAR_ACCOUNTS}), 0
         WHERE NOT EXISTS (FROM ${BAR_ACCOUNTS} WHERE run_id = '${UNCOUNTED}')`)
       await addUpEarlier(connection)
     })
@@ -102,10 +105,19 @@ async function addUpEarlier(connection: DuckDBConnection): Promise<void> {
   if (runs === 0) return
   const sums = ACCOUNT_FIELDS.map((name) => `sum(${name})`).join(', ')
   const added = `FROM ${BAR_ACCOUNTS} WHERE run_id = '${EARLIER}' OR run_id IN (${old})`
-  await connection.run(`CREATE OR REPLACE TEMP TABLE bars_earlier AS SELECT tf, ${sums} ${added} GROUP BY tf`)
+  await connection.run(
+    `CREATE OR REPLACE TEMP TABLE bars_earlier AS SELECT tf, ${sums}, max(to_ms) ${added} GROUP BY tf`,
+  )
   await connection.run(`DELETE ${added}`)
   await connection.run(`INSERT INTO ${BAR_ACCOUNTS} SELECT '${EARLIER}', * FROM bars_earlier`)
   await connection.run('DROP TABLE bars_earlier')
+}
+
+/** The lake has all bars that ended by this market time; 0: not known. */
+export async function loadBarsToMs(connection: DuckDBConnection): Promise<number> {
+  if (!(await hasTable(connection, 'current_database()', BAR_ACCOUNTS))) return 0
+  const sql = `SELECT coalesce(max(to_ms), 0)::DOUBLE AS ms FROM ${BAR_ACCOUNTS}`
+  return (await queryOne(connection, sql, { ms: 'number' })).ms
 }
 
 /** The accounts of all runs. */

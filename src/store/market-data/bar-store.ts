@@ -257,14 +257,14 @@ export class BarStore {
    */
   async record(
     connection: DuckDBConnection,
-    { account }: StagedBars,
+    { account, toMs }: StagedBars,
     paths: readonly string[],
   ): Promise<void> {
     const { runId } = this.#options
     const before = await loadBarAccount(connection, runId)
     const added = await countBarRows(connection, paths)
     const written = before.written.map((bars, index) => bars + added[index])
-    await saveBarAccount(connection, runId, { ...account, written })
+    await saveBarAccount(connection, runId, { ...account, written }, toMs)
   }
 
   /** What has become of the bars of this run, as of the last flush. */
