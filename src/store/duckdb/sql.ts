@@ -59,7 +59,8 @@ export const CREATE_MANIFEST = [
     seq_last BIGINT NOT NULL, removed_at TIMESTAMP NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${CLOCK_KNOWN} (known_ms BIGINT NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${BAR_ACCOUNTS} (run_id VARCHAR NOT NULL, tf VARCHAR NOT NULL, closed BIGINT NOT NULL,
-    dropped BIGINT NOT NULL, repeated BIGINT NOT NULL, written BIGINT NOT NULL, to_ms BIGINT NOT NULL)`,
+    dropped BIGINT NOT NULL, repeated BIGINT NOT NULL, written BIGINT NOT NULL, settled BIGINT NOT NULL,
+    to_ms BIGINT NOT NULL)`,
   // Columns added later. A file from before has schema 1 and is live.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,

@@ -15,7 +15,13 @@ const UNCOUNTED = ''
 const EARLIER = 'earlier'
 
 const SELECT_FIELDS = ACCOUNT_FIELDS.map((name) => `${name}::DOUBLE AS ${name}`).join(', ')
-const FIELD_TYPES = { closed: 'number', dropped: 'number', repeated: 'number', written: 'number' } as const
+const FIELD_TYPES = {
+  closed: 'number',
+  dropped: 'number',
+  repeated: 'number',
+  written: 'number',
+  settled: 'number',
+} as const
 
 /** Numbers of bars from rows of a query with one row for each timeframe. */
 export function toBarCounts(rows: readonly { tf: string; bars: number }[]): BarCounts {
@@ -84,10 +90,11 @@ const ALL_ROWS = `(SELECT coalesce(sum(rows), 0) FROM (
 
 /** Notes how many rows are not counted by any run, and adds up the oldest runs. Where the disk takes no writes a later start does. */
 export async function beginBarAccounts(connection: DuckDBConnection): Promise<void> {
+  if (!(await hasTable(connection, 'current_database()', BAR_ACCOUNTS))) return
   try {
     await transaction(connection, async () => {
       await connection.run(`INSERT INTO ${BAR_ACCOUNTS} SELECT '${UNCOUNTED}', '', 0, 0, 0,
-        ${ALL_ROWS} - (SELECT coalesce(sum(written), 0) FROM ${BAR_ACCOUNTS}), 0
+        ${ALL_ROWS} - (SELECT coalesce(sum(written), 0) FROM ${BAR_ACCOUNTS}), 0, 0
         WHERE NOT EXISTS (FROM ${BAR_ACCOUNTS} WHERE run_id = '${UNCOUNTED}')`)
       await addUpEarlier(connection)
     })
@@ -113,6 +120,18 @@ async function addUpEarlier(connection: DuckDBConnection): Promise<void> {
   await connection.run('DROP TABLE bars_earlier')
 }
 
+/** Records that an operator has acknowledged what is missing so far. */
+export async function settleMissingBars(connection: DuckDBConnection): Promise<void> {
+  const isRun = `run_id <> '${UNCOUNTED}'`
+  await connection.run(
+    `UPDATE ${BAR_ACCOUNTS} SET settled = closed - dropped - repeated - written WHERE ${isRun}`,
+  )
+  await connection.run(
+    `UPDATE ${BAR_ACCOUNTS} SET written = ${ALL_ROWS} - (SELECT coalesce(sum(written), 0) FROM ${BAR_ACCOUNTS} WHERE ${isRun})
+     WHERE NOT ${isRun}`,
+  )
+}
+
 /** The lake has all bars that ended by this market time; 0: not known. */
 export async function loadBarsToMs(connection: DuckDBConnection): Promise<number> {
   if (!(await hasTable(connection, 'current_database()', BAR_ACCOUNTS))) return 0
@@ -120,17 +139,15 @@ export async function loadBarsToMs(connection: DuckDBConnection): Promise<number
   return (await queryOne(connection, sql, { ms: 'number' })).ms
 }
 
+/** Numbers of bars of one run and timeframe. */
+export interface RunBars extends Record<(typeof ACCOUNT_FIELDS)[number], number> {
+  runId: string
+  tf: string
+}
+
 /** The accounts of all runs. */
 export interface BarAccounts {
-  /** By run and timeframe. */
-  runs: readonly {
-    runId: string
-    tf: string
-    closed: number
-    dropped: number
-    repeated: number
-    written: number
-  }[]
+  runs: readonly RunBars[]
   /** Rows that were counted, and those that the lake has or had. */
   rowsExpected: number
   rowsFound: number

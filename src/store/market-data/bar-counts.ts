@@ -17,15 +17,18 @@ export interface BarAccount {
   repeated: BarCounts
   /** Rows, as counted in files after they were written. */
   written: BarCounts
+  /** Those that are nowhere, which an operator has acknowledged. */
+  settled: BarCounts
 }
 
-export const ACCOUNT_FIELDS = ['closed', 'dropped', 'repeated', 'written'] as const
+export const ACCOUNT_FIELDS = ['closed', 'dropped', 'repeated', 'written', 'settled'] as const
 
 export const emptyAccount = (): BarAccount => ({
   closed: noBars(),
   dropped: noBars(),
   repeated: noBars(),
   written: noBars(),
+  settled: noBars(),
 })
 
 /** The same numbers in arrays of their own. */
@@ -34,8 +37,9 @@ export const copyAccount = (account: BarAccount): BarAccount => ({
   dropped: [...account.dropped],
   repeated: [...account.repeated],
   written: [...account.written],
+  settled: [...account.settled],
 })
 
 /** Bars that are nowhere; below 0: the lake has more than were closed. */
-export const unaccounted = ({ closed, dropped, repeated, written }: BarAccount): BarCounts =>
-  closed.map((count, index) => count - dropped[index] - repeated[index] - written[index])
+export const unaccounted = ({ closed, dropped, repeated, written, settled }: BarAccount): BarCounts =>
+  closed.map((count, index) => count - dropped[index] - repeated[index] - written[index] - settled[index])

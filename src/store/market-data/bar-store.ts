@@ -14,7 +14,7 @@ import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from '../limits.ts'
 import type { Provenance } from '../types.ts'
 import { beginBarAccounts, countBarRows, loadBarAccount, saveBarAccount, toBarCounts } from './bar-account.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
-import { type BarAccount, type BarCounts, copyAccount, noBars } from './bar-counts.ts'
+import { type BarAccount, type BarCounts, copyAccount, noBars, sumBars } from './bar-counts.ts'
 import { SeenBars } from './seen-bars.ts'
 
 /** A batch of bars, as the server sends it to the lake process. */
@@ -261,10 +261,12 @@ export class BarStore {
     paths: readonly string[],
   ): Promise<void> {
     const { runId } = this.#options
+    if (sumBars(account.closed) === 0) return
     const before = await loadBarAccount(connection, runId)
     const added = await countBarRows(connection, paths)
     const written = before.written.map((bars, index) => bars + added[index])
-    await saveBarAccount(connection, runId, { ...account, written }, toMs)
+    const { settled } = before
+    await saveBarAccount(connection, runId, { ...account, written, settled }, toMs)
   }
 
   /** What has become of the bars of this run, as of the last flush. */

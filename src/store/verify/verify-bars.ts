@@ -1,9 +1,8 @@
 // Compares the bars that the engine has closed, by run and timeframe, with those that the lake got, and has.
-import { readBarAccounts } from '../market-data/bar-account.ts'
+import { type RunBars, readBarAccounts } from '../market-data/bar-account.ts'
+import type { Findings } from './findings.ts'
 import { pluralize } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
-
-const TABLE = 'bars'
 
 /** Checks that each closed bar is in the lake, was there before, or was told to be dropped. */
 export async function verifyBarAccounts({ connection, findings }: VerifyContext): Promise<void> {
@@ -12,19 +11,21 @@ export async function verifyBarAccounts({ connection, findings }: VerifyContext)
     findings.notes.push('closed bars were not counted yet: the next start begins to')
     return
   }
-  for (const { runId, tf, closed, dropped, repeated, written } of accounts.runs) {
-    const ofRun = `bars of ${tf} in run ${runId}`
-    if (dropped > 0) findings.notes.push(`${ofRun}: ${dropped} were dropped, since the lake did not keep up`)
-    const missing = closed - dropped - repeated - written
-    if (missing === 0) continue
-    const what = missing > 0 ? `${missing} are missing` : `${-missing} are too many`
-    findings.add(
-      TABLE,
-      null,
-      `${ofRun}: ${closed} were closed, and the lake got ${written + repeated}: ${what}`,
-    )
-  }
+  for (const run of accounts.runs) verifyRun(run, findings)
   const { rowsExpected, rowsFound } = accounts
   if (rowsFound !== rowsExpected)
-    findings.add(TABLE, null, `${pluralize(rowsExpected, 'row')} were written, and ${rowsFound} found`)
+    findings.addLoss('bars', `${pluralize(rowsExpected, 'row')} were written, and ${rowsFound} found`)
+}
+
+function verifyRun({ runId, tf, closed, dropped, repeated, written, settled }: RunBars, findings: Findings) {
+  const bars = `bars of ${tf} in run ${runId}`
+  if (dropped > 0) findings.notes.push(`${bars}: ${dropped} were dropped, since the lake did not keep up`)
+  if (settled > 0) findings.notes.push(`${bars}: ${settled} are missing; settled`)
+  const missing = closed - dropped - repeated - written - settled
+  if (missing === 0) return
+  const what = missing > 0 ? `${missing} are missing` : `${-missing} are too many`
+  findings.addLoss(
+    'bars',
+    `${bars}: ${closed} were closed, and the lake got ${written + repeated}: ${what}; see mintlake lake repair`,
+  )
 }

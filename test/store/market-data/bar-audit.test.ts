@@ -3,7 +3,8 @@
 import type { ChildProcess } from 'node:child_process'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { BARS_WAITING_MAX } from '../../../src/store/limits.ts'
+import { makeBackup } from '../../../src/store/backup/backup.ts'
+import { BAR_RUNS_MAX, BARS_WAITING_MAX } from '../../../src/store/limits.ts'
 import { BAR_NUMBER_COUNT } from '../../../src/store/market-data/bar-batch.ts'
 import { statePath } from '../../../src/store/paths.ts'
 import type { Request } from '../../../src/store/process/protocol.ts'
@@ -85,9 +86,23 @@ test('a bar that is lost on the way is told once in the log, by the status, by t
   await store.close()
   const { runId } = store
   expect((await verify()).findings.map(({ message }) => message)).toEqual([
-    `bars of 1m in run ${runId}: 3 were closed, and the lake got 2: 1 are missing`,
-    `bars of 5m in run ${runId}: 2 were closed, and the lake got 1: 1 are missing`,
+    `bars of 1m in run ${runId}: 3 were closed, and the lake got 2: 1 are missing; see mintlake lake repair`,
+    `bars of 5m in run ${runId}: 2 were closed, and the lake got 1: 1 are missing; see mintlake lake repair`,
   ])
+  const copy = `${folder}-copy`
+  const options = { nowMs: NOON_MS, check: () => {}, log: quietLog }
+  expect((await makeBackup({ path: folder, lsn: 0 }, copy, options)).findings).toHaveLength(2)
+  removeFolder(copy)
+  const next = await openTestStore(folder)
+  await next.repairLake()
+  await next.close()
+  expect(await verify()).toMatchObject({
+    findings: [],
+    notes: [
+      `bars of 1m in run ${runId}: 1 are missing; settled`,
+      `bars of 5m in run ${runId}: 1 are missing; settled`,
+    ],
+  })
 })
 
 test('the engine’s own count is what the lake is compared with', async () => {
@@ -119,8 +134,28 @@ test('rows that leave the files unnoticed are found, and bars of before they wer
   expect((await verify()).findings).toEqual([])
   await run(`UPDATE state.bar_accounts SET written = written + 1 WHERE run_id = ''`)
   expect((await verify()).findings).toEqual([
-    { table: 'bars', file: null, message: '6 rows were written, and 5 found' },
+    { table: 'bars', file: null, message: '6 rows were written, and 5 found', isLoss: true },
   ])
+})
+
+test('the counts of old runs are added up', async () => {
+  await (await openTestStore(folder)).close()
+  await readSql(
+    'SELECT 1',
+    `ATTACH '${statePath(folder)}' AS state`,
+    `INSERT INTO state.bar_accounts SELECT 'run' || lpad(i::VARCHAR, 6, '0'), '1m', 5, 1, 1, 3, 0, i
+     FROM range(${BAR_RUNS_MAX + 20}) AS runs(i)`,
+    `UPDATE state.bar_accounts SET written = -${3 * (BAR_RUNS_MAX + 20)} WHERE run_id = ''`,
+  )
+  await (await openTestStore(folder)).close()
+  const rows = await readSql(
+    `SELECT count(*)::INT AS rows, sum(closed)::INT AS closed, sum(written)::INT AS written,
+       any_value(to_ms) FILTER (run_id = 'earlier')::INT AS "to" FROM state.bar_accounts`,
+    `ATTACH '${statePath(folder)}' AS state (READ_ONLY)`,
+  )
+  const runs = BAR_RUNS_MAX + 20
+  expect(rows).toEqual([{ rows: BAR_RUNS_MAX + 2, closed: 5 * runs, written: 0, to: 19 }])
+  expect((await verify()).findings).toEqual([])
 })
 
 test('bars for which there was no room are told as dropped, and are not missing', {
