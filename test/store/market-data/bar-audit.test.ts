@@ -264,21 +264,17 @@ class World {
   }
 }
 
-test(
-  'after any order of bursts, repetitions, kills, restarts and merges each bar is there once and the counts agree',
-  {
-    tags: 'drill',
-  },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(scripts, async (script) => {
-        const world = new World()
-        await world.open()
-        for (const { what, count } of script) await world.do(what, count)
-        await world.check()
-      }),
-      { numRuns: 3, endOnFailure: true },
-    )
-  },
-  120_000,
-)
+test('after any order of bursts, repetitions, kills, restarts and merges each bar is there once and the counts agree', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(scripts, async (script) => {
+      const world = new World()
+      await world.open()
+      for (const { what, count } of script) await world.do(what, count)
+      await world.check()
+    }),
+    { numRuns: 3, endOnFailure: true },
+  )
+})
