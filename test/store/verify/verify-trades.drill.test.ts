@@ -1,4 +1,5 @@
-// Random trades through the real server, with bursts, history, restarts, a killed lake process and merges: the bars of the lake are
+// @module-tag drill
+// Random trades through the real server, with bursts, history, restarts, kills and merges: the bars of the lake are
 // those that the trades give, in SQL and by `lake verify`, which finds bars that were taken away or changed.
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
