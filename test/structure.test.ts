@@ -77,6 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   journal: [],
   store: ['journal'],
   'store/events': ['journal', 'market/events/trade-price.ts', 'market/limits.ts'],
+  'store/verify': ['journal', 'market/limits.ts'],
   cli: ['config', 'mcp', 'store'],
   client: [],
   web: ['client'],

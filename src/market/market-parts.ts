@@ -123,10 +123,11 @@ function createSources(
   const gaps = new Gaps()
   const tokens = new TokenTable(tokensMax)
   const mintOrder = new MintOrder(tokens)
+  const barsEmitted = TIMEFRAMES.map(() => 0)
   const bars = new BarCascade({
     tokensMax,
     barsPerTokenMax,
-    onClosed: onBarClosed && emitterOf(onBarClosed, tokens, time, gaps),
+    onClosed: onBarClosed && emitterOf(onBarClosed, { tokens, time, gaps, barsEmitted }),
     closedFrom: MINUTE_INDEX,
   })
   return {
@@ -135,6 +136,8 @@ function createSources(
     tokens,
     mintOrder,
     bars,
+    /** How many closed bars were given to `onBarClosed`, by timeframe. */
+    barsEmitted,
     windows: new Windows(bars, tokens.columns),
     rankings: new Rankings(tokensMax, mintOrder),
     recentTrades: new RecentTrades(),
@@ -142,15 +145,21 @@ function createSources(
   }
 }
 
+interface EmitterParts {
+  tokens: TokenTable
+  time: MarketTime
+  gaps: Gaps
+  barsEmitted: number[]
+}
+
 /** What the cascade calls with each closed bar, which it holds as numbers at an address. */
 function emitterOf(
   onBarClosed: (bar: ClosedBar) => void,
-  tokens: TokenTable,
-  time: MarketTime,
-  gaps: Gaps,
+  { tokens, time, gaps, barsEmitted }: EmitterParts,
 ): NonNullable<BarCascadeOptions['onClosed']> {
   return (slot, timeframe, values, address) => {
     const { mint } = tokens.metadata[slot]
+    barsEmitted[timeframe]++
     const watchedSinceMs = Math.max(time.sinceMs, tokens.barsWholeFromMs(slot))
     onBarClosed(copyClosedBar(values, address, mint, timeframe, time.nowMs, watchedSinceMs, gaps))
   }

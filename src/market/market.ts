@@ -332,6 +332,11 @@ export class Market implements MarketEngine {
     this.#parts.sweep.emitEndedSince(endedAfterMs)
   }
 
+  /** How many closed bars were given to `onBarClosed`, by index in TIMEFRAMES. */
+  get barsEmitted(): readonly number[] {
+    return this.#parts.barsEmitted
+  }
+
   get barsEmittedToMs(): number {
     return this.#parts.sweep.emittedToMs
   }

@@ -62,6 +62,7 @@ export class MarketRecorder {
     this.#bars = bars
     this.#profiles = profiles
     this.#log = log
+    bars.compareWith(() => market.barsEmitted)
   }
 
   /** From now on bars of silent tokens and changed profiles are recorded at intervals. */

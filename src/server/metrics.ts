@@ -161,6 +161,11 @@ export function addStoreMetrics(metrics: Metrics, store: Pick<Store, 'figures'>)
     'Rows of the lake that were in those files and are nowhere else',
     ({ setAside }) => setAside.rowsLost,
   )
+  read(
+    'mintlake_lake_bars_missing',
+    'Closed bars of this run that the lake should have and does not',
+    ({ barsMissing }) => barsMissing,
+  )
   addLakeTableMetrics(metrics, store)
 }
 

@@ -1,6 +1,5 @@
 // The market over the lives of servers: restores it, records what it takes, makes checkpoints, and leaves it to the next start.
 import { join } from 'node:path'
-import { ulid } from 'ulid'
 import { beginRun } from '../checkpoint/begin-run.ts'
 import { checkpointName } from '../checkpoint/checkpoint-file.ts'
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
@@ -355,12 +354,12 @@ async function restore(
 }
 
 function headerOf(
-  { clock, provenance }: RunningMarketDeps,
+  { clock, provenance, store }: RunningMarketDeps,
   restored: Restored | null,
   settings: EngineSettings,
 ): RunHeader {
   return {
-    runId: ulid(Math.floor(clock.now())),
+    runId: store.runId,
     version: MINTLAKE_VERSION,
     formatVersion: FORMAT,
     node: process.version,

@@ -12,6 +12,8 @@ import {
 } from './limits.ts'
 import { segmentName } from './log/segments/format.ts'
 import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import { BarAudit } from './market-data/bar-audit.ts'
+import type { BarAccount } from './market-data/bar-counts.ts'
 import { BarOutbox } from './market-data/bar-outbox.ts'
 import type { BarDelivery, BarReceipt } from './market-data/bar-store.ts'
 import { ProfileOutbox } from './market-data/profile-outbox.ts'
@@ -31,6 +33,7 @@ export interface FlushSchedulerDeps {
 
 export class FlushScheduler {
   readonly bars: BarOutbox
+  readonly barAudit: BarAudit
   readonly profiles: ProfileOutbox
   /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
@@ -52,6 +55,7 @@ export class FlushScheduler {
     this.#flushedToMs = clock.monotonicMs()
     this.damage = [...commits.recovered.damage]
     this.profiles = new ProfileOutbox(client)
+    this.barAudit = new BarAudit(log)
     this.bars = new BarOutbox({
       log,
       starts: () => client.starts,
@@ -116,22 +120,27 @@ export class FlushScheduler {
   async #flushNow(): Promise<void> {
     const beganMs = this.#deps.clock.monotonicMs()
     await this.bars.flush()
-    const barsToMs = this.bars.sentToMs
+    const { sent } = this.bars
     await this.profiles.deliver()
     await this.#deps.commits.seal()
     const segments = this.#deps.commits.segments()
+    let bars: BarAccount
     do {
-      await this.#flushSegments(takeRound(segments))
+      bars = await this.#flushSegments(takeRound(segments))
     } while (segments.length > 0)
     this.#flushedToMs = beganMs
-    this.barsInLakeToMs = Math.max(this.barsInLakeToMs, barsToMs)
+    this.barsInLakeToMs = Math.max(this.barsInLakeToMs, sent.toMs)
+    this.barAudit.compare(sent, bars)
   }
 
-  /** Writes these segments and the delivered market data to the lake, then removes the segments. */
-  async #flushSegments(round: readonly SegmentInfo[]): Promise<void> {
+  /**
+   * Writes these segments and the delivered market data to the lake, then removes the segments. @returns what has become of the bars
+   * of this run
+   */
+  async #flushSegments(round: readonly SegmentInfo[]): Promise<BarAccount> {
     const { client, clock, commits, log, unflushed } = this.#deps
     const ask = { nowMs: Math.floor(clock.now()), throughLsn: round.at(-1)?.lastLsn ?? 0 }
-    const { damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
+    const { bars, damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
     this.#reportDamage(damage)
     if (deadRows > 0) log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
     const damagedFiles = new Set(damage.map(({ file }) => file))
@@ -140,6 +149,7 @@ export class FlushScheduler {
       else await commits.remove(firstLsn)
       unflushed.forget(firstLsn)
     }
+    return bars
   }
 
   /** Logs damage once: the start may have found the same. */

@@ -166,6 +166,8 @@ export const LAKE_LISTING_TTL_MS = 1_000
 /** Closed bars on their way to the lake process: those of one message, and those that may wait; further ones are dropped. */
 export const BARS_BATCH_ROWS = 8_192
 export const BARS_WAITING_MAX = 524_288
+/** Runs whose bars are counted apart; the counts of older ones are added up. */
+export const BAR_RUNS_MAX = 1_000
 /** How often waiting bars are sent. */
 export const BARS_SEND_EVERY_MS = 250
 export const BARS_TIMEOUT_MS = 30_000
@@ -181,6 +183,11 @@ export const SEEN_BARS_TOKENS_MAX = 262_144
 export const FINDINGS_MAX = 1_000
 /** How many rows a finding names as examples. */
 export const FINDING_EXAMPLES_MAX = 3
+/** Tokens whose bars one verification compares with the recorded trades, and how many trades they have together at most. */
+export const SAMPLE_TOKENS = 64
+export const SAMPLE_TRADES_MAX = 2_000_000
+/** By what share a sum of volumes may differ: the engine adds them up second by second, the verification in any order. */
+export const SUMS_TOLERANCE = 1e-9
 /** While the server writes, a finding counts only if a second pass after this time has it too. */
 export const FINDING_CONFIRM_MS = 2_000
 

@@ -5,6 +5,7 @@ import type { DiskSpace } from './data-folder/disk-space.ts'
 import type { FaultLog } from './fault-log.ts'
 import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
 import type { CommitLog, LogDamage } from './log/types.ts'
+import type { BarAudit } from './market-data/bar-audit.ts'
 import { stateLogPath, statePath } from './paths.ts'
 import type { LakeClient } from './process/client.ts'
 import type { UnflushedRows } from './rows/recent-rows.ts'
@@ -21,6 +22,7 @@ export interface StatusSources {
   space: DiskSpace
   unflushed: UnflushedRows
   faults: FaultLog
+  bars: BarAudit
   damage: readonly LogDamage[]
   lagMs(): number
   /** Recorded events that the lake does not have. */
@@ -52,13 +54,14 @@ export class StatusReporter {
   }
 
   figures(isClosing: boolean): StoreFigures {
-    const { client, commits, damage, dataDir, lagMs, space } = this.#sources
+    const { bars, client, commits, damage, dataDir, lagMs, space } = this.#sources
     const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
     return {
       isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
       lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + this.#backlogOf(each.table) })),
       lakeLagMs: lagMs(),
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
+      barsMissing: bars.missing,
       log: {
         ...{ unflushedCommits, unflushedBytes, damage: damage.length },
         slowestGroupMs: Math.max(0, ...recentGroupMs),
@@ -93,12 +96,12 @@ export class StatusReporter {
   }
 
   #reasons(): string[] {
-    const { client, damage, faults } = this.#sources
+    const { bars, client, damage, faults } = this.#sources
     const reasons = this.#reasonsNotWritable()
     if (!client.isRunning) reasons.push(`the lake process does not run: ${client.lastFailure}`)
     if (damage.length > 0) reasons.push('damage was found in the log; see mintlake lake verify')
     const { eventsLost, retentionHeld, setAside, stateRebuiltAtMs } = client.trouble
-    reasons.push(...faults.current)
+    reasons.push(...faults.current, ...bars.reasons)
     if (retentionHeld !== null) reasons.push(retentionHeld)
     if (stateRebuiltAtMs !== null)
       reasons.push(

@@ -4,6 +4,7 @@ import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
@@ -119,9 +120,10 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
   const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
+  const runId = ulid(now())
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
-    ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
+    ...{ dataDir, logId, runId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
     retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
@@ -145,7 +147,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     )
     const recovered = recoverFrom(state, now())
     const { eventNo } = saved
-    return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
+    const ids = { logId, runId }
+    return new DurableStore({ options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
@@ -169,6 +172,7 @@ function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
 interface StoreParts {
   options: StoreOptions
   logId: string
+  runId: string
   client: LakeClient
   commits: CommitLog
   lock: FolderLock
@@ -181,6 +185,7 @@ interface StoreParts {
 
 class DurableStore implements Store {
   readonly folderId: string
+  readonly runId: string
   readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
@@ -218,13 +223,15 @@ class DurableStore implements Store {
     this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
     this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
     this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
-    const { bars, caughtUp, damage, profiles } = this.#flushes
+    const { barAudit, bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs
     const eventsWaiting = () => this.events.waiting
     this.#status = new StatusReporter({
       ...{ dataDir, client, commits, space, unflushed, faults, damage, lagMs, eventsWaiting },
+      bars: barAudit,
     })
     this.folderId = parts.logId
+    this.runId = parts.runId
     this.recovered = recovered
     this.bars = bars
     this.profiles = profiles

@@ -135,6 +135,11 @@ export interface BarSink {
   add(bar: ClosedBar): void
   /** All bars that ended by this time have been added. */
   completeTo(timeMs: number): void
+  /**
+   * From now on `/health` compares what the lake gets with what the engine closes. @param countClosed how many bars it has closed so
+   * far, by index in TIMEFRAMES
+   */
+  compareWith(countClosed: () => readonly number[]): void
   /** Sends the waiting bars to the lake process. */
   flush(): Promise<void>
   stats(): { waiting: number; dropped: number }
@@ -207,6 +212,8 @@ export interface StoreFigures {
     refused: number
     failures: number
   }
+  /** Closed bars of this run that the lake should have and does not. */
+  barsMissing: number
   /** Free disk space as last read; null: not known. */
   freeBytes: number | null
   databaseBytes: number
@@ -217,6 +224,8 @@ export interface StoreFigures {
 export interface Store {
   /** Identity of the data folder. */
   readonly folderId: string
+  /** Identity of this life of a server on the folder. */
+  readonly runId: string
   readonly recovered: Recovered
   readonly bars: BarSink
   /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */

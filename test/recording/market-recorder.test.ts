@@ -116,3 +116,18 @@ test('closed bars are in the lake when the server has stopped, open bars are not
   server = await server.restart()
   expect(await bars()).toEqual(expected)
 })
+
+test('a server whose lake lacks bars that the engine has closed says so in /health and as a metric', async () => {
+  const { client, store } = server
+  expect((await client.get('/health')).body.reasons).toEqual([])
+  // As the count of an engine of whose bars five were lost on their way.
+  store.bars.compareWith(() => [0, 0, 0, 5, 0, 0, 0, 0, 0])
+  await store.flushLake()
+  await expect
+    .poll(async () => (await client.get('/health')).body, { timeout: 10_000 })
+    .toMatchObject({
+      status: 'degraded',
+      reasons: ['closed bars of this run are missing in the lake: 5 of 1m'],
+    })
+  expect((await client.get('/metrics')).text).toContain('\nmintlake_lake_bars_missing 5\n')
+})

@@ -78,7 +78,9 @@ function resultText(copy: FinishedCopy, what: string): string {
   const { path, lsn, files, bytes, findings } = copy
   return [
     `${path}: ${what}, up to commit ${lsn}; ${counted(files, 'file')}, ${counted(bytes, 'byte')}; every file verified`,
-    ...findings.map(({ file, message }) => `missing in the original too: ${file}: ${message}`),
+    ...findings.map(
+      ({ table, file, message }) => `missing in the original too: ${file ?? table}: ${message}`,
+    ),
     '',
   ].join('\n')
 }

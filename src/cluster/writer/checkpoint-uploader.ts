@@ -90,8 +90,9 @@ export class CheckpointUploader {
     const checkpoint = this.#next
     if (checkpoint === null) return
     const { log } = this.#options
+    const lostFromEventNo = this.#lostFromEventNo
     try {
-      const { bytes, tookMs } = await this.#run(checkpoint)
+      const { bytes, tookMs } = await this.#run(checkpoint, lostFromEventNo)
       const { eventNo } = checkpoint
       log.info({ eventNo, bytes, tookMs: Math.round(tookMs) }, 'a checkpoint is on the bus')
       if (this.#next === checkpoint) this.#next = null
@@ -100,7 +101,8 @@ export class CheckpointUploader {
         uploads: this.#status.uploads + 1,
         trouble: null,
       })
-      this.#lostFromEventNo = null
+      // What a connection has told meanwhile is for the next upload.
+      if (this.#lostFromEventNo === lostFromEventNo) this.#lostFromEventNo = null
       this.#retryMs = UPLOAD_RETRY_MS
     } catch (error) {
       if (!this.#isOpen) return
@@ -117,10 +119,9 @@ export class CheckpointUploader {
     }
   }
 
-  async #run({ path, eventNo }: StoredCheckpoint): Promise<UploadResult> {
+  async #run({ path, eventNo }: StoredCheckpoint, lostFromEventNo: number | null): Promise<UploadResult> {
     const { folderId, settings } = this.#options
     const runId = this.#runId
-    const lostFromEventNo = this.#lostFromEventNo
     this.#job = new ChildJob<UploadTask, UploadResult>({
       task: { settings, path, eventNo, folderId, runId, lostFromEventNo },
       ...{ program: PROGRAM, name: 'the process that brings a checkpoint to the bus' },

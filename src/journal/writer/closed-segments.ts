@@ -74,7 +74,8 @@ export class ClosedSegments {
 
   /** Syncs the contents of all segments. Rejects where the disk refuses: then it has to be called again. */
   async syncFiles(): Promise<void> {
-    for (const segment of this.#segments) {
+    // A copy: a segment that is deleted meanwhile must not make the loop pass over the next one.
+    for (const segment of [...this.#segments]) {
       if (segment.state === 'sync_failed') await this.#rewrite(segment)
       else if (segment.state === 'unsynced') await this.#syncFile(segment)
     }
@@ -82,7 +83,7 @@ export class ClosedSegments {
 
   /** To be called when the folder was synced after the files. */
   async becomeDurable(): Promise<void> {
-    for (const segment of this.#segments) {
+    for (const segment of [...this.#segments]) {
       if (segment.state !== 'synced') continue
       // Shows that nothing behind it was lost. Without it the next segment does.
       await segment.file?.write(endFrame(segment.lastEventNo)).catch(() => undefined)
@@ -150,6 +151,6 @@ export class ClosedSegments {
   }
 
   async close(): Promise<void> {
-    for (const segment of this.#segments) await this.#closeFile(segment)
+    for (const segment of [...this.#segments]) await this.#closeFile(segment)
   }
 }

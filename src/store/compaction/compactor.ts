@@ -23,6 +23,7 @@ import {
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { expireFiles, listExpiredFiles, type RetainedDays } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR } from '../limits.ts'
+import { settleMissingBars } from '../market-data/bar-account.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
 import { noteStateRebuilt } from '../state/state-database.ts'
@@ -213,6 +214,7 @@ export class Compactor {
       if (acknowledges) {
         await acknowledgeLosses(connection, open, nowMs)
         await acknowledgeLostEvents(connection, nowMs)
+        await settleMissingBars(connection)
         await noteStateRebuilt(connection, null)
         lake.publishTrouble({ eventsLost: 0, stateRebuiltAtMs: null })
       }

@@ -37,6 +37,17 @@ export async function queryRows<const Columns extends ResultColumns>(
   return rows
 }
 
+/** @param database SQL of its name */
+export async function hasTable(
+  connection: DuckDBConnection,
+  database: string,
+  table: string,
+): Promise<boolean> {
+  const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
+    WHERE database_name = ${database} AND table_name = $table`
+  return (await queryOne(connection, sql, { count: 'number' }, { table })).count > 0
+}
+
 /** The same for a query that returns exactly one row, such as a sum without GROUP BY. */
 export async function queryOne<const Columns extends ResultColumns>(
   connection: DuckDBConnection,

@@ -49,6 +49,8 @@ export const MANIFEST = 'lake_files'
 export const CLOCK_KNOWN = 'clock_known'
 /** Dates that expired, by table; see lake/retention.ts. */
 export const REMOVALS = 'lake_removals'
+/** What became of the closed bars of each run, by timeframe; see market-data/bar-account.ts. */
+export const BAR_ACCOUNTS = 'bar_accounts'
 export const CREATE_MANIFEST = [
   `CREATE TABLE IF NOT EXISTS ${MANIFEST} (
     table_name VARCHAR NOT NULL, path VARCHAR NOT NULL, dt DATE NOT NULL, seq_first BIGINT NOT NULL,
@@ -56,6 +58,9 @@ export const CREATE_MANIFEST = [
   `CREATE TABLE IF NOT EXISTS ${REMOVALS} (table_name VARCHAR NOT NULL, dt DATE NOT NULL, row_count BIGINT NOT NULL,
     seq_last BIGINT NOT NULL, removed_at TIMESTAMP NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS ${CLOCK_KNOWN} (known_ms BIGINT NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS ${BAR_ACCOUNTS} (run_id VARCHAR NOT NULL, tf VARCHAR NOT NULL, closed BIGINT NOT NULL,
+    dropped BIGINT NOT NULL, repeated BIGINT NOT NULL, written BIGINT NOT NULL, settled BIGINT NOT NULL,
+    to_ms BIGINT NOT NULL)`,
   // Columns added later. A file from before has schema 1 and is live.
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS schema_version INTEGER DEFAULT 1`,
   `ALTER TABLE ${MANIFEST} ADD COLUMN IF NOT EXISTS replaced_at TIMESTAMP`,

@@ -1,6 +1,6 @@
 // What readers of the lake must know of recorded events besides their rows. The state database has it, and each catalog a copy.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { type KnownLoss, listIncompleteBars, listLostEvents } from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
@@ -17,12 +17,6 @@ export interface EventMetadata {
 
 /** Of a lake of which nothing is known. */
 export const NO_EVENT_METADATA: EventMetadata = { eventsFrom: 1, lost: [], incompleteBars: [] }
-
-async function hasTable(connection: DuckDBConnection, database: string, table: string): Promise<boolean> {
-  const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
-    WHERE database_name = ${database} AND table_name = ${literal(table)}`
-  return (await queryOne(connection, sql, { count: 'number' })).count > 0
-}
 
 /** The metadata of the state database. That of an older version, in a backup, has none. */
 export async function loadEventMetadata(connection: DuckDBConnection): Promise<EventMetadata> {

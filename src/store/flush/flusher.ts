@@ -2,12 +2,13 @@
 // that each commit is applied once. Order: bars, then submissions, which open outcomes, then labels that are due.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
-import { nextSeq } from '../lake/manifest.ts'
+import { type NewFile, nextSeq } from '../lake/manifest.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
@@ -40,14 +41,20 @@ export class Flusher {
   readonly #options: FlushOptions
   /** As of the last flush; null where it must be loaded, because a failed flush may have changed it without saving it. */
   #state: StoreState | null = null
+  /** A flush that its caller gave up may still be running: it has the state and the folder of staged rows to itself. */
+  readonly #turns = pLimit(1)
 
   constructor(options: FlushOptions) {
     this.#options = options
   }
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
-  async flush(ask: FlushAsk): Promise<FlushAnswer> {
-    const { bars, tokens, dataDir } = this.#options
+  flush(ask: FlushAsk): Promise<FlushAnswer> {
+    return this.#turns(() => this.#flush(ask))
+  }
+
+  async #flush(ask: FlushAsk): Promise<FlushAnswer> {
+    const { bars, lake, tokens, dataDir } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
     const splitter = new RowSplitter(flushFolder(dataDir))
@@ -60,10 +67,15 @@ export class Flusher {
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
       const onListed = () => tokens.release(profiles)
-      const flushed = await this.#write({ staged: splitter.finish(), lsns, onListed }, state, ask.nowMs)
+      const record: FlushBatch['record'] = (connection, written) => {
+        const paths = written.filter(({ table }) => table === TABLES.bars.name).map(lake.pathOf)
+        return bars.record(connection, staged, paths)
+      }
+      const written = { staged: splitter.finish(), lsns, onListed, record }
+      const flushed = await this.#write(written, state, ask.nowMs)
       await bars.release(staged)
       await this.#labelOutcomes(ask.nowMs)
-      return { lsn: state.lsn, damage, ...flushed }
+      return { lsn: state.lsn, damage, bars: await bars.recorded(), ...flushed }
     } catch (error) {
       this.#state = null
       throw error
@@ -74,7 +86,7 @@ export class Flusher {
 
   /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. */
   async #write(
-    { staged: rows, ...written }: Omit<FlushBatch, 'record'>,
+    { staged: rows, ...written }: FlushBatch,
     state: StoreState,
     nowMs: number,
   ): Promise<Flushed & { deadRows: number }> {
@@ -83,7 +95,10 @@ export class Flusher {
     const batch = (staged: readonly StagedRows[]) => ({
       ...written,
       staged,
-      record: (connection: DuckDBConnection) => this.#recordState(connection, state, staged),
+      record: async (connection: DuckDBConnection, files: readonly NewFile[]) => {
+        await written.record(connection, files)
+        await this.#recordState(connection, state, staged)
+      },
     })
     try {
       return { ...(await lake.flush(batch(sequenced), nowMs)), deadRows: 0 }

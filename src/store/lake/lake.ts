@@ -48,8 +48,8 @@ export interface FlushBatch {
   staged: readonly StagedRows[]
   /** LSNs of the commits whose rows these are. */
   lsns: SeqRange
-  /** Other changes in the transaction that lists the files. */
-  record(connection: DuckDBConnection): Promise<void>
+  /** Other changes in the transaction that lists the files. @param written those files */
+  record(connection: DuckDBConnection, written: readonly NewFile[]): Promise<void>
   /** Called when that transaction is committed, whatever fails afterwards. */
   onListed(): void
 }
@@ -211,9 +211,9 @@ export class Lake {
         pathOf: this.pathOf,
         failpoint: (step: WriteStep) => failpoint(`flush:${step}`),
       })
-      const { record, onListed } = batch
       await this.#list(connection, written, nowMs, {
-        ...{ record, onListed },
+        record: () => batch.record(connection, written),
+        onListed: batch.onListed,
         failpoint: (step) => failpoint(`flush:${step}`),
       })
       return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }

@@ -3,8 +3,12 @@
 import type { ClosedBar } from '../../schema/bar.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../limits.ts'
+import { type BarCounts, noBars, sumBars } from './bar-counts.ts'
 
-/** The numbers of one bar, in the order in which a batch has them. `tf` is an index in TIMEFRAMES. */
+/**
+ * The numbers of one bar, in the order in which a batch has them. `tf` is an index in TIMEFRAMES, `close_no` the place of the bar
+ * among those of its timeframe that this run has closed, from 1.
+ */
 export const BAR_NUMBERS = [
   'tf',
   't',
@@ -19,6 +23,7 @@ export const BAR_NUMBERS = [
   'closed_at',
   'watched_since',
   'complete',
+  'close_no',
 ] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 
@@ -35,8 +40,10 @@ const newBatch = (): BarBatch => ({
 })
 
 export class BarBuffer {
+  /** Bars that were added, whether there was room or not. */
+  readonly closed: BarCounts = noBars()
   /** Bars for which there was no room. */
-  dropped = 0
+  readonly droppedBars: BarCounts = noBars()
   /** Bars that the lake process does not have yet. */
   waiting = 0
   /** Oldest first. Bars are added to the last one. */
@@ -47,9 +54,15 @@ export class BarBuffer {
   /** Bars that were sent to the present lake process and are in files. */
   #confirmedBars = 0
 
+  get dropped(): number {
+    return sumBars(this.droppedBars)
+  }
+
   add(bar: ClosedBar): void {
+    const timeframe = TIMEFRAMES.indexOf(bar.tf)
+    const closeNo = ++this.closed[timeframe]
     if (this.waiting + this.#sentBars >= BARS_WAITING_MAX) {
-      this.dropped++
+      this.droppedBars[timeframe]++
       return
     }
     let batch = this.#batches.at(-1)
@@ -57,7 +70,7 @@ export class BarBuffer {
       batch = newBatch()
       this.#batches.push(batch)
     }
-    writeNumbers(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar)
+    writeNumbers(batch.numbers, batch.mints.length * BAR_NUMBER_COUNT, bar, timeframe, closeNo)
     batch.mints.push(bar.mint)
     this.waiting++
   }
@@ -110,8 +123,14 @@ export class BarBuffer {
 }
 
 /** In the order of BAR_NUMBERS. Unrolled because it runs inside the market's write. */
-function writeNumbers(numbers: Float64Array, at: number, bar: ClosedBar): void {
-  numbers[at] = TIMEFRAMES.indexOf(bar.tf)
+function writeNumbers(
+  numbers: Float64Array,
+  at: number,
+  bar: ClosedBar,
+  timeframe: number,
+  closeNo: number,
+): void {
+  numbers[at] = timeframe
   numbers[at + 1] = bar.t
   numbers[at + 2] = bar.o
   numbers[at + 3] = bar.h
@@ -124,4 +143,5 @@ function writeNumbers(numbers: Float64Array, at: number, bar: ClosedBar): void {
   numbers[at + 10] = bar.closedAtMs
   numbers[at + 11] = bar.watchedSinceMs
   numbers[at + 12] = bar.complete ? 1 : 0
+  numbers[at + 13] = closeNo
 }

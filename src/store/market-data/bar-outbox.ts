@@ -5,8 +5,12 @@ import type { ClosedBar } from '../../schema/bar.ts'
 import { BARS_SEND_EVERY_MS } from '../limits.ts'
 import { PeriodicJob } from '../periodic.ts'
 import type { BarSink, StoreLog } from '../types.ts'
+import type { SentBars } from './bar-audit.ts'
 import { type BarBatch, BarBuffer } from './bar-batch.ts'
+import { noBars } from './bar-counts.ts'
 import type { BarDelivery, BarReceipt } from './bar-store.ts'
+
+const nothingSent = (): SentBars => ({ toMs: 0, closed: noBars(), dropped: noBars() })
 
 /** Dropped bars are logged at most once in so many flushes. */
 const FLUSHES_PER_DROP_LOG = 40
@@ -24,7 +28,9 @@ export class BarOutbox implements BarSink {
   readonly #buffer = new BarBuffer()
   readonly #job: PeriodicJob
   #completeToMs = 0
-  #sentToMs = 0
+  #sent = nothingSent()
+  /** How many bars the engine has closed by its own count. */
+  #countClosed: () => readonly number[] = () => this.#buffer.closed
   #droppedLogged = 0
   #flushesSinceDropLog = 0
   #isFailing = false
@@ -50,9 +56,13 @@ export class BarOutbox implements BarSink {
     this.#completeToMs = Math.max(this.#completeToMs, timeMs)
   }
 
-  /** All bars that ended by this market time were sent to the lake process that runs now. */
-  get sentToMs(): number {
-    return this.#sentToMs
+  compareWith(countClosed: () => readonly number[]): void {
+    this.#countClosed = countClosed
+  }
+
+  /** What the lake process that runs now was sent. */
+  get sent(): SentBars {
+    return this.#sent
   }
 
   flush(): Promise<void> {
@@ -81,23 +91,28 @@ export class BarOutbox implements BarSink {
   /** Sends all bars that wait at the start. Those added meanwhile are for the next flush. */
   async #sendAll(): Promise<void> {
     if (this.#start !== this.#options.starts()) this.#startOver()
-    const toMs = this.#completeToMs
+    // Copies: all of them change while this waits.
+    const end: SentBars = {
+      toMs: Math.max(this.#completeToMs, this.#sent.toMs),
+      closed: [...this.#countClosed()],
+      dropped: [...this.#buffer.droppedBars],
+    }
     let left = this.#buffer.waiting
-    while (left > 0 || toMs > this.#sentToMs) {
+    let isSent = left === 0 && end.toMs === this.#sent.toMs
+    while (!isSent) {
       const batch = this.#buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
       left -= batch.mints.length
       // Only the last batch makes the bars complete up to that time.
-      const isLast = left <= 0
-      const wasTaken = await this.#send(batch, isLast ? toMs : this.#sentToMs)
-      if (!wasTaken) return
-      if (isLast) this.#sentToMs = Math.max(this.#sentToMs, toMs)
+      isSent = left <= 0
+      if (!(await this.#send(batch, isSent ? end.toMs : this.#sent.toMs))) return
     }
+    this.#sent = end
   }
 
   /** A new lake process has none of the bars that the old one did not write to files. */
   #startOver(): void {
     this.#start = this.#options.starts()
-    this.#sentToMs = 0
+    this.#sent = nothingSent()
     this.#buffer.requeueSent()
   }
 
@@ -106,7 +121,8 @@ export class BarOutbox implements BarSink {
     try {
       // A lake process that started since must get the bars before these first.
       if (this.#start !== this.#options.starts()) return false
-      const delivery = { first: this.#buffer.handedOver, batch, completeToMs }
+      const { droppedBars, handedOver: first } = this.#buffer
+      const delivery = { first, batch, completeToMs, dropped: [...droppedBars] }
       const { taken, inLakeBars } = await this.#options.send(delivery)
       wasTaken = taken
       this.#buffer.confirm(inLakeBars)

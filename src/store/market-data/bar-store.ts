@@ -12,7 +12,9 @@ import { listLiveFiles, nextSeq } from '../lake/manifest.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
 import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from '../limits.ts'
 import type { Provenance } from '../types.ts'
+import { beginBarAccounts, countBarRows, loadBarAccount, saveBarAccount, toBarCounts } from './bar-account.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
+import { type BarAccount, type BarCounts, copyAccount, noBars, sumBars } from './bar-counts.ts'
 import { SeenBars } from './seen-bars.ts'
 
 /** A batch of bars, as the server sends it to the lake process. */
@@ -25,6 +27,8 @@ export interface BarDelivery {
   batch: BarBatch
   /** With this batch, all bars that ended by this market time have been sent. */
   completeToMs: number
+  /** How many bars the server has dropped so far. */
+  dropped: BarCounts
 }
 
 /** The reply to a delivery. */
@@ -41,11 +45,14 @@ export interface StagedBars {
   toMs: number
   /** Bars counted since this process started. */
   bars: number
+  /** What has become of the bars of this run; what is written counts once their files are listed. */
+  account: BarAccount
 }
 
 const TABLE = TABLES.bars
 const TF = BAR_NUMBERS.indexOf('tf')
 const T = BAR_NUMBERS.indexOf('t')
+const CLOSE_NO = BAR_NUMBERS.indexOf('close_no')
 /** SQL of the name of a staged bar's timeframe. */
 const TF_SQL = `[${TIMEFRAMES.map(literal).join(', ')}][staged.tf::INTEGER + 1]`
 const STAGED = `${MARKET_DATABASE}.bars_staged`
@@ -125,12 +132,13 @@ function appendChunk(
   appender.appendDataChunk(chunk)
 }
 
-/** Condition on a staged bar: neither the lake's files nor the rows in memory have it. */
-function isMissingSql(files: readonly ReadableFile[]): string {
+/** SQL of the staged bars, each with whether the lake's files, the rows in memory or a bar before it have the same one. */
+function markRepeatedSql(files: readonly ReadableFile[]): string {
   const known = [`SELECT mint, tf, t FROM ${relation(TABLE)}`]
   if (files.length > 0) known.push(`SELECT mint, tf, t FROM (${selectAllRows(TABLE, files)})`)
-  return `uncertain = 0 OR NOT EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
-    WHERE known.mint = staged.mint AND known.tf = ${TF_SQL} AND known.t = epoch_ms(staged.t::BIGINT))`
+  return `SELECT *, (uncertain = 1 AND EXISTS (SELECT 1 FROM (${known.join(' UNION ALL ')}) AS known
+      WHERE known.mint = staged.mint AND known.tf = ${TF_SQL} AND known.t = epoch_ms(staged.t::BIGINT)))
+    OR row_number() OVER (PARTITION BY mint, tf, t ORDER BY rowid) > 1 AS is_repeated FROM ${STAGED} AS staged`
 }
 
 /** Dates of staged bars that the lake may have already. */
@@ -143,25 +151,39 @@ async function findUncertainDates(connection: DuckDBConnection): Promise<Readonl
   return new Set(rows.map(({ date }) => date))
 }
 
-/** @param provenance written into every row; null where it is unknown */
-export async function openBarStore(
-  database: Database,
-  reader: LiveFileReader,
-  provenance: Provenance | null,
-  nowMs: number,
-): Promise<BarStore> {
+export interface BarStoreOptions {
+  database: Database
+  reader: LiveFileReader
+  /** Written into every row; null where it is unknown. */
+  provenance: Provenance | null
+  runId: string
+}
+
+/** What the lake has of bars when a process begins. */
+interface BarsInLake {
+  /** Start of the youngest one. */
+  youngestMs: number
+  /** The first row number that it does not have. */
+  firstSeq: number
+  /** Of this run, which had another lake process before. */
+  account: BarAccount
+}
+
+export async function openBarStore(options: BarStoreOptions, nowMs: number): Promise<BarStore> {
+  const { database, reader, runId } = options
   return database.maintenance.run(async (connection) => {
     await connection.run(CREATE_STAGED)
-    const youngestMs = await findYoungestInLake(connection, reader, nowMs)
-    const firstSeq = await nextSeq(connection, TABLE.name)
-    return new BarStore(database, reader, provenance, { youngestMs, firstSeq })
+    await beginBarAccounts(connection)
+    return new BarStore(options, {
+      youngestMs: await findYoungestInLake(connection, reader, nowMs),
+      firstSeq: await nextSeq(connection, TABLE.name),
+      account: await loadBarAccount(connection, runId),
+    })
   })
 }
 
 export class BarStore {
-  readonly #database: Database
-  readonly #reader: LiveFileReader
-  readonly #provenance: Provenance | null
+  readonly #options: BarStoreOptions
   readonly #seen: SeenBars
   /** Reused: its memory is not managed by the garbage collector. */
   readonly #chunk = duckdb.DuckDBDataChunk.create(CHUNK_TYPES)
@@ -169,21 +191,14 @@ export class BarStore {
   #pendingBars = 0
   #stagedBars = 0
   #nextSeq: number
-  readonly #taken: StagedBars = { toMs: 0, bars: 0 }
-  readonly #inLake: StagedBars = { toMs: 0, bars: 0 }
+  readonly #taken: StagedBars
+  readonly #inLake = { toMs: 0, bars: 0 }
 
-  /** @param inLake start of the youngest bar in the lake, and the first row number that it does not have */
-  constructor(
-    database: Database,
-    reader: LiveFileReader,
-    provenance: Provenance | null,
-    inLake: { youngestMs: number; firstSeq: number },
-  ) {
-    this.#database = database
-    this.#reader = reader
-    this.#provenance = provenance
-    this.#seen = new SeenBars(inLake.youngestMs)
-    this.#nextSeq = inLake.firstSeq
+  constructor(options: BarStoreOptions, { youngestMs, firstSeq, account }: BarsInLake) {
+    this.#options = options
+    this.#seen = new SeenBars(youngestMs)
+    this.#nextSeq = firstSeq
+    this.#taken = { toMs: 0, bars: 0, account }
   }
 
   /** Bars that are in no file yet; at most BARS_HELD_MAX. */
@@ -202,12 +217,12 @@ export class BarStore {
   }
 
   /** Takes a batch. @returns false where there is no room; then nothing was taken */
-  take({ first, batch, completeToMs }: BarDelivery): boolean {
+  take({ first, batch, completeToMs, dropped }: BarDelivery): boolean {
     const count = batch.mints.length
     const wasTaken = this.#taken.bars > first
     if (!wasTaken) {
       if (this.held + count > BARS_HELD_MAX) return false
-      this.#keepNew(batch)
+      this.#keepNew(batch, dropped)
       this.#taken.bars += count
     }
     this.#taken.toMs = Math.max(this.#taken.toMs, completeToMs)
@@ -216,14 +231,17 @@ export class BarStore {
 
   /** Turns the bars taken so far into rows for the next flush. @returns how far they reach, for `release` */
   async stage(nowMs: number): Promise<StagedBars> {
-    return this.#database.maintenance.run(async (connection) => {
-      const batches = this.#pending
+    return this.#options.database.maintenance.run(async (connection) => {
+      // Copies: what arrives while this waits is for the next flush.
+      const batches = [...this.#pending]
       const count = this.#pendingBars
-      const staged = { ...this.#taken }
+      const staged = { ...this.#taken, account: copyAccount(this.#taken.account) }
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await this.#append(connection, batches)
-      await this.#insertMissing(connection, nowMs)
+      const repeated = await this.#insertNew(connection, nowMs)
+      for (const { account } of [staged, this.#taken])
+        account.repeated = account.repeated.map((bars, index) => bars + repeated[index])
       this.#nextSeq += count
       this.#pending = this.#pending.slice(batches.length)
       this.#pendingBars -= count
@@ -233,12 +251,36 @@ export class BarStore {
     })
   }
 
+  /**
+   * Counts the bars in files that were written, and saves what has become of those of this run. Called in the transaction that lists
+   * the files.
+   */
+  async record(
+    connection: DuckDBConnection,
+    { account, toMs }: StagedBars,
+    paths: readonly string[],
+  ): Promise<void> {
+    const { runId } = this.#options
+    if (sumBars(account.closed) === 0) return
+    const before = await loadBarAccount(connection, runId)
+    const added = await countBarRows(connection, paths)
+    const written = before.written.map((bars, index) => bars + added[index])
+    const { settled } = before
+    await saveBarAccount(connection, runId, { ...account, written, settled }, toMs)
+  }
+
+  /** What has become of the bars of this run, as of the last flush. */
+  recorded(): Promise<BarAccount> {
+    const { database, runId } = this.#options
+    return database.maintenance.run((connection) => loadBarAccount(connection, runId))
+  }
+
   /** Drops the staged rows that are in files by now. */
   async release({ toMs, bars }: StagedBars): Promise<void> {
     this.#inLake.toMs = Math.max(this.#inLake.toMs, toMs)
     this.#inLake.bars = Math.max(this.#inLake.bars, bars)
     if (this.#stagedBars === 0) return
-    await this.#database.maintenance.run(async (connection) => {
+    await this.#options.database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLE.name)
       const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
       const { rows } = await queryOne(connection, sql, { rows: 'number' })
@@ -250,15 +292,25 @@ export class BarStore {
   }
 
   /** Keeps the bars of a batch that are not duplicates. */
-  #keepNew(batch: BarBatch): void {
+  #keepNew(batch: BarBatch, dropped: BarCounts): void {
+    const { account } = this.#taken
     const count = batch.mints.length
     const uncertain = new Uint8Array(count)
     const kept = new Uint32Array(count)
     let keptCount = 0
     for (let bar = 0; bar < count; bar++) {
       const at = bar * BAR_NUMBER_COUNT
-      const status = this.#seen.note(batch.mints[bar], batch.numbers[at + TF], batch.numbers[at + T])
-      if (status === 'duplicate') continue
+      const tf = batch.numbers[at + TF]
+      const skipped = batch.numbers[at + CLOSE_NO] - account.closed[tf] - 1
+      // Sent again because the server did not know yet that the process before had brought it to a file.
+      if (skipped < 0) continue
+      account.closed[tf] += skipped + 1
+      account.dropped[tf] = Math.min(account.dropped[tf] + skipped, dropped[tf])
+      const status = this.#seen.note(batch.mints[bar], tf, batch.numbers[at + T])
+      if (status === 'duplicate') {
+        account.repeated[tf]++
+        continue
+      }
       uncertain[bar] = status === 'uncertain' ? 1 : 0
       kept[keptCount++] = bar
     }
@@ -277,20 +329,34 @@ export class BarStore {
     })
   }
 
-  /** Inserts the staged bars that the lake does not have. */
-  async #insertMissing(connection: DuckDBConnection, nowMs: number): Promise<void> {
-    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, this.#provenance)).join(', ')
+  /** Inserts the staged bars that the lake does not have. @returns how many it has */
+  async #insertNew(connection: DuckDBConnection, nowMs: number): Promise<BarCounts> {
+    const { provenance, reader } = this.#options
+    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, provenance)).join(', ')
+    const insert = (staged: string) =>
+      connection.run(
+        `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
+         SELECT ${this.#nextSeq - 1} + row_number() OVER (), ${cells} FROM ${staged}`,
+      )
     const dates = await findUncertainDates(connection)
-    await this.#reader.read(connection, {
+    if (dates.size === 0) {
+      await insert(`${STAGED} AS staged`)
+      return noBars()
+    }
+    return reader.read(connection, {
       table: TABLE,
       nowMs,
       isNeeded: ({ date }) => dates.has(date),
-      work: (files) =>
-        connection.run(
-          `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
-           SELECT ${this.#nextSeq - 1} + row_number() OVER (), ${cells} FROM ${STAGED} AS staged
-           WHERE ${isMissingSql(files)}`,
-        ),
+      async work(files) {
+        const marked = `(${markRepeatedSql(files)}) AS staged`
+        const repeated = await queryRows(
+          connection,
+          `SELECT ${TF_SQL} AS tf, count(*)::DOUBLE AS bars FROM ${marked} WHERE is_repeated GROUP BY 1`,
+          { tf: 'string', bars: 'number' },
+        )
+        await insert(`${marked} WHERE NOT is_repeated`)
+        return toBarCounts(repeated)
+      },
     })
   }
 }

@@ -61,7 +61,7 @@ export async function openLakeStore(
   nowMs: number,
 ): Promise<{ store: LakeStore; saved: SavedState }> {
   const { options, failpoint, log, onTrouble } = context
-  const { dataDir, provenance } = options
+  const { dataDir, provenance, runId } = options
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
   const isNew = !(await hasState(database, options))
@@ -78,7 +78,7 @@ export async function openLakeStore(
     eventsLost: await database.maintenance.run(countLostEvents),
   })
   const saved = await database.maintenance.run(loadState)
-  const bars = await openBarStore(database, lake.reader, provenance, nowMs)
+  const bars = await openBarStore({ database, reader: lake.reader, provenance, runId }, nowMs)
   const tokens = new ProfileBuffer()
   const spillDir = join(spillFolder(dataDir), 'outcomes')
   const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })

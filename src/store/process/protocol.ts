@@ -9,6 +9,7 @@ import type { EventRetention } from '../events/event-retention.ts'
 import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
 import type { RetainedDays } from '../lake/retention.ts'
 import type { LogDamage } from '../log/types.ts'
+import type { BarAccount } from '../market-data/bar-counts.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StateOptions } from '../state/state.ts'
@@ -58,6 +59,8 @@ export interface LakeProcessOptions extends StateOptions {
   dataDir: string
   /** Identity of the log; see log/types.ts. */
   logId: string
+  /** Of the server: its bars are counted apart from those of earlier ones. */
+  runId: string
   /** How long a replaced file is kept for readers that opened it before. */
   lakeGraceMs: number
   retainDays: RetainedDays
@@ -78,6 +81,8 @@ export interface FlushAnswer {
   deadRows: number
   /** Damage found in the log. */
   damage: LogDamage[]
+  /** What has become of the bars of this run. */
+  bars: BarAccount
 }
 
 /** How far the lake has recorded events. */

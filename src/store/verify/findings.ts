@@ -7,6 +7,8 @@ export interface Finding {
   /** Below the lake's folder; null: it concerns no single file. */
   file: string | null
   message: string
+  /** The lake lacks something that no copy of it could have: a backup of it is whole all the same. */
+  isLoss?: boolean
 }
 
 export class Findings {
@@ -17,7 +19,15 @@ export class Findings {
   omitted = 0
 
   add(table: string | null, file: string | null, message: string): void {
-    if (this.list.length < FINDINGS_MAX) this.list.push({ table, file, message })
+    this.#push({ table, file, message })
+  }
+
+  addLoss(table: string, message: string): void {
+    this.#push({ table, file: null, message, isLoss: true })
+  }
+
+  #push(finding: Finding): void {
+    if (this.list.length < FINDINGS_MAX) this.list.push(finding)
     else this.omitted++
   }
 }

@@ -28,6 +28,7 @@ import { FINDING_CONFIRM_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREA
 import { lakeFolder, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
+import { verifyBarAccounts } from './verify-bars.ts'
 import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
 import { verifyEvents } from './verify-events.ts'
 import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
@@ -35,6 +36,7 @@ import { verifyLedger } from './verify-ledger.ts'
 import { readLogTail } from './verify-log.ts'
 import { verifyOutcomes } from './verify-outcomes.ts'
 import { checkDuplicates, type ReadableTable, verifyRows } from './verify-rows.ts'
+import { verifyTrades } from './verify-trades.ts'
 
 export interface VerifyOptions {
   dataDir: string
@@ -191,6 +193,21 @@ async function checkTables(
   return tables
 }
 
+/** Compares bars with the recorded trades, where there are any. */
+async function compareBars(
+  context: VerifyContext,
+  tables: readonly ReadableTable[],
+  seed: number,
+): Promise<void> {
+  const [bars, trades, events] = (['bars', 'trades', 'events'] as const).map((name) =>
+    tables.find(({ table }) => table.name === name),
+  )
+  if (bars === undefined || trades === undefined || events === undefined) return
+  await unlessReplaced(context, 'bars: not compared with trades', () =>
+    verifyTrades(context, { bars, trades, events }, seed),
+  )
+}
+
 /** Runs a check that reads files. Those that a running server has replaced and deleted meanwhile are no fault. */
 async function unlessReplaced(
   { hasStore, findings }: VerifyContext,
@@ -233,6 +250,8 @@ async function checkAgainstStore(
       context.startStage(`committed rows of ${each.table.name}`)
       await verifyRows(context, each, tail)
     }
+    context.startStage('closed bars')
+    await verifyBarAccounts(context)
     context.startStage('the XP ledger')
     await verifyLedger(context, findTable('training'), findTable('xp_ledger'), tail)
     context.startStage('outcomes')
@@ -281,6 +300,7 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
     else if (hasCatalog) reportLosses(context, await readCatalogLosses(connection, CATALOG))
     const tables = await checkTables(context, listed, losses, options.dataDir)
     if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
+    await compareBars(context, tables, Math.floor(options.nowMs))
     const files = listed.flatMap((each) => each.files)
     return {
       scope: hasStore ? 'whole' : 'files',

@@ -8,18 +8,21 @@ import { MINUTE_MS } from '../../../src/lib/time.ts'
 import { Market } from '../../../src/market/market.ts'
 import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
 import { type MarketRecorder, prepareRecorder } from '../../../src/recording/market-recorder.ts'
-import type { MarketEvent } from '../../../src/schema/event.ts'
+import type { MarketEvent, RunHeader } from '../../../src/schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/timeframe.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
 import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
 import type { Store } from '../../../src/store/types.ts'
+import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { openTestJournal } from '../../journal/support.ts'
 import { NOON_MS, openTestStore, removeFolder, temporaryFolder } from '../support.ts'
 
 const START_MS = NOON_MS
 const HOURS = 5
 const STEP_MS = 1_000
+/** Fewer than there are: some give way to others and come back. */
+const TOKENS_MAX = 40
 
 let dataDir: string
 let store: Store
@@ -34,7 +37,7 @@ beforeEach(async () => {
   store.events.follow(journal, () => {})
   const log = createLog({ format: 'json', quiet: true })
   const { callbacks, recorderOf } = prepareRecorder(store, log)
-  market = new Market({ tokensMax: 40, ...callbacks })
+  market = new Market({ tokensMax: TOKENS_MAX, ...callbacks })
   recorder = recorderOf(market)
   sink = new EventRecorder(market, journal).sinkOf('push')
 })
@@ -66,6 +69,8 @@ const rebuilt = (tf: string, lengthMs: number): string =>
      sum(volume_usd) AS v, count(*) AS n, count(*) FILTER (side = 'buy') AS buys FROM lake.trades GROUP BY ALL`
 
 test('every bar of the lake is made of the recorded trades of its interval', async () => {
+  const header = { settings: { tokensMax: TOKENS_MAX }, checkpointEventNo: null } as RunHeader
+  sink.apply({ type: 'run', ts: START_MS, firstSeq: 0, header }, START_MS)
   runMarket()
   recorder.emitAllBars()
   await recorder.stop()
@@ -87,4 +92,7 @@ test('every bar of the lake is made of the recorded trades of its interval', asy
   expect(byFrame.get('1m')?.complete).toBeGreaterThan(5_000)
   // A token that was evicted and came back has a bar of each stay.
   expect(Number(byFrame.get('1m')?.same)).toBeGreaterThan(0.9 * Number(byFrame.get('1m')?.bars))
+  expect(store.figures().barsMissing).toBe(0)
+  await store.close()
+  expect(await verifyLake({ dataDir, nowMs: NOON_MS })).toMatchObject({ scope: 'whole', findings: [] })
 }, 60_000)

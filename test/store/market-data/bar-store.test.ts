@@ -95,3 +95,28 @@ test('all bars of several days and many batches are written to the lake', async 
   )
   expect(sums).toEqual({ rows: count, dates: 3, n: (count * (count - 1)) / 2 })
 })
+
+test('bars that arrive while a flush is writing others are all in the lake after the next', async () => {
+  let added = 0
+  const addMinutes = (count: number): void => {
+    for (let i = 0; i < count; i++, added++)
+      store.bars.add(bar({ mint: `mint-${added % 50}`, t: NOON_MS + Math.floor(added / 50) * MINUTE_MS }))
+  }
+  for (let round = 0; round < 3; round++) {
+    addMinutes(BARS_BATCH_ROWS)
+    let isFlushing = true
+    const flushed = store.flushLake().finally(() => {
+      isFlushing = false
+    })
+    while (isFlushing) {
+      addMinutes(20)
+      await store.bars.flush()
+    }
+    await flushed
+  }
+  await store.flushLake()
+  const [counts] = await readSql(
+    `SELECT count(*)::INT AS rows, count(DISTINCT (mint, t))::INT AS bars FROM ${lakeGlob(folder, 'bars')}`,
+  )
+  expect(counts).toEqual({ rows: added, bars: added })
+})

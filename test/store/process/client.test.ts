@@ -9,7 +9,7 @@ const fork = watchFork()
 
 const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
   new LakeClient({
-    ...{ dataDir, logId: 'test', provenance: null, crash: null, now: () => NOON_MS },
+    ...{ dataDir, logId: 'test', runId: 'run', provenance: null, crash: null, now: () => NOON_MS },
     ...{
       cooldownKeptMs: 0,
       lakeGraceMs: 0,
