@@ -21,6 +21,8 @@ export interface FeedStatus {
   accepted: number
   /** Events that the market rejected, by reason. */
   rejected: Record<string, number>
+  /** What is wrong with it, as a sentence: `/health` is degraded then. */
+  problem?: string | null
   /** Further details of this feed. Must not hold a secret: they are public. */
   [detail: string]: unknown
 }

@@ -132,7 +132,8 @@ export class Health {
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
-    const reasons = [...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
+    const problems = feeds.flatMap(({ problem }) => (typeof problem === 'string' ? [problem] : []))
+    const reasons = [...problems, ...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,
