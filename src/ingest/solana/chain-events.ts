@@ -1,5 +1,5 @@
 // From the events of transactions to events of the market: decoded, translated, each curve in its order, each pool by its token.
-import type { MarketEvent } from '../../schema/event.ts'
+import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
@@ -32,6 +32,14 @@ export interface ChainEventsHandlers {
   /** An event of ours that could not be read: layouts have changed. */
   onUnreadable(name: string, place: ChainPlace, sample: string): void
 }
+
+/** A pool has no order but that of the block; its swaps come after what happened on the curve. */
+const swapStep = (trade: TradeEvent): CurveStep => ({
+  mint: trade.mint,
+  before: null,
+  after: null,
+  events: [trade],
+})
 
 /** Counts by the name of an event. */
 type Counts = Record<string, number>
@@ -107,7 +115,7 @@ export class ChainEvents {
         this.#takePool(event)
         break
       default:
-        this.#takeSwap(event, place, ts)
+        this.#takeSwap(event, place, ts, monotonicMs)
     }
   }
 
@@ -132,10 +140,10 @@ export class ChainEvents {
     this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint })
   }
 
-  #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number): void {
+  #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
     this.pools.with(event.text('pool') ?? '', (pool) => {
       if (pool === null) countIn(this.faults, 'pool_not_wanted')
-      else this.#applyTrade(pool.mint, translateSwap(event, place, ts, pool), null)
+      else this.order.add(swapStep(translateSwap(event, place, ts, pool)), place.slot, monotonicMs)
     })
   }
 

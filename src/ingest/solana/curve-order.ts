@@ -15,6 +15,8 @@ export interface CurveOrderOptions {
   waitingMax?: number
 }
 
+const comesAfterCurve = ({ before, after }: CurveStep): boolean => before === null && after === null
+
 const stateKey = ({ quote, tokens }: CurveState): string => `${quote}:${tokens}`
 
 /**
@@ -45,7 +47,8 @@ export class CurveOrder {
 
   /** @param nowMs monotonic time */
   add(step: CurveStep, slot: number, nowMs: number): void {
-    if (this.#follows(step)) {
+    const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
+    if (this.#follows(step) && !isHeldUp) {
       this.#take(step)
       this.#takeFollowers(step.mint)
       return
@@ -88,7 +91,8 @@ export class CurveOrder {
     const steps = this.#waiting.get(mint)
     if (steps === undefined) return
     for (;;) {
-      const at = steps.findIndex(({ step }) => this.#follows(step))
+      const hasCurve = steps.some(({ step }) => !comesAfterCurve(step))
+      const at = steps.findIndex(({ step }) => this.#follows(step) && !(hasCurve && comesAfterCurve(step)))
       if (at === -1) break
       const [{ step }] = steps.splice(at, 1)
       this.#waitingCount--
@@ -101,12 +105,14 @@ export class CurveOrder {
   #goOn(mint: string): void {
     const steps = this.#waiting.get(mint)
     if (steps === undefined) return
-    const slot = Math.min(...steps.map((each) => each.slot))
-    const afters = new Set(steps.flatMap(({ step }) => (step.after === null ? [] : [stateKey(step.after)])))
-    const isFirst = ({ step, slot: own }: WaitingStep): boolean =>
-      own === slot && (step.before === null || !afters.has(stateKey(step.before)))
-    const at = steps.findIndex(isFirst)
-    const [{ step }] = steps.splice(at === -1 ? steps.findIndex((each) => each.slot === slot) : at, 1)
+    const onCurve = steps.filter(({ step }) => !comesAfterCurve(step))
+    const slot = Math.min(...onCurve.map((each) => each.slot))
+    const afters = new Set(onCurve.flatMap(({ step }) => (step.after === null ? [] : [stateKey(step.after)])))
+    const earliest = onCurve.filter((each) => each.slot === slot)
+    const isFirst = ({ step }: WaitingStep): boolean =>
+      step.before === null || !afters.has(stateKey(step.before))
+    const chosen = earliest.find(isFirst) ?? earliest[0] ?? steps[0]
+    const [{ step }] = steps.splice(steps.indexOf(chosen), 1)
     this.#waitingCount--
     this.unproven++
     if (steps.length === 0) this.#waiting.delete(mint)

@@ -21,9 +21,10 @@ export interface CurveState {
   tokens: bigint
 }
 
-/** Something that happened on a curve. Where `before` is null nothing has to come before it. */
+/** Something that happened to a token. */
 export interface CurveStep {
   mint: string
+  /** null: it begins a curve (`after` says with what), or comes after the curve: then it waits for all trades on it. */
   before: CurveState | null
   after: CurveState | null
   events: MarketEvent[]
