@@ -62,6 +62,17 @@ export const tradeEventSchema = z
     params: { code: 'price_missing' },
   })
 
+/** Fields of a trade that says what it was paid in, or where it stands on the chain. */
+export const QUOTE_FIELDS = [
+  'quoteMint',
+  'quoteAmount',
+  'vQuote',
+  'quoteReserve',
+  'curveTokens',
+  'slot',
+  'eventIndex',
+] as const
+
 export const patchEventSchema = z.object({ type: z.literal('patch'), mint, ts, fields: patchFieldsSchema })
 export const graduatedEventSchema = z.object({
   type: z.literal('graduated'),

@@ -287,7 +287,8 @@ const isWholeEvent = ({ atMs, receivedAtMs, event }: RecordedEvent): boolean =>
   isTime(atMs) && isTime(receivedAtMs) && isTime(event.ts)
 
 function toUnfitTrade(trades: TradeColumns, row: number): UnfitEvent {
-  const cells = Object.entries(trades).map(([name, column]) => [
+  const { quotes, ...columns } = trades
+  const cells = Object.entries({ ...columns, ...quotes }).map(([name, column]) => [
     name,
     typeof column === 'number' ? column : column[row],
   ])
