@@ -257,6 +257,7 @@ class PumpPortal implements Feed {
       return
     }
     this.#seen.set(frame.key, true)
+    if (frame.fault !== null) this.#counters.countRejected(frame.fault)
     for (const event of frame.events) this.#priced.apply(event, nowMs)
     if (!frame.isLaunch || !this.#options.apiKey) return
     for (const message of this.#subscriptions.add(frame.mint)) this.#send(socket, message)

@@ -232,6 +232,7 @@ class Solana implements Feed {
 
   #onLogs({ slot, signature, failed, lines }: LogsNotification): void {
     this.#notifications++
+    if (this.#isConnected) this.#wholeUntilMs = this.#clock.now()
     if (failed) {
       this.#failedTransactions++
       return

@@ -1,8 +1,8 @@
 // A tape of the chain: every notification and every answer as it came, one JSON object a line, compressed. Played, it goes through
 // the same code as the endpoints did, so that a report of a fault is a file.
 import { createReadStream, createWriteStream } from 'node:fs'
-import { createInterface } from 'node:readline'
-import { finished, pipeline } from 'node:stream/promises'
+import { pipeline } from 'node:stream/promises'
+import { StringDecoder } from 'node:string_decoder'
 import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
 import { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
@@ -11,12 +11,13 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { Pace, type ReplaySpeed } from '../replay/pace.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
-import { FRAME_BYTES_MAX, TAPE_ANSWERS_BYTES_MAX } from './limits.ts'
+import { FRAME_BYTES_MAX, RPC_ANSWER_BYTES_MAX, TAPE_ANSWERS_BYTES_MAX } from './limits.ts'
 import { parseJson, type Rpc, type RpcAnswer } from './rpc.ts'
 import type { ChainSource, ChainTape, Settled } from './source.ts'
 import { FrameReader, type SubscriptionHandlers } from './subscription.ts'
 
 const FORMAT = 'mintlake-solana-tape'
+const LINE_CHARACTERS_MAX = 2 * RPC_ANSWER_BYTES_MAX
 const headSchema = z.object({ format: z.literal(FORMAT), version: z.literal(1) })
 const endSchema = z.object({ end: z.number() })
 const lineSchema = z.union([
@@ -88,39 +89,50 @@ interface FrameLine {
   frame: string
 }
 
+/** The lines of a compressed file. @throws the errors of the disk and of the compression, also where its end is missing */
+async function* readLines(path: string): AsyncGenerator<string> {
+  const file = createReadStream(path)
+  const gunzip = createGunzip()
+  file.on('error', (error) => gunzip.destroy(error))
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  try {
+    for await (const chunk of file.pipe(gunzip)) {
+      const lines = (rest + decoder.write(chunk)).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > LINE_CHARACTERS_MAX) throw new TapeError(`a line of ${path} is too long`)
+      yield* lines
+    }
+  } finally {
+    file.destroy()
+    gunzip.destroy()
+  }
+  if (rest !== '') yield rest
+}
+
 /** The lines of a tape, checked. @throws TapeError where it is damaged or has no end */
 async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema>> {
-  const gunzip = createGunzip()
-  const file = createReadStream(path)
-  const flow = pipeline(file, gunzip)
-  flow.catch((error) => gunzip.destroy(error instanceof Error ? error : new Error(errorMessage(error))))
   let number = 0
   let hasEnd = false
   try {
-    for await (const text of createInterface({ input: gunzip, crlfDelay: Number.POSITIVE_INFINITY })) {
+    for await (const text of readLines(path)) {
       const value = parseJson(text)
       if (number++ === 0) {
         if (!safeParse(headSchema, value).success) throw new TapeError(`${path} is no tape of the chain`)
         continue
       }
       const end = safeParse(endSchema, value).data
-      if (end !== undefined) {
-        if (end.end !== number - 2)
-          throw new TapeError(`${path} has ${number - 2} lines instead of ${end.end}`)
-        hasEnd = true
-        continue
-      }
-      const line = safeParse(lineSchema, value).data
-      if (line === undefined || hasEnd) throw new TapeError(`line ${number} of ${path} is none of a tape`)
-      yield line
+      if (end !== undefined && end.end !== number - 2)
+        throw new TapeError(`${path} has ${number - 2} lines instead of ${end.end}`)
+      const line = end === undefined ? safeParse(lineSchema, value).data : undefined
+      if (hasEnd || (end === undefined && line === undefined))
+        throw new TapeError(`line ${number} of ${path} is none of a tape`)
+      hasEnd = end !== undefined
+      if (line !== undefined) yield line
     }
-    await flow
   } catch (error) {
     if (error instanceof TapeError) throw error
     throw new TapeError(`${path} cannot be read behind line ${number}: ${errorMessage(error)}`)
-  } finally {
-    file.destroy()
-    await finished(gunzip, { writable: false }).catch(() => {})
   }
   if (!hasEnd) throw new TapeError(`${path} breaks off after line ${number}`)
 }
