@@ -50,10 +50,12 @@ async function capture(steps: number): Promise<{ path: string; world: ChainWorld
   for (const [address, account] of world.accounts) node.accounts.set(address, account)
   for (const transaction of told) node.confirm(transaction)
   node.nextSlot()
-  // What is truncated is fetched; then the last frame has been read too.
-  await expect.poll(() => node.asked('getTransaction').length, soon).toBeGreaterThan(0)
-  node.nextSlot()
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  // The tape has everything once the feed has asked for what is truncated, and for the mint of each token.
+  const truncated = told.filter(({ logs }) => logs.at(-1) === 'Log truncated').length
+  await expect.poll(() => node.asked('getTransaction').length, soon).toBe(truncated)
+  const asked = () =>
+    new Set(node.asked('getMultipleAccounts').flatMap(({ params }) => params[0] as string[]))
+  await expect.poll(() => world.tokens.every(({ mint }) => asked().has(mint)), soon).toBe(true)
   stopping.abort()
   expect(await capturing).toMatchObject({ end: 'stopped' })
   return { path, world }
