@@ -80,6 +80,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/events': ['journal', 'market/events/trade-price.ts', 'market/limits.ts'],
   cli: ['config', 'mcp', 'store'],
   'cli/commands/capture.ts': ['config', 'ingest/solana'],
+  'cli/doctor/chain.ts': ['config', 'ingest/solana'],
   client: [],
   web: ['client'],
   mcp: ['client', 'store/errors.ts', 'store/query'],

@@ -2,7 +2,7 @@
 import { readConfig } from '../../config/config.ts'
 import { type Command, EXIT, Failure, type Values } from '../command.ts'
 import { counted } from '../common.ts'
-import { Stop, Stopped } from '../stop.ts'
+import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
 const MEGABYTE = 1_000_000
@@ -17,34 +17,27 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   if (!(secondsMax > 0) || !(bytesMax > 0)) throw new Failure('--seconds and --size-mb must be above 0')
   const stopping = new AbortController()
   stop.act = () => stopping.abort()
+  const { out = '' } = values
   const options = {
     ...config,
-    out: values.out,
+    out,
     bytesMax,
     timeMsMax: secondsMax * 1_000,
     signal: stopping.signal,
   }
-  const report = await stop
-    .during(() => captureTape(options, terminal.clock))
-    .catch((error) => {
-      // Ctrl-C is how a capture is ended.
-      if (error instanceof Stopped) return null
-      throw error
-    })
-  if (report === null) return EXIT.done
-  const { lines, bytes, end, problem } = report
+  // Ctrl-C is how a capture is ended, and no error.
+  const { lines, bytes, end, problem } = await stop.during(() => captureTape(options, terminal.clock))
   if (lines === 0) throw new Failure(problem ?? 'nothing came from the endpoint')
   await write(
     terminal.stdout,
-    `${values.out}: ${counted(lines, 'line')}, ${bytes} bytes before compression (${end})\n`,
+    `${out}: ${counted(lines, 'line')}, ${bytes} bytes before compression (${end})\n`,
   )
   return EXIT.done
 }
 
 const serverFlags = (values: Values): string[] =>
   ['solana-rpc', 'solana-ws', 'solana-commitment', 'solana-rps']
-    .filter((name) => values[name] !== '')
-    .flatMap((name) => [`--${name}`, values[name]])
+    .flatMap((name) => (values[name] ? [`--${name}`, values[name]] : []))
     .concat(['--feed', 'solana'])
 
 export const captureCommand: Command = {

@@ -87,7 +87,7 @@ const KIND_NAMES = new Map<number, FrameKind>([
   [KINDS.quotedBatch, 'quotedBatch'],
   [KINDS.end, 'end'],
 ])
-const kindOf = (byte: number): FrameKind | null => KIND_NAMES.get(byte) ?? null
+const kindOf = (byte: number | undefined): FrameKind | null => KIND_NAMES.get(byte ?? 0) ?? null
 
 /** Whether frames of this kind hold events. */
 export const isBatch = (kind: FrameKind | null): boolean => kind === 'batch' || kind === 'quotedBatch'
