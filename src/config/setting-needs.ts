@@ -65,7 +65,15 @@ const NEEDS: readonly Need[] = [
     missing: '--feed simulator',
   },
   {
-    settings: ['replayFile', 'replayLake', 'replayFrom', 'replayTo', 'replayMap', 'replayTime'],
+    settings: [
+      'replayFile',
+      'replayLake',
+      'replayFrom',
+      'replayTo',
+      'replayMap',
+      'replaySymbol',
+      'replayTime',
+    ],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
   },
@@ -90,7 +98,7 @@ const NEEDS: readonly Need[] = [
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replayTime'],
+    settings: ['replayMap', 'replaySymbol', 'replayTime'],
     isMet: ({ replayLake }) => replayLake === '',
     missing: '--replay-file',
   },

@@ -89,12 +89,20 @@ export const feedList = wordList
   .refine((feeds) => feeds.length === 1 || !feeds.includes('none'), 'none stands alone')
   .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
 
+/** What of a trade a column may be. */
+const MAPPED_FIELDS = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']
+
 /** `field=column,…` as an object. */
 export const columnMapping = wordList.transform((pairs, context) => {
   const columns: Record<string, string> = {}
   for (const pair of pairs) {
     const at = pair.indexOf('=')
     if (at < 1) context.addIssue({ code: 'custom', message: `"${pair}" is not of the form field=column` })
+    else if (!MAPPED_FIELDS.includes(pair.slice(0, at)))
+      context.addIssue({
+        code: 'custom',
+        message: `"${pair.slice(0, at)}" is none of the fields ${MAPPED_FIELDS.join(', ')}`,
+      })
     else columns[pair.slice(0, at)] = pair.slice(at + 1)
   }
   return columns

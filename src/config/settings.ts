@@ -12,6 +12,7 @@ import {
 import { RPC_PER_SECOND_DEFAULT, RPC_PER_SECOND_MAX } from '../ingest/solana/limits.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
+import { WORD_CHARS_MAX } from '../schema/bounds.ts'
 import {
   DISK_RESERVE_MB_DEFAULT,
   LAKE_GRACE_MS_DEFAULT,
@@ -276,7 +277,7 @@ export const SETTINGS = {
     'replay-file',
     '',
     z.string(),
-    'Parquet, CSV or NDJSON file of trades for the feed replay',
+    'Parquet, CSV or JSON file of trades for the feed replay',
   ),
   replayLake: setting(
     'replay-lake',
@@ -295,7 +296,14 @@ export const SETTINGS = {
     'replay-map',
     '',
     columnMapping,
-    'Columns of that file with other names: ts=,symbol=,price=,size=, and optionally side=,wallet=,tx=',
+    'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
+      'a field without a name (side=) is not read',
+  ),
+  replaySymbol: setting(
+    'replay-symbol',
+    '',
+    z.string().max(WORD_CHARS_MAX),
+    'Symbol of all trades of that file, where it has no column for it',
   ),
   replaySpeed: setting(
     'replay-speed',

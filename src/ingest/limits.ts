@@ -18,6 +18,21 @@ export const TS_AHEAD_MS_MAX = 60_000
 /** Mints remembered as valid, 60 bytes each: about twice as many as a market holds tokens. Others are checked again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
+/** A feed that refuses a larger share of what it gets says so in /health and the log. */
+export const REFUSAL_SHARE_MAX = 0.1
+/** The share is taken over so many spans of this length, the latest ones. */
+export const REFUSAL_SPANS = 5
+export const REFUSAL_SPAN_MS = 60_000
+/** With less input in these spans a feed is not judged. One that has ended is judged by all that it got. */
+export const REFUSAL_JUDGED_MIN = 10
+/** Distinct reasons counted; further ones show in the sum only. */
+export const REFUSAL_REASONS_MAX = 20
+/** Samples shown, one for each of the first reasons, and their length. */
+export const REFUSAL_SAMPLES_MAX = 5
+export const REFUSAL_SAMPLE_CHARS_MAX = 120
+/** Accepted events that are not counted in a span yet. */
+export const REFUSAL_ACCEPTED_UNCOUNTED_MAX = 64
+
 export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
 /** Largest number of simulated tokens at the start. */
 export const SIMULATOR_TOKENS_MAX = 50_000
@@ -92,8 +107,20 @@ export const TRADE_BATCH_ROWS = 65_536
 export const TRADE_BATCH_ROWS_MAX = 1_048_576
 /** Distinct symbols of one trade file. Reading a file with more fails. */
 export const TRADE_SYMBOLS_MAX = 1_000_000
-/** Rows sampled to infer the unit of a numeric time. */
-export const TIME_SAMPLE_ROWS = 10_000
+/** A trade file with no more rows is put in the order of its times; a longer one must be in order. */
+export const TRADE_ORDER_ROWS_MAX = 262_144
+/** A row this far behind the latest of its file is out of order: the market would refuse it as late. */
+export const TRADE_ORDER_LAG_MS = 60_000
+/** Records of a JSON file that are looked at for the names of their fields. */
+export const TRADE_SAMPLE_RECORDS = 32_768
+/** Lines of a CSV file that are looked at for its delimiter, quotes and header. */
+export const TRADE_SAMPLE_LINES = 256
+/** Bytes of a file of text that are read at once. */
+export const TRADE_TEXT_CHUNK_BYTES = 256 * 1024
+/** A longer line, or a JSON file that is one value, is not read. */
+export const TRADE_LINE_CHARS_MAX = 64 * 1024 * 1024
+/** A record of CSV whose quotes go over several lines is no longer; otherwise its first line is malformed. */
+export const TRADE_QUOTED_CHARS_MAX = 64 * 1024
 
 assert(INGEST_RECORD_BYTES_MAX <= INGEST_FRAME_BYTES_MAX, 'a record fits into a frame')
 assert(INGEST_FRAME_BYTES_MAX <= INGEST_BODY_BYTES_MAX, 'a frame fits into a body')

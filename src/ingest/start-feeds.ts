@@ -48,7 +48,7 @@ export function prepareFeeds(
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
   const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
-  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock)
+  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log)
   if (config.feedKey !== '') feeds.push(push)
   /** Before `push`, which is the last one. */
   const add = (feed: Feed): void => void feeds.splice(feeds.length - (config.feedKey === '' ? 0 : 1), 0, feed)
@@ -188,7 +188,11 @@ async function openChainSource(config: Config, clock: Clock): Promise<ChainSourc
 async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
-  const { batches, rowsTotal } = await openTradeFile({ path: config.replayFile, mapping: config.replayMap })
+  const { batches, rowsTotal } = await openTradeFile({
+    path: config.replayFile,
+    mapping: config.replayMap,
+    symbol: config.replaySymbol === '' ? null : config.replaySymbol,
+  })
   const { replaySpeed: speed, replayTime: time, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
   return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log)

@@ -1,5 +1,6 @@
 // What all feeds have in common.
 import type { EventSink } from '../schema/event.ts'
+import type { RefusalStatus } from './refusals.ts'
 
 /** A sink that has a time, such as the market. */
 export interface TimedSink extends EventSink {
@@ -23,6 +24,8 @@ export interface FeedStatus {
   rejected: Record<string, number>
   /** What is wrong with it, as a sentence: `/health` is degraded then. */
   problem?: string | null
+  /** How much of its input it refuses at present. */
+  refusals: RefusalStatus
   /** Further details of this feed. Must not hold a secret: they are public. */
   [detail: string]: unknown
 }

@@ -1,4 +1,5 @@
 import type { Route } from '../http/route.ts'
+import { tellRefusals } from '../ingest/refusals.ts'
 import { feedStates, whyNotWarm } from '../ingest/start-feeds.ts'
 import type { Feed } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
@@ -133,7 +134,14 @@ export class Health {
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
     const problems = feeds.flatMap(({ problem }) => (typeof problem === 'string' ? [problem] : []))
-    const reasons = [...problems, ...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
+    const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
+    const reasons = [
+      ...store.reasons,
+      ...recording.reasons,
+      ...(cluster?.reasons ?? []),
+      ...problems,
+      ...refusals,
+    ]
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,

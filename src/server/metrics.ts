@@ -204,6 +204,14 @@ export function addStateMetrics(
   readEach('mintlake_feed_rejected_total', 'Events of a feed that the market rejected', ({ rejected }) =>
     Object.values(rejected).reduce((sum, count) => sum + count, 0),
   )
+  readEach(
+    'mintlake_feed_refused_ratio',
+    'Share of its latest input that a feed has refused, 0 to 1; of one that has ended: of all',
+    ({ refusals }) => refusals.share,
+  )
+  readEach('mintlake_feed_refusing', '1 while a feed refuses too much of what it gets', ({ refusals }) =>
+    Number(refusals.isTooMuch),
+  )
 }
 
 /** Counts evaluated submissions by outcome. @returns what is to be called for each */

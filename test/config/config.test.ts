@@ -23,6 +23,7 @@ const SAMPLES: Record<string, string> = {
   MINTLAKE_REPLAY_FROM: '1',
   MINTLAKE_REPLAY_TO: '2',
   MINTLAKE_REPLAY_MAP: 'ts=a',
+  MINTLAKE_REPLAY_SYMBOL: 'SPY',
   MINTLAKE_SOL_PRICE: '150',
   MINTLAKE_SOLANA_RPC: 'https://a',
   MINTLAKE_SOLANA_WS: 'wss://a',
@@ -35,6 +36,11 @@ describe('a setting that has no effect', () => {
     ['--replay-speed 10', '--replay-speed has no effect without --feed replay or --solana-tape'],
     ['--replay-file a.csv', '--replay-file has no effect without --feed replay'],
     ['--replay-map ts=time --feed none', '--replay-map has no effect without --feed replay'],
+    ['--replay-symbol SPY', '--replay-symbol has no effect without --feed replay'],
+    [
+      '--feed replay --replay-lake a --replay-symbol SPY',
+      '--replay-symbol has no effect without --replay-file',
+    ],
     ['--replay-time now --feed pumpportal', '--replay-time has no effect without --feed replay'],
     ['--feed none --simulator-rate 5', '--simulator-rate has no effect without --feed simulator'],
     ['--feed none --simulator-seed 1', '--simulator-seed has no effect without --feed simulator'],
@@ -164,6 +170,8 @@ describe('the value of a setting', () => {
   test.each([
     ['--feed simulator,simulator', 'names a feed twice'],
     ['--feed none,simulator', 'none stands alone'],
+    ['--feed replay --replay-file a --replay-map time=ts', '"time" is none of the fields ts, symbol, price'],
+    ['--feed replay --replay-file a --replay-map ts', '"ts" is not of the form field=column'],
     ['--feed pumpportal --pumpportal-url https://a', 'must be an address that begins with ws:// or wss://'],
     ['--feed pumpportal --pumpportal-url nowhere', 'must be an address that begins with ws:// or wss://'],
     ['--feed pumpportal --birdeye-url ftp://a', 'must be an address that begins with http:// or https://'],

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { type ReplayProgress, startReplay, type TradeBatch } from '../../src/ingest/replay/replay.ts'
 import { openTradeFile } from '../../src/ingest/replay/trade-file.ts'
 import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
-import { MemorySink, silentLog } from './memory-sink.ts'
+import { MemoryLog, MemorySink, silentLog } from './memory-sink.ts'
 
 const NOW = 1_772_000_000_000
 const FIRST = 1_381_147_200_000
@@ -27,6 +27,7 @@ function batchOf(rows: Row[]): TradeBatch {
     side: rows.some((row) => row[4] !== undefined) ? (row) => rows[row][4] ?? null : null,
     wallet: null,
     tx: null,
+    faults: new Map(),
   }
 }
 
@@ -137,6 +138,40 @@ describe('a replay as fast as possible', () => {
       time_invalid: 1,
     })
     expect(sink.events.map(({ type }) => type)).toEqual(['token', 'trade'])
+  })
+
+  test('says with its last word that it has refused much, with the first reasons and samples, however few rows', async () => {
+    const log = new MemoryLog()
+    const replay = startReplay(
+      { trades: batches([[Number.NaN, 'A', 1, 1]], [[0, 'A', 1, 1]], [[1, 'A', -1, 1]]), speed: 'max' },
+      new MemorySink(),
+      fakeClock(),
+      log,
+    )
+    await replay.done
+    const last = log.lines.at(-1)
+    expect(last?.level).toBe('warn')
+    expect(last?.message).toBe(
+      'the replay has finished: the feed replay has refused 2 of 4 records (time_invalid 1, price_invalid 1); ' +
+        'the first of them: time_invalid: the time is NaN ms; price_invalid: the price is -1',
+    )
+    expect(replay.describe().refusals).toMatchObject({ isTooMuch: true, share: 0.5, windowMs: null })
+  })
+
+  test('a first row without a time does not decide when the others are due', async () => {
+    const sink = new MemorySink()
+    const rows: Row[] = [
+      [Number.NaN, 'A', 1, 1],
+      [0, 'A', 1, 1],
+      [60_000, 'A', 2, 1],
+    ]
+    const clock = fakeClock()
+    const replay = startReplay({ trades: batches(rows), speed: 1, time: 'now' }, sink, clock, silentLog)
+    await replay.ready
+    await expect.poll(() => sink.events.map(({ ts }) => ts)).toEqual([NOW, NOW])
+    clock.timeMs += 60_000
+    await replay.done
+    expect(sink.events.at(-1)?.ts).toBe(NOW + 60_000)
   })
 
   test('lets the event loop run during a long file, and reports progress up to the end', async () => {

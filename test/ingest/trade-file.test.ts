@@ -1,7 +1,8 @@
 // Tests of trade files of all formats: each row comes out once, in the order of the file and in one form.
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { TRADE_ORDER_ROWS_MAX } from '../../src/ingest/limits.ts'
 import {
   openTradeFile,
   type TradeBatch,
@@ -20,6 +21,7 @@ interface Trade {
   side?: string | null
   wallet?: string | null
   tx?: string | null
+  fault?: string | undefined
 }
 
 let folder: string
@@ -37,6 +39,7 @@ function rowsOf(batch: TradeBatch): Trade[] {
     ...(batch.side === null ? {} : { side: batch.side(row) }),
     ...(batch.wallet === null ? {} : { wallet: batch.wallet[row] }),
     ...(batch.tx === null ? {} : { tx: batch.tx[row] }),
+    ...(batch.faults.has(row) ? { fault: batch.faults.get(row)?.reason } : {}),
   }))
 }
 
@@ -72,13 +75,18 @@ describe('formats', () => {
       `ts,symbol,price,size,side,wallet,tx
 2025-06-01 12:00:00.250,"A,B",1.5,10,BUY,w1,t1
 2025-06-01 12:00:00.250,C,4.5e-9,0,s,,t2
-2025-06-01T12:00:01Z,C,2,1,hold,w3,t3
+2025-06-01T12:00:01Z,C,2,1,,w3,t3
+2025-06-01T12:00:02Z,C,2,1,hold,w3,t3
 `,
     )
     expect(await readAll({ path })).toEqual([
       { ts: NOON_MS + 250, symbol: 'A,B', price: 1.5, size: 10, side: 'buy', wallet: 'w1', tx: 't1' },
       { ts: NOON_MS + 250, symbol: 'C', price: 4.5e-9, size: 0, side: 'sell', wallet: null, tx: 't2' },
       { ts: NOON_MS + 1_000, symbol: 'C', price: 2, size: 1, side: null, wallet: 'w3', tx: 't3' },
+      {
+        ...{ ts: NOON_MS + 2_000, symbol: 'C', price: 2, size: 1, side: null, wallet: 'w3', tx: 't3' },
+        fault: 'side_unknown',
+      },
     ])
   })
 
@@ -98,7 +106,8 @@ describe('formats', () => {
   test('keeps a row without a value: NaN, or the empty symbol', async () => {
     const sql = `SELECT * FROM (VALUES (make_timestamp(2025,6,1,12,0,0), 'A', 1.0, 2), (NULL, NULL, NULL, NULL)) t(ts, symbol, price, size)`
     const rows = await readAll({ path: await parquet(sql) })
-    expect(rows[1]).toEqual({ ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN })
+    const none = { ts: Number.NaN, symbol: '', price: Number.NaN, size: Number.NaN, fault: 'time_invalid' }
+    expect(rows[1]).toEqual(none)
     const csv = file('trades.csv', 'ts,symbol,price,size\n2025-06-01 12:00:00,A,1,2\n,,,\n')
     expect((await readAll({ path: csv }))[1]).toEqual(rows[1])
   })
@@ -135,16 +144,125 @@ describe('times', () => {
     expect(await readTimes(path)).toEqual(Array.from({ length: 1_000 }, (_, i) => 1_381_132_800_000 + i))
   })
 
-  test('a unit that is not clear must be declared', async () => {
-    const path = await parquet(`SELECT 86400 AS ts, 'A' AS symbol, 1 AS price, 1 AS size`)
-    await expect(readTimes(path)).rejects.toThrow(
-      'the unit of the times in "ts" (86400 to 86400) is not clear',
+  test('a number that is no time of any unit spoils its row alone', async () => {
+    const path = await parquet(
+      `SELECT unnest([${NOON_MS}, 86400, 12345678901234567890::UBIGINT, NULL, ${NOON_MS}000]) AS ts, 'A' AS symbol, 1 AS price, 1 AS size`,
     )
-    expect(await readTimes(path, { tsUnit: 's' })).toEqual([86_400_000])
+    expect(await readTimes(path)).toEqual([NOON_MS, Number.NaN, Number.NaN, Number.NaN, NOON_MS])
+  })
+
+  test('timestamps without end spoil their rows alone', async () => {
+    const path = await parquet(
+      `SELECT unnest(['infinity'::TIMESTAMP, make_timestamp(${NOON_MS}000), '-infinity'::TIMESTAMP]) AS ts, 'A' AS symbol, 1 AS price, 1 AS size`,
+    )
+    expect(await readTimes(path)).toEqual([Number.NaN, NOON_MS, Number.NaN])
   })
 })
 
+describe('dates and times in two columns', () => {
+  const noon = { ts: NOON_MS + 250, symbol: 'A', price: 1, size: 1 }
+
+  test.each([
+    ['a mapping', 'day,at,symbol,price,size\n2025-06-01,12:00:00.25,A,1,1\n', { ts: 'day+at' }],
+    ['usual names', 'Date,Time,symbol,price,size\n20250601,12:00:00.250,A,1,1\n', {}],
+    ['names in brackets', '<DATE>\t<TIME>\t<TICKER>\t<PRICE>\t<VOL>\n2025.06.01\t12:00:00.25\tA\t1\t1\n', {}],
+    ['digits', 'DATE,TIME_M,symbol,price,size\n2025/06/01,120000.250,A,1,1\n', {}],
+    [
+      'a time that has its day',
+      'date,time,symbol,price,size\n2020-01-01,2025-06-01T12:00:00.25Z,A,1,1\n',
+      {},
+    ],
+  ])('are joined: %s', async (_, text, mapping) => {
+    expect(await readAll({ path: file('trades.csv', text), mapping })).toEqual([noon])
+  })
+
+  test('are joined where Parquet and JSON have them', async () => {
+    const sql = `SELECT DATE '2025-06-01' AS date, TIME '12:00:00.25' AS time, 'A' AS symbol, 1 AS price, 1 AS size`
+    expect(await readAll({ path: await parquet(sql) })).toEqual([noon])
+    const record = { date: '2025-06-01', time: '12:00:00.250', symbol: 'A', price: 1, size: 1 }
+    expect(await readAll({ path: file('trades.json', JSON.stringify(record)) })).toEqual([noon])
+  })
+})
+
+describe('names that differ by case only', () => {
+  test('are told apart in Parquet, where DuckDB gives one of them another name', async () => {
+    const path = await parquet(`SELECT 'AAPL' AS "Ж", ${NOON_MS} AS t, 1.5 AS p, 7 AS s, 'V' AS x`)
+    // DuckDB does not write such a file: the name of the symbol, in two bytes, becomes "SS".
+    const bytes = readFileSync(path)
+    const other = Buffer.from('Ж')
+    for (let at = bytes.indexOf(other); at >= 0; at = bytes.indexOf(other)) bytes.write('SS', at)
+    writeFileSync(path, bytes)
+    const mapping = { symbol: 'SS' }
+    expect(await readAll({ path, mapping })).toEqual([{ ts: NOON_MS, symbol: 'AAPL', price: 1.5, size: 7 }])
+    const both = await parquet(`SELECT 'AAPL' AS "Жs", ${NOON_MS} AS t, 1.5 AS p, 7 AS "sSs", 'V' AS x`)
+    const more = readFileSync(both)
+    for (let at = more.indexOf(other); at >= 0; at = more.indexOf(other)) more.write('SS', at)
+    writeFileSync(both, more)
+    const exact = { ts: 't', symbol: 'SSs', price: 'p', size: 'sSs' }
+    expect(await readAll({ path: both, mapping: exact })).toEqual([
+      { ts: NOON_MS, symbol: 'AAPL', price: 1.5, size: 7 },
+    ])
+  })
+
+  test('are told apart in CSV and JSON by a mapping too', async () => {
+    const mapping: TradeMapping = { ts: 'T', symbol: 'S', price: 'p', size: 's' }
+    const expected = [{ ts: NOON_MS, symbol: 'AAPL', price: 1.5, size: 7 }]
+    expect(await readAll({ path: file('a.csv', `t,T,s,S,p\n1,${NOON_MS},7,AAPL,1.5\n`), mapping })).toEqual(
+      expected,
+    )
+    const record = { t: 1, T: NOON_MS, s: 7, S: 'AAPL', p: 1.5 }
+    expect(await readAll({ path: file('a.ndjson', JSON.stringify(record)), mapping })).toEqual(expected)
+  })
+})
+
+test('text in UTF-16, with carriage returns alone, with a title or after sep=', async () => {
+  const text = `ts,symbol,price,size\n${NOON_MS},A,1,2\n${NOON_MS},B,1,2\n`
+  const expected = ['A', 'B'].map((symbol) => ({ ts: NOON_MS, symbol, price: 1, size: 2 }))
+  const variants: (string | Buffer)[] = [
+    Buffer.from(`\uFEFF${text}`, 'utf16le'),
+    text.replaceAll('\n', '\r'),
+    `Trades of today\n\n${text}`,
+    `# made by hand\n# ${text}`,
+    `sep=;\r\n${text.replaceAll(',', ';').replaceAll('\n', '\r\n')}`,
+    text.replaceAll('\n', ',\n'),
+    text.replace('\n', ',\n'),
+    text.replace(/\n(.)/g, '\n\n \n$1'),
+    text.replaceAll(',', ' ,  '),
+    text.replace(/^.*\n/, (header) => header.toUpperCase()),
+  ]
+  for (const variant of variants) {
+    const path = join(folder, 'trades.csv')
+    writeFileSync(path, variant)
+    expect(await readAll({ path }), JSON.stringify(variant.toString())).toEqual(expected)
+  }
+})
+
 describe('the order of rows', () => {
+  test('is that of their times, where the file is newest first or one symbol after the other', async () => {
+    const at = (ms: number, symbol: string, price: number) => `${NOON_MS + ms},${symbol},${price},1`
+    const text = (...rows: string[]) => file('trades.csv', `ts,symbol,price,size\n${rows.join('\n')}\n`)
+    const prices = async (path: string) => (await readAll({ path })).map(({ price }) => price)
+    // Of one time the row that comes first in a file newest first is the later one.
+    expect(await prices(text(at(9, 'A', 4), at(5, 'A', 3), at(5, 'A', 2), at(0, 'A', 1)))).toEqual([
+      1, 2, 3, 4,
+    ])
+    expect(await prices(text(at(0, 'A', 1), at(5, 'A', 2), at(9, 'A', 4), at(5, 'B', 3)))).toEqual([
+      1, 2, 3, 4,
+    ])
+    // A row without a time stays behind the one before it.
+    expect(await prices(text(at(9, 'A', 3), 'never,A,2.5,1', at(0, 'A', 1)))).toEqual([1, 3, 2.5])
+  })
+
+  test('is refused in a sentence where a file too long to be sorted is newest first', async () => {
+    const rows = TRADE_ORDER_ROWS_MAX + 1
+    const path = await parquet(
+      `SELECT ${NOON_MS} - i * 1000 AS ts, 'A' AS symbol, 1 AS price, 1 AS size FROM range(${rows}) r(i) ORDER BY i`,
+    )
+    await expect(readTimes(path)).rejects.toThrow(
+      'are not in the order of their times (the newest come first)',
+    )
+  })
+
   test('is that of the file over row groups and batches, ties in time included', async () => {
     const rows = 20_000
     const path = await parquet(
@@ -195,16 +313,26 @@ describe('the error is clear for', () => {
     expect(await readAll({ path, mapping: { ts: 'WHEN', symbol: 'what' } })).toHaveLength(1)
   })
 
-  test('a column of the wrong type', async () => {
-    const path = file('trades.csv', CSV)
-    const mapping: TradeMapping = { ts: 'when', symbol: 'what', price: 'when' }
-    await expect(readAll({ path, mapping })).rejects.toThrow('"when" is a TIMESTAMP, which is not a number')
+  test('a column of the wrong type, where the file declares types', async () => {
+    const path = await parquet(`SELECT now()::TIMESTAMP AS ts, 'A' AS symbol, 1 AS size`)
+    await expect(readAll({ path, mapping: { price: 'ts' } })).rejects.toThrow(
+      '"ts" is a TIMESTAMP, which is not a number',
+    )
+  })
+
+  test('two columns that may both be meant', async () => {
+    const path = file('trades.csv', 'ts,symbol,Price,PRICE,size\n2025-06-01 12:00:00,A,1,2,3\n')
+    await expect(readAll({ path })).rejects.toThrow('"Price" and "PRICE" could both be the price')
+    await expect(readAll({ path, mapping: { price: 'pRICE' } })).rejects.toThrow('could both be the price')
+    expect(await readAll({ path, mapping: { price: 'PRICE' } })).toMatchObject([{ price: 2 }])
   })
 
   test('a file that is missing, of no known kind, or not what its name says', async () => {
     await expect(readAll({ path: join(folder, 'none.csv') })).rejects.toThrow('there is no file')
-    await expect(readAll({ path: file('trades.xyz', CSV) })).rejects.toThrow('one of parquet, csv, ndjson')
-    await expect(readAll({ path: file('trades.parquet', CSV) })).rejects.toThrow('cannot be read as parquet')
+    await expect(readAll({ path: file('trades.xyz', CSV) })).rejects.toThrow(
+      'rename it, so that it ends with .parquet',
+    )
+    await expect(readAll({ path: file('trades.parquet', CSV) })).rejects.toThrow('cannot be read as Parquet')
   })
 
   test('a reader that stops early, or never starts, leaves nothing open', async () => {
@@ -217,6 +345,28 @@ describe('the error is clear for', () => {
     const unread = await openTradeFile({ path, mapping })
     await unread.close()
     await unread.close()
+    const open = () => readdirSync('/proc/self/fd').filter((fd) => readlink(fd) === long)
+    const readlink = (fd: string): string | null => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`)
+      } catch {
+        return null
+      }
+    }
+    const rows = Array.from({ length: 300_000 }, (_, at) => `${NOON_MS + at},A,1,2`).join('\n')
+    const records = rows.replaceAll(/(\d+),A,1,2/g, '{"ts":$1,"symbol":"A","price":1,"size":2}')
+    let long = ''
+    for (const [name, text] of [
+      ['long.csv', `ts,symbol,price,size\n${rows}`],
+      ['long.ndjson', records],
+    ] as const) {
+      long = file(name, text)
+      for await (const batch of readTrades({ path: long })) {
+        expect(batch.rows).toBeGreaterThan(0)
+        break
+      }
+      await expect.poll(open).toEqual([])
+    }
   })
 })
 

@@ -84,6 +84,7 @@ test('replayed rows and frames keep truncated texts without the original text', 
       side: null,
       wallet: [long(at)],
       tx: [long(at)],
+      faults: new Map(),
     }
     kept.push(new TradeTranslator().translate(batch, 0, 0))
     const frame = {

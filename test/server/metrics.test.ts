@@ -15,6 +15,8 @@ const FIGURES = [
   'mintlake_checkpoints_total',
   'mintlake_exports',
   'mintlake_exports_held_bytes',
+  'mintlake_feed_refused_ratio',
+  'mintlake_feed_rejected_total',
   'mintlake_http_requests_total',
   'mintlake_journal_bytes',
   'mintlake_journal_events_total',

@@ -65,6 +65,15 @@ describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () 
     const feed = {
       ...{ feed: 'pumpportal', state: 'running' as const, stateSinceMs: Date.now(), simulated: false },
       ...{ accepted: 3, rejected: {}, withTrades: false },
+      refusals: {
+        isTooMuch: false,
+        share: 0,
+        refused: 0,
+        received: 3,
+        windowMs: null,
+        reasons: {},
+        samples: [],
+      },
     }
     const page = await openWith(() => ({ feeds: [feed] }))
     await problems(page)

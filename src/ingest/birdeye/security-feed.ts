@@ -98,7 +98,7 @@ class SecurityFetcher implements SecurityFeed {
     this.#queue = new RecencyQueue(waitingMax)
     // It has nothing to do until a token is launched or traded.
     this.#state = new FeedState(clock, 'running')
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('security', sink, clock, log)
     this.#sinkFaults = new SinkFaults('security', this.#counters, clock, log)
     this.#clock = clock
     this.#log = log
@@ -198,6 +198,7 @@ class SecurityFetcher implements SecurityFeed {
   #countFault({ fault }: BirdeyeAnswer): void {
     if (fault === null) return
     this.#faults[fault] = (this.#faults[fault] ?? 0) + 1
+    if (fault === 'malformed') this.#counters.countRejected(fault, () => 'an answer of another form')
     this.#latestError = { message: fault, atMs: this.#clock.now() }
     const suppressed = this.#throttles.fault.due(this.#clock.monotonicMs())
     if (suppressed !== null)
@@ -236,8 +237,7 @@ class SecurityFetcher implements SecurityFeed {
       latestError: this.#latestError,
       faults: { ...this.#faults },
       top10Outside: this.#top10Outside,
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 }

@@ -57,7 +57,7 @@ class SolPricePoller implements Feed {
     this.#birdeye = birdeye
     this.#everyMs = everyMs
     this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('solPrice', sink, clock, log)
     this.#faults = new SinkFaults('solPrice', this.#counters, clock, log)
     this.#clock = clock
     this.#log = log
@@ -93,7 +93,9 @@ class SolPricePoller implements Feed {
     }
     this.#state.set('reconnecting')
     const message = fault ?? 'malformed'
-    this.#counters.countRejected(message)
+    if (message === 'malformed')
+      this.#counters.countRejected(message, () => 'an answer without a price of SOL')
+    else this.#counters.countFailure(message)
     this.#latestError = { message, atMs: nowMs }
     const suppressed = this.#throttle.due(this.#clock.monotonicMs())
     if (suppressed !== null)
@@ -116,8 +118,7 @@ class SolPricePoller implements Feed {
       source: 'birdeye',
       latestPrice: this.#latestPrice,
       latestError: this.#latestError,
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 }

@@ -113,7 +113,7 @@ class PumpPortal implements Feed {
     this.#clock = clock
     this.#log = log
     this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('pumpportal', sink, clock, log)
     this.#faults = new SinkFaults('pumpportal', this.#counters, clock, log)
     this.#link = new SourceLink('pumpportal', sink, this.#faults)
     this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
@@ -218,7 +218,7 @@ class PumpPortal implements Feed {
     const frame = parseFrame(parseJson(text), nowMs)
     switch (frame.kind) {
       case 'unknown':
-        this.#counters.countRejected('unknown_frame')
+        this.#counters.countRejected('unknown_frame', () => this.#withoutKey(text ?? 'a binary frame'))
         break
       case 'error':
         this.#onUpstreamError(frame.message, nowMs)
@@ -241,8 +241,8 @@ class PumpPortal implements Feed {
   }
 
   #onUpstreamError(message: string, nowMs: number): void {
-    this.#counters.countRejected('upstream_error')
     this.#latestError = { message: this.#withoutKey(message), atMs: nowMs }
+    this.#counters.countRejected('upstream_error', () => this.#withoutKey(message))
     const suppressed = this.#throttles.reported.due(this.#clock.monotonicMs())
     if (suppressed !== null)
       this.#log.warn(
@@ -281,8 +281,7 @@ class PumpPortal implements Feed {
       disconnects: this.#disconnects,
       duplicates: this.#duplicates,
       latestFrameAtMs: this.#latestFrameAtMs,
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 

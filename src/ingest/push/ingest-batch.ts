@@ -30,7 +30,7 @@ const REJECTION_MESSAGES = {
 /** Where records are delivered. */
 export interface RecordSink extends EventSink {
   /** Called with the code of each record that is refused before it becomes an event. */
-  countRejected?(code: string): void
+  countRejected?(code: string, sample: () => string): void
 }
 
 /** Delivers the records of one body to the sink and counts what became of each. A bad record does not affect the others. */
@@ -74,7 +74,7 @@ export class IngestBatch {
 
   /** Counts a record that is not delivered. */
   reject(code: string, message: string): void {
-    this.#sink.countRejected?.(code)
+    this.#sink.countRejected?.(code, () => message)
     this.#note(code, message)
   }
 

@@ -3,7 +3,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
-import type { Feed, FeedStatus, TimedSink } from '../types.ts'
+import type { Feed, FeedLog, FeedStatus, TimedSink } from '../types.ts'
 import type { IngestResult } from './ingest-batch.ts'
 import { ingestFrame, ingestInSlices } from './push.ts'
 import { PUSH_FEED } from './record.ts'
@@ -23,9 +23,9 @@ export class PushFeed implements Feed {
   readonly #clock: Clock
 
   /** @param market whose time the records of a body must not lag behind. */
-  constructor(sink: EventSink, market: Pick<TimedSink, 'timeMs'>, clock: Clock) {
+  constructor(sink: EventSink, market: Pick<TimedSink, 'timeMs'>, clock: Clock, log: FeedLog) {
     this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters(PUSH_FEED, sink, clock, log)
     this.#market = market
     this.#clock = clock
   }
@@ -89,8 +89,7 @@ export class PushFeed implements Feed {
       ...this.#state.describe(),
       simulated: false,
       latestAtMs: this.#latestAtMs,
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 }

@@ -85,7 +85,7 @@ export class LakeReplay implements Feed {
     this.#options = options
     this.#pace = new Pace(options.speed, () => clock.monotonicMs())
     this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('replay', sink, clock, log)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
     this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
@@ -128,7 +128,9 @@ export class LakeReplay implements Feed {
     if (this.#state.current !== 'failed')
       this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.onProgress?.(this.progress())
-    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    const refused = this.#counters.end()
+    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
   }
 
   async #play(batch: readonly ReplayedEvent[]): Promise<void> {
@@ -211,8 +213,7 @@ export class LakeReplay implements Feed {
       approximate,
       endsEarly,
       ...this.progress(),
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
       error: this.#error,
     }
   }

@@ -96,7 +96,7 @@ class Replay implements ReplayFeed {
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
     this.#state = new FeedState(clock)
     this.#pace = new Pace(this.#speed, () => clock.now())
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('replay', sink, clock, log)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
     this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
@@ -148,7 +148,9 @@ class Replay implements ReplayFeed {
     if (this.#state.current !== 'failed')
       this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.onProgress?.(this.progress())
-    this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    const refused = this.#counters.end()
+    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
+    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
   }
 
   async #play(batch: TradeBatch): Promise<void> {
@@ -163,10 +165,18 @@ class Replay implements ReplayFeed {
 
   /** Applies rows from `row` up to `end`, or up to the first that is not due yet. @returns the first row not applied. */
   #applyDue(batch: TradeBatch, row: number, end: number): number {
-    if (!this.#hasBegun) this.#begin(batch.tsMs[row])
-    const dueMs = this.#pace.dueMs()
+    let dueMs = this.#pace.dueMs()
     let next = row
-    for (; next < end && !(batch.tsMs[next] > dueMs); next++) this.#applyRow(batch, next)
+    for (; next < end; next++) {
+      const tsMs = batch.tsMs[next]
+      // A row without a time says nothing of when the others are due.
+      if (!this.#hasBegun && tsMs > 0) {
+        this.#begin(tsMs)
+        dueMs = this.#pace.dueMs()
+      }
+      if (tsMs > dueMs) break
+      this.#applyRow(batch, next)
+    }
     if (next > row && this.#state.current === 'starting') {
       this.#state.set('running')
       this.#readiness.resolve()
@@ -185,7 +195,7 @@ class Replay implements ReplayFeed {
     this.#rows++
     const { token, trade, fault } = this.#translator.translate(batch, row, this.#shiftMs)
     if (trade === null) {
-      this.#counters.countRejected(fault)
+      this.#counters.countRejected(fault.reason, () => fault.sample)
       return
     }
     if (trade.ts > this.#latestMs) this.#latestMs = trade.ts
@@ -234,8 +244,7 @@ class Replay implements ReplayFeed {
       time: this.#options.time ?? REPLAY_DEFAULTS.time,
       symbols: this.#translator.symbolCount,
       ...this.progress(),
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
       error: this.#error,
     }
   }

@@ -1,5 +1,21 @@
 export type Side = 'buy' | 'sell'
 
+/** Why a row is not a trade. */
+export type TradeFault =
+  | 'row_malformed'
+  | 'time_invalid'
+  | 'price_invalid'
+  | 'size_invalid'
+  | 'side_unknown'
+  | 'symbol_missing'
+  | 'too_many_symbols'
+
+/** What is wrong with a row, and what stands there, for people. */
+export interface RowFault {
+  reason: TradeFault
+  sample: string
+}
+
 /** Rows of a file of trades, by column. A missing number is NaN, a missing symbol ''. */
 export interface TradeBatch {
   rows: number
@@ -17,4 +33,6 @@ export interface TradeBatch {
   side: ((row: number) => Side | null) | null
   wallet: readonly (string | null)[] | null
   tx: readonly (string | null)[] | null
+  /** The rows that could not be read. */
+  faults: ReadonlyMap<number, RowFault>
 }

@@ -1,12 +1,9 @@
-// Finds the columns of a trade file and makes the SQL that reads them in one form: Unix ms, doubles and text.
-import { identifier } from '../../store/duckdb/sql.ts'
+// Finds the columns of a trade file: those that the mapping names, those of a vendor's layout, or those with a usual name.
 import { StoreError } from '../../store/errors.ts'
 
-export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
-export type TimeUnit = (typeof TIME_UNITS)[number]
-
-/** The names of the file's columns. Those that are left out are looked for under their usual names. */
+/** The names of the file's columns. Those that are left out are looked for under their usual names; '' means none. */
 export interface TradeMapping {
+  /** `date+time` where they are two columns. */
   ts?: string
   symbol?: string
   price?: string
@@ -16,130 +13,200 @@ export interface TradeMapping {
   tx?: string
 }
 
-export interface FileColumn {
-  name: string
-  /** DuckDB's name of its type. */
-  type: string
-}
+export type Role = keyof TradeMapping
+export const ROLES: readonly Role[] = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']
 
-type Role = keyof TradeMapping
-/** Tried in this order, in any case, where the mapping names no column. */
-const USUAL_NAMES: Record<Role, readonly string[]> = {
-  ts: ['ts', 'timestamp', 'time', 'datetime', 'date'],
-  symbol: ['symbol', 'mint', 'ticker', 'instrument'],
-  price: ['price', 'priceUsd', 'price_usd'],
-  size: ['size', 'amount', 'quantity', 'qty', 'tokenAmount', 'token_amount', 'volume'],
-  side: ['side', 'txType'],
-  wallet: ['wallet', 'trader', 'traderPublicKey'],
-  tx: ['tx', 'signature', 'trade_id', 'id'],
+/** The column of each field; null: the file has none. */
+export interface TradeColumns {
+  ts: string
+  /** The day, where `ts` is the time of day. */
+  date: string | null
+  /** Null where the symbol comes from outside. */
+  symbol: string | null
+  price: string
+  size: string
+  side: string | null
+  wallet: string | null
+  tx: string | null
+  /** Prices without a decimal point are in units of 1e-9. */
+  isPriceFixed: boolean
 }
-
-const WHOLE = /^U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$/
-const FRACTION = /^(DOUBLE|FLOAT|REAL|DECIMAL)/
-const TEXT = /^(VARCHAR|ENUM|UUID)/
-const isNumber = (type: string): boolean => WHOLE.test(type) || FRACTION.test(type)
 
 /** The error for a file or mapping that cannot be used. */
 export const invalid = (sentence: string): StoreError => new StoreError('invalid', sentence)
 
-/** @throws StoreError `invalid` where the mapping names a column that the file does not have. */
-function findColumn(role: Role, mapping: TradeMapping, columns: readonly FileColumn[]): FileColumn | null {
-  const named = mapping[role]
-  for (const candidate of named === undefined ? USUAL_NAMES[role] : [named]) {
-    const exact = columns.find((column) => column.name === candidate)
-    const found = exact ?? columns.find((column) => column.name.toLowerCase() === candidate.toLowerCase())
-    if (found !== undefined) return found
+/** Tried in this order; of a column's name only letters and digits count, in any case, up to the first slash. */
+const USUAL_NAMES: Record<Role, readonly string[]> = {
+  ts: [
+    ...['ts', 'timestamp', 'time', 'datetime', 'transact_time', 'trade_time', 'participant_timestamp'],
+    ...['sip_timestamp', 'ts_event', 'created_time', 'time_m', 'date'],
+  ],
+  symbol: ['symbol', 'mint', 'ticker', 'instrument', 'instrument_name', 'inst_id', 'coin', 'sym', 'pair'],
+  price: ['price', 'price_usd', 'px', 'trade_price'],
+  size: ['size', 'amount', 'quantity', 'qty', 'sz', 'token_amount', 'volume', 'vol', 'trade_size'],
+  side: ['side', 'tx_type', 'taker_side', 'aggressor_side', 'is_buyer_maker', 'is_buy', 'is_taker_buy'],
+  wallet: ['wallet', 'trader', 'trader_public_key'],
+  tx: ['tx', 'signature', 'hash', 'trade_id', 'agg_trade_id', 'tid', 'trd_match_id', 'id'],
+}
+/** Columns of a time of day, and those with its day. */
+const CLOCK_NAMES = ['time', 'time_m', 'trade_time', 'timestamp']
+const DATE_NAMES = ['date', 'trade_date', 'day']
+
+/** Vendors whose names mean something else elsewhere, by exact names: `t` is a time for one and an id for another. */
+interface Layout {
+  /** All must be there. */
+  has: readonly string[]
+  columns: Partial<Record<Role, readonly string[]>>
+  isPriceFixed?: true
+}
+const LAYOUTS: readonly Layout[] = [
+  {
+    // Databento: the symbol is there where the file was made with it.
+    has: ['ts_event', 'publisher_id', 'instrument_id', 'price', 'size'],
+    columns: { ts: ['ts_event'], symbol: ['symbol', 'instrument_id'], tx: ['sequence'] },
+    isPriceFixed: true,
+  },
+  {
+    has: ['hd.ts_event', 'hd.instrument_id', 'price', 'size'],
+    columns: { ts: ['hd.ts_event'], symbol: ['symbol', 'hd.instrument_id'], tx: ['sequence'] },
+    isPriceFixed: true,
+  },
+  {
+    // Binance, JSON. Its `t` and `a` are ids.
+    has: ['T', 'p', 'q', 'm'],
+    columns: { ts: ['T'], symbol: ['s'], price: ['p'], size: ['q'], side: ['m'], tx: ['t', 'a'] },
+  },
+  {
+    // Bybit, JSON.
+    has: ['T', 's', 'S', 'v', 'p'],
+    columns: { ts: ['T'], symbol: ['s'], price: ['p'], size: ['v'], side: ['S'], tx: ['i'] },
+  },
+  {
+    // Alpaca and Polygon, JSON. Here `s` is the size.
+    has: ['t', 'p', 's', 'x'],
+    columns: { ts: ['t'], symbol: ['S', 'sym'], price: ['p'], size: ['s'], side: ['tks'], tx: ['i'] },
+  },
+  {
+    has: ['t', 'p', 's', 'S'],
+    columns: { ts: ['t'], symbol: ['S'], price: ['p'], size: ['s'], side: ['tks'], tx: ['i'] },
+  },
+]
+
+/** OKX appends a translation to its names, after a slash. */
+const plainName = (name: string): string =>
+  name
+    .split('/', 1)[0]
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '')
+
+class ColumnFinder {
+  readonly #mapping: TradeMapping
+  readonly #names: readonly string[]
+  readonly #layout: Layout | undefined
+
+  constructor(mapping: TradeMapping, names: readonly string[]) {
+    this.#mapping = mapping
+    this.#names = names
+    this.#layout = LAYOUTS.find(({ has }) => has.every((name) => names.includes(name)))
   }
-  if (named === undefined) return null
-  throw missingColumn(`no column "${named}" for the ${role}`, columns)
+
+  get isPriceFixed(): boolean {
+    return this.#layout?.isPriceFixed === true
+  }
+
+  find(role: Role): string | null {
+    const mapped = this.#mapping[role]
+    if (mapped === '') return null
+    const own = this.#layout?.columns[role]?.find((name) => this.#names.includes(name))
+    const found =
+      mapped === undefined ? (own ?? this.usual(role, USUAL_NAMES[role])) : this.named(role, mapped)
+    if (found !== null && this.#names.indexOf(found) !== this.#names.lastIndexOf(found))
+      throw invalid(`two columns are called "${found}", which is the ${role}`)
+    return found
+  }
+
+  require(role: Role): string {
+    const found = this.find(role)
+    if (found !== null) return found
+    throw this.missing(`no column looks like the ${role}: name it with --replay-map ${role}=COLUMN`)
+  }
+
+  /** The column of this name, in another case where none has it exactly. */
+  named(role: Role, name: string): string {
+    if (this.#names.includes(name)) return name
+    const found = this.#names.filter((column) => column.toLowerCase() === name.toLowerCase())
+    if (found.length === 1) return found[0]
+    if (found.length > 1) throw this.ambiguous(role, found)
+    throw this.missing(`no column "${name}" for the ${role}`)
+  }
+
+  has(name: string): boolean {
+    return this.#names.includes(name)
+  }
+
+  usual(role: Role, usual: readonly string[]): string | null {
+    for (const candidate of usual) {
+      if (this.#names.includes(candidate)) return candidate
+      const found = this.#names.filter((name) => plainName(name) === plainName(candidate))
+      if (found.length > 1) throw this.ambiguous(role, found)
+      if (found.length === 1) return found[0]
+    }
+    return null
+  }
+
+  ambiguous(role: Role, found: readonly string[]): StoreError {
+    const names = found.map((name) => `"${name}"`).join(' and ')
+    return invalid(`${names} could both be the ${role}: name one with --replay-map ${role}=COLUMN`)
+  }
+
+  missing(sentence: string): StoreError {
+    return invalid(`${sentence}; the file's columns are: ${this.#names.join(', ')}`)
+  }
 }
 
-function requireColumn(role: Role, mapping: TradeMapping, columns: readonly FileColumn[]): FileColumn {
-  const found = findColumn(role, mapping, columns)
-  if (found === null) throw missingColumn(`no column looks like the ${role}`, columns)
-  return found
+/** @throws StoreError `invalid`, which names the file's columns. */
+function findTime(mapping: TradeMapping, finder: ColumnFinder): { ts: string; date: string | null } {
+  const mapped = mapping.ts ?? ''
+  if (mapped !== '' && !finder.has(mapped) && mapped.includes('+')) {
+    const [date, time] = mapped.split('+', 2)
+    return { ts: finder.named('ts', time.trim()), date: finder.named('ts', date.trim()) }
+  }
+  const ts = finder.require('ts')
+  const isClock = mapped === '' && CLOCK_NAMES.some((name) => plainName(name) === plainName(ts))
+  return { ts, date: isClock ? finder.usual('ts', DATE_NAMES) : null }
 }
 
-function missingColumn(sentence: string, columns: readonly FileColumn[]): StoreError {
-  return invalid(`${sentence}; the file's columns are: ${columns.map(({ name }) => name).join(', ')}`)
-}
-
-export interface TradeColumns {
-  ts: FileColumn
-  symbol: FileColumn
-  price: FileColumn
-  size: FileColumn
-  side: FileColumn | null
-  wallet: FileColumn | null
-  tx: FileColumn | null
-}
-
-/** Finds the column of each field. @throws StoreError `invalid`, which names the file's columns. */
-export function resolveColumns(mapping: TradeMapping, columns: readonly FileColumn[]): TradeColumns {
+/**
+ * Finds the column of each field.
+ * @param outsideSymbol the symbol of all rows, of a file without a column for it; null: it must have one.
+ * @throws StoreError `invalid`, which names the file's columns.
+ */
+export function resolveColumns(
+  mapping: TradeMapping,
+  names: readonly string[],
+  outsideSymbol: string | null,
+): TradeColumns {
+  const finder = new ColumnFinder(mapping, names)
+  const time = findTime(mapping, finder)
+  const symbol = finder.find('symbol')
+  if (outsideSymbol !== null && symbol !== null)
+    throw invalid(
+      `--replay-symbol is for files without symbols, and this one has them in "${symbol}": leave it out, ` +
+        'or the column with --replay-map symbol=',
+    )
+  if (outsideSymbol === null && symbol === null)
+    throw finder.missing(
+      'no column looks like the symbol: name it with --replay-map symbol=COLUMN, or give the symbol of ' +
+        'all rows with --replay-symbol',
+    )
   return {
-    ts: requireColumn('ts', mapping, columns),
-    symbol: requireColumn('symbol', mapping, columns),
-    price: requireColumn('price', mapping, columns),
-    size: requireColumn('size', mapping, columns),
-    side: findColumn('side', mapping, columns),
-    wallet: findColumn('wallet', mapping, columns),
-    tx: findColumn('tx', mapping, columns),
+    ...time,
+    symbol,
+    price: finder.require('price'),
+    size: finder.require('size'),
+    side: finder.find('side'),
+    wallet: finder.find('wallet'),
+    tx: finder.find('tx'),
+    isPriceFixed: finder.isPriceFixed,
   }
-}
-
-/** Whether a time column holds numbers, whose unit must be known, and not timestamps. */
-export const isNumericTime = (column: FileColumn): boolean => isNumber(column.type)
-
-/** The years 2000 to 2100 in seconds: a unit fits when the times lie between them. */
-const PLAUSIBLE_S = { min: 946_684_800, max: 4_102_444_800 }
-const UNITS_PER_S: Record<TimeUnit, number> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 }
-
-/** The one unit in which the least and greatest time of a sample lie between 2000 and 2100. @throws StoreError `invalid`. */
-export function inferUnit(column: FileColumn, min: number | null, max: number | null): TimeUnit {
-  if (min === null || max === null) throw invalid(`the column "${column.name}" holds no times`)
-  const fits = (unit: TimeUnit): boolean =>
-    min >= PLAUSIBLE_S.min * UNITS_PER_S[unit] && max <= PLAUSIBLE_S.max * UNITS_PER_S[unit]
-  const unit = TIME_UNITS.find(fits)
-  if (unit !== undefined) return unit
-  throw invalid(
-    `the unit of the times in "${column.name}" (${min} to ${max}) is not clear; declare it as one of ${TIME_UNITS.join(', ')}`,
-  )
-}
-
-const TO_MS: Record<TimeUnit, (name: string) => string> = {
-  // A fraction such as .464 is not exact in a double: it is rounded to microseconds before it is cut to milliseconds.
-  s: (name) => `floor(round(${name}::DOUBLE * 1e6) / 1000)`,
-  ms: (name) => `floor(${name}::DOUBLE)`,
-  us: (name) => `floor(${name}::DOUBLE / 1000)`,
-  // Doubles cannot hold nanoseconds since 1970: the division is one of whole numbers.
-  ns: (name) => `floor((${name} // 1000000)::DOUBLE)`,
-}
-
-/** SQL for whole Unix ms as a double, NULL where the value is not a time. `unit` is that of numeric times. */
-export function timeSql(column: FileColumn, unit: TimeUnit): string {
-  const name = identifier(column.name)
-  if (isNumber(column.type)) return `${TO_MS[unit](name)}::DOUBLE`
-  if (/^TIMESTAMP WITH TIME ZONE/.test(column.type)) return `epoch_ms(${name})::DOUBLE`
-  if (/^(TIMESTAMP|DATE)/.test(column.type)) return `epoch_ms(${name}::TIMESTAMP)::DOUBLE`
-  if (TEXT.test(column.type)) return `epoch_ms(TRY_CAST(${name} AS TIMESTAMPTZ))::DOUBLE`
-  throw invalid(`the column "${column.name}" is a ${column.type}, which is not a time`)
-}
-
-/** SQL for a double, NULL where the text is not a number. */
-export function numberSql(column: FileColumn): string {
-  if (isNumber(column.type) || TEXT.test(column.type)) return `TRY_CAST(${identifier(column.name)} AS DOUBLE)`
-  throw invalid(`the column "${column.name}" is a ${column.type}, which is not a number`)
-}
-
-export const textSql = (column: FileColumn): string => `${identifier(column.name)}::VARCHAR`
-
-export const SIDE_BUY = 1
-export const SIDE_SELL = 2
-
-/** SQL for SIDE_BUY, SIDE_SELL or 0 (unknown) as a double, from words or from the sign of a number. */
-export function sideSql(column: FileColumn): string {
-  const name = identifier(column.name)
-  const buy = isNumber(column.type) ? `${name} > 0` : `lower(${name}::VARCHAR) IN ('buy', 'b')`
-  const sell = isNumber(column.type) ? `${name} < 0` : `lower(${name}::VARCHAR) IN ('sell', 's')`
-  return `(CASE WHEN ${buy} THEN ${SIDE_BUY} WHEN ${sell} THEN ${SIDE_SELL} ELSE 0 END)::DOUBLE`
 }

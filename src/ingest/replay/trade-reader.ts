@@ -1,56 +1,46 @@
 import type { DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError } from '../../store/errors.ts'
-import { TRADE_SYMBOLS_MAX } from '../limits.ts'
 import type { TradeBatch } from './trade-batch.ts'
-import { invalid, SIDE_BUY, SIDE_SELL, type TradeColumns } from './trade-columns.ts'
+import type { RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
+import { invalid } from './trade-columns.ts'
+import { type RawValue, readTime } from './trade-values.ts'
 
-export const tooManySymbols = (): StoreError => invalid(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
+/** The columns that a query may have. */
+const QUERY_COLUMNS = ['ts', 'date', 'price', 'size', 'symbol', 'side', 'wallet', 'tx'] as const
+export type QueryColumn = (typeof QUERY_COLUMNS)[number]
 
-/** The columns of the query by index. Side, wallet and tx follow in this order where the file has them. */
-const TS = 0
-const PRICE = 1
-const SIZE = 2
-const SYMBOL = 3
-const FIRST_OPTIONAL = 4
+/** In place of a column that the file does not have. */
+const NOTHING = { getItem: (_row: number): unknown => null }
 
-interface BatchColumns {
-  tsMs: Float64Array
-  price: Float64Array
-  size: Float64Array
-  symbolCode: Uint32Array
-  side: Uint8Array | null
-  wallet: (string | null)[] | null
-  tx: (string | null)[] | null
+export interface QueryMeaning {
+  /** The columns of the query, in its order. */
+  columns: readonly QueryColumn[]
+  /** Times are whole Unix ms already. */
+  isTimeInMs: boolean
+  /** Symbols are their codes in the builder already, as doubles. */
+  isSymbolCode: boolean
+  /** The symbol of all rows; null: each row has one. */
+  symbol: string | null
+  /** Prices are whole numbers of this size. */
+  priceUnit: number
 }
 
-/** Copies the chunks of a DuckDB result into batches of exactly `batchRows` rows; the last one may be shorter. */
+/** Makes batches of the chunks of a DuckDB result; the last one may be shorter. */
 export class TradeReader {
-  readonly #symbols: string[]
-  /** The index of each symbol; null where the query gives indexes itself, by its dictionary. */
-  readonly #codes: Map<string, number> | null
-  readonly #columns: Pick<TradeColumns, 'side' | 'wallet' | 'tx'>
-  readonly #batchRows: number
-  #batch: BatchColumns
-  #filled = 0
-  /** The index of ''. */
-  readonly #emptySymbolCode: number
+  readonly #builder: TradeBatchBuilder
+  readonly #meaning: QueryMeaning
 
-  /** @param dictionary the symbols in the order of the query's codes; null where the query gives symbols as text. */
-  constructor(columns: TradeColumns, dictionary: string[] | null, batchRows: number) {
-    this.#columns = columns
-    this.#batchRows = batchRows
-    this.#symbols = dictionary === null ? [''] : [...dictionary, '']
-    this.#emptySymbolCode = dictionary === null ? 0 : dictionary.length
-    this.#codes = dictionary === null ? new Map([['', 0]]) : null
-    this.#batch = this.#emptyBatch()
+  constructor(builder: TradeBatchBuilder, meaning: QueryMeaning) {
+    this.#builder = builder
+    this.#meaning = meaning
   }
 
   async *read(start: () => Promise<DuckDBResult>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
     try {
       const result = await start()
       for await (const chunk of result) yield* this.#take(chunk)
-      if (this.#filled > 0) yield this.#finish()
+      if (!this.#builder.isEmpty) yield this.#builder.finish()
     } catch (error) {
       if (error instanceof StoreError) throw error
       throw invalid(`the file cannot be read to its end: ${errorMessage(error)}`)
@@ -60,107 +50,35 @@ export class TradeReader {
   }
 
   *#take(chunk: DuckDBDataChunk): Generator<TradeBatch> {
-    for (let from = 0; from < chunk.rowCount; ) {
-      const rows = Math.min(chunk.rowCount - from, this.#batchRows - this.#filled)
-      this.#copy(chunk, from, rows)
-      from += rows
-      this.#filled += rows
-      if (this.#filled === this.#batchRows) yield this.#finish()
+    const [ts, date, price, size, symbol, side, wallet, tx] = QUERY_COLUMNS.map((column) => {
+      const index = this.#meaning.columns.indexOf(column)
+      return index < 0 ? NOTHING : chunk.getColumnVector(index)
+    })
+    for (let row = 0; row < chunk.rowCount; row++) {
+      this.#add({
+        ts: toRaw(ts.getItem(row)),
+        date: toRaw(date.getItem(row)),
+        price: toRaw(price.getItem(row)),
+        size: toRaw(size.getItem(row)),
+        symbol: toRaw(symbol.getItem(row)),
+        side: toRaw(side.getItem(row)),
+        wallet: toRaw(wallet.getItem(row)),
+        tx: toRaw(tx.getItem(row)),
+      })
+      if (this.#builder.isFull) yield this.#builder.finish()
     }
   }
 
-  #copy(chunk: DuckDBDataChunk, from: number, rows: number): void {
-    const batch = this.#batch
-    const to = this.#filled
-    copyNumbers(chunk, TS, from, rows, batch.tsMs, to, Number.NaN)
-    copyNumbers(chunk, PRICE, from, rows, batch.price, to, Number.NaN)
-    copyNumbers(chunk, SIZE, from, rows, batch.size, to, Number.NaN)
-    if (this.#codes === null)
-      copyNumbers(chunk, SYMBOL, from, rows, batch.symbolCode, to, this.#emptySymbolCode)
-    else this.#copySymbols(chunk, from, rows, this.#codes)
-    let column = FIRST_OPTIONAL
-    if (batch.side !== null) copyNumbers(chunk, column++, from, rows, batch.side, to, 0)
-    if (batch.wallet !== null) copyTexts(chunk, column++, from, rows, batch.wallet)
-    if (batch.tx !== null) copyTexts(chunk, column++, from, rows, batch.tx)
-  }
-
-  #copySymbols(chunk: DuckDBDataChunk, from: number, rows: number, codes: Map<string, number>): void {
-    const vector = chunk.getColumnVector(SYMBOL)
-    for (let row = 0; row < rows; row++) {
-      const value = vector.getItem(from + row)
-      const symbol = typeof value === 'string' ? value : ''
-      this.#batch.symbolCode[this.#filled + row] = codes.get(symbol) ?? this.#addSymbol(symbol, codes)
-    }
-  }
-
-  #addSymbol(symbol: string, codes: Map<string, number>): number {
-    if (this.#symbols.length > TRADE_SYMBOLS_MAX) throw tooManySymbols()
-    codes.set(symbol, this.#symbols.length)
-    return this.#symbols.push(symbol) - 1
-  }
-
-  #emptyBatch(): BatchColumns {
-    const rows = this.#batchRows
-    return {
-      tsMs: new Float64Array(rows),
-      price: new Float64Array(rows),
-      size: new Float64Array(rows),
-      symbolCode: new Uint32Array(rows),
-      side: this.#columns.side === null ? null : new Uint8Array(rows),
-      wallet: this.#columns.wallet === null ? null : [],
-      tx: this.#columns.tx === null ? null : [],
-    }
-  }
-
-  #finish(): TradeBatch {
-    const batch = this.#batch
-    const rows = this.#filled
-    this.#batch = this.#emptyBatch()
-    this.#filled = 0
-    return {
-      rows,
-      tsMs: batch.tsMs.subarray(0, rows),
-      price: batch.price.subarray(0, rows),
-      size: batch.size.subarray(0, rows),
-      symbolCode: batch.symbolCode.subarray(0, rows),
-      symbols: this.#symbols,
-      side: batch.side === null ? null : sideReader(batch.side),
-      wallet: batch.wallet,
-      tx: batch.tx,
-    }
+  #add(raw: RawTrade): void {
+    const { isTimeInMs, isSymbolCode, symbol, priceUnit } = this.#meaning
+    const tsMs = isTimeInMs ? (typeof raw.ts === 'number' ? raw.ts : Number.NaN) : readTime(raw.ts, raw.date)
+    const code = isSymbolCode
+      ? Number(raw.symbol ?? 0)
+      : this.#builder.codeOf(symbol ?? String(raw.symbol ?? ''))
+    if (typeof raw.price === 'number') raw.price /= priceUnit
+    this.#builder.addRead(raw, tsMs, this.#builder.readPrice(raw.price), code)
   }
 }
 
-const sideReader = (codes: Uint8Array) => (row: number) =>
-  codes[row] === SIDE_BUY ? 'buy' : codes[row] === SIDE_SELL ? 'sell' : null
-
-/** All numeric columns of the query are DOUBLE, so that this loop always sees the same class of vector. */
-function copyNumbers(
-  chunk: DuckDBDataChunk,
-  column: number,
-  from: number,
-  rows: number,
-  into: Float64Array | Uint32Array | Uint8Array,
-  at: number,
-  missing: number,
-): void {
-  const vector = chunk.getColumnVector(column)
-  for (let row = 0; row < rows; row++) {
-    const value = vector.getItem(from + row)
-    into[at + row] = typeof value === 'number' ? value : missing
-  }
-}
-
-function copyTexts(
-  chunk: DuckDBDataChunk,
-  column: number,
-  from: number,
-  rows: number,
-  into: (string | null)[],
-): void {
-  const vector = chunk.getColumnVector(column)
-  for (let row = 0; row < rows; row++) {
-    const value = vector.getItem(from + row)
-    into.push(typeof value === 'string' ? value : null)
-  }
-}
+const toRaw = (value: unknown): RawValue =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' ? value : null

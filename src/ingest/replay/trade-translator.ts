@@ -3,18 +3,12 @@ import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from 
 import type { TokenEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint, mintOfSymbol } from '../../schema/mint.ts'
 import { REPLAY_SYMBOLS_MAX } from '../limits.ts'
-import type { Side, TradeBatch } from './trade-batch.ts'
+import type { RowFault, Side, TradeBatch, TradeFault } from './trade-batch.ts'
 
 /** A trade, and before the first trade of a symbol the token event that names it; or why the row is not a trade. */
 export type Translation =
   | { token: TokenEvent | null; trade: TradeEvent; fault: null }
-  | { token: null; trade: null; fault: TradeFault }
-export type TradeFault =
-  | 'time_invalid'
-  | 'price_invalid'
-  | 'size_invalid'
-  | 'symbol_missing'
-  | 'too_many_symbols'
+  | { token: null; trade: null; fault: RowFault }
 
 interface SymbolState {
   name: string
@@ -27,7 +21,11 @@ interface SymbolState {
 
 const truncateWord = (text: string | null | undefined): string | undefined =>
   text == null ? undefined : truncateText(text, WORD_CHARS_MAX)
-const invalidRow = (fault: TradeFault): Translation => ({ token: null, trade: null, fault })
+const invalidRow = (reason: TradeFault, sample: string): Translation => ({
+  token: null,
+  trade: null,
+  fault: { reason, sample },
+})
 
 /** Translates the rows of one trade file into market events. */
 export class TradeTranslator {
@@ -42,14 +40,17 @@ export class TradeTranslator {
 
   /** Translates one row; `shiftMs` is added to its time. */
   translate(batch: TradeBatch, row: number, shiftMs: number): Translation {
+    const fault = batch.faults.get(row)
+    if (fault !== undefined) return { token: null, trade: null, fault }
     const ts = Math.floor(batch.tsMs[row]) + shiftMs
     const price = batch.price[row]
     const size = batch.size[row]
-    if (!(ts >= TIME_MS_MIN && ts <= TIME_MS_MAX)) return invalidRow('time_invalid')
-    if (!(price >= PRICE_MIN && price <= AMOUNT_MAX)) return invalidRow('price_invalid')
-    if (!(size >= 0 && size <= AMOUNT_MAX)) return invalidRow('size_invalid')
+    if (!(ts >= TIME_MS_MIN && ts <= TIME_MS_MAX)) return invalidRow('time_invalid', `the time is ${ts} ms`)
+    if (!(price >= PRICE_MIN && price <= AMOUNT_MAX))
+      return invalidRow('price_invalid', `the price is ${price}`)
+    if (!(size >= 0 && size <= AMOUNT_MAX)) return invalidRow('size_invalid', `the size is ${size}`)
     const symbol = this.#findSymbol(batch, batch.symbolCode[row])
-    if (typeof symbol === 'string') return invalidRow(symbol)
+    if (typeof symbol === 'string') return invalidRow(symbol, `at ${new Date(ts).toISOString()}`)
     const side = classifySide(symbol, price, batch.side === null ? null : batch.side(row))
     const trade: TradeEvent = {
       type: 'trade',

@@ -67,7 +67,7 @@ class SimulatorFeed implements Feed {
     this.#options = options
     this.#simulation = createSimulator({ ...options, startMs })
     this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters('simulator', sink, clock, log)
     this.#faults = new SinkFaults('simulator', this.#counters, clock, log)
     this.#link = new SourceLink('simulator', sink, this.#faults)
     this.#clock = clock
@@ -130,8 +130,7 @@ class SimulatorFeed implements Feed {
       ...this.#options,
       tokensLaunched: this.#simulation.tokensLaunched,
       skippedMs: this.#skippedMs,
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 }

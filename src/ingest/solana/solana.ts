@@ -100,7 +100,7 @@ class Solana implements Feed {
     this.#clock = source.clock
     this.#log = log
     this.#state = new FeedState(this.#clock)
-    this.#counters = new EventCounters(sink)
+    this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
     this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
     this.#link = new SourceLink(SOLANA_FEED, sink, this.#faults)
     this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
@@ -352,8 +352,7 @@ class Solana implements Feed {
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
       rpc: rpc.describe(),
-      accepted: this.#counters.accepted,
-      rejected: { ...this.#counters.rejected },
+      ...this.#counters.describe(),
     }
   }
 

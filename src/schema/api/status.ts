@@ -19,12 +19,29 @@ export const feedStateSchema = z.object({
   latestError: failureSchema.optional(),
 })
 
+/** How much of its input a feed refuses. */
+const refusalsSchema = z.object({
+  isTooMuch: z.boolean().meta({ description: 'It is more than a tenth: the status is degraded' }),
+  share: z.number().meta({ description: 'Of the input of the window: how much was refused, 0 to 1' }),
+  refused: wholeCount('Records of the window that were refused'),
+  received: wholeCount('All records of the window'),
+  windowMs: z.number().nullable().meta({
+    unit: 'ms',
+    description: 'Length of the window; null: from the start, of a feed that has come to its end',
+  }),
+  reasons: z.record(z.string(), z.number()).meta({ description: 'Refused records by reason' }),
+  samples: z
+    .array(z.object({ reason: z.string(), sample: z.string() }))
+    .meta({ description: 'What was refused first, for some of the reasons' }),
+})
+
 /** A feed, as /health shows it. Each kind of feed adds details of its own. */
 export const feedStatusSchema = z.looseObject({
   ...feedStateSchema.shape,
   simulated: z.boolean().meta({ description: 'Its data is made up' }),
   accepted: wholeCount('Events that the market accepted'),
   rejected: z.record(z.string(), z.number()).meta({ description: 'Events that it rejected, by reason' }),
+  refusals: refusalsSchema,
 })
 
 export const solPriceSchema = z
@@ -113,6 +130,16 @@ const storeStateSchema = z.looseObject({
     .meta({ description: 'Its tables; absent while the store does not answer' }),
 })
 
+const EXAMPLE_REFUSALS = {
+  isTooMuch: false,
+  share: 0,
+  refused: 0,
+  received: 120_000,
+  windowMs: 300_000,
+  reasons: {},
+  samples: [],
+}
+
 export const healthSchema = withExample(
   okWith({
     status: z.enum(['warming_up', 'ready', 'degraded', 'draining']),
@@ -141,7 +168,9 @@ export const healthSchema = withExample(
     status: 'ready',
     reasons: [],
     simulated: true,
-    feeds: [{ ...EXAMPLE_FEED, simulated: true, accepted: 120_000, rejected: {} }],
+    feeds: [
+      { ...EXAMPLE_FEED, simulated: true, accepted: 120_000, rejected: {}, refusals: EXAMPLE_REFUSALS },
+    ],
     pushIngest: false,
     solPrice: {
       usd: 140,

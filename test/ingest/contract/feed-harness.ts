@@ -64,6 +64,8 @@ export interface RunningFeed {
   spoil: (() => Promise<string[]>) | null
   /** Where the status counts what was not usable. */
   reasons(status: FeedStatus): Record<string, number>
+  /** Why /health says that the server is degraded, where there is a server. */
+  reasonsTold?(): Promise<string[]>
   /** Takes the source away, and gives it back. */
   outage: { begin(): Promise<void>; end(): Promise<void> } | null
   /** Where a source listens that Node's `fetch` asks: it remembers each address for ever. */
@@ -151,6 +153,7 @@ const batchOf = (rows: readonly Row[]): TradeBatch => ({
   side: null,
   wallet: null,
   tx: rows.map(([, , , , tx]) => tx),
+  faults: new Map(),
 })
 
 const replay: Harness = {
@@ -238,6 +241,8 @@ const push: Harness = {
         return status
       },
       reasons: ({ rejected }) => rejected,
+      reasonsTold: async () =>
+        ((await (await fetch(`${server.url}/health`)).json()) as { reasons: string[] }).reasons,
       connections: () => 0,
       async send(count) {
         const names = newNames(count)

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { REFUSAL_JUDGED_MIN, REFUSAL_SPAN_MS, REFUSAL_SPANS } from '../../../src/ingest/limits.ts'
 import { feedStatusSchema } from '../../../src/schema/api/status.ts'
 import { MemoryLog, MemorySink } from '../memory-sink.ts'
 import {
@@ -113,6 +114,28 @@ describe.each(HARNESSES)('the feed $name', ({ simulated, told, isLight, keyOf, s
     await expect.poll(async () => feed.reasons(await feed.status()), soon).toEqual(once)
     expect(around.sink.data).toHaveLength(before)
     await deliver(feed, 2)
+  })
+
+  test('tells when it refuses much of what it gets, with reason and sample, until that is over', async () => {
+    const feed = await begin()
+    await deliver(feed, 1)
+    const before = (await feed.status()).refusals
+    expect(before).toMatchObject({ isTooMuch: false, refused: 0 })
+    around.sink.reject = () => 'late'
+    // The simulator has sent a history before.
+    await feed.send(REFUSAL_JUDGED_MIN + Math.ceil(before.received / 5))
+    await expect.poll(async () => (await feed.status()).refusals.isTooMuch, soon).toBe(true)
+    const { refusals, feed: name } = await feed.status()
+    expect(refusals.reasons).toEqual({ late: refusals.refused })
+    expect(refusals.samples).toEqual([{ reason: 'late', sample: expect.stringMatching(/at 20\d\d-/) }])
+    const told = expect.stringContaining(`the feed ${name} has refused`)
+    if (isLight)
+      expect(around.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: told }))
+    if (feed.reasonsTold !== undefined) expect(await feed.reasonsTold()).toContainEqual(told)
+    around.sink.reject = () => null
+    around.clock.pass(REFUSAL_SPANS * REFUSAL_SPAN_MS)
+    expect((await feed.status()).refusals).toMatchObject({ isTooMuch: false, refused: 0 })
+    if (feed.reasonsTold !== undefined) expect(await feed.reasonsTold()).not.toContainEqual(told)
   })
 
   test('tells each loss of its source, since when, and each return, in turn', async ({ skip }) => {

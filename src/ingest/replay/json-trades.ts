@@ -1,0 +1,119 @@
+import { TRADE_SAMPLE_RECORDS } from '../limits.ts'
+import { type JsonItem, type JsonRecord, readJsonItems } from './json-records.ts'
+import { readHead, readLines } from './text-lines.ts'
+import type { TradeBatch } from './trade-batch.ts'
+import { type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
+import { invalid, resolveColumns, type TradeColumns } from './trade-columns.ts'
+import type { SourceOptions, TradeFile } from './trade-source.ts'
+import type { RawValue } from './trade-values.ts'
+
+/** Opens a file of JSON, a record a line or one value. @throws StoreError `invalid` */
+export async function openJson(options: SourceOptions): Promise<TradeFile> {
+  const items = readJsonItems(options.path, readLines(options.path))
+  const close = async (): Promise<void> => void (await items.return(undefined))
+  try {
+    const head = await readHead(items, TRADE_SAMPLE_RECORDS)
+    const records = head.filter((item) => typeof item !== 'string')
+    if (records.length === 0) throw invalid(`${options.path} holds no record of JSON`)
+    const names = new Set<string>()
+    for (const record of records) addNames(record, names)
+    const rows = new JsonRows(names, options)
+    return { rowsTotal: null, columns: [...names], batches: rows.read(head, items), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const isObject = (value: unknown): value is JsonRecord =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Distinct names of fields; further ones are not looked for. */
+const NAMES_MAX = 1_000
+
+/** Adds the names of a record's members; those of a member that is an object itself as `outer.inner`. */
+function addNames(record: JsonRecord, names: Set<string>): void {
+  if (names.size > NAMES_MAX) return
+  for (const name in record) {
+    const value = record[name]
+    if (!isObject(value)) names.add(name)
+    else for (const inner in value) names.add(`${name}.${inner}`)
+  }
+}
+
+function valueAt(record: JsonRecord, name: string | null): RawValue {
+  if (name === null) return null
+  if (Object.hasOwn(record, name)) return toRaw(record[name])
+  const dot = name.indexOf('.')
+  const outer = dot < 0 ? null : record[name.slice(0, dot)]
+  return isObject(outer) && Object.hasOwn(outer, name.slice(dot + 1))
+    ? toRaw(outer[name.slice(dot + 1)])
+    : null
+}
+
+function toRaw(value: unknown): RawValue {
+  if (typeof value === 'string') return value.trim()
+  if (typeof value === 'number') return value
+  return typeof value === 'boolean' ? String(value) : null
+}
+
+class JsonRows {
+  readonly #names: Set<string>
+  readonly #options: SourceOptions
+  #columns: TradeColumns
+  readonly #builder: TradeBatchBuilder
+
+  constructor(names: Set<string>, options: SourceOptions) {
+    this.#names = names
+    this.#options = options
+    this.#columns = resolveColumns(options.mapping, [...names], options.symbol)
+    this.#builder = new TradeBatchBuilder(this.#columns, options.batchRows)
+  }
+
+  async *read(head: JsonItem[], items: AsyncGenerator<JsonItem[]>): AsyncGenerator<TradeBatch> {
+    for (let block = head; ; ) {
+      for (const item of block) {
+        if (typeof item === 'string') this.#builder.addMalformed(item)
+        else {
+          this.#noteNames(item)
+          this.#builder.add(this.#toRaw(item))
+        }
+        if (this.#builder.isFull) yield this.#builder.finish()
+      }
+      const next = await items.next()
+      if (next.done === true) break
+      block = next.value
+    }
+    if (!this.#builder.isEmpty) yield this.#builder.finish()
+  }
+
+  /** A field that is left out while it has no value may come later. */
+  #noteNames(record: JsonRecord): void {
+    const { side, wallet, tx } = this.#columns
+    if (side !== null && wallet !== null && tx !== null) return
+    const known = this.#names.size
+    for (const name in record) if (!this.#names.has(name)) addNames(record, this.#names)
+    if (this.#names.size === known) return
+    const { mapping, symbol } = this.#options
+    const found = resolveColumns(mapping, [...this.#names], symbol)
+    this.#columns = {
+      ...this.#columns,
+      ...{ side: side ?? found.side, wallet: wallet ?? found.wallet, tx: tx ?? found.tx },
+    }
+    this.#builder.addColumns(this.#columns)
+  }
+
+  #toRaw(record: JsonRecord): RawTrade {
+    const { ts, date, symbol, price, size, side, wallet, tx } = this.#columns
+    return {
+      ts: valueAt(record, ts),
+      date: valueAt(record, date),
+      symbol: symbol === null ? this.#options.symbol : valueAt(record, symbol),
+      price: valueAt(record, price),
+      size: valueAt(record, size),
+      side: valueAt(record, side),
+      wallet: valueAt(record, wallet),
+      tx: valueAt(record, tx),
+    }
+  }
+}

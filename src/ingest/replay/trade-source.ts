@@ -1,0 +1,22 @@
+import type { TradeBatch } from './trade-batch.ts'
+import type { TradeMapping } from './trade-columns.ts'
+
+/** What a reader of one format is told. */
+export interface SourceOptions {
+  path: string
+  mapping: TradeMapping
+  /** The symbol of all rows, of a file without a column for it; null: it must have one. */
+  symbol: string | null
+  batchRows: number
+}
+
+export interface TradeFile {
+  /** Null for formats whose rows cannot be counted without reading them. */
+  rowsTotal: number | null
+  /** The names of the columns. */
+  columns: readonly string[]
+  /** May be iterated once. Closes the file at its end, or when the iteration is left early. */
+  batches: AsyncGenerator<TradeBatch>
+  /** Closes a file that is not read. May be called more than once. */
+  close(): Promise<void>
+}

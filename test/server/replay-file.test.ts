@@ -1,0 +1,102 @@
+// Tests of a server that replays a file of trades: what it takes shows in the market, and what it refuses is told.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { FeedStatus } from '../../src/ingest/types.ts'
+import { removeFolder, temporaryFolder } from '../store/support.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+
+const FIRST_MS = Date.UTC(2025, 0, 1)
+const ROWS = 60
+const ROW_NUMBERS = Array.from({ length: ROWS }, (_, at) => at)
+
+let folder: string
+let server: TestServer | null = null
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(async () => {
+  await server?.remove()
+  server = null
+  removeFolder(folder)
+})
+
+interface Report {
+  status: string
+  reasons: string[]
+  feeds: FeedStatus[]
+}
+
+/** Replays the file to its end. @returns /health afterwards. */
+async function replay(text: string, flags: Record<string, string> = {}): Promise<Report> {
+  const path = join(folder, 'trades.csv')
+  writeFileSync(path, text)
+  server = await openTestServer({ feed: 'replay', 'replay-file': path, 'replay-speed': 'max', ...flags })
+  const { url } = server
+  const read = async (): Promise<Report> => (await (await fetch(`${url}/health`)).json()) as Report
+  await expect.poll(async () => (await read()).feeds[0].state, { timeout: 10_000 }).toBe('finished')
+  return read()
+}
+
+const metric = async (name: string): Promise<string | undefined> => {
+  const text = await (await fetch(`${server?.url}/metrics`)).text()
+  return text.split('\n').find((line) => line.startsWith(`${name}{`) && line.includes('replay'))
+}
+
+test('a file newest first, with Unix ms as text and a second header, is taken whole but for that header', async () => {
+  const lines = ROW_NUMBERS.map((at) => `"${FIRST_MS + 60_000 * at}","SPY","${100 + at}","1"`).reverse()
+  const header = '"ts","symbol","price","size"'
+  const { status, reasons, feeds } = await replay(
+    [header, ...lines.slice(0, 30), header, ...lines.slice(30)].join('\n'),
+  )
+  expect({ status, reasons }).toEqual({ status: 'ready', reasons: [] })
+  // The token of the symbol is an event too.
+  expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: { time_invalid: 1 } })
+  expect(server?.market.stats()).toMatchObject({ trades: ROWS, lateDropped: 0 })
+  expect(server?.market.timeMs).toBe(FIRST_MS + 60_000 * (ROWS - 1))
+})
+
+test.each([
+  [
+    'decimal commas',
+    (at: number) => `${FIRST_MS + at};SPY;"168,5";"1"`,
+    'price_invalid',
+    '"price" is "168,5"',
+  ],
+  [
+    'an unknown form of dates',
+    (at: number) => `06/${(at % 28) + 1}/2025;SPY;1;1`,
+    'time_invalid',
+    '"ts" is "06/1/2025"',
+  ],
+  ['words for sides', (at: number) => `${FIRST_MS + at};SPY;1;1;north`, 'side_unknown', '"side" is "north"'],
+])(
+  'a file with %s is refused as a whole, and /health, a metric and the log say so',
+  async (_, row, reason, sample) => {
+    const { status, reasons, feeds } = await replay(
+      `ts;symbol;price;size${reason === 'side_unknown' ? ';side' : ''}\n${ROW_NUMBERS.map(row).join('\n')}\n`,
+    )
+    expect(status).toBe('degraded')
+    expect(reasons).toEqual([
+      expect.stringContaining(`the feed replay has refused ${ROWS} of ${ROWS} records (${reason} ${ROWS})`),
+    ])
+    expect(reasons[0]).toContain(sample)
+    expect(feeds[0].refusals).toMatchObject({
+      isTooMuch: true,
+      share: 1,
+      windowMs: null,
+      reasons: { [reason]: ROWS },
+    })
+    expect(await metric('mintlake_feed_refusing')).toMatch(/ 1$/)
+    expect(await metric('mintlake_feed_refused_ratio')).toMatch(/ 1$/)
+  },
+)
+
+test('a file without a header and without symbols gets its symbol from --replay-symbol', async () => {
+  const lines = ROW_NUMBERS.map((at) => `${FIRST_MS / 1_000 + at},${100 + at},0.5`)
+  const { status, feeds } = await replay(lines.join('\n'), { 'replay-symbol': 'XBTUSD' })
+  expect(status).toBe('ready')
+  expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: {} })
+  const page = await (await fetch(`${server?.url}/api/v1/market?format=ndjson`)).text()
+  expect(page).toContain('XBTUSD')
+})
