@@ -194,7 +194,9 @@ async function startParts(base: Base): Promise<App> {
   const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
+  const holds = (mint: string) => market.has(mint)
+  const sinkOf = (feed: string) => running.sinkOf(feed)
+  const sources = prepareFeeds(config, sinkOf, marketClock, log, openReplay, holds)
   const { feeds, push } = sources
   const recording = () => running.status()
   const pushIngest = config.feedKey !== ''

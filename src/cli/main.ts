@@ -17,6 +17,7 @@ import {
   usageOfAll,
 } from './command.ts'
 import { backupCommand, restoreCommand } from './commands/backup.ts'
+import { captureCommand } from './commands/capture.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
@@ -61,6 +62,7 @@ export const COMMANDS: readonly Command[] = [
   lakeRetireCommand,
   backupCommand,
   restoreCommand,
+  captureCommand,
   doctorCommand,
   ...OPERATOR_COMMANDS,
 ]

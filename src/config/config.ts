@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
+import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
@@ -33,10 +34,15 @@ export function readConfig(args: readonly string[], env: Environment): Config {
     },
   )
   // Object.fromEntries forgets the names; each value was parsed by the schema of its setting.
-  const config = Object.freeze(Object.fromEntries(values)) as Config
+  const parsed = Object.fromEntries(values) as Config
+  const config = Object.freeze(givenBy.has('solPriceMaxAgeMs') ? parsed : withPriceAge(parsed))
   checkTogether(config, givenBy)
   return config
 }
+
+/** The chain tells the price of SOL every minute: one that is older for it is stale. */
+const withPriceAge = (config: Config): Config =>
+  config.feeds.includes('solana') ? { ...config, solPriceMaxAgeMs: SOL_PRICE_AGE_MS_MAX } : config
 
 /** @throws ConfigError for settings that are valid alone but not together. */
 function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): void {
@@ -54,7 +60,18 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
     throw new ConfigError('--role writer records events: without them readers have no market')
   if (config.role === 'writer' && config.replayLake !== '')
     throw new ConfigError('--replay-lake plays a market for one process: --role writer has an own one')
+  checkFeeds(config)
+}
+
+function checkFeeds(config: Config): void {
   const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
+  if (feeds.includes('solana') && config.solanaRpc.length === 0 && config.solanaTape === '')
+    throw new ConfigError('--feed solana needs --solana-rpc, an endpoint of the chain, or --solana-tape')
+  if (config.solanaTape !== '' && feeds.length > 1)
+    throw new ConfigError('--solana-tape plays a whole market: no other --feed may be beside it')
+  const sockets = config.solanaWs.length
+  if (sockets > 0 && sockets !== config.solanaRpc.length)
+    throw new ConfigError('--solana-ws names as many addresses as --solana-rpc')
   if (!feeds.includes('replay')) return
   if (replayFile === '' && replayLake === '')
     throw new ConfigError('--feed replay needs --replay-file or --replay-lake')
@@ -111,8 +128,16 @@ export function shownConfig(config: Config): Record<string, unknown> {
 
 /** The value without what a URL may hold of secrets: a password, or a key in its query. */
 function withoutSecrets<Value>(name: string, value: Value): Value | string {
+  if (name === 'solanaRpc' || name === 'solanaWs') return hostsOf(value)
   return name.endsWith('Url') ? `${value}`.replace(/\/\/[^/]*@/, '//…@').replace(/\?.*$/s, '?…') : value
 }
+
+/** The hosts of addresses whose paths and queries are keys. */
+const hostsOf = (value: unknown): string =>
+  `${value ?? ''}`
+    .split(',')
+    .map((text) => URL.parse(text)?.host ?? '…')
+    .join(',')
 
 /** The text of --help. */
 export function usage(): string {

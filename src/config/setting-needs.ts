@@ -72,11 +72,25 @@ const NEEDS: readonly Need[] = [
       'replayTo',
       'replayMap',
       'replaySymbol',
-      'replaySpeed',
       'replayTime',
     ],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
+  },
+  {
+    settings: ['replaySpeed'],
+    isMet: ({ feeds, solanaTape }) => feeds.includes('replay') || solanaTape !== '',
+    missing: '--feed replay or --solana-tape',
+  },
+  {
+    settings: ['solanaRpc', 'solanaWs', 'solanaCommitment', 'solanaRps', 'solanaPools', 'solanaTape'],
+    isMet: ({ feeds }) => feeds.includes('solana'),
+    missing: '--feed solana',
+  },
+  {
+    settings: ['solanaRpc', 'solanaWs', 'solanaRps'],
+    isMet: ({ solanaTape }) => solanaTape === '',
+    missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },
   {
     settings: ['replayFrom', 'replayTo'],
@@ -108,7 +122,7 @@ const NEEDS: readonly Need[] = [
   {
     settings: ['birdeyeKey'],
     isMet: (config) => hasRealTokens(config),
-    missing: '--feed pumpportal or a key for feeds that push (MINTLAKE_FEED_KEY)',
+    missing: '--feed pumpportal, --feed solana or a key for feeds that push (MINTLAKE_FEED_KEY)',
   },
   {
     settings: ['birdeyeUrl', 'birdeyeRate'],
@@ -152,7 +166,7 @@ const NEEDS: readonly Need[] = [
 
 /** Whether the market may hold tokens that exist on the chain. */
 const hasRealTokens = ({ feeds, feedKey }: Pick<Config, 'feeds' | 'feedKey'>): boolean =>
-  feeds.includes('pumpportal') || feedKey !== ''
+  feeds.includes('pumpportal') || feeds.includes('solana') || feedKey !== ''
 
 /** The first given setting that has no effect, and what it needs; null when all have an effect. */
 export function settingWithoutEffect(

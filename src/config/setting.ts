@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isNetwork } from '../http/request/addresses.ts'
+import { ENDPOINTS_MAX } from '../ingest/solana/limits.ts'
 
 /** One setting: how it is given, its default and how its text is parsed. */
 export interface Setting<Schema extends z.ZodType = z.ZodType> {
@@ -80,7 +81,7 @@ export const hostList = wordList
   .refine((words) => words.length <= HOSTS_MAX, `there may be ${HOSTS_MAX} hosts`)
   .transform((words) => words.map((word) => new URL(`https://${word}`).host))
 
-export const FEEDS = ['simulator', 'none', 'replay', 'pumpportal'] as const
+export const FEEDS = ['simulator', 'none', 'replay', 'pumpportal', 'solana'] as const
 
 export const feedList = wordList
   .pipe(z.array(z.enum(FEEDS)).min(1))
@@ -142,6 +143,15 @@ export const publicUrl = z.union([
     return z.NEVER
   }),
 ])
+
+/** Addresses of endpoints, which may hold keys; empty: none. */
+export const endpointList = (...schemes: readonly string[]) =>
+  wordList
+    .refine(
+      (urls) => urls.every((url) => schemes.includes(URL.parse(url)?.protocol.slice(0, -1) ?? '')),
+      `every word must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+    )
+    .refine((urls) => urls.length <= ENDPOINTS_MAX, `there may be ${ENDPOINTS_MAX} addresses`)
 
 const NATS_URLS_MAX = 16
 const isNatsUrl = (text: string): boolean =>

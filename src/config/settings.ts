@@ -9,6 +9,7 @@ import {
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
+import { RPC_PER_SECOND_DEFAULT, RPC_PER_SECOND_MAX } from '../ingest/solana/limits.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
@@ -30,6 +31,7 @@ import { BUS_SETTINGS } from './bus-settings.ts'
 import {
   address,
   columnMapping,
+  endpointList,
   FEEDS,
   feedList,
   flag,
@@ -341,6 +343,42 @@ export const SETTINGS = {
     wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX),
     'Requests per second that Birdeye’s plan allows; each token takes two, and the most recently traded tokens come first',
   ),
+  solanaRpc: setting(
+    'solana-rpc',
+    '',
+    endpointList('http', 'https'),
+    'RPC endpoints of Solana’s mainnet for the feed solana, comma-separated: the next one when one fails',
+  ),
+  solanaWs: setting(
+    'solana-ws',
+    '',
+    endpointList('ws', 'wss'),
+    'Their addresses for subscriptions; without it they follow from --solana-rpc',
+  ),
+  solanaCommitment: setting(
+    'solana-commitment',
+    'confirmed',
+    z.enum(['confirmed', 'processed']),
+    'confirmed: what practically never is undone; processed: some 0.5 s earlier, and a little of it may be dropped by the chain',
+  ),
+  solanaRps: setting(
+    'solana-rps',
+    RPC_PER_SECOND_DEFAULT,
+    wholeNumber(1, RPC_PER_SECOND_MAX),
+    'Requests per second that the endpoints allow, all uses together',
+  ),
+  solanaPools: setting(
+    'solana-pools',
+    'migrated',
+    z.enum(['migrated', 'all']),
+    'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
+  ),
+  solanaTape: setting(
+    'solana-tape',
+    '',
+    z.string(),
+    'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
+  ),
   solPrice: setting(
     'sol-price',
     '',
@@ -351,7 +389,7 @@ export const SETTINGS = {
     'sol-price-max-age-ms',
     SOL_PRICE_MAX_AGE_MS_DEFAULT,
     wholeNumber(0, 30 * DAY_MS),
-    'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age',
+    'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age. With the feed solana 600000 unless told',
   ),
   logFormat: setting(
     'log-format',

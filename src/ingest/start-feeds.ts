@@ -13,6 +13,7 @@ import { PUSH_FEED } from './push/record.ts'
 import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
+import type { ChainSource } from './solana/source.ts'
 import type { Feed, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
@@ -32,13 +33,17 @@ export interface Feeds {
   start(): Promise<void>
 }
 
-/** @param openReplay what a replay of a lake plays; null: there is none */
+/**
+ * @param openReplay what a replay of a lake plays; null: there is none
+ * @param holds whether the market holds a token
+ */
 export function prepareFeeds(
   config: Config,
   sinkOf: SinkOf,
   clock: Clock,
   log: Log,
   openReplay: (() => Promise<LakeReplayOptions>) | null = null,
+  holds: (mint: string) => boolean = () => false,
 ): Feeds {
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
@@ -66,7 +71,7 @@ export function prepareFeeds(
       if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log))
       else
         for (const feed of config.feeds)
-          add(await startFeed(feed, config, sinkOf(feed), security, clock, log))
+          add(await startFeed(feed, config, sinkOf(feed), security, holds, clock, log))
       if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
       push.begin()
     },
@@ -85,8 +90,9 @@ export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: bool
     : { feed: sources.join(','), simulated: isReplaySimulated || feeds.includes('simulator') }
 }
 
-/** Whether market time is the recorded time of a replay. Otherwise it follows the clock. */
+/** Whether market time is the recorded time of a replay or of a tape. Otherwise it follows the clock. */
 export function followsRecordedTime(config: Config): boolean {
+  if (config.solanaTape !== '') return true
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
@@ -109,6 +115,7 @@ async function startFeed(
   config: Config,
   sink: EventSink,
   security: SecurityFeed | null,
+  holds: (mint: string) => boolean,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -124,6 +131,8 @@ async function startFeed(
       // Agents will ask for tokens that are launched or traded: their security fields are fetched in advance.
       return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
+    case 'solana':
+      return startConfiguredSolana(config, security?.watch(sink) ?? sink, holds, clock, log)
     case 'replay':
       return startConfiguredReplay(config, sink, clock, log)
     default:
@@ -151,6 +160,30 @@ const markSimulated = (sink: EventSink): EventSink => ({
   apply: (event, receivedAtMs) =>
     sink.apply(event.type === 'solPrice' ? { ...event, source: 'simulator' } : event, receivedAtMs),
 })
+
+async function startConfiguredSolana(
+  config: Config,
+  sink: EventSink,
+  holds: (mint: string) => boolean,
+  clock: Clock,
+  log: Log,
+): Promise<Feed> {
+  // Imported here: only this feed needs what reads the chain.
+  const { startSolana } = await import('./solana/solana.ts')
+  const { solanaCommitment: commitment, solanaPools: pools } = config
+  const source = await openChainSource(config, clock)
+  return startSolana({ source, commitment, pools, holds, random: Math.random }, sink, log)
+}
+
+async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {
+  const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment } = config
+  if (config.solanaTape !== '') {
+    const { openTape } = await import('./solana/tape.ts')
+    return openTape(config.solanaTape, config.replaySpeed, () => clock.monotonicMs())
+  }
+  const { LiveSource } = await import('./solana/source.ts')
+  return new LiveSource({ rpcUrls, socketUrls, commitment, requestsPerSecond: config.solanaRps }, clock)
+}
 
 async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.

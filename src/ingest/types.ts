@@ -22,6 +22,8 @@ export interface FeedStatus {
   accepted: number
   /** Events that the market rejected, by reason. */
   rejected: Record<string, number>
+  /** What is wrong with it, as a sentence: `/health` is degraded then. */
+  problem?: string | null
   /** How much of its input it refuses at present. */
   refusals: RefusalStatus
   /** Further details of this feed. Must not hold a secret: they are public. */

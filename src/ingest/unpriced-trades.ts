@@ -1,4 +1,5 @@
 import type { EventRejection, EventSink, MarketEvent } from '../schema/event.ts'
+import { MARKET_QUOTES } from '../schema/quote.ts'
 import type { SourceLink } from './source-link.ts'
 
 /**
@@ -18,6 +19,7 @@ export class UnpricedTrades implements EventSink {
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
     const rejection = this.#sink.apply(event, receivedAtMs)
     if (event.type !== 'trade' || event.priceUsd != null) return rejection
+    if (event.quoteMint != null && event.quoteMint !== MARKET_QUOTES.sol) return rejection
     if (rejection === null) this.#link.restore(receivedAtMs)
     else if (rejection === 'sol_price_unknown' || rejection === 'sol_price_stale')
       this.#link.lose(event.ts, receivedAtMs)

@@ -14,6 +14,17 @@ export interface RecordedEvent {
   event: MarketEvent
 }
 
+/** What trades were paid in, and where they stand on the chain. Columns are as in `TradeColumns`. */
+export interface QuoteColumns {
+  quoteAmount: Float64Array
+  vQuote: Float64Array
+  quoteReserve: Float64Array
+  curveTokens: Float64Array
+  slot: Float64Array
+  eventIndex: Float64Array
+  quoteMint: (string | null)[]
+}
+
 /** Trades of a batch, by ascending number. All columns have `count` entries; NaN stands for a number that was not sent. */
 export interface TradeColumns {
   count: number
@@ -31,6 +42,8 @@ export interface TradeColumns {
   vTokens: Float64Array
   /** The price of SOL that the engine had for the trade; NaN: none, or one that was too old. */
   solPriceUsd: Float64Array
+  /** The following are of trades with a quote, or from the chain; null where the batch has none of these. */
+  quotes: QuoteColumns | null
   /** 1: a buy, 0: a sell. */
   isBuy: Uint8Array
   mint: string[]

@@ -128,6 +128,8 @@ export const dataPointSchema = z.object({
     .nullable()
     .meta({ description: 'Virtual tokens on the curve', unit: 'UI tokens' }),
   pairAddress: text('Address of the pool'),
+  quoteMint: text('Mint of what its trades are paid in'),
+  isMayhem: z.boolean().nullable().meta({ description: 'Whether it trades in mayhem mode' }),
   sparkline: z.array(z.number()).max(24).meta({
     description: 'Closes of the last 24 five-minute bars that hold trades, oldest first',
     unit: 'USD',

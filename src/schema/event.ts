@@ -25,6 +25,9 @@ export const tokenEventSchema = z.object({
   twitter: uri.nullish(),
   telegram: uri.nullish(),
   totalSupply: positive.nullish(),
+  quoteMint: mint.nullish().meta({ description: 'What its curve is paid in' }),
+  isMayhem: z.boolean().nullish().meta({ description: 'Whether it trades in mayhem mode' }),
+  curveTokens: positive.nullish().meta({ description: 'Tokens that its curve had to sell at first' }),
 })
 
 export const tradeEventSchema = z
@@ -40,11 +43,35 @@ export const tradeEventSchema = z
     vTokens: positive.nullish(),
     wallet: word.nullish(),
     tx: word.nullish(),
+    quoteMint: mint.nullish().meta({ description: 'What the trade was paid in; without it SOL' }),
+    quoteAmount: amount.nullish().meta({ description: 'How much of it was paid' }),
+    vQuote: positive
+      .nullish()
+      .meta({ description: 'Virtual reserve of the quote on the curve, after the trade' }),
+    quoteReserve: amount
+      .nullish()
+      .meta({ description: 'What the curve or the pool holds of the quote, after the trade' }),
+    curveTokens: amount
+      .nullish()
+      .meta({ description: 'Tokens that the curve has left to sell, after the trade' }),
+    slot: count.nullish().meta({ description: 'Number of the block' }),
+    eventIndex: count.nullish().meta({ description: 'Place of the trade in its transaction' }),
   })
-  .refine((trade) => trade.priceUsd != null || trade.solAmount != null, {
-    error: 'priceUsd or solAmount must be there',
+  .refine((trade) => trade.priceUsd != null || trade.solAmount != null || trade.quoteMint != null, {
+    error: 'priceUsd, solAmount or quoteMint must be there',
     params: { code: 'price_missing' },
   })
+
+/** Fields of a trade that says what it was paid in, or where it stands on the chain. */
+export const QUOTE_FIELDS = [
+  'quoteMint',
+  'quoteAmount',
+  'vQuote',
+  'quoteReserve',
+  'curveTokens',
+  'slot',
+  'eventIndex',
+] as const
 
 export const patchEventSchema = z.object({ type: z.literal('patch'), mint, ts, fields: patchFieldsSchema })
 export const graduatedEventSchema = z.object({
@@ -94,7 +121,7 @@ export type GraduatedEvent = z.infer<typeof graduatedEventSchema>
 export type LiveEvent = z.infer<typeof liveEventSchema>
 /** A price of SOL. One without a source was pushed. */
 export type SolPriceEvent = z.infer<typeof solPriceEventSchema> & {
-  source?: 'setting' | 'birdeye' | 'simulator'
+  source?: 'setting' | 'birdeye' | 'simulator' | 'pyth'
 }
 /** A feed lost its source: data may be missing until it is connected again. */
 export interface DisconnectEvent {

@@ -33,6 +33,8 @@ export const marketItemSchema = z.object({
       'log2 of the decayed USD volume, half-life 10 minutes, referred to the Unix epoch; 0 before the first trade. ' +
       'The volume as of time t is 2^(hot_score - t/600000).',
   }),
+  quoteMint: nullableText.meta({ description: 'Mint of what its trades are paid in' }),
+  isMayhem: z.boolean().nullable().meta({ description: 'Whether it trades in mayhem mode' }),
 })
 
 export type MarketItem = z.infer<typeof marketItemSchema>

@@ -16,9 +16,9 @@ export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
 
 /**
  * Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to.
- * 3: bars have `complete`; the tables trades and events.
+ * 3: bars have `complete`; the tables trades and events. 4: trades have a quote, and where they stand on the chain.
  */
-export const LAKE_SCHEMA_VERSION = 3
+export const LAKE_SCHEMA_VERSION = 4
 
 /** The lake's name and unit of each compared snapshot field. */
 export const SNAPSHOT_COLUMNS = {

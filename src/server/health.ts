@@ -133,8 +133,15 @@ export class Health {
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
+    const problems = feeds.flatMap(({ problem }) => (typeof problem === 'string' ? [problem] : []))
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
-    const reasons = [...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? []), ...refusals]
+    const reasons = [
+      ...store.reasons,
+      ...recording.reasons,
+      ...(cluster?.reasons ?? []),
+      ...problems,
+      ...refusals,
+    ]
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,

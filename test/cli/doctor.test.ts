@@ -16,6 +16,7 @@ import { checkServer } from '../../src/cli/doctor/server.ts'
 import { noSmallDisk, openSmallDisk } from '../support/disk/small-disk.ts'
 import { runCommand } from '../support/terminal.ts'
 import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
+import { SolanaNode } from '../support/upstreams/solana-node.ts'
 
 const SECURE = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
 const BINARIES = ['uWebSockets.js', '@duckdb/node-api']
@@ -195,5 +196,38 @@ describe('what may be worth a look', () => {
     expect(
       checkDescriptors('Max open files            65536                65536                files').level,
     ).toBe('ok')
+  })
+})
+
+describe('an endpoint of the chain', () => {
+  it('that serves it is told as such, and one that does not with what to do; its key is never shown', async () => {
+    const node = await SolanaNode.start()
+    node.setSolPrice(150, Date.now())
+    const pulse = setInterval(() => node.nextSlot(), 20)
+    const settings = here('--feed', 'solana', '--solana-rpc', `${node.url}/a-secret-key?k=a-secret-key`)
+    try {
+      const { checks } = await doctor(settings)
+      expect(checks.endpoint).toMatchObject({
+        level: 'ok',
+        message: expect.stringContaining('serves the chain at slot'),
+      })
+      node.refusals = { getSignaturesForAddress: { error: { code: -32_601, message: 'not in your plan' } } }
+      expect((await doctor(settings)).checks.endpoint).toMatchObject({ level: 'warn' })
+      node.setSolPrice(150, Date.now() - 3_600_000)
+      node.refusals = {}
+      expect((await doctor(settings)).checks.endpoint.message).toContain(
+        'no price of SOL of the last ten minutes',
+      )
+      node.genesis = 'other'
+      const wrong = await doctor(settings)
+      expect(wrong.checks.endpoint).toMatchObject({
+        level: 'fail',
+        message: expect.stringContaining('another chain'),
+      })
+      expect(JSON.stringify(wrong)).not.toContain('a-secret-key')
+    } finally {
+      clearInterval(pulse)
+      await node.close()
+    }
   })
 })

@@ -25,12 +25,15 @@ const SAMPLES: Record<string, string> = {
   MINTLAKE_REPLAY_MAP: 'ts=a',
   MINTLAKE_REPLAY_SYMBOL: 'SPY',
   MINTLAKE_SOL_PRICE: '150',
+  MINTLAKE_SOLANA_RPC: 'https://a',
+  MINTLAKE_SOLANA_WS: 'wss://a',
+  MINTLAKE_SOLANA_TAPE: 'tape.gz',
 }
 const words = (line: string) => line.split(' ').filter((word) => word !== '')
 
 describe('a setting that has no effect', () => {
   test.each([
-    ['--replay-speed 10', '--replay-speed has no effect without --feed replay'],
+    ['--replay-speed 10', '--replay-speed has no effect without --feed replay or --solana-tape'],
     ['--replay-file a.csv', '--replay-file has no effect without --feed replay'],
     ['--replay-map ts=time --feed none', '--replay-map has no effect without --feed replay'],
     ['--replay-symbol SPY', '--replay-symbol has no effect without --feed replay'],
@@ -100,13 +103,13 @@ describe('a setting that has no effect', () => {
 
   test('is refused from the environment too, with the name of its variable', () => {
     expect(errorOf([], { MINTLAKE_REPLAY_SPEED: '2' })).toBe(
-      'MINTLAKE_REPLAY_SPEED has no effect without --feed replay',
+      'MINTLAKE_REPLAY_SPEED has no effect without --feed replay or --solana-tape',
     )
     expect(errorOf([], { MINTLAKE_PUMPPORTAL_KEY: 'k' })).toBe(
       'MINTLAKE_PUMPPORTAL_KEY has no effect without --feed pumpportal',
     )
     expect(errorOf(words('--feed none'), { MINTLAKE_BIRDEYE_KEY: 'k' })).toBe(
-      'MINTLAKE_BIRDEYE_KEY has no effect without --feed pumpportal or a key for feeds that push (MINTLAKE_FEED_KEY)',
+      'MINTLAKE_BIRDEYE_KEY has no effect without --feed pumpportal, --feed solana or a key for feeds that push (MINTLAKE_FEED_KEY)',
     )
   })
 

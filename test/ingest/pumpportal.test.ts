@@ -87,8 +87,35 @@ test('a missing name is replaced by the symbol, or else by the mint; without a p
 test('only trades on pump.fun’s own curve have virtual reserves', () => {
   const bonk = { ...create, pool: 'bonk', tokensInPool: 9e8, solInPool: 3, vSolInBondingCurve: undefined }
   expect(eventsOf(bonk)).toMatchObject([{ type: 'token', totalSupply: undefined }, { vSol: undefined }])
-  const amm = { ...buy, txType: 'sell', pool: 'pump-amm', tokensInPool: 2e8, solInPool: 85 }
+  const amm = {
+    ...buy,
+    txType: 'sell',
+    pool: 'pump-amm',
+    tokensInPool: 2e8,
+    solInPool: 85,
+    marketCapSol: 425,
+  }
   expect(eventsOf(amm)).toMatchObject([{ type: 'trade', side: 'sell', vSol: undefined, vTokens: undefined }])
+})
+
+test('a frame whose market cap contradicts its price, or whose reserves lie on no known curve, gives no price', () => {
+  const faultOf = (frame: object) => {
+    const parsed = parseFrame(frame, NOW)
+    return parsed.kind === 'events' ? [parsed.fault, parsed.events.map(({ type }) => type)] : parsed.kind
+  }
+  expect(faultOf({ ...buy, marketCapSol: 32.6 })).toEqual([null, ['trade']])
+  expect(faultOf({ ...buy, marketCapSol: 32.9 })).toEqual(['price_contradicted', []])
+  // A mayhem token of two billion; a curve that is paid in USDC.
+  expect(faultOf({ ...buy, marketCapSol: 64 })).toEqual(['price_contradicted', []])
+  expect(faultOf({ ...buy, vSolInBondingCurve: 4_500 })).toEqual(['curve_unknown', []])
+  expect(faultOf({ ...create, marketCapSol: 64 })).toEqual(['price_contradicted', ['token']])
+  expect(parseFrame({ ...create, marketCapSol: 64 }, NOW)).toMatchObject({
+    events: [{ totalSupply: undefined }],
+  })
+  const amm = { ...buy, pool: 'pump-amm', tokensInPool: 2e8, solInPool: 85 }
+  expect(faultOf({ ...amm, marketCapSol: 425 })).toEqual([null, ['trade']])
+  expect(faultOf({ ...amm, marketCapSol: 850 })).toEqual(['price_contradicted', []])
+  expect(faultOf({ ...buy, marketCapSol: undefined })).toEqual([null, ['trade']])
 })
 
 test('a migrate frame becomes a graduation', () => {

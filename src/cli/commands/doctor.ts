@@ -3,6 +3,7 @@ import { readConfig } from '../../config/config.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type Command, EXIT, type Option, type Values } from '../command.ts'
+import { endpointChecks } from '../doctor/chain.ts'
 import { type Check, type CheckResult, fail, type Level, ok, warn } from '../doctor/check.ts'
 import { checkDiskSpace, checkFolder, checkWritable } from '../doctor/data-folder.ts'
 import {
@@ -85,6 +86,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'disk', run: () => checkWritable(dataDir) },
     { name: 'room', run: () => checkDiskSpace(dataDir, diskReserveMb) },
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
+    ...endpointChecks(config, terminal.clock),
     { name: 'server', run: () => checkServer(url, health, Boolean(values.url)) },
   ]
 }

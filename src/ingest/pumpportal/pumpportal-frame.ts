@@ -5,10 +5,19 @@ import { truncateText } from '../../lib/text/truncate-text.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
+import { type FrameFault, frameFault, isPumpCurve, PUMP_POOL, PUMP_SUPPLY } from './pumpportal-price.ts'
 
 /** The meaning of a frame: market events, a message of the server, or nothing known. */
 export type ParsedFrame =
-  | { kind: 'events'; key: string; mint: string; isLaunch: boolean; events: MarketEvent[] }
+  | {
+      kind: 'events'
+      key: string
+      mint: string
+      isLaunch: boolean
+      events: MarketEvent[]
+      /** Why it says no trade, although it is one: its price would be wrong. */
+      fault: FrameFault | null
+    }
   | { kind: 'notice'; message: string }
   | { kind: 'error'; message: string }
   | { kind: 'unknown' }
@@ -21,6 +30,9 @@ const reserves = {
   pool: text.nullish(),
   vSolInBondingCurve: positive.nullish(),
   vTokensInBondingCurve: positive.nullish(),
+  tokensInPool: positive.nullish(),
+  solInPool: positive.nullish(),
+  marketCapSol: amount.nullish(),
 }
 const createFrame = z.object({
   txType: z.literal('create'),
@@ -51,15 +63,12 @@ const errorFrame = z.object({ errors: z.unknown() })
 type CreateFrame = z.infer<typeof createFrame>
 type TradeFrame = z.infer<typeof tradeFrame>
 
-const PUMP_POOL = 'pump'
-const PUMP_SUPPLY = 1_000_000_000
 const NOTICE_CHARS_MAX = 300
 
 /** The virtual reserves, which only trades on pump.fun's own curve have. */
 function curveReserves(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vTokens'> {
-  const { pool, vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens } = frame
-  const isPump = pool == null || pool === PUMP_POOL
-  return isPump && vSol != null && vTokens != null
+  const { vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens } = frame
+  return isPumpCurve(frame) && vSol != null && vTokens != null
     ? { vSol, vTokens }
     : { vSol: undefined, vTokens: undefined }
 }
@@ -85,7 +94,7 @@ function toTrade(
   }
 }
 
-function launchEvents(frame: CreateFrame, ts: number): MarketEvent[] {
+function launchEvents(frame: CreateFrame, ts: number, fault: FrameFault | null): MarketEvent[] {
   const name = frame.name || frame.symbol || frame.mint
   const token: MarketEvent = {
     type: 'token',
@@ -95,17 +104,19 @@ function launchEvents(frame: CreateFrame, ts: number): MarketEvent[] {
     symbol: truncateText(frame.symbol || name, WORD_CHARS_MAX),
     uri: frame.uri == null ? undefined : truncateText(frame.uri, URI_CHARS_MAX),
     creator: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
-    totalSupply: frame.pool === PUMP_POOL ? PUMP_SUPPLY : undefined,
+    totalSupply: frame.pool === PUMP_POOL && fault === null ? PUMP_SUPPLY : undefined,
   }
   // The creator's first purchase is part of the launch transaction.
   const { initialBuy, solAmount } = frame
-  return initialBuy && solAmount ? [token, toTrade(frame, 'buy', initialBuy, solAmount, ts)] : [token]
+  return initialBuy && solAmount && fault === null
+    ? [token, toTrade(frame, 'buy', initialBuy, solAmount, ts)]
+    : [token]
 }
 
-function toEvents(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[] {
+function toEvents(frame: z.infer<typeof marketFrame>, ts: number, fault: FrameFault | null): MarketEvent[] {
   switch (frame.txType) {
     case 'create':
-      return launchEvents(frame, ts)
+      return launchEvents(frame, ts, fault)
     case 'migrate':
       return [
         {
@@ -116,7 +127,7 @@ function toEvents(frame: z.infer<typeof marketFrame>, ts: number): MarketEvent[]
         },
       ]
     default:
-      return [toTrade(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
+      return fault !== null ? [] : [toTrade(frame, frame.txType, frame.tokenAmount, frame.solAmount, ts)]
   }
 }
 
@@ -136,13 +147,15 @@ export function parseFrame(frame: unknown, receivedAtMs: number): ParsedFrame {
   const market = safeParse(marketFrame, frame)
   if (market.success) {
     const { txType, mint: frameMint } = market.data
-    const events = toEvents(market.data, receivedAtMs)
+    const fault = market.data.txType === 'migrate' ? null : frameFault(market.data)
+    const events = toEvents(market.data, receivedAtMs, fault)
     return {
       kind: 'events',
       key: `${market.data.signature}:${txType}`,
       mint: frameMint,
       isLaunch: txType === 'create',
       events,
+      fault,
     }
   }
   const error = safeParse(errorFrame, frame)

@@ -19,10 +19,10 @@ import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
+import { UPSTREAM_TIMING, type UpstreamEnd, UpstreamSocket, type UpstreamTiming } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
 import { TradeSubscriptions } from './trade-subscriptions.ts'
-import { UPSTREAM_TIMING, type UpstreamEnd, UpstreamSocket, type UpstreamTiming } from './upstream-socket.ts'
 
 export interface PumpPortalOptions extends Partial<UpstreamTiming> {
   url: string
@@ -257,6 +257,7 @@ class PumpPortal implements Feed {
       return
     }
     this.#seen.set(frame.key, true)
+    if (frame.fault !== null) this.#counters.countRejected(frame.fault)
     for (const event of frame.events) this.#priced.apply(event, nowMs)
     if (!frame.isLaunch || !this.#options.apiKey) return
     for (const message of this.#subscriptions.add(frame.mint)) this.#send(socket, message)

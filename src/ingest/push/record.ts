@@ -8,6 +8,7 @@ import {
   type IngestRecord,
   ingestRecordSchema,
   type MarketEvent,
+  QUOTE_FIELDS,
   type TradeEvent,
 } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -56,6 +57,8 @@ export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
  */
 export function readTrade(record: Record<string, unknown>): TradeEvent | null {
   const { mint } = record
+  // Few trades have a quote: the schema reads these.
+  if (QUOTE_FIELDS.some((field) => record[field] != null)) return null
   if (!isValidTrade(record) || typeof mint !== 'string' || !isMint(mint)) return null
   const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {

@@ -2,25 +2,27 @@
 // made only for a valid trade.
 import { assert } from '../../lib/assert.ts'
 import { WORD_CHARS_MAX } from '../../schema/bounds.ts'
-import type { TradeEvent } from '../../schema/event.ts'
+import { QUOTE_FIELDS, type TradeEvent } from '../../schema/event.ts'
 import { MINT_CACHE_ENTRIES_MAX } from '../limits.ts'
 import { MintInterner } from './mint-interner.ts'
 import { isValidTrade } from './record.ts'
 
-/** The numbers come first, then the texts. */
+/** The numbers come first, then the texts, then fields of trades with a quote, which few have: a library reads these. */
 const NAMES = [
   ...(['ts', 'tokenAmount', 'priceUsd', 'solAmount', 'vSol', 'vTokens'] as const),
   ...(['type', 'mint', 'side', 'wallet', 'tx'] as const),
+  ...QUOTE_FIELDS,
 ] as const
 const [TS, TOKEN_AMOUNT, PRICE_USD, SOL_AMOUNT, V_SOL, V_TOKENS, TYPE, MINT, SIDE, WALLET, TX] = NAMES.keys()
 /** A field of another name; it is skipped. */
 export const UNKNOWN = NAMES.length
+const FIRST_QUOTE_FIELD = TX + 1
 const ABSENT = -1
 
 /** A hash of a name's first and last byte and its length. It is different for each name. */
-const HASH_MASK = 31
+const HASH_MASK = 63
 const hashOf = (first: number, last: number, length: number): number =>
-  (2 * first + last + length) & HASH_MASK
+  (first + last + 11 * length) & HASH_MASK
 const BYTES = NAMES.map((name) => Buffer.from(name))
 const VIEWS = BYTES.map((name) => new DataView(name.buffer, name.byteOffset, name.byteLength))
 const BY_HASH = new Uint8Array(HASH_MASK + 1).fill(UNKNOWN)
@@ -79,7 +81,8 @@ export class TradeFields {
 
   /** @returns false where the field is a number, or the type is not `trade`. The text must be ASCII. */
   putText(field: number, from: number, length: number): boolean {
-    if (field < TYPE || (field === TYPE && !this.#isTrade(from, length))) return false
+    if (field < TYPE || (field >= FIRST_QUOTE_FIELD && field !== UNKNOWN)) return false
+    if (field === TYPE && !this.#isTrade(from, length)) return false
     this.#from[field] = from
     this.#length[field] = length
     return true

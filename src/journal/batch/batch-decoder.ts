@@ -2,9 +2,9 @@
 // writer is damage, and not a crash of its readers.
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
-import type { EventBatch, RecordedEvent, TradeColumns } from '../event-batch.ts'
-import { FRAME_HEAD_BYTES } from '../segments/format.ts'
-import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS } from './batch-layout.ts'
+import type { EventBatch, QuoteColumns, RecordedEvent, TradeColumns } from '../event-batch.ts'
+import { FRAME_HEAD_BYTES, hasQuotes } from '../segments/format.ts'
+import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
 
 /** The numbers of a batch, without its events. */
 export interface BatchHead {
@@ -18,6 +18,8 @@ type Head = Readonly<Record<(typeof HEAD_FIELDS)[number], number>>
 
 /** The columns of one trade besides its texts: nine doubles, an index, two lengths, and two bytes. */
 const TRADE_BYTES = NUMBER_COLUMNS.length * 8 + 4 + 2 * 2 + 2
+/** Those of a trade in a batch with quotes: doubles, and the index of the quote's mint. */
+const QUOTE_BYTES = QUOTE_COLUMNS.length * 8 + 4
 
 /** Null where the frame is too short, or its fields contradict each other. */
 function readHead(frame: Buffer): Head | null {
@@ -26,7 +28,8 @@ function readHead(frame: Buffer): Head | null {
   const head: Head = Object.fromEntries(values)
   if (!Object.values(head).every((value) => Number.isSafeInteger(value) && value >= 0)) return null
   const { trades, others, mints, feeds, textUnits, textBytes, jsonBytes } = head
-  const bytes = trades * TRADE_BYTES + 2 * (mints + feeds) + textBytes + jsonBytes
+  const tradeBytes = TRADE_BYTES + (hasQuotes(frame) ? QUOTE_BYTES : 0)
+  const bytes = trades * tradeBytes + 2 * (mints + feeds) + textBytes + jsonBytes
   const isWhole = FRAME_HEAD_BYTES + BATCH_HEAD_BYTES + bytes === frame.length
   const hasText = textBytes === textUnits || textBytes === 2 * textUnits
   return isWhole && hasText && trades + others > 0 && head.firstEventNo > 0 ? head : null
@@ -94,7 +97,10 @@ export function decodeBatch(frame: Buffer): EventBatch | null {
   const columns = new Columns(frame)
   const numbers = NUMBER_COLUMNS.map(() => new Float64Array(columns.take(count * 8)))
   const [atMs, receivedAtMs, tsMs, tokenAmount, solAmount, priceUsd, vSol, vTokens, solPriceUsd] = numbers
+  const isQuoted = hasQuotes(frame)
+  const quoteNumbers = (isQuoted ? QUOTE_COLUMNS : []).map(() => new Float64Array(columns.take(count * 8)))
   const mintIndex = new Uint32Array(columns.take(count * 4))
+  const quoteIndex = isQuoted ? new Uint32Array(columns.take(count * 4)) : null
   const [walletUnits, txUnits, mintUnits, feedUnits] = [count, count, head.mints, head.feeds].map(
     (length) => new Uint16Array(columns.take(length * 2)),
   )
@@ -111,15 +117,28 @@ export function decodeBatch(frame: Buffer): EventBatch | null {
   }
   const events = readOthers(rest.toString('utf8', textBytes), head)
   if (events === null || mintIndex.some((index) => index >= mints.length)) return null
+  if (quoteIndex?.some((index) => index > mints.length) === true) return null
   const trades: TradeColumns = {
     ...{ count, eventNo: numberTrades(firstEventNo, count, events), atMs, receivedAtMs, tsMs },
     ...{ tokenAmount, solAmount, priceUsd, vSol, vTokens, solPriceUsd, isBuy },
+    quotes: quoteIndex && readQuotes(quoteNumbers, quoteIndex, mints),
     mint: Array.from(mintIndex, (index) => mints[index]),
     feed: Array.from(feedIndex, (index) => feeds[index]),
     wallet,
     tx,
   }
   return { firstEventNo, lastEventNo: firstEventNo + count + others - 1, trades, events }
+}
+
+/** @param quoteIndex of the mint, from 1; 0: none */
+function readQuotes(
+  numbers: readonly Float64Array[],
+  quoteIndex: Uint32Array,
+  mints: readonly string[],
+): QuoteColumns {
+  const [quoteAmount, vQuote, quoteReserve, curveTokens, slot, eventIndex] = numbers
+  const quoteMint = Array.from(quoteIndex, (index) => (index === 0 ? null : mints[index - 1]))
+  return { quoteAmount, vQuote, quoteReserve, curveTokens, slot, eventIndex, quoteMint }
 }
 
 /** Where the event is in the batch, its times, its feed, and the event, whose shape the writer has checked. */

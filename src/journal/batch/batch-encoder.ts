@@ -5,7 +5,7 @@ import { assert } from '../../lib/assert.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { BATCH_CHARACTERS_MAX, BATCH_EVENTS_MAX, BATCH_FEEDS_MAX, TEXT_CHARACTERS_MAX } from '../limits.ts'
 import { FRAME_HEAD_BYTES, sealFrame } from '../segments/format.ts'
-import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS } from './batch-layout.ts'
+import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
 
 /** A column for each of NUMBER_COLUMNS, in that order. */
 const newColumn = (): Float64Array => new Float64Array(BATCH_EVENTS_MAX)
@@ -23,6 +23,8 @@ export class BatchEncoder {
   readonly #vSol = newColumn()
   readonly #vTokens = newColumn()
   readonly #solPriceUsd = newColumn()
+  /** In the order of QUOTE_COLUMNS, and the index of the quote's mint; null: no trade so far has them. */
+  #quotes: { numbers: readonly Float64Array[]; mintIndex: Uint32Array } | null = null
   readonly #mintIndex = new Uint32Array(BATCH_EVENTS_MAX)
   readonly #walletUnits = new Uint16Array(BATCH_EVENTS_MAX)
   readonly #txUnits = new Uint16Array(BATCH_EVENTS_MAX)
@@ -72,6 +74,20 @@ export class BatchEncoder {
     this.#feedIndex[at] = indexText(this.#feeds, feed)
     this.#walletUnits[at] = this.#addText(trade.wallet)
     this.#txUnits[at] = this.#addText(trade.tx)
+    if (trade.quoteMint != null || trade.slot != null || this.#quotes !== null) this.#addQuote(trade, at)
+  }
+
+  #addQuote(trade: TradeEvent, at: number): void {
+    // Trades before the first with a quote have none.
+    this.#quotes ??= {
+      numbers: QUOTE_COLUMNS.map(() => newColumn().fill(Number.NaN)),
+      mintIndex: new Uint32Array(BATCH_EVENTS_MAX),
+    }
+    const { numbers, mintIndex } = this.#quotes
+    QUOTE_COLUMNS.forEach((name, column) => {
+      numbers[column][at] = trade[name] ?? Number.NaN
+    })
+    mintIndex[at] = trade.quoteMint == null ? 0 : this.#indexMint(trade.quoteMint) + 1
   }
 
   #indexMint(mint: string): number {
@@ -102,6 +118,7 @@ export class BatchEncoder {
     // Nearly always ASCII. Otherwise two bytes for each unit, which keep every string as it is.
     const isAscii = Buffer.byteLength(text) === text.length
     const textBytes = isAscii ? text.length : 2 * text.length
+    const kind = this.#quotes === null ? 'batch' : 'quotedBatch'
     const frame = Buffer.allocUnsafeSlow(textAt + textBytes + jsonBytes)
     const counts = [this.#trades, this.count - this.#trades, mints.length, feeds.length, text.length]
     const head = [firstEventNo, syncedEventNo, ...counts, textBytes, jsonBytes]
@@ -114,7 +131,7 @@ export class BatchEncoder {
     frame.write(text, textAt, isAscii ? 'latin1' : 'utf16le')
     frame.write(this.#json, textAt + textBytes)
     this.#clear()
-    return sealFrame(frame, 'batch')
+    return sealFrame(frame, kind)
   }
 
   /** In the order of the layout. */
@@ -133,7 +150,9 @@ export class BatchEncoder {
     }
     return [
       ...NUMBER_COLUMNS.map((name) => numbers[name].subarray(0, trades)),
+      ...(this.#quotes?.numbers.map((column) => column.subarray(0, trades)) ?? []),
       this.#mintIndex.subarray(0, trades),
+      ...(this.#quotes === null ? [] : [this.#quotes.mintIndex.subarray(0, trades)]),
       this.#walletUnits.subarray(0, trades),
       this.#txUnits.subarray(0, trades),
       mintUnits,
@@ -146,6 +165,7 @@ export class BatchEncoder {
   #clear(): void {
     this.count = 0
     this.#trades = 0
+    this.#quotes = null
     this.#mints.clear()
     this.#feeds.clear()
     this.#mintText = this.#tradeText = this.#json = ''

@@ -28,5 +28,15 @@ export const NUMBER_COLUMNS = [
   'solPriceUsd',
 ] as const
 
+/** Further columns of doubles of a batch that holds trades with a quote. */
+export const QUOTE_COLUMNS = [
+  'quoteAmount',
+  'vQuote',
+  'quoteReserve',
+  'curveTokens',
+  'slot',
+  'eventIndex',
+] as const
+
 /** Length of a text that is null. */
 export const NO_TEXT = 0xffff

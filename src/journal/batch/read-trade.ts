@@ -14,6 +14,14 @@ export function readTrade(trades: TradeColumns, at: number, into: TradeEvent): T
   into.vTokens = orNull(trades.vTokens[at])
   into.wallet = trades.wallet[at]
   into.tx = trades.tx[at]
+  const { quotes } = trades
+  into.quoteMint = quotes?.quoteMint[at] ?? null
+  into.quoteAmount = quotes === null ? null : orNull(quotes.quoteAmount[at])
+  into.vQuote = quotes === null ? null : orNull(quotes.vQuote[at])
+  into.quoteReserve = quotes === null ? null : orNull(quotes.quoteReserve[at])
+  into.curveTokens = quotes === null ? null : orNull(quotes.curveTokens[at])
+  into.slot = quotes === null ? null : orNull(quotes.slot[at])
+  into.eventIndex = quotes === null ? null : orNull(quotes.eventIndex[at])
   return into
 }
 

@@ -5,7 +5,8 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { engineSettingsSchema } from '../../schema/event.ts'
 import { FRAME_BYTES_MAX } from '../limits.ts'
 
-export const FORMAT = 1
+/** 2: batches with the columns of quotes. */
+export const FORMAT = 2
 /** Kind, payload length, CRC of both and the payload, and four bytes that are zero. */
 export const FRAME_HEAD_BYTES = 16
 /** A segment while its first bytes are written; it is renamed then. */
@@ -16,7 +17,7 @@ export const COPY_NAME = 'copy.tmp'
 const NAME = /^(\d{20})\.events$/
 /** The first bytes of every frame. */
 export const MAGIC = Buffer.from('MJ\xf5', 'latin1')
-const KINDS = { header: 0x48, batch: 0x42, end: 0x45 } as const
+const KINDS = { header: 0x48, batch: 0x42, quotedBatch: 0x51, end: 0x45 } as const
 export type FrameKind = keyof typeof KINDS
 
 const [LENGTH_AT, CRC_AT, ZERO_AT] = [4, 8, 12]
@@ -80,6 +81,20 @@ export const headerFrame = (header: Omit<SegmentHeader, 'format'>): Buffer =>
 
 export const endFrame = (lastEventNo: number): Buffer => jsonFrame('end', { lastEventNo })
 
+const KIND_NAMES = new Map<number, FrameKind>([
+  [KINDS.header, 'header'],
+  [KINDS.batch, 'batch'],
+  [KINDS.quotedBatch, 'quotedBatch'],
+  [KINDS.end, 'end'],
+])
+const kindOf = (byte: number | undefined): FrameKind | null => KIND_NAMES.get(byte ?? 0) ?? null
+
+/** Whether frames of this kind hold events. */
+export const isBatch = (kind: FrameKind | null): boolean => kind === 'batch' || kind === 'quotedBatch'
+
+/** Whether a frame of events has the columns of quotes. */
+export const hasQuotes = (frame: Buffer): boolean => kindOf(frame[MAGIC.length]) === 'quotedBatch'
+
 export interface FrameHead {
   kind: FrameKind
   /** Of the whole frame. */
@@ -89,9 +104,7 @@ export interface FrameHead {
 /** What the 16 bytes at `at` say; null where no frame begins there. */
 export function readFrameHead(bytes: Buffer, at: number): FrameHead | null {
   if (bytes.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return null
-  const byte = bytes[at + MAGIC.length]
-  const kind =
-    byte === KINDS.batch ? 'batch' : byte === KINDS.header ? 'header' : byte === KINDS.end ? 'end' : null
+  const kind = kindOf(bytes[at + MAGIC.length])
   const length = bytes.readUInt32LE(at + LENGTH_AT)
   if (kind === null || length > FRAME_BYTES_MAX || bytes.readUInt32LE(at + ZERO_AT) !== 0) return null
   return { kind, bytes: FRAME_HEAD_BYTES + length }

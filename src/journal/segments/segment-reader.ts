@@ -4,7 +4,7 @@ import type { Disk } from '../../lib/disk/disk.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { type BatchHead, decodeBatchHead } from '../batch/batch-decoder.ts'
 import type { JournalDamage } from '../types.ts'
-import { readEnd } from './format.ts'
+import { isBatch, readEnd } from './format.ts'
 import { type ScannedFrame, scanFrames } from './frame-scan.ts'
 import { type PlannedSegment, segmentRemovedError } from './plan.ts'
 
@@ -39,7 +39,7 @@ async function* scanSegment(disk: Disk, { path, bytes }: PlannedSegment): AsyncG
 export async function findProven(disk: Disk, segment: PlannedSegment): Promise<number> {
   let provenEventNo = 0
   for await (const { kind, frame } of scanSegment(disk, segment)) {
-    const shown = kind === 'batch' ? decodeBatchHead(frame)?.syncedEventNo : null
+    const shown = isBatch(kind) ? decodeBatchHead(frame)?.syncedEventNo : null
     const ending = kind === 'end' ? readEnd(frame)?.lastEventNo : null
     provenEventNo = Math.max(provenEventNo, shown ?? 0, ending ?? 0)
   }
@@ -67,7 +67,7 @@ class SegmentCheck {
 
   /** Takes the next item of the scan. @returns the valid batch in it, if there is one */
   check({ kind, offset, length, frame, error }: ScannedFrame): BatchHead | null {
-    const head = kind === 'batch' ? decodeBatchHead(frame) : null
+    const head = isBatch(kind) ? decodeBatchHead(frame) : null
     if (head !== null) return this.#checkBatch(head, offset, length)
     this.#isUnreadable = error !== undefined
     const isInPlace = (kind === 'end' && readEnd(frame) !== null) || (kind === 'header' && offset === 0)

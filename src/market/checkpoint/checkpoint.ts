@@ -18,7 +18,7 @@ import {
   WINDOWS,
 } from '../limits.ts'
 import type { MarketParts } from '../market-parts.ts'
-import { TOKEN_LAYOUT } from '../tokens/token-table.ts'
+import { TOKEN_LAYOUT, TOKEN_LAYOUT_BEFORE_QUOTES } from '../tokens/token-table.ts'
 import { CheckpointError } from './checkpoint-error.ts'
 import {
   jsonSection,
@@ -32,11 +32,14 @@ import {
 
 /** Raised with every change of what sections hold or mean that LAYOUT does not show. */
 const FORMAT = 1
-/** What the saved numbers mean: another layout cannot be read. */
-const LAYOUT = JSON.stringify([
-  [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, TOKEN_BLOCK, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, SORTS, TABS],
-  [TOKEN_LAYOUT, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
-])
+/** What the saved numbers mean: a layout that is neither of these cannot be read. */
+const layoutWith = (tokenLayout: string): string =>
+  JSON.stringify([
+    [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, TOKEN_BLOCK, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, SORTS, TABS],
+    [tokenLayout, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
+  ])
+const LAYOUT = layoutWith(TOKEN_LAYOUT)
+const LAYOUT_BEFORE_QUOTES = layoutWith(TOKEN_LAYOUT_BEFORE_QUOTES)
 
 const HEAD = 'head'
 const headSchema = z.object({
@@ -116,12 +119,12 @@ export function* restoreMarket(
   parts: MarketParts,
   read: (name: string) => Uint8Array | null,
 ): Generator<void, void> {
-  const { settings, sections: index } = readHead(read)
+  const { settings, layout, sections: index } = readHead(read)
   const { barsPerTokenMax, versionsMax, newWindowMs } = parts.settings
   if (settings.barsPerTokenMax !== barsPerTokenMax || settings.versionsMax !== versionsMax)
     throw new CheckpointError('The checkpoint was written under other bounds on bars or versions.')
   const sections = new SectionReader(read, index)
-  yield* parts.tokens.restore(sections)
+  yield* parts.tokens.restore(sections, layout === LAYOUT ? TOKEN_LAYOUT : TOKEN_LAYOUT_BEFORE_QUOTES)
   const { slotsUsed } = parts.tokens
   parts.mintOrder.restore(slotsUsed)
   yield
@@ -143,7 +146,7 @@ function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof hea
   const json = text.slice(text.indexOf(' ') + 1)
   if (text !== `${crc32(json)} ${json}`) throw new CheckpointError('The head of the checkpoint is damaged.')
   const head = parseJson(HEAD, json, headSchema)
-  if (head.format === FORMAT && head.layout === LAYOUT) return head
+  if (head.format === FORMAT && [LAYOUT, LAYOUT_BEFORE_QUOTES].includes(head.layout)) return head
   throw new CheckpointError('The checkpoint was written by a version of Mintlake with another format.')
 }
 

@@ -115,10 +115,13 @@ export class EventWriter {
     metadata.website = event.website ?? metadata.website
     metadata.twitter = event.twitter ?? metadata.twitter
     metadata.telegram = event.telegram ?? metadata.telegram
+    metadata.quoteMint = event.quoteMint ?? metadata.quoteMint
     pages.metadataChanged(slot)
     searchIndex.changed(slot)
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
     if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
+    if (event.isMayhem != null) figures.setMayhem(slot, event.isMayhem)
+    if (event.curveTokens != null) tokens.columns.curveTokens[rowIndex(slot)] = event.curveTokens
     onProfileChanged(event.mint)
     lifecycle.endChange(slot)
   }
@@ -131,9 +134,10 @@ export class EventWriter {
       const value = fields[field]
       if (value !== undefined) windows.patch(slot, field, value, time.nowMs)
     }
-    const { solPriceUsd, bondingComplete, isLive, isCurrentlyLive, createdAt } = fields
+    const { solPriceUsd, bondingComplete, isMayhem, isLive, isCurrentlyLive, createdAt } = fields
     if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
     if (bondingComplete !== undefined) figures.setGraduated(slot, bondingComplete)
+    if (isMayhem !== undefined) figures.setMayhem(slot, isMayhem)
     if (isLive !== undefined) figures.setLive(slot, isLive)
     if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
     if (createdAt !== undefined) figures.setCreatedAt(slot, createdAt ?? Number.NaN)

@@ -1,5 +1,6 @@
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
 import type { EventRejection, TradeEvent } from '../../schema/event.ts'
+import { MARKET_QUOTES, quotePriceUsd } from '../../schema/quote.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { watermarkMs } from '../bars/watermark.ts'
 import type { Windows } from '../bars/windows.ts'
@@ -13,7 +14,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
-import { shownPriceSol, tradePriceSol, tradePriceUsd } from './trade-price.ts'
+import { quotedWorth, soldWorth, type TradeWorth } from './trade-price.ts'
 
 export interface TradeWriterParts {
   tokens: TokenTable
@@ -25,6 +26,13 @@ export interface TradeWriterParts {
   solPrice: SolPrice
   figures: TokenFigures
   lifecycle: TokenLifecycle
+}
+
+const worthOf = (trade: TradeEvent, solPriceUsd: number): TradeWorth => {
+  const { tokenAmount, solAmount, vSol, vTokens, priceUsd, quoteMint, quoteAmount, vQuote } = trade
+  return quoteMint == null
+    ? soldWorth(tokenAmount, solAmount, vSol, vTokens, priceUsd, solPriceUsd)
+    : quotedWorth(tokenAmount, { quoteMint, quoteAmount, vQuote }, vTokens, priceUsd, solPriceUsd)
 }
 
 /** Prices trades, and puts them into bars, windows, rankings and the token's figures. */
@@ -55,15 +63,16 @@ export class TradeWriter {
 
   /** @returns why the trade was not taken; then nothing has changed. */
   apply(trade: TradeEvent): EventRejection | null {
-    const { vSol, vTokens, ts } = trade
+    const { ts } = trade
+    const quoteMint = trade.quoteMint ?? MARKET_QUOTES.sol
     const solPriceUsd = this.#solPrice.usdAt(ts)
-    const priceSol = tradePriceSol(trade.tokenAmount, trade.solAmount, vSol, vTokens)
-    if (trade.priceUsd == null && Number.isNaN(solPriceUsd))
+    if (trade.priceUsd == null && quoteMint === MARKET_QUOTES.sol && Number.isNaN(solPriceUsd))
       return Number.isNaN(this.#solPrice.usd) ? 'sol_price_unknown' : 'sol_price_stale'
-    const priceUsd = tradePriceUsd(trade.priceUsd, priceSol, solPriceUsd)
-    const volumeUsd = priceUsd * trade.tokenAmount
-    if (!(priceUsd >= PRICE_MIN && priceUsd <= AMOUNT_MAX)) return 'price_unknown'
-    if (!(volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
+    const worth = worthOf(trade, solPriceUsd)
+    // A quote whose price nobody knows: the trade counts, and makes neither a price nor a bar.
+    const isPriced = trade.priceUsd != null || !Number.isNaN(quotePriceUsd(quoteMint, solPriceUsd))
+    if (isPriced && !(worth.priceUsd >= PRICE_MIN && worth.priceUsd <= AMOUNT_MAX)) return 'price_unknown'
+    if (isPriced && !(worth.volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
 
     const { columns } = this.#tokens
     const { nowMs } = this.#time
@@ -75,24 +84,30 @@ export class TradeWriter {
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
     this.#lifecycle.recordVersion(slot)
     this.tradeCount++
-    this.#addToBars(slot, ts, priceUsd, volumeUsd, trade.side === 'buy')
+    columns.tradeCount[rowIndex(slot)]++
+    if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
     // A trade that comes late is counted, but the price stays that of the newest one.
     if (!(ts < columns.lastTradeAtMs[rowIndex(slot)])) {
       columns.lastTradeAtMs[rowIndex(slot)] = ts
-      if (vSol != null && vTokens != null) {
-        if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens, solPriceUsd)
-        else this.#figures.setReserves(slot, vSol, vTokens)
-      }
-      this.#figures.setPrice(slot, priceUsd, shownPriceSol(priceSol, priceUsd, solPriceUsd))
+      this.#setFigures(slot, trade, solPriceUsd)
+      if (isPriced) this.#figures.setPrice(slot, worth.priceUsd, worth.priceSol)
     }
     this.#recentTrades.add(slot, trade)
-    const hotScore = this.#rankings.key(slot, 'hot')
-    this.#rankings.setKey(slot, 'hot', addToHotScore(hotScore, volumeUsd, ts))
     this.#lifecycle.endChange(slot)
     return null
   }
 
-  #addToBars(slot: number, tsMs: number, priceUsd: number, volumeUsd: number, isBuy: boolean): void {
+  /** What the newest trade says of its curve or pool. */
+  #setFigures(slot: number, trade: TradeEvent, solPriceUsd: number): void {
+    const { vSol, vTokens, quoteMint } = trade
+    if (quoteMint != null) this.#figures.setQuoted(slot, quoteMint, trade, solPriceUsd)
+    else if (vSol != null && vTokens != null) {
+      if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens, solPriceUsd)
+      else this.#figures.setReserves(slot, vSol, vTokens)
+    }
+  }
+
+  #addToBars(slot: number, tsMs: number, { priceUsd, volumeUsd }: TradeWorth, isBuy: boolean): void {
     const { columns } = this.#tokens
     const { nowMs } = this.#time
     const row = rowIndex(slot)
@@ -101,6 +116,7 @@ export class TradeWriter {
     columns.watermark[row] = watermark
     columns.tradedAtMs[row] = nowMs
     this.#windows.add(slot, tsMs, volumeUsd, isBuy, nowMs)
-    columns.tradeCount[row]++
+    const hotScore = this.#rankings.key(slot, 'hot')
+    this.#rankings.setKey(slot, 'hot', addToHotScore(hotScore, volumeUsd, tsMs))
   }
 }

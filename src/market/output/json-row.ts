@@ -11,6 +11,7 @@ export interface RowText {
   start: string
   creator: string
   socials: string
+  quote: string
 }
 
 export function rowText(metadata: TokenMetadata): RowText {
@@ -19,6 +20,7 @@ export function rowText(metadata: TokenMetadata): RowText {
       `{"mint":"${metadata.mint}","name":${jsonText(metadata.name)},"symbol":${jsonText(metadata.symbol)},` +
       `"description":${jsonText(metadata.description)},"image_uri":${jsonText(metadata.imageUri)},"usd_market_cap":`,
     creator: `,"creator":${jsonText(metadata.creator)},"virtual_sol_reserves":`,
+    quote: `,"quoteMint":${jsonText(metadata.quoteMint)},"isMayhem":`,
     socials: `,"website":${jsonText(metadata.website)},"twitter":${jsonText(metadata.twitter)},"telegram":${jsonText(metadata.telegram)},"analysis_count":`,
   }
 }
@@ -32,6 +34,6 @@ export function renderOpenItem(item: MarketItem, metadata: RowText): string {
     `,"virtual_token_reserves":${jsonNumber(item.virtual_token_reserves)},"bonding_progress":${jsonNumber(item.bonding_progress)}` +
     `,"volume_24h_usd":${jsonNumber(item.volume_24h_usd)},"liquidity_usd":${jsonNumber(item.liquidity_usd)}` +
     `,"holder_count":${jsonNumber(item.holder_count)},"last_trade_timestamp":${jsonNumber(item.last_trade_timestamp)}` +
-    `${metadata.socials}${item.analysis_count},"hot_score":${item.hot_score}`
+    `${metadata.socials}${item.analysis_count},"hot_score":${item.hot_score}${metadata.quote}${item.isMayhem}`
   )
 }

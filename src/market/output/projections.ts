@@ -15,7 +15,14 @@ import type { Rankings } from '../rankings/rankings.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
-import { FLAG_COMPLETE, FLAG_LIVE, rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import {
+  FLAG_COMPLETE,
+  FLAG_LIVE,
+  FLAG_MAYHEM,
+  FLAG_MAYHEM_KNOWN,
+  rowIndex,
+  type TokenTable,
+} from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
 
@@ -116,13 +123,15 @@ export class Projections {
       telegram: metadata.telegram,
       analysis_count: this.#sources.tokens.analysisCounts[slot],
       hot_score: this.#sources.rankings.key(slot, 'hot'),
+      quoteMint: metadata.quoteMint,
+      isMayhem: mayhemOf(flags),
     }
   }
 
   profile(slot: number): TokenProfile {
     const { columns, flags, metadata } = this.#sources.tokens
     const row = rowIndex(slot)
-    const { mint: _, ...texts } = metadata[slot]
+    const { mint: _, quoteMint: __, ...texts } = metadata[slot]
     return {
       ...texts,
       totalSupply: numberOrNull(columns.totalSupply[row]),
@@ -191,6 +200,8 @@ export class Projections {
       createdAt: numberOrNull(columns.createdAtMs[row]),
       virtualSolReserves: numberOrNull(columns.virtualSolReserves[row]),
       virtualTokenReserves: numberOrNull(columns.virtualTokenReserves[row]),
+      quoteMint: metadata.quoteMint,
+      isMayhem: mayhemOf(flags),
       sparkline: this.#sparkline(slot),
       skills: [
         { id: 'submit_analysis', method: 'POST', path: '/api/v1/analysis/submit' },
@@ -209,6 +220,9 @@ export class Projections {
     return closes.reverse()
   }
 }
+
+const mayhemOf = (flags: number): boolean | null =>
+  (flags & FLAG_MAYHEM_KNOWN) === 0 ? null : (flags & FLAG_MAYHEM) !== 0
 
 /** Names the compared values that lie from `at` on in the order of SNAPSHOT_FIELDS. */
 export function toSnapshot(values: ArrayLike<number>, at: number): SnapshotValues {

@@ -3,7 +3,8 @@
 
 const INITIAL_SOL = 30
 const INITIAL_TOKENS = 1_073_000_000
-const SOLD_ON_CURVE = 793_100_000
+/** Tokens that a curve has to sell at first, unless its launch says another number. */
+export const SOLD_ON_CURVE = 793_100_000
 const PRODUCT = INITIAL_SOL * INITIAL_TOKENS
 /** How far the product may be off: fees and rounding change it a little, and other curves are much farther off. */
 const PRODUCT_TOLERANCE = 0.1
@@ -21,6 +22,10 @@ export function obeysCurve(vSol: number, vTokens: number): boolean {
 export function bondingProgress(vTokens: number): number {
   return Math.min(100, Math.max(0, (100 * (INITIAL_TOKENS - vTokens)) / SOLD_ON_CURVE))
 }
+
+/** The same from the tokens that the curve has left to sell, whatever it is paid in. */
+export const progressOf = (curveTokens: number, curveTokensAtFirst: number): number =>
+  Math.min(100, Math.max(0, 100 * (1 - curveTokens / curveTokensAtFirst)))
 
 /** SOL raised by the curve. The liquidity, which is both sides of it, is worth twice as much. */
 export function raisedSol(vSol: number): number {

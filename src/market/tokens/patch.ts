@@ -28,6 +28,7 @@ const TEXT_FIELDS = [
   ['website', 'website'],
   ['twitter', 'twitter'],
   ['telegram', 'telegram'],
+  ['quoteMint', 'quoteMint'],
 ] as const satisfies readonly (readonly [keyof PatchFields, keyof TokenMetadata])[]
 
 /** Fields that a token's profile shows. */

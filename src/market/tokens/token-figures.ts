@@ -1,10 +1,21 @@
 // The figures of a token that follow from one another: price, market cap, bonding curve, flags and the tabs they decide.
 import { bounded } from '../../schema/bounds.ts'
+import type { TradeEvent } from '../../schema/event.ts'
+import { quotePriceUsd } from '../../schema/quote.ts'
 import type { MarketTime } from '../market-time.ts'
+import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import { bondingProgress, CURVE_SUPPLY, raisedSol } from './bonding-curve.ts'
-import { FLAG_COMPLETE, FLAG_LIQUIDITY_PATCHED, FLAG_LIVE, rowIndex, type TokenTable } from './token-table.ts'
+import { bondingProgress, CURVE_SUPPLY, progressOf, raisedSol, SOLD_ON_CURVE } from './bonding-curve.ts'
+import {
+  FLAG_COMPLETE,
+  FLAG_LIQUIDITY_PATCHED,
+  FLAG_LIVE,
+  FLAG_MAYHEM,
+  FLAG_MAYHEM_KNOWN,
+  rowIndex,
+  type TokenTable,
+} from './token-table.ts'
 
 export interface TokenFiguresParts {
   tokens: TokenTable
@@ -13,6 +24,7 @@ export interface TokenFiguresParts {
   time: MarketTime
   /** How long a token counts as new. */
   newWindowMs: number
+  pages: PageCache
   onProfileChanged: (mint: string) => void
 }
 
@@ -22,6 +34,7 @@ export class TokenFigures {
   readonly #changes: RowChanges
   readonly #time: MarketTime
   readonly #newWindowMs: number
+  readonly #pages: PageCache
   readonly #onProfileChanged: (mint: string) => void
 
   constructor(parts: TokenFiguresParts) {
@@ -30,6 +43,7 @@ export class TokenFigures {
     this.#changes = parts.changes
     this.#time = parts.time
     this.#newWindowMs = parts.newWindowMs
+    this.#pages = parts.pages
     this.#onProfileChanged = parts.onProfileChanged
   }
 
@@ -79,6 +93,28 @@ export class TokenFigures {
       columns.liquidity[row] = bounded(2 * raisedSol(vSol) * solPriceUsd)
   }
 
+  /** Sets what a trade with a quote says: its reserves, and from them progress and liquidity. Nothing is assumed of its curve. */
+  setQuoted(
+    slot: number,
+    quoteMint: string,
+    { vSol, vTokens, quoteReserve, curveTokens }: TradeEvent,
+    solPriceUsd: number,
+  ): void {
+    const { columns, flags, metadata } = this.#tokens
+    const row = rowIndex(slot)
+    if (metadata[slot].quoteMint !== quoteMint) {
+      metadata[slot].quoteMint = quoteMint
+      this.#pages.metadataChanged(slot)
+    }
+    if (vTokens != null) this.setReserves(slot, vSol ?? Number.NaN, vTokens)
+    if (curveTokens != null && (flags[slot] & FLAG_COMPLETE) === 0) {
+      const atFirst = columns.curveTokens[row]
+      columns.bondingProgress[row] = progressOf(curveTokens, Number.isNaN(atFirst) ? SOLD_ON_CURVE : atFirst)
+    }
+    if (quoteReserve != null && (flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0)
+      columns.liquidity[row] = bounded(2 * quoteReserve * quotePriceUsd(quoteMint, solPriceUsd))
+  }
+
   /** The supply that the token's creator reported; the market cap counts all of it. */
   setTotalSupply(slot: number, totalSupply: number): void {
     const { columns } = this.#tokens
@@ -93,6 +129,12 @@ export class TokenFigures {
   setLive(slot: number, isLive: boolean): void {
     this.#setFlag(slot, FLAG_LIVE, isLive)
     this.#changes.setTab(slot, 'live', isLive)
+  }
+
+  /** @param isMayhem null: not known */
+  setMayhem(slot: number, isMayhem: boolean | null): void {
+    this.#setFlag(slot, FLAG_MAYHEM, isMayhem === true)
+    this.#setFlag(slot, FLAG_MAYHEM_KNOWN, isMayhem !== null)
   }
 
   setGraduated(slot: number, isGraduated: boolean): void {

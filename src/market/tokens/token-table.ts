@@ -6,7 +6,6 @@ import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
 import {
   jsonSection,
   numbersSection,
-  type Saved,
   type Section,
   type SectionReader,
   slotRanges,
@@ -18,6 +17,8 @@ import { SPARSE_FIELDS_UNKNOWN, SparseTable } from './sparse-fields.ts'
 /** A token's texts, with its address. */
 export interface TokenMetadata extends TokenTexts {
   mint: string
+  /** What its trades are paid in. */
+  quoteMint: string | null
 }
 
 /** What a token has that is known by its mint only. */
@@ -31,6 +32,7 @@ const initialMetadata = (mint: string): TokenMetadata => ({
   website: null,
   twitter: null,
   telegram: null,
+  quoteMint: null,
 })
 
 const TEXTS = [
@@ -43,6 +45,7 @@ const TEXTS = [
   'website',
   'twitter',
   'telegram',
+  'quoteMint',
 ] as const satisfies readonly (keyof TokenMetadata)[]
 
 /** What a free slot has instead of a token's texts. */
@@ -89,14 +92,23 @@ const COUNTERS = [
   /** Bars that start before this market time may lack trades: the token was held, evicted and came back. */
   'barsWholeFromMs',
 ] as const
-const RARELY_CHANGED = ['totalSupply', 'createdAtMs', 'virtualSolReserves', 'virtualTokenReserves'] as const
+const RARELY_CHANGED = [
+  ...(['totalSupply', 'createdAtMs', 'virtualSolReserves', 'virtualTokenReserves'] as const),
+  /** Tokens that the curve had to sell at first. */
+  'curveTokens',
+] as const
 /** NaN stands for unknown in these; the others begin at zero. */
 const UNKNOWN_AT_FIRST = [...FIGURES, ...RARELY_CHANGED] as const
 const COLUMNS = [...FIGURES, ...COUNTERS, ...RARELY_CHANGED] as const
 export type FigureName = (typeof UNKNOWN_AT_FIRST)[number]
 
+const layoutOf = (columns: readonly string[], texts: readonly string[]): string =>
+  [...columns, ...texts].join(' ')
 /** Changes with what a saved row of numbers and texts means. */
-export const TOKEN_LAYOUT = [...COLUMNS, ...TEXTS].join(' ')
+export const TOKEN_LAYOUT = layoutOf(COLUMNS, TEXTS)
+/** Before quotes: a column and a text fewer, both at the end. Checkpoints of it are read. */
+const TEXTS_BEFORE_QUOTES = TEXTS.slice(0, -1)
+export const TOKEN_LAYOUT_BEFORE_QUOTES = layoutOf(COLUMNS.slice(0, -1), TEXTS_BEFORE_QUOTES)
 
 /** By name; a token's number is at `rowIndex(slot)`. */
 export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>
@@ -121,6 +133,9 @@ export const FLAG_LIVE = 1
 export const FLAG_COMPLETE = 2
 /** A patch has set the liquidity: it no longer follows from the curve. */
 export const FLAG_LIQUIDITY_PATCHED = 4
+/** It trades in mayhem mode; whether it does is known. */
+export const FLAG_MAYHEM = 8
+export const FLAG_MAYHEM_KNOWN = 16
 
 interface ColdToken {
   slot: number
@@ -129,7 +144,7 @@ interface ColdToken {
 
 const savedSchema = z.object({ slotsUsed: z.number(), touches: z.number() })
 
-export class TokenTable implements Saved {
+export class TokenTable {
   readonly capacity: number
   readonly columns: Columns
   /** The memory of all columns. */
@@ -237,8 +252,10 @@ export class TokenTable implements Saved {
     yield* this.sparse.save(slotsUsed)
   }
 
-  /** Yields between slices. */
-  *restore(sections: SectionReader): Iterable<void> {
+  /** Yields between slices. @param layout that the saved table has */
+  *restore(sections: SectionReader, layout: string): Iterable<void> {
+    const isBeforeQuotes = layout === TOKEN_LAYOUT_BEFORE_QUOTES
+    const textsPerToken = isBeforeQuotes ? TEXTS_BEFORE_QUOTES.length : TEXTS.length
     const { slotsUsed, touches } = sections.json('tokens', savedSchema)
     if (slotsUsed > this.capacity)
       throw new CheckpointError(
@@ -246,12 +263,14 @@ export class TokenTable implements Saved {
       )
     this.#touches = touches
     sections.fill('tokens.numbers', this.#numbers.subarray(0, rowIndex(slotsUsed)))
+    if (isBeforeQuotes)
+      for (let slot = 0; slot < slotsUsed; slot++) this.columns.curveTokens[rowIndex(slot)] = Number.NaN
     sections.fill('tokens.flags', this.flags.subarray(0, slotsUsed))
     sections.fill('tokens.analyses', this.analysisCounts.subarray(0, slotsUsed))
     for (const { part, first, end } of slotRanges(slotsUsed)) {
-      const texts = sections.texts(`tokens.texts.${part}`, (end - first) * TEXTS.length)
+      const texts = sections.texts(`tokens.texts.${part}`, (end - first) * textsPerToken)
       for (let slot = first; slot < end; slot++) {
-        const metadata = metadataAt(texts, (slot - first) * TEXTS.length)
+        const metadata = metadataAt(texts, (slot - first) * textsPerToken, textsPerToken)
         this.metadata.push(metadata)
         this.#slots.set(metadata.mint, slot)
       }
@@ -290,7 +309,7 @@ export class TokenTable implements Saved {
 }
 
 /** The texts of a token, which begin at `at` in the order of TEXTS. */
-function metadataAt(texts: TextColumn, at: number): TokenMetadata {
+function metadataAt(texts: TextColumn, at: number, textsPerToken: number): TokenMetadata {
   const [mint, name, symbol] = [texts.at(at), texts.at(at + 1), texts.at(at + 2)]
   if (mint === null || name === null || symbol === null)
     throw new CheckpointError('The checkpoint holds a token without a name.')
@@ -304,5 +323,6 @@ function metadataAt(texts: TextColumn, at: number): TokenMetadata {
     website: texts.at(at + 6),
     twitter: texts.at(at + 7),
     telegram: texts.at(at + 8),
+    quoteMint: textsPerToken === TEXTS.length ? texts.at(at + 9) : null,
   }
 }

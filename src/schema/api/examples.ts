@@ -116,6 +116,8 @@ export const EXAMPLE_ITEM = {
   last_trade_timestamp: EXAMPLE_TIME_MS,
   analysis_count: 2,
   hot_score: 2_953_344.6,
+  quoteMint: 'So11111111111111111111111111111111111111112',
+  isMayhem: false,
 }
 
 export const EXAMPLE_DATAPOINT = {
@@ -162,6 +164,8 @@ export const EXAMPLE_DATAPOINT = {
   virtualSolReserves: 71.3,
   virtualTokenReserves: 587_600_000,
   pairAddress: null,
+  quoteMint: 'So11111111111111111111111111111111111111112',
+  isMayhem: false,
   sparkline: [0.00014, 0.00015, 0.000158],
   skills: [{ id: 'submit', method: 'POST', path: '/api/v1/analysis/submit' }],
 }

@@ -1,8 +1,9 @@
 // Recorded events on their way into files of the lake: rows of two tables in a scratch database. Trades are priced here, as the
 // engine priced them.
 import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk, DuckDBType } from '@duckdb/node-api'
+import { QUOTE_COLUMNS } from '../../journal/batch/batch-layout.ts'
 import type { EventBatch, RecordedEvent, TradeColumns } from '../../journal/event-batch.ts'
-import { shownPriceSol, tradePriceSol, tradePriceUsd } from '../../market/events/trade-price.ts'
+import { quotedWorth, soldWorth, type TradeWorth } from '../../market/events/trade-price.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { type Column, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
@@ -21,8 +22,9 @@ const STAGED = {
     numbers: [
       ...['event_no', 'at', 'received_at', 'ts', 'is_buy', 'token_amount', 'sol_amount', 'price_usd'],
       ...['price_sol', 'volume_usd', 'v_sol', 'v_tokens', 'reported_price_usd', 'sol_price_usd', 'simulated'],
+      ...(['quote_amount', 'v_quote', 'quote_reserve', 'curve_tokens', 'slot', 'event_index'] as const),
     ],
-    texts: ['mint', 'wallet', 'tx', 'feed'],
+    texts: ['mint', 'wallet', 'tx', 'feed', 'quote_mint'],
   },
   events: {
     numbers: ['event_no', 'at', 'received_at', 'ts', 'simulated'],
@@ -49,7 +51,8 @@ function cellSql({ name, type, nullable }: Column, nowMs: number): string {
   if (name === 'schema_version') return `${LAKE_SCHEMA_VERSION}::INTEGER`
   if (name === 'side') return `CASE WHEN is_buy = 1 THEN 'buy' ELSE 'sell' END`
   if (type === 'TIMESTAMP') return `epoch_ms(${identifier(name)}::BIGINT)`
-  if (type === 'BIGINT') return `${identifier(name)}::BIGINT`
+  if (type === 'BIGINT' || type === 'INTEGER')
+    return nullable ? `nullif(${identifier(name)}, 'NaN'::DOUBLE)::${type}` : `${identifier(name)}::${type}`
   return type === 'DOUBLE' && nullable ? `nullif(${identifier(name)}, 'NaN'::DOUBLE)` : identifier(name)
 }
 
@@ -125,21 +128,38 @@ const toNumber = (isSimulated: boolean | null): number =>
 
 const isTime = (ms: number): boolean => Number.isInteger(ms) && Math.abs(ms) <= TIME_MS_MAX
 
+/** As the engine priced it. */
+function worthOf(trades: TradeColumns, row: number): TradeWorth {
+  const { tokenAmount, solAmount, priceUsd, vSol, vTokens, solPriceUsd, quotes } = trades
+  const quoteMint = quotes?.quoteMint[row] ?? null
+  if (quotes === null || quoteMint === null)
+    return soldWorth(
+      ...([tokenAmount[row], solAmount[row], vSol[row]] as const),
+      ...([vTokens[row], priceUsd[row], solPriceUsd[row]] as const),
+    )
+  const quote = { quoteMint, quoteAmount: quotes.quoteAmount[row], vQuote: quotes.vQuote[row] }
+  return quotedWorth(tokenAmount[row], quote, vTokens[row], priceUsd[row], solPriceUsd[row])
+}
+
 /** The columns of the table, from the columns of the journal. */
 function tradeColumns(
   trades: TradeColumns,
   simulated: Float64Array,
 ): StagedColumns & { price_usd: Float64Array } {
-  const { count, tokenAmount, solAmount, priceUsd: sentUsd, vSol, vTokens, solPriceUsd } = trades
+  const { count, tokenAmount, solAmount, priceUsd: sentUsd, vSol, vTokens, solPriceUsd, quotes } = trades
   const [priceUsd, priceSol, volumeUsd] = [0, 1, 2].map(() => new Float64Array(count))
   for (let row = 0; row < count; row++) {
-    const inSol = tradePriceSol(tokenAmount[row], solAmount[row], vSol[row], vTokens[row])
-    const inUsd = tradePriceUsd(sentUsd[row], inSol, solPriceUsd[row])
-    priceUsd[row] = inUsd
-    priceSol[row] = shownPriceSol(inSol, inUsd, solPriceUsd[row])
-    volumeUsd[row] = inUsd * tokenAmount[row]
+    const worth = worthOf(trades, row)
+    priceUsd[row] = worth.priceUsd
+    priceSol[row] = worth.priceSol
+    volumeUsd[row] = worth.volumeUsd
   }
+  const unknown = new Float64Array(quotes === null ? count : 0).fill(Number.NaN)
+  const quoted = QUOTE_COLUMNS.map((name) => quotes?.[name] ?? unknown)
+  const [quote_amount, v_quote, quote_reserve, curve_tokens, slot, event_index] = quoted
   return {
+    ...{ quote_amount, v_quote, quote_reserve, curve_tokens, slot, event_index },
+    quote_mint: quotes?.quoteMint ?? new Array<null>(count).fill(null),
     ...{ event_no: trades.eventNo, at: trades.atMs, received_at: trades.receivedAtMs, ts: trades.tsMs },
     ...{ is_buy: trades.isBuy, token_amount: tokenAmount, sol_amount: solAmount, price_usd: priceUsd },
     ...{ price_sol: priceSol, volume_usd: volumeUsd, v_sol: vSol, v_tokens: vTokens },
@@ -259,13 +279,16 @@ const isWholeTrade = (trades: TradeColumns, priceUsd: Float64Array, row: number)
   isTime(trades.atMs[row]) &&
   isTime(trades.receivedAtMs[row]) &&
   isTime(trades.tsMs[row]) &&
-  Number.isFinite(priceUsd[row] * trades.tokenAmount[row])
+  (Number.isFinite(priceUsd[row] * trades.tokenAmount[row]) ||
+    // The engine takes trades without a price only of quotes that it cannot price.
+    (Number.isNaN(priceUsd[row]) && trades.quotes !== null && trades.quotes.quoteMint[row] !== null))
 
 const isWholeEvent = ({ atMs, receivedAtMs, event }: RecordedEvent): boolean =>
   isTime(atMs) && isTime(receivedAtMs) && isTime(event.ts)
 
 function toUnfitTrade(trades: TradeColumns, row: number): UnfitEvent {
-  const cells = Object.entries(trades).map(([name, column]) => [
+  const { quotes, ...columns } = trades
+  const cells = Object.entries({ ...columns, ...quotes }).map(([name, column]) => [
     name,
     typeof column === 'number' ? column : column[row],
   ])

@@ -35,7 +35,8 @@ export interface RecordedRun {
 }
 
 const TRADE_COLUMNS = `event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, epoch_ms(ts)::DOUBLE,
-  mint, side = 'buy', token_amount, reported_price_usd, sol_amount, v_sol, v_tokens, wallet, tx`
+  mint, side = 'buy', token_amount, reported_price_usd, sol_amount, v_sol, v_tokens, wallet, tx,
+  quote_mint, quote_amount, v_quote, quote_reserve, curve_tokens, slot::DOUBLE, event_index::DOUBLE`
 const EVENT_COLUMNS = 'event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, data'
 
 const EVENT_TABLES: readonly LakeTable[] = [TABLES.trades, TABLES.events]
@@ -54,6 +55,13 @@ function toTrade(chunk: DuckDBDataChunk, row: number): TradeEvent {
     vTokens: numberOrNull(cell(11)),
     wallet: textOrNull(cell(12)),
     tx: textOrNull(cell(13)),
+    quoteMint: textOrNull(cell(14)),
+    quoteAmount: numberOrNull(cell(15)),
+    vQuote: numberOrNull(cell(16)),
+    quoteReserve: numberOrNull(cell(17)),
+    curveTokens: numberOrNull(cell(18)),
+    slot: numberOrNull(cell(19)),
+    eventIndex: numberOrNull(cell(20)),
   }
 }
 

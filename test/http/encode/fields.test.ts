@@ -6,7 +6,7 @@ import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const ITEM = `mint name symbol description image_uri usd_market_cap market_cap created_timestamp is_currently_live complete
   priceUsd creator virtual_sol_reserves virtual_token_reserves bonding_progress volume_24h_usd liquidity_usd holder_count
-  last_trade_timestamp website twitter telegram analysis_count hot_score`
+  last_trade_timestamp website twitter telegram analysis_count hot_score quoteMint isMayhem`
 const DATAPOINT = `mint name symbol description imageUrl imageUri creator priceUsd priceSol solPriceUsd priceChange1h
   priceChange6h priceChange24h marketCap fdv liquidity totalSupply volume1m volume1h volume6h volume24h buys24h sells24h
   tradeCount holderCount tradeRate1m buySellImbalance1m bondingComplete bondingProgress isLive isCurrentlyLive
@@ -14,7 +14,7 @@ const DATAPOINT = `mint name symbol description imageUrl imageUri creator priceU
   snipersHolding insidersHolding bundleHolding freshWalletsHolding creatorHolding recentTrades snapshotAt ttl version
   has_freeze_authority has_mint_authority transfer_fee_enabled is_mutable_metadata top10_holder_pct_onchain
   unique_wallet_24h unique_wallet_1h buy_volume_24h_usd sell_volume_24h_usd enriched_at enriched_source createdAt
-  virtualSolReserves virtualTokenReserves pairAddress sparkline skills`
+  virtualSolReserves virtualTokenReserves pairAddress quoteMint isMayhem sparkline skills`
 const NEVER_NULL = `mint name symbol bondingComplete isLive isCurrentlyLive streamSource dexPaid dexBoosted topHolders
   recentTrades snapshotAt ttl version sparkline skills`
 const words = (text: string) => text.split(/\s+/).toSorted()

@@ -8,10 +8,14 @@ import { startPumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
 import { startReplay } from '../../../src/ingest/replay/replay.ts'
 import type { TradeBatch } from '../../../src/ingest/replay/trade-batch.ts'
 import { createSimulator, startSimulator } from '../../../src/ingest/simulator/simulator.ts'
+import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import type { Feed, FeedStatus } from '../../../src/ingest/types.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { EventSink, MarketEvent } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { encodeEvent } from '../../support/chain/encode.ts'
+import { transactionOf } from '../../support/chain/transaction.ts'
 import { FEED_KEY, openTestServer } from '../../support/test-server.ts'
 import {
   type Answer,
@@ -23,6 +27,7 @@ import {
   success,
 } from '../../support/upstreams/birdeye-server.ts'
 import { PumpPortalServer, tradeFrame } from '../../support/upstreams/pumpportal-server.ts'
+import { SolanaNode } from '../../support/upstreams/solana-node.ts'
 import type { MemoryLog, MemorySink } from '../memory-sink.ts'
 
 export const START_MS = 1_772_000_000_000
@@ -394,4 +399,65 @@ const solPrice: Harness = {
   },
 }
 
-export const HARNESSES: readonly Harness[] = [simulator, replay, push, pumpportal, security, solPrice]
+const solana: Harness = {
+  name: 'solana',
+  simulated: false,
+  told: { events: true, states: true },
+  isLight: true,
+  keyOf: txOf,
+  async start({ sink, clock, log }) {
+    const node = await SolanaNode.start()
+    const source = new LiveSource(
+      {
+        ...{ rpcUrls: [`${node.url}/?api-key=${SECRET}`], socketUrls: [], pulseMsMax: 60_000 },
+        ...{ commitment: 'confirmed', requestsPerSecond: 1_000 },
+      },
+      clock,
+    )
+    const options = {
+      reconnectMsMin: 1,
+      reconnectMsMax: 1,
+      random: () => 0,
+      pools: 'all',
+      holds: () => true,
+    } as const
+    const feed = startSolana({ source, commitment: 'confirmed', ...options }, sink, log)
+    const seconds = () => BigInt(Math.floor(clock.nowMs / 1_000))
+    return {
+      ...running(feed),
+      async send(count) {
+        return newNames(count).map((name) => {
+          const values = {
+            mint: mintOfSymbol(name),
+            timestamp: seconds(),
+            sol_amount: 5,
+            token_amount: 7,
+            is_buy: true,
+          }
+          const transaction = transactionOf(name, node.slot, [encodeEvent('TradeEvent', values)])
+          node.confirm(transaction)
+          return transaction.signature
+        })
+      },
+      async spoil() {
+        node.send('not JSON')
+        return ['unknown_frame']
+      },
+      outage: {
+        begin: async () => {
+          node.handshake = 503
+          node.drop()
+        },
+        end: async () => {
+          node.handshake = null
+        },
+      },
+      connections: () => node.openConnections,
+      close: () => node.close(),
+    }
+  },
+}
+
+export const HARNESSES: readonly Harness[] = [
+  ...[simulator, replay, push, pumpportal, solana, security, solPrice],
+]

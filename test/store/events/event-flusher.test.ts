@@ -48,7 +48,12 @@ test('a trade becomes a row with what was sent and with the prices of the engine
     ...{ mint: MINT, side: 'buy', token_amount: 4, sol_amount: 1, price_usd: 37.5, price_sol: 0.25 },
     ...{ volume_usd: 150, v_sol: null, v_tokens: null, wallet: 'w', tx: 't', feed: 'push' },
     ...{ reported_price_usd: null, sol_price_usd: 150, known_at: new Date(NOON_MS + 5) },
-    ...{ simulated: null, schema_version: 3 },
+    ...{
+      simulated: null,
+      schema_version: 4,
+      ...{ quote_mint: null, quote_amount: null, v_quote: null, quote_reserve: null },
+      ...{ curve_tokens: null, slot: null, event_index: null },
+    },
   })
 })
 

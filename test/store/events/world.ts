@@ -35,6 +35,7 @@ const numbers = (trades: readonly RecordedEvent[], read: (event: TradeEvent, of:
 function columnsOf(trades: readonly RecordedEvent[]): TradeColumns {
   const events = trades.map(({ event }) => event as TradeEvent)
   return {
+    quotes: null,
     count: trades.length,
     eventNo: numbers(trades, (_, { eventNo }) => eventNo),
     atMs: numbers(trades, (_, { atMs }) => atMs),

@@ -5,8 +5,8 @@ import {
   UPSTREAM_FRAME_BYTES_MAX,
   UPSTREAM_PING_MS,
   UPSTREAM_SILENCE_MS_MAX,
-} from '../limits.ts'
-import { readRetryAfterMs } from '../retry-after.ts'
+} from './limits.ts'
+import { readRetryAfterMs } from './retry-after.ts'
 
 export interface UpstreamTiming {
   /** From the attempt to an open connection. */
@@ -15,6 +15,8 @@ export interface UpstreamTiming {
   pingMs: number
   /** The connection ends when no data came for this long, even if pings are answered. */
   silenceMsMax: number
+  /** A larger frame ends the connection. */
+  frameBytesMax?: number
 }
 
 export interface UpstreamHandlers {
@@ -56,7 +58,7 @@ export class UpstreamSocket {
     this.#handlers = handlers
     // No compression: a small frame could expand to a large one, and frames are small anyway.
     this.#socket = new WebSocket(address, {
-      maxPayload: UPSTREAM_FRAME_BYTES_MAX,
+      maxPayload: timing.frameBytesMax ?? UPSTREAM_FRAME_BYTES_MAX,
       perMessageDeflate: false,
       followRedirects: false,
     })

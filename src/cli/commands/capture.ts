@@ -1,0 +1,64 @@
+// `capture`: writes a tape of the chain, by the feed itself, so that what it asks for is on the tape too.
+import { readConfig } from '../../config/config.ts'
+import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { counted } from '../common.ts'
+import { Stop } from '../stop.ts'
+import { type Terminal, write } from '../terminal.ts'
+
+const MEGABYTE = 1_000_000
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const config = readConfig(serverFlags(values), {})
+  // Loaded here: no other command reads the chain.
+  const { captureTape } = await import('../../ingest/solana/capture.ts')
+  const stop = new Stop(terminal)
+  const secondsMax = Number(values.seconds)
+  const bytesMax = Number(values['size-mb']) * MEGABYTE
+  if (!(secondsMax > 0) || !(bytesMax > 0)) throw new Failure('--seconds and --size-mb must be above 0')
+  const stopping = new AbortController()
+  stop.act = () => stopping.abort()
+  const { out = '' } = values
+  const options = {
+    ...config,
+    out,
+    bytesMax,
+    timeMsMax: secondsMax * 1_000,
+    signal: stopping.signal,
+  }
+  // Ctrl-C is how a capture is ended, and no error.
+  const { lines, bytes, end, problem } = await stop.during(() => captureTape(options, terminal.clock))
+  if (lines === 0) throw new Failure(problem ?? 'nothing came from the endpoint')
+  await write(
+    terminal.stdout,
+    `${out}: ${counted(lines, 'line')}, ${bytes} bytes before compression (${end})\n`,
+  )
+  return EXIT.done
+}
+
+const serverFlags = (values: Values): string[] =>
+  ['solana-rpc', 'solana-ws', 'solana-commitment', 'solana-rps']
+    .flatMap((name) => (values[name] ? [`--${name}`, values[name]] : []))
+    .concat(['--feed', 'solana'])
+
+export const captureCommand: Command = {
+  name: 'capture',
+  summary: 'Write what endpoints of the chain send to a file that the feed solana can play',
+  operands: [],
+  options: {
+    'solana-rpc': { value: 'URL', isRequired: true, description: 'RPC endpoints, comma-separated' },
+    'solana-ws': { value: 'URL', otherwise: '', description: 'Their addresses for subscriptions' },
+    'solana-commitment': {
+      ...{ value: 'WORD', otherwise: 'confirmed', allowed: ['confirmed', 'processed'] },
+      description: 'What counts as having happened',
+    },
+    'solana-rps': { value: 'N', otherwise: '8', description: 'Requests per second that the endpoints allow' },
+    out: { value: 'FILE', isRequired: true, description: 'The file to write, which must not exist' },
+    seconds: { value: 'N', otherwise: '3600', description: 'It ends after this long' },
+    'size-mb': { value: 'N', otherwise: '4000', description: 'It ends at this size, before compression' },
+  },
+  notes: [
+    'The file holds every notification and every answer, and no address of an endpoint, so it can be passed on.',
+    'Play it with npm start -- --feed solana --solana-tape FILE --replay-speed max',
+  ],
+  run,
+}

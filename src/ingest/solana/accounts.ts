@@ -1,0 +1,159 @@
+// What accounts of the chain say of pools and mints: asked for in batches, and kept.
+import { z } from 'zod'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { wait } from '../wait.ts'
+import { decodeFields } from './decode-event.ts'
+import { POOL_ACCOUNT, POOL_DISCRIMINATOR } from './layouts.ts'
+import { ACCOUNT_ATTEMPTS_MAX, ACCOUNTS_COLLECT_MS, ACCOUNTS_PER_CALL, MINTS_MAX } from './limits.ts'
+import { AMM_PROGRAM, TOKEN_PROGRAMS } from './programs.ts'
+import { quoteDecimals } from './quotes.ts'
+import type { Rpc } from './rpc.ts'
+import type { Account } from './sol-price.ts'
+
+const accountSchema = z
+  .object({ owner: z.string(), data: z.tuple([z.string(), z.literal('base64')]) })
+  .transform(({ owner, data }): Account => ({ owner, data: Buffer.from(data[0], 'base64') }))
+const accountsSchema = z.object({ value: z.array(accountSchema.nullable()) })
+
+/** An account as a notification or an answer has it; undefined where it is none. */
+export const readAccount = (value: unknown): Account | undefined => safeParse(accountSchema, value).data
+
+/** The mints of a pool's account; null where it is none. */
+export function readPoolAccount({ owner, data }: Account): { baseMint: string; quoteMint: string } | null {
+  if (owner !== AMM_PROGRAM || Buffer.from(data.subarray(0, 8)).toString('hex') !== POOL_DISCRIMINATOR)
+    return null
+  const pool = decodeFields(POOL_ACCOUNT, data, 8)
+  const [baseMint, quoteMint] = [pool?.text('base_mint') ?? null, pool?.text('quote_mint') ?? null]
+  return baseMint === null || quoteMint === null ? null : { baseMint, quoteMint }
+}
+
+export interface Mint {
+  decimals: number
+  /** In the smallest unit. */
+  supply: bigint
+}
+
+/** Of both token programs: authority, supply, decimals. */
+const [SUPPLY_AT, DECIMALS_AT, MINT_BYTES_MIN] = [36, 44, 82]
+
+export function readMintAccount({ owner, data }: Account): Mint | null {
+  if (!TOKEN_PROGRAMS.includes(owner) || data.length < MINT_BYTES_MIN) return null
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  return { decimals: data[DECIMALS_AT], supply: view.getBigUint64(SUPPLY_AT, true) }
+}
+
+/** What is known of an account: its value, or null where it is not what it was asked as. */
+interface Wanted {
+  address: string
+  attempts: number
+  read: (account: Account | null) => void
+}
+
+/**
+ * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist or could
+ * not be had after some attempts.
+ */
+export class Accounts {
+  #queue: Wanted[] = []
+  #running: Promise<void> | null = null
+  asked = 0
+  missing = 0
+  readonly #rpc: Rpc
+  readonly #signal: AbortSignal
+  readonly #commitment: string
+
+  readonly #collectMs: number
+
+  constructor(rpc: Rpc, commitment: string, signal: AbortSignal, collectMs = ACCOUNTS_COLLECT_MS) {
+    this.#collectMs = collectMs
+    this.#rpc = rpc
+    this.#commitment = commitment
+    this.#signal = signal
+  }
+
+  get waiting(): number {
+    return this.#queue.length
+  }
+
+  /** Resolves when nothing is asked for any more; null: nothing is. */
+  get pending(): Promise<void> | null {
+    return this.#running
+  }
+
+  /** @param read is called once. */
+  want(address: string, read: (account: Account | null) => void): void {
+    this.#queue.push({ address, attempts: 0, read })
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null
+    })
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0 && !this.#signal.aborted) {
+      await wait(this.#collectMs, this.#signal)
+      await this.#askBatch(this.#queue.splice(0, ACCOUNTS_PER_CALL))
+    }
+  }
+
+  async #askBatch(batch: Wanted[]): Promise<void> {
+    this.asked += batch.length
+    const parameters = [
+      batch.map(({ address }) => address),
+      { encoding: 'base64', commitment: this.#commitment },
+    ]
+    const answer = await this.#rpc.call('getMultipleAccounts', parameters, this.#signal)
+    const accounts = answer.ok ? safeParse(accountsSchema, answer.result).data?.value : undefined
+    for (const [index, wanted] of batch.entries()) {
+      const account = accounts?.[index]
+      wanted.attempts++
+      if (account !== undefined || wanted.attempts >= ACCOUNT_ATTEMPTS_MAX) {
+        if (account == null) this.missing++
+        wanted.read(account ?? null)
+      } else this.#queue.push(wanted)
+    }
+  }
+}
+
+/** Mints that were asked for, with those that wait for the answer. */
+export class Mints {
+  readonly #known = new BoundedMap<string, Mint | null>({ entriesMax: MINTS_MAX })
+  readonly #decimals = new BoundedMap<string, number>({ entriesMax: MINTS_MAX })
+  readonly #waiting = new Map<string, ((mint: Mint | null) => void)[]>()
+  readonly #accounts: Accounts
+
+  constructor(accounts: Accounts) {
+    this.#accounts = accounts
+  }
+
+  /** Decimals that an event said, or that an account did; undefined: neither has so far. */
+  decimals(mint: string): number | undefined {
+    return quoteDecimals(mint) ?? this.#decimals.renew(mint) ?? this.#known.get(mint)?.decimals
+  }
+
+  setDecimals(mint: string, decimals: number): void {
+    this.#decimals.set(mint, decimals)
+  }
+
+  /** Calls back with what the account of a mint says, now or once it is had; null: it is no mint, or could not be had. */
+  want(address: string, then: (mint: Mint | null) => void): void {
+    const known = this.#known.renew(address)
+    if (known !== undefined) {
+      then(known)
+      return
+    }
+    const waiting = this.#waiting.get(address)
+    if (waiting !== undefined) {
+      waiting.push(then)
+      return
+    }
+    this.#waiting.set(address, [then])
+    this.#accounts.want(address, (account) => {
+      const mint = account === null ? null : readMintAccount(account)
+      this.#known.set(address, mint)
+      const callers = this.#waiting.get(address) ?? []
+      this.#waiting.delete(address)
+      for (const call of callers) call(mint)
+    })
+  }
+}

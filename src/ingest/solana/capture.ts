@@ -1,0 +1,57 @@
+// Writes a tape by running the feed on a market that takes everything, so that the tape has the answers that the feed asks for.
+import { existsSync } from 'node:fs'
+import type { Clock } from '../../lib/clock.ts'
+import type { EventSink } from '../../schema/event.ts'
+import type { FeedLog } from '../types.ts'
+import { wait } from '../wait.ts'
+import { startSolana } from './solana.ts'
+import { type Commitment, LiveSource } from './source.ts'
+import { type TapeEnd, TapeError, TapeWriter } from './tape.ts'
+
+export interface CaptureOptions {
+  solanaRpc: readonly string[]
+  solanaWs: readonly string[]
+  solanaCommitment: Commitment
+  solanaRps: number
+  /** The file to write. */
+  out: string
+  bytesMax: number
+  timeMsMax: number
+  signal: AbortSignal
+}
+
+export interface CaptureReport {
+  lines: number
+  /** Before compression. */
+  bytes: number
+  end: TapeEnd
+  /** The latest error of the connection. */
+  problem: string | null
+}
+
+const takesAll: EventSink = { apply: () => null }
+const quiet: FeedLog = { info() {}, warn() {}, error() {} }
+
+/** Writes a tape until it is full, its time is over, or the signal aborts. @throws TapeError where the file exists already */
+export async function captureTape(options: CaptureOptions, clock: Clock): Promise<CaptureReport> {
+  const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment, out, signal } = options
+  if (existsSync(out)) throw new TapeError(`${out} exists already`)
+  const full = new AbortController()
+  const tape = new TapeWriter(out, options.bytesMax, clock, () => full.abort())
+  const source = new LiveSource(
+    { rpcUrls, socketUrls, commitment, requestsPerSecond: options.solanaRps, tape },
+    clock,
+  )
+  // Every pool: the tape may be played with any setting.
+  const feed = startSolana(
+    { source, commitment, pools: 'all', holds: () => false, random: Math.random },
+    takesAll,
+    quiet,
+  )
+  await wait(options.timeMsMax, AbortSignal.any([signal, full.signal]))
+  const problem = feed.describe().latestError?.message ?? null
+  await feed.stop()
+  await tape.close()
+  const end: TapeEnd = full.signal.aborted ? 'bytes' : signal.aborted ? 'stopped' : 'time'
+  return { lines: tape.lines, bytes: tape.bytes, end, problem }
+}

@@ -1,0 +1,193 @@
+// From the events of transactions to events of the market: decoded, translated, each curve in its order, each pool by its token.
+import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
+import type { Accounts, Mints } from './accounts.ts'
+import { CurveOrder } from './curve-order.ts'
+import { type DecodedEvent, readEvent } from './decode-event.ts'
+import { discriminatorOf, EVENT_LAYOUTS } from './layouts.ts'
+import { SAMPLE_BYTES_MAX } from './limits.ts'
+import { Pools } from './pools.ts'
+import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
+import type { RawEvent } from './transaction-events.ts'
+import {
+  type ChainPlace,
+  type CurveStep,
+  curveQuoteDecimals,
+  eventTimeMs,
+  translateCreate,
+  translateGraduated,
+  translateReserves,
+  translateSwap,
+  translateTrade,
+} from './translate.ts'
+
+export interface ChainEventsOptions {
+  /** `migrated`: swaps count of tokens that the market holds; `all`: of every pool. */
+  pools: 'migrated' | 'all'
+  /** Whether the market holds a token. */
+  holds: (mint: string) => boolean
+}
+
+export interface ChainEventsHandlers {
+  apply(event: MarketEvent): void
+  /** An event of ours that could not be read: layouts have changed. */
+  onUnreadable(name: string, place: ChainPlace, sample: string): void
+}
+
+/** A pool has no order but that of the block; its swaps come after what happened on the curve. */
+const swapStep = (trade: TradeEvent): CurveStep => ({
+  mint: trade.mint,
+  before: null,
+  after: null,
+  events: [trade],
+})
+
+/** Counts by the name of an event. */
+type Counts = Record<string, number>
+const countIn = (counts: Counts, name: string): void => {
+  counts[name] = (counts[name] ?? 0) + 1
+}
+
+export class ChainEvents {
+  readonly decoded: Counts = {}
+  readonly unreadable: Counts = {}
+  /** Events with bytes behind the last field that is known. */
+  readonly longer: Counts = {}
+  /** Discriminators of these programs that are none of ours. */
+  unknown = 0
+  readonly faults: Counts = {}
+  readonly pools: Pools
+  readonly order: CurveOrder
+  readonly #mints: Mints
+  readonly #options: ChainEventsOptions
+  readonly #handlers: ChainEventsHandlers
+
+  constructor(accounts: Accounts, mints: Mints, options: ChainEventsOptions, handlers: ChainEventsHandlers) {
+    this.#mints = mints
+    this.#options = options
+    this.#handlers = handlers
+    this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
+    this.order = new CurveOrder((step) => this.#applyStep(step))
+  }
+
+  /** @param nowMs of the wall clock @param monotonicMs of the other */
+  take(raw: RawEvent, slot: number, signature: string, nowMs: number, monotonicMs: number): void {
+    const place: ChainPlace = { slot, signature, index: raw.index }
+    const reading = readEvent(raw.program, raw.bytes)
+    if (reading.kind === 'unknown') {
+      this.unknown++
+      return
+    }
+    if (reading.kind === 'unreadable') {
+      countIn(this.unreadable, reading.name)
+      const sample = Buffer.from(raw.bytes.subarray(0, SAMPLE_BYTES_MAX)).toString('base64')
+      this.#handlers.onUnreadable(reading.name, place, sample)
+      return
+    }
+    const { event } = reading
+    countIn(this.decoded, event.name)
+    if (event.leftOverBytes > 0) countIn(this.longer, event.name)
+    const ts = eventTimeMs(event, nowMs)
+    if (ts === null) countIn(this.faults, 'time_invalid')
+    else this.#translate(event, place, ts, monotonicMs)
+  }
+
+  #translate(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
+    const addStep = (step: CurveStep) => this.order.add(step, place.slot, monotonicMs)
+    switch (event.name) {
+      case 'CreateEvent':
+        this.#mints.setDecimals(event.text('mint') ?? '', CURVE_TOKEN_DECIMALS)
+        addStep(translateCreate(event, ts))
+        break
+      case 'TradeEvent':
+        addStep(translateTrade(event, place, ts, this.#quoteDecimals(event)))
+        break
+      case 'UpdateMayhemVirtualParamsEvent':
+        addStep(translateReserves(event))
+        break
+      case 'CompleteEvent':
+        addStep(translateGraduated(event, ts))
+        break
+      case 'CompletePumpAmmMigrationEvent':
+        this.#takeMigration(event)
+        addStep(translateGraduated(event, ts))
+        break
+      case 'CreatePoolEvent':
+        this.#takePool(event)
+        break
+      default:
+        this.#takeSwap(event, place, ts, monotonicMs)
+    }
+  }
+
+  /** Of a quote that is no known one, its mint's account says it; until then amounts are not known. */
+  #quoteDecimals(event: DecodedEvent): number | null {
+    const quoteMint = quoteMintOf(event.text('quote_mint'))
+    const decimals = curveQuoteDecimals(event) ?? this.#mints.decimals(quoteMint)
+    if (decimals === undefined) this.#mints.want(quoteMint, () => {})
+    return decimals ?? null
+  }
+
+  #takeMigration(event: DecodedEvent): void {
+    const [mint, pool] = [event.text('mint') ?? '', event.text('pool') ?? '']
+    this.#mints.setDecimals(mint, CURVE_TOKEN_DECIMALS)
+    this.pools.set(pool, { baseMint: mint, quoteMint: quoteMintOf(event.text('quote_mint')) })
+  }
+
+  #takePool(event: DecodedEvent): void {
+    const [baseMint, quoteMint] = [event.text('base_mint') ?? '', event.text('quote_mint') ?? '']
+    this.#mints.setDecimals(baseMint, Number(event.integer('base_mint_decimals')))
+    this.#mints.setDecimals(quoteMint, Number(event.integer('quote_mint_decimals')))
+    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint })
+  }
+
+  #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
+    this.pools.with(event.text('pool') ?? '', (pool) => {
+      if (pool === null) countIn(this.faults, 'pool_not_wanted')
+      else this.order.add(swapStep(translateSwap(event, place, ts, pool)), place.slot, monotonicMs)
+    })
+  }
+
+  #applyStep({ mint, events, isMayhem = null }: CurveStep): void {
+    for (const event of events)
+      if (event.type === 'trade') this.#applyTrade(mint, event, isMayhem)
+      else this.#handlers.apply(event)
+  }
+
+  /** Of a token that is new here and was not seen to be created, its account says the supply. */
+  #applyTrade(mint: string, trade: MarketEvent, isMayhem: boolean | null): void {
+    const isNew = !this.#options.holds(mint)
+    this.#handlers.apply(trade)
+    if (!isNew) return
+    this.#mints.want(mint, (account) => {
+      if (account === null) return
+      const totalSupply = toUnits(account.supply, account.decimals)
+      if (!(totalSupply > 0)) return
+      const fields = isMayhem === null ? { totalSupply } : { totalSupply, isMayhem }
+      this.#handlers.apply({ type: 'patch', mint, ts: trade.ts, fields })
+    })
+  }
+
+  describe(): Record<string, unknown> {
+    const { decoded, unreadable, longer, unknown, faults, pools, order } = this
+    return {
+      events: { ...decoded },
+      unreadable: { ...unreadable },
+      longerThanKnown: { ...longer },
+      unknownDiscriminators: unknown,
+      ignored: { ...faults },
+      pools: { known: pools.size, swapsWaiting: pools.waiting, swapsDropped: pools.dropped },
+      curves: { waiting: order.waiting, unproven: order.unproven },
+    }
+  }
+
+  /** A sentence where events of ours could not be read; null: all could. */
+  get problem(): string | null {
+    const names = Object.entries(this.unreadable).map(([name, count]) => `${count} ${name}`)
+    return names.length === 0
+      ? null
+      : `Events of the chain could not be read, their layout may have changed: ${names.join(', ')}`
+  }
+}
+
+/** For documents: which events are read. */
+export const READ_EVENTS = EVENT_LAYOUTS.map(({ name }) => ({ name, discriminator: discriminatorOf(name) }))

@@ -1,0 +1,97 @@
+// Whether an endpoint can serve the feed: which chain it is of, how far it is, and which calls it allows.
+import { z } from 'zod'
+import type { Clock } from '../../lib/clock.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { readAccount } from './accounts.ts'
+import { endpointsOf } from './endpoints.ts'
+import { MAINNET_GENESIS, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
+import { RpcClient } from './rpc.ts'
+import { readPyth } from './sol-price.ts'
+import { LiveSource } from './source.ts'
+
+export interface EndpointReport {
+  host: string
+  /** Why the feed cannot use it; null: it can. */
+  problem: string | null
+  /** What it lacks, though the feed works without it. */
+  lacks: string[]
+  /** Its newest slot; null: it did not tell. */
+  slot: number | null
+  /** Age of its price of SOL, ms; null: it did not tell. */
+  priceAgeMs: number | null
+}
+
+const CHECK_MS_MAX = 10_000
+const accountsSchema = z.object({ value: z.array(z.unknown()) })
+
+/** Asks an endpoint what the feed will ask. Takes `CHECK_MS_MAX` for each of its two parts at most. */
+export async function checkEndpoint(
+  rpcUrl: string,
+  socketUrl: string | null,
+  clock: Clock,
+): Promise<EndpointReport> {
+  const [endpoint] = endpointsOf([rpcUrl])
+  const rpc = new RpcClient({ endpoints: [endpoint], requestsPerSecond: 5 })
+  const signal = AbortSignal.timeout(CHECK_MS_MAX)
+  const report: EndpointReport = {
+    host: endpoint.host,
+    problem: null,
+    lacks: [],
+    slot: null,
+    priceAgeMs: null,
+  }
+  const genesis = await rpc.call('getGenesisHash', [], signal)
+  if (!genesis.ok) return { ...report, problem: genesis.message }
+  if (genesis.result !== MAINNET_GENESIS)
+    return { ...report, problem: 'it is of another chain than Solana’s mainnet' }
+  const slot = await rpc.call('getSlot', [], signal)
+  if (slot.ok && typeof slot.result === 'number') report.slot = slot.result
+  const prices = await rpc.call(
+    'getMultipleAccounts',
+    [[PYTH_SOL_USD, ORCA_SOL_USDC], { encoding: 'base64' }],
+    signal,
+  )
+  if (prices.ok) {
+    const account = readAccount(safeParse(accountsSchema, prices.result).data?.value[0])
+    const price = account === undefined ? null : readPyth(account)
+    if (price !== null) report.priceAgeMs = clock.now() - price.atMs
+  } else report.lacks.push('getMultipleAccounts: no price of SOL, and no pools')
+  const history = await rpc.call('getSignaturesForAddress', [PUMP_PROGRAM, { limit: 1 }], signal)
+  if (!history.ok) report.lacks.push('getSignaturesForAddress')
+  report.problem = await subscriptionProblem(rpcUrl, socketUrl, clock)
+  return report
+}
+
+/** Why subscriptions do not work; null: they do. */
+async function subscriptionProblem(
+  rpcUrl: string,
+  socketUrl: string | null,
+  clock: Clock,
+): Promise<string | null> {
+  const source = new LiveSource(
+    {
+      rpcUrls: [rpcUrl],
+      socketUrls: socketUrl === null ? [] : [socketUrl],
+      commitment: 'confirmed',
+      requestsPerSecond: 1,
+    },
+    clock,
+  )
+  const ending = new AbortController()
+  const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(CHECK_MS_MAX)])
+  let isPulsing = false
+  const nothing = () => {}
+  const handlers = {
+    ...{ onSubscribed: nothing, onLogs: nothing, onAccount: nothing, onUnknown: nothing, onRefused: nothing },
+    onHandlerError: nothing,
+    onSlot: () => {
+      isPulsing = true
+      ending.abort()
+    },
+  }
+  let reason = ''
+  // Where it names a port, its subscriptions may be at the next one.
+  for (let attempt = 0; attempt < 2 && !isPulsing && !signal.aborted; attempt++)
+    reason = (await source.connect(handlers, signal)).reason
+  return isPulsing ? null : `no slot came by subscription (${source.masked(reason)})`
+}

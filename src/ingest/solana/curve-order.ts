@@ -1,0 +1,122 @@
+// Brings what happens on each curve into its order. A curve proves it: the reserves before a trade are those after the one before.
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { CURVES_MAX, PREDECESSOR_MS_MAX, PREDECESSORS_WAITING_MAX } from './limits.ts'
+import type { CurveState, CurveStep } from './translate.ts'
+
+interface WaitingStep {
+  step: CurveStep
+  slot: number
+  /** On the monotonic clock. */
+  sinceMs: number
+}
+
+export interface CurveOrderOptions {
+  waitMsMax?: number
+  waitingMax?: number
+}
+
+const comesAfterCurve = ({ before, after }: CurveStep): boolean => before === null && after === null
+
+const stateKey = ({ quote, tokens }: CurveState): string => `${quote}:${tokens}`
+
+/**
+ * Delivers steps one behind the other by their reserves. One whose predecessor is missing waits for it, at most `waitMsMax`, and
+ * then goes on: the predecessor may be lost.
+ */
+export class CurveOrder {
+  /** Steps that went on without their predecessor. */
+  unproven = 0
+  #waitingCount = 0
+  /** The reserves after the latest delivered step, by mint. */
+  readonly #states = new BoundedMap<string, string>({ entriesMax: CURVES_MAX })
+  /** Steps that wait, by mint; the mint whose first step came first is the first. */
+  readonly #waiting = new Map<string, WaitingStep[]>()
+  readonly #deliver: (step: CurveStep) => void
+  readonly #waitMsMax: number
+  readonly #waitingMax: number
+
+  constructor(deliver: (step: CurveStep) => void, options: CurveOrderOptions = {}) {
+    this.#deliver = deliver
+    this.#waitMsMax = options.waitMsMax ?? PREDECESSOR_MS_MAX
+    this.#waitingMax = options.waitingMax ?? PREDECESSORS_WAITING_MAX
+  }
+
+  get waiting(): number {
+    return this.#waitingCount
+  }
+
+  /** @param nowMs monotonic time */
+  add(step: CurveStep, slot: number, nowMs: number): void {
+    const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
+    if (this.#follows(step) && !isHeldUp) {
+      this.#take(step)
+      this.#takeFollowers(step.mint)
+      return
+    }
+    const steps = this.#waiting.get(step.mint) ?? []
+    if (steps.length === 0) this.#waiting.set(step.mint, steps)
+    steps.push({ step, slot, sinceMs: nowMs })
+    this.#waitingCount++
+    if (this.#waitingCount > this.#waitingMax) {
+      const [oldest] = this.#waiting.keys()
+      this.#goOn(oldest)
+    }
+  }
+
+  /** Lets go on what has waited too long. Called often. @param nowMs monotonic time */
+  expire(nowMs: number): void {
+    for (const [mint, steps] of this.#waiting)
+      while (steps.length > 0 && steps.some(({ sinceMs }) => nowMs - sinceMs >= this.#waitMsMax))
+        this.#goOn(mint)
+  }
+
+  /** Nothing is known of any curve any more: events may have been missed. What waits goes on. */
+  forget(): void {
+    for (const mint of [...this.#waiting.keys()]) while (this.#waiting.has(mint)) this.#goOn(mint)
+    this.#states.clear()
+  }
+
+  /** Whether the step is the next of its curve, as far as that is known. */
+  #follows({ mint, before }: CurveStep): boolean {
+    const state = this.#states.get(mint)
+    return before === null || state === undefined || state === stateKey(before)
+  }
+
+  #take(step: CurveStep): void {
+    if (step.after !== null) this.#states.set(step.mint, stateKey(step.after))
+    this.#deliver(step)
+  }
+
+  #takeFollowers(mint: string): void {
+    const steps = this.#waiting.get(mint)
+    if (steps === undefined) return
+    for (;;) {
+      const hasCurve = steps.some(({ step }) => !comesAfterCurve(step))
+      const at = steps.findIndex(({ step }) => this.#follows(step) && !(hasCurve && comesAfterCurve(step)))
+      if (at === -1) break
+      const [{ step }] = steps.splice(at, 1)
+      this.#waitingCount--
+      this.#take(step)
+    }
+    if (steps.length === 0) this.#waiting.delete(mint)
+  }
+
+  /** Takes the earliest step of a mint without its predecessor: by slot, then one whose predecessor is not among those that wait. */
+  #goOn(mint: string): void {
+    const steps = this.#waiting.get(mint)
+    if (steps === undefined) return
+    const onCurve = steps.filter(({ step }) => !comesAfterCurve(step))
+    const slot = Math.min(...onCurve.map((each) => each.slot))
+    const afters = new Set(onCurve.flatMap(({ step }) => (step.after === null ? [] : [stateKey(step.after)])))
+    const earliest = onCurve.filter((each) => each.slot === slot)
+    const isFirst = ({ step }: WaitingStep): boolean =>
+      step.before === null || !afters.has(stateKey(step.before))
+    const chosen = earliest.find(isFirst) ?? earliest[0] ?? steps[0]
+    const [{ step }] = steps.splice(steps.indexOf(chosen), 1)
+    this.#waitingCount--
+    this.unproven++
+    if (steps.length === 0) this.#waiting.delete(mint)
+    this.#take(step)
+    this.#takeFollowers(mint)
+  }
+}

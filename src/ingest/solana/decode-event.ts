@@ -1,0 +1,115 @@
+// Decodes an event by its layout: fields in their order, for as long as there are bytes.
+import { type EventLayout, FIELD_DECODERS, type FieldType, layoutOf } from './layouts.ts'
+
+export const DISCRIMINATOR_BYTES = 8
+
+/** How many bytes a field takes at least: a check before any memory is made for it. */
+const FIXED_BYTES: Readonly<Partial<Record<FieldType, number>>> = {
+  u8: 1,
+  bool: 1,
+  u16: 2,
+  u64: 8,
+  i64: 8,
+  i128: 16,
+  pubkey: 32,
+}
+const LENGTH_BYTES = 4
+const SHARE_BYTES = 34
+
+/** The fields of an event that had their bytes. A field is asked for by its name; it is decoded then. */
+export class DecodedEvent {
+  readonly name: string
+  readonly program: string
+  /** Bytes behind the last field that we know. */
+  readonly leftOverBytes: number
+  readonly #bytes: Uint8Array
+  /** Where each field begins. */
+  readonly #offsets: ReadonlyMap<string, readonly [type: FieldType, at: number]>
+
+  constructor(
+    { name, program }: EventLayout,
+    bytes: Uint8Array,
+    offsets: ReadonlyMap<string, readonly [FieldType, number]>,
+    leftOverBytes: number,
+  ) {
+    this.name = name
+    this.program = program
+    this.#bytes = bytes
+    this.#offsets = offsets
+    this.leftOverBytes = leftOverBytes
+  }
+
+  has(field: string): boolean {
+    return this.#offsets.has(field)
+  }
+
+  /** The names of all fields that had their bytes, in their order. */
+  get fields(): readonly string[] {
+    return [...this.#offsets.keys()]
+  }
+
+  /** The value of a field; undefined where its bytes were not there. */
+  value(field: string): unknown {
+    const place = this.#offsets.get(field)
+    return place === undefined ? undefined : FIELD_DECODERS[place[0]].decode(this.#bytes, place[1])
+  }
+
+  /** An integer of any width; null where it was not there. */
+  integer(field: string): bigint | null {
+    const value = this.value(field)
+    return typeof value === 'bigint' ? value : typeof value === 'number' ? BigInt(value) : null
+  }
+
+  /** An address or a text; null where it was not there. */
+  text(field: string): string | null {
+    const value = this.value(field)
+    return typeof value === 'string' ? value : null
+  }
+
+  flag(field: string): boolean | null {
+    const value = this.value(field)
+    return typeof value === 'boolean' ? value : null
+  }
+}
+
+/** How many bytes the field at this place takes; null where they are not all there. */
+function fieldBytes(type: FieldType, bytes: Uint8Array, at: number): number | null {
+  const left = bytes.length - at
+  const fixed = FIXED_BYTES[type]
+  if (fixed !== undefined) return fixed <= left ? fixed : null
+  if (left < LENGTH_BYTES) return null
+  const length = new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0, true)
+  const size = LENGTH_BYTES + length * (type === 'shares' ? SHARE_BYTES : 1)
+  return size <= left ? size : null
+}
+
+/** Decodes fields from an offset on; null where one of those that must be there is not. */
+export function decodeFields(layout: EventLayout, bytes: Uint8Array, from: number): DecodedEvent | null {
+  const offsets = new Map<string, readonly [FieldType, number]>()
+  let at = from
+  for (const [name, type] of layout.fields) {
+    const size = fieldBytes(type, bytes, at)
+    if (size === null) break
+    // A flag is 0 or 1: anything else means that the layout is not this one.
+    if (type === 'bool' && bytes[at] > 1) break
+    offsets.set(name, [type, at])
+    at += size
+  }
+  return offsets.size < layout.required ? null : new DecodedEvent(layout, bytes, offsets, bytes.length - at)
+}
+
+/** What the bytes of an event are: an event; `unreadable`: one of ours whose layout has changed; or one that we do not know. */
+export type EventReading =
+  | { kind: 'event'; event: DecodedEvent }
+  | { kind: 'unreadable'; name: string }
+  | { kind: 'unknown' }
+
+/** @param program whose event it is, which the bytes do not say. */
+export function readEvent(program: string, bytes: Uint8Array): EventReading {
+  if (bytes.length < DISCRIMINATOR_BYTES) return { kind: 'unknown' }
+  const discriminator = Buffer.from(bytes.buffer, bytes.byteOffset, DISCRIMINATOR_BYTES).toString('hex')
+  const layout = layoutOf(program, discriminator)
+  if (layout === undefined) return { kind: 'unknown' }
+  const event = decodeFields(layout, bytes, DISCRIMINATOR_BYTES)
+  return event === null ? { kind: 'unreadable', name: layout.name } : { kind: 'event', event }
+}

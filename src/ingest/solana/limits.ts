@@ -1,0 +1,61 @@
+// Bounds of the feed from the chain. Every number of an endpoint is checked against one of these.
+
+/** A larger answer over HTTP is not read. A block of mainnet is some megabytes. */
+export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024
+export const RPC_TIMEOUT_MS = 10_000
+/** Calls in flight at once. */
+export const RPC_CONCURRENCY = 8
+/** Calls that wait for their turn; one more is refused at once. */
+export const RPC_WAITING_MAX = 10_000
+/** The pause after an answer 429: this long, or what Retry-After says up to the maximum. */
+export const RPC_PAUSE_MS = 1_000
+export const RPC_PAUSE_MS_MAX = 60_000
+export const RPC_PER_SECOND_DEFAULT = 8
+export const RPC_PER_SECOND_MAX = 10_000
+export const ENDPOINTS_MAX = 16
+/** A notification is some kilobytes: its log has 10 000 bytes at most. A larger frame ends the connection. */
+export const FRAME_BYTES_MAX = 1024 * 1024
+/** Without a slot for this long a connection counts as dead, however open its socket. */
+export const PULSE_MS_MAX = 5_000
+/** Subscriptions that are unanswered after this long end the connection. */
+export const SUBSCRIBE_MS_MAX = 10_000
+/** Lines of one log, and inner instructions of one transaction, that are looked at. */
+export const LOG_LINES_MAX = 4_096
+export const INNER_INSTRUCTIONS_MAX = 4_096
+/** Transactions remembered to detect repeated notifications. At the maximum the one seen longest ago is forgotten. */
+export const TRANSACTIONS_SEEN_MAX = 200_000
+/** Curves whose reserves are remembered, to order their trades. */
+export const CURVES_MAX = 200_000
+/** How long a trade waits for the one before it on its curve, and how many wait at most: beyond it the oldest goes on. */
+export const PREDECESSOR_MS_MAX = 2_000
+export const PREDECESSORS_WAITING_MAX = 20_000
+/** Pools and mints that are known. At the maximum the one used longest ago is asked for again. */
+export const POOLS_MAX = 100_000
+export const MINTS_MAX = 200_000
+/** Accounts of one call. */
+export const ACCOUNTS_PER_CALL = 100
+/** Swaps that wait until their pool is known; one more drops the oldest, which is counted. */
+export const SWAPS_WAITING_MAX = 20_000
+/** How long accounts are collected before they are asked for, and how often an account is asked for that could not be had. */
+export const ACCOUNTS_COLLECT_MS = 200
+export const ACCOUNT_ATTEMPTS_MAX = 3
+/** Transactions with a truncated log that wait to be fetched; one more is given up, which is counted and told. */
+export const FETCHES_WAITING_MAX = 2_000
+/** How often a transaction is asked for that the endpoint does not have yet, and the wait between. */
+export const FETCH_ATTEMPTS_MAX = 8
+export const FETCH_RETRY_MS = 500
+/** Apart by more than this share, the two prices of SOL are not believed. */
+export const SOL_PRICES_APART_MAX = 0.02
+/** A price of SOL that is older counts for nothing, in the comparison and for trades. */
+export const SOL_PRICE_AGE_MS_MAX = 600_000
+/** Pyth's own uncertainty beyond this share of the price: it is not believed. */
+export const SOL_PRICE_CONFIDENCE_MAX = 0.05
+/** An event whose time is further ahead of the clock is refused. */
+export const EVENT_AHEAD_MS_MAX = 600_000
+/** Bytes of an event that could not be read which a log line shows. */
+export const SAMPLE_BYTES_MAX = 1_024
+/** All answers of a tape that is played. */
+export const TAPE_ANSWERS_BYTES_MAX = 512 * 1024 * 1024
+/** A tape ends at this size, or after this long. */
+export const TAPE_BYTES_MAX = 4 * 1024 * 1024 * 1024
+export const TAPE_MS_MAX_DEFAULT = 3_600_000

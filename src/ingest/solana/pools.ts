@@ -1,0 +1,120 @@
+// Which token a pool trades. A swap names its pool alone: its mints are known from events, or from the pool's account.
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { type Accounts, type Mints, readPoolAccount } from './accounts.ts'
+import { POOLS_MAX, SWAPS_WAITING_MAX } from './limits.ts'
+import { type Pool, poolOf } from './translate.ts'
+
+interface PoolMints {
+  baseMint: string
+  quoteMint: string
+}
+
+/** What happens to a swap: it is a trade of this pool; or it is none that is wanted. */
+type Then = (pool: Pool | null) => void
+
+interface Entry {
+  /** null: the account is no pool, or could not be had; undefined: it is asked for. */
+  mints: PoolMints | null | undefined
+  /** null: its token is none that is wanted, or its decimals could not be had; undefined: not known yet. */
+  pool: Pool | null | undefined
+  waiting: Then[]
+}
+
+export class Pools {
+  /** Swaps that were dropped because too many waited. */
+  dropped = 0
+  #waiting = 0
+  readonly #entries = new BoundedMap<string, Entry>({ entriesMax: POOLS_MAX })
+  readonly #accounts: Accounts
+  readonly #mints: Mints
+  readonly #isWanted: (mint: string) => boolean
+
+  /** @param isWanted whether swaps of a token count, asked at each swap */
+  constructor(accounts: Accounts, mints: Mints, isWanted: (mint: string) => boolean) {
+    this.#accounts = accounts
+    this.#mints = mints
+    this.#isWanted = isWanted
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  /** What an event says of a pool. */
+  set(address: string, mints: PoolMints): void {
+    const entry = this.#entries.get(address) ?? { mints, pool: undefined, waiting: [] }
+    entry.mints = mints
+    this.#entries.set(address, entry)
+    this.#resolve(entry)
+  }
+
+  /** Calls back with the pool, now or once it is known, for the swaps of a pool in their order; null: they do not count. */
+  with(address: string, then: Then): void {
+    const entry = this.#entries.renew(address) ?? this.#ask(address)
+    const isSettled = entry.pool !== undefined || entry.mints === null || this.#isUnwanted(entry)
+    if (isSettled && entry.waiting.length === 0) {
+      then(this.#isUnwanted(entry) ? null : (entry.pool ?? null))
+      return
+    }
+    if (this.#waiting >= SWAPS_WAITING_MAX) {
+      this.dropped++
+      return
+    }
+    this.#waiting++
+    entry.waiting.push(then)
+    if (entry.mints !== undefined) this.#resolve(entry)
+  }
+
+  #ask(address: string): Entry {
+    const entry: Entry = { mints: undefined, pool: undefined, waiting: [] }
+    this.#entries.set(address, entry)
+    this.#accounts.want(address, (account) => {
+      // An event may have said it meanwhile.
+      entry.mints ??= account === null ? null : readPoolAccount(account)
+      this.#resolve(entry)
+    })
+    return entry
+  }
+
+  #isUnwanted({ mints }: Entry): boolean {
+    if (mints == null) return false
+    return !this.#isWanted(mints.baseMint) && !this.#isWanted(mints.quoteMint)
+  }
+
+  /** Finds the decimals of both mints, and then lets go what waits. */
+  #resolve(entry: Entry): void {
+    const { mints } = entry
+    if (mints === undefined) return
+    if (mints === null || this.#isUnwanted(entry)) {
+      this.#letGo(entry)
+      return
+    }
+    const missing = [mints.baseMint, mints.quoteMint].filter(
+      (mint) => this.#mints.decimals(mint) === undefined,
+    )
+    if (missing.length === 0) {
+      entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (mint) => this.#mints.decimals(mint))
+      this.#letGo(entry)
+      return
+    }
+    let left = missing.length
+    for (const mint of missing)
+      this.#mints.want(mint, () => {
+        left--
+        if (left > 0) return
+        entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (each) => this.#mints.decimals(each))
+        this.#letGo(entry)
+      })
+  }
+
+  #letGo(entry: Entry): void {
+    const pool = this.#isUnwanted(entry) ? null : (entry.pool ?? null)
+    const waiting = entry.waiting.splice(0)
+    this.#waiting -= waiting.length
+    for (const then of waiting) then(pool)
+  }
+}

@@ -1,0 +1,364 @@
+// The feed of the chain itself: what both programs say, by subscription, from any RPC endpoint.
+
+import type { Clock } from '../../lib/clock.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import type { EventSink } from '../../schema/event.ts'
+import { EventCounters } from '../event-counters.ts'
+import { FeedState } from '../feed-state.ts'
+import {
+  RECONNECT_MS_MAX,
+  RECONNECT_MS_MIN,
+  UPSTREAM_LOG_EVERY_MS,
+  UPSTREAM_RETRY_AFTER_MS_MAX,
+  UPSTREAM_STEADY_MS,
+} from '../limits.ts'
+import { LogThrottle } from '../log-throttle.ts'
+import { backoffMs } from '../pumpportal/pumpportal.ts'
+import { SinkFaults } from '../sink-faults.ts'
+import { SourceLink } from '../source-link.ts'
+import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import { UnpricedTrades } from '../unpriced-trades.ts'
+import type { UpstreamEnd } from '../upstream-socket.ts'
+import { wait } from '../wait.ts'
+import { Accounts, Mints, readAccount } from './accounts.ts'
+import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
+import { PREDECESSOR_MS_MAX } from './limits.ts'
+import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
+import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
+import type { ChainSource, Commitment } from './source.ts'
+import type { LogsNotification, SubscriptionHandlers, Topic } from './subscription.ts'
+import { eventsInLog, type RawEvent } from './transaction-events.ts'
+import { SeenTransactions, TransactionFetcher } from './transactions.ts'
+
+export const SOLANA_FEED = 'solana'
+
+export interface SolanaOptions extends ChainEventsOptions {
+  source: ChainSource
+  commitment: Commitment
+  reconnectMsMin?: number
+  reconnectMsMax?: number
+  /** Uniform in [0, 1), for the jitter. */
+  random: () => number
+}
+
+/**
+ * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
+ * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
+ */
+export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): Feed =>
+  new Solana(options, sink, log)
+
+/** How often trades that wait for the one before them are looked at. */
+const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
+const PRICE_EVERY_MS = 60_000
+
+class Solana implements Feed {
+  readonly ready: Promise<void>
+  #connects = 0
+  #disconnects = 0
+  #notifications = 0
+  #failedTransactions = 0
+  #truncated = 0
+  #slot: number | null = null
+  #attempt = 0
+  /** Until when nothing is missing: the time of the latest slot, at first that of the start. */
+  #wholeUntilMs: number
+  #isConnected = false
+  #latestError: { message: string; atMs: number } | null = null
+  /** Why no endpoint can be used, as a sentence. */
+  #refusal: string | null = null
+  readonly #refused = new BoundedMap<string, string>({ entriesMax: 16 })
+  readonly #throttles = {
+    lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    unreadable: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    fetch: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+  }
+  readonly #options: SolanaOptions
+  readonly #source: ChainSource
+  readonly #clock: Clock
+  readonly #log: FeedLog
+  readonly #state: FeedState
+  readonly #counters: EventCounters
+  readonly #faults: SinkFaults
+  readonly #link: SourceLink
+  readonly #priced: UnpricedTrades
+  readonly #seen = new SeenTransactions()
+  readonly #prices = new SolPrices()
+  readonly #accounts: Accounts
+  readonly #fetcher: TransactionFetcher
+  readonly #events: ChainEvents
+  readonly #stopping = new AbortController()
+  readonly #firstAttempt = Promise.withResolvers<void>()
+  readonly #running: Promise<void>
+
+  constructor(options: SolanaOptions, sink: EventSink, log: FeedLog) {
+    const { source, commitment } = options
+    const { signal } = this.#stopping
+    this.#options = options
+    this.#source = source
+    this.#clock = source.clock
+    this.#log = log
+    this.#state = new FeedState(this.#clock)
+    this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
+    this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
+    this.#link = new SourceLink(SOLANA_FEED, sink, this.#faults)
+    this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
+    this.#accounts = new Accounts(source.rpc, commitment, signal, source.collectMs)
+    this.#fetcher = new TransactionFetcher(source.rpc, commitment, signal, {
+      onEvents: (signature, slot, events) => this.#takeEvents(signature, slot, events),
+      onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
+    })
+    this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
+      apply: (event) => this.#guarded(() => this.#priced.apply(event, this.#clock.now())),
+      onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
+    })
+    this.#wholeUntilMs = this.#clock.now()
+    this.ready = this.#firstAttempt.promise
+    this.#running = this.#run()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    this.#link.lose(this.#wholeUntilMs, this.#clock.now())
+    // A tape has a time of its own.
+    const timers = this.#source.hasEnd
+      ? []
+      : [
+          setInterval(() => this.#events.order.expire(this.#clock.monotonicMs()), EXPIRE_EVERY_MS),
+          setInterval(() => this.#askPrices(), PRICE_EVERY_MS),
+        ]
+    try {
+      while (!signal.aborted) {
+        const end = await this.#connectOnce().catch((error) => ({
+          reason: errorMessage(error),
+          retryAfterMs: null,
+        }))
+        if (!signal.aborted) this.#onClose(end)
+        this.#firstAttempt.resolve()
+        if (this.#source.hasEnd) break
+        await wait(this.#waitMs(end), signal)
+      }
+    } finally {
+      for (const timer of timers) clearInterval(timer)
+    }
+    this.#events.order.forget()
+    this.#firstAttempt.resolve()
+    this.#state.set(signal.aborted ? 'stopped' : 'finished')
+  }
+
+  #waitMs({ retryAfterMs }: UpstreamEnd): number {
+    const { random, reconnectMsMin = RECONNECT_MS_MIN, reconnectMsMax = RECONNECT_MS_MAX } = this.#options
+    const ownMs = backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax)
+    return Math.max(ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
+  }
+
+  async #connectOnce(): Promise<UpstreamEnd> {
+    const { signal } = this.#stopping
+    const refusal = await this.#checkChain()
+    if (refusal !== null) return { reason: refusal, retryAfterMs: null }
+    await this.#askPrices()
+    const openedAtMs = this.#clock.monotonicMs()
+    const end = await this.#source.connect(this.#handlers(), signal, () => this.#settled())
+    if (this.#clock.monotonicMs() - openedAtMs >= UPSTREAM_STEADY_MS) this.#attempt = 0
+    return end
+  }
+
+  async #settled(): Promise<void> {
+    for (;;) {
+      const pending = this.#accounts.pending ?? this.#fetcher.pending
+      if (pending === null) return
+      await pending
+    }
+  }
+
+  /** @returns why the endpoint cannot be used: it is of another chain, or does not answer; null: it can */
+  async #checkChain(): Promise<string | null> {
+    const { rpc } = this.#source
+    const { host } = rpc
+    const answer = await rpc.call('getGenesisHash', [], this.#stopping.signal)
+    if (!answer.ok) return answer.message
+    if (answer.result === MAINNET_GENESIS) {
+      this.#refusal = null
+      return null
+    }
+    this.#refusal = `${host} is an endpoint of another chain than Solana's mainnet`
+    return this.#refusal
+  }
+
+  /** Subscriptions tell changes alone: the present prices are asked for. */
+  async #askPrices(): Promise<void> {
+    const read = (topic: 'pyth' | 'orca', address: string) =>
+      new Promise<void>((resolve) => {
+        this.#accounts.want(address, (account) => {
+          if (account !== null) this.#guarded(() => this.#onPriceAccount(topic, account))
+          resolve()
+        })
+      })
+    await Promise.all([read('pyth', PYTH_SOL_USD), read('orca', ORCA_SOL_USDC)])
+  }
+
+  #handlers(): SubscriptionHandlers {
+    return {
+      onSubscribed: () => this.#onSubscribed(),
+      onSlot: (slot) => this.#onSlot(slot),
+      onLogs: (notification) => this.#onLogs(notification),
+      onAccount: (topic, value) => {
+        const account = readAccount(value)
+        if (account !== undefined) this.#onPriceAccount(topic, account)
+      },
+      onUnknown: () => this.#counters.countRejected('unknown_frame'),
+      onRefused: (topic, message) => this.#onRefused(topic, message),
+      onHandlerError: (error) => this.#faults.note(error),
+    }
+  }
+
+  #onSubscribed(): void {
+    const nowMs = this.#clock.now()
+    this.#connects++
+    this.#isConnected = true
+    this.#wholeUntilMs = nowMs
+    this.#state.set('running')
+    this.#firstAttempt.resolve()
+    this.#log.info({ feed: SOLANA_FEED, host: this.#source.host, connects: this.#connects }, 'connected')
+    this.#link.restore(nowMs)
+  }
+
+  #onSlot(slot: number): void {
+    this.#slot = Math.max(slot, this.#slot ?? 0)
+    if (this.#isConnected) this.#wholeUntilMs = this.#clock.now()
+    if (this.#source.hasEnd) this.#events.order.expire(this.#clock.monotonicMs())
+  }
+
+  #onLogs({ slot, signature, failed, lines }: LogsNotification): void {
+    this.#notifications++
+    if (this.#isConnected) this.#wholeUntilMs = this.#clock.now()
+    if (failed) {
+      this.#failedTransactions++
+      return
+    }
+    const { events, isTruncated } = eventsInLog(lines)
+    this.#takeEvents(signature, slot, events)
+    if (!isTruncated) return
+    if (!this.#seen.isFetched(signature)) {
+      this.#truncated++
+      this.#seen.markFetched(signature)
+      this.#fetcher.fetch(signature, slot)
+    }
+  }
+
+  #takeEvents(signature: string, slot: number, events: readonly RawEvent[]): void {
+    const nowMs = this.#clock.now()
+    const monotonicMs = this.#clock.monotonicMs()
+    for (const event of this.#seen.take(signature, events))
+      this.#guarded(() => this.#events.take(event, slot, signature, nowMs, monotonicMs))
+  }
+
+  /** One event that cannot be handled, which is a fault of the program, does not take others with it. */
+  #guarded(handle: () => void): void {
+    try {
+      handle()
+    } catch (error) {
+      this.#faults.note(error)
+    }
+  }
+
+  #onPriceAccount(topic: 'pyth' | 'orca', account: { owner: string; data: Uint8Array }): void {
+    const nowMs = this.#clock.now()
+    let believed: ReportedPrice | null = null
+    if (topic === 'pyth') {
+      const reported = readPyth(account)
+      if (reported === null) this.#counters.countRejected('sol_price_unreadable')
+      else believed = this.#prices.setPyth(reported, nowMs)
+    } else {
+      const usd = readOrca(account)
+      if (usd === null) this.#counters.countRejected('sol_price_unreadable')
+      else believed = this.#prices.setOrca(usd, nowMs)
+    }
+    if (believed === null) return
+    this.#counters.apply({ type: 'solPrice', ts: believed.atMs, usd: believed.usd, source: 'pyth' }, nowMs)
+  }
+
+  #onRefused(topic: Topic, message: string): void {
+    const text = this.#source.masked(message)
+    this.#refused.set(topic, text)
+    this.#log.warn(
+      { feed: SOLANA_FEED, topic, message: text },
+      'the endpoint refuses a subscription: the feed goes on without it',
+    )
+  }
+
+  #onUnreadable(name: string, signature: string, sample: string): void {
+    const suppressed = this.#throttles.unreadable.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.error(
+        { feed: SOLANA_FEED, event: name, signature, sample, suppressed },
+        'an event of the chain could not be read: its layout may have changed',
+      )
+  }
+
+  #onTransactionLost(signature: string, reason: string): void {
+    this.#counters.countRejected('transaction_lost')
+    const suppressed = this.#throttles.fetch.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn(
+        { feed: SOLANA_FEED, signature, reason: this.#source.masked(reason), suppressed },
+        'a transaction with a truncated log could not be fetched: its trades are missing',
+      )
+  }
+
+  #onClose({ reason }: UpstreamEnd): void {
+    const nowMs = this.#clock.now()
+    const wasConnected = this.#isConnected
+    this.#isConnected = false
+    this.#state.set(this.#refusal === null ? 'reconnecting' : 'failed')
+    this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
+    if (wasConnected) {
+      this.#disconnects++
+      this.#link.lose(this.#wholeUntilMs, nowMs)
+      this.#events.order.forget()
+    }
+    const suppressed = this.#throttles.lost.due(this.#clock.monotonicMs())
+    if (suppressed !== null && !this.#source.hasEnd)
+      this.#log.warn(
+        { feed: SOLANA_FEED, error: this.#latestError.message, disconnects: this.#disconnects, suppressed },
+        wasConnected ? 'disconnected: data may be missing; trying again' : 'not connected: trying again',
+      )
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#running
+  }
+
+  describe(): FeedStatus {
+    const { rpc, host } = this.#source
+    return {
+      feed: SOLANA_FEED,
+      ...this.#state.describe(),
+      simulated: false,
+      problem: this.#refusal ?? this.#events.problem,
+      isConnected: this.#isConnected,
+      host,
+      latestError: this.#latestError,
+      slot: this.#slot,
+      connects: this.#connects,
+      disconnects: this.#disconnects,
+      notifications: this.#notifications,
+      failedTransactions: this.#failedTransactions,
+      duplicates: this.#seen.duplicates,
+      truncated: { transactions: this.#truncated, fetched: this.#fetcher.fetched, lost: this.#fetcher.lost },
+      ...this.#events.describe(),
+      prices: this.#prices.describe(),
+      refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
+      rpc: rpc.describe(),
+      ...this.#counters.describe(),
+    }
+  }
+
+  whyNotReady(): string | null {
+    if (this.#connects > 0 || this.#source.hasEnd) return null
+    const error = this.#latestError === null ? '' : `: ${this.#latestError.message}`
+    return `No endpoint of Solana has been reached yet${error}`
+  }
+}

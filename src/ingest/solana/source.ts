@@ -1,0 +1,94 @@
+// Where the feed has the chain from: endpoints of today, or a tape of them.
+import type { Clock } from '../../lib/clock.ts'
+import type { UpstreamEnd } from '../upstream-socket.ts'
+import { type Endpoint, endpointsOf, socketEndpointsOf, withoutAddresses } from './endpoints.ts'
+import { type Rpc, RpcClient } from './rpc.ts'
+import { type SubscriptionHandlers, type SubscriptionTiming, subscribe } from './subscription.ts'
+
+/** Resolves when all questions that what came has raised are answered. */
+export type Settled = () => Promise<void>
+
+export interface ChainSource {
+  readonly rpc: Rpc
+  /** Times of what it delivers. */
+  readonly clock: Clock
+  /** A source that ends is not connected to again. */
+  readonly hasEnd: boolean
+  /** How long accounts are collected before they are asked for, ms. */
+  readonly collectMs?: number
+  /** The host of the present connection, or of the next. */
+  readonly host: string
+  /** Connects once; resolves when the connection is over. @param settled a source that can wait goes on after it */
+  connect(handlers: SubscriptionHandlers, signal: AbortSignal, settled: Settled): Promise<UpstreamEnd>
+  /** A message without addresses, which hold keys. */
+  masked(text: string): string
+}
+
+export interface LiveSourceOptions extends SubscriptionTiming {
+  rpcUrls: readonly string[]
+  /** Empty: they follow from those of the calls. */
+  socketUrls: readonly string[]
+  commitment: Commitment
+  requestsPerSecond: number
+  rpcTimeoutMs?: number
+  /** Told of all that comes in. */
+  tape?: ChainTape
+}
+
+export type Commitment = 'confirmed' | 'processed'
+
+/** Keeps what comes in, as it came. */
+export interface ChainTape {
+  frame(text: string): void
+  answer(method: string, params: readonly unknown[], result: unknown): void
+}
+
+export class LiveSource implements ChainSource {
+  readonly rpc: RpcClient
+  readonly clock: Clock
+  readonly hasEnd = false
+  readonly #options: LiveSourceOptions
+  readonly #sockets: readonly Endpoint[]
+  readonly #all: readonly Endpoint[]
+  #current = 0
+
+  constructor(options: LiveSourceOptions, clock: Clock) {
+    const { rpcUrls, socketUrls, requestsPerSecond, rpcTimeoutMs: timeoutMs, tape } = options
+    const endpoints = endpointsOf(rpcUrls)
+    this.#options = options
+    this.#sockets = socketUrls.length > 0 ? endpointsOf(socketUrls) : socketEndpointsOf(rpcUrls)
+    this.#all = [...endpoints, ...this.#sockets]
+    const onAnswer = tape && ((...answer: Parameters<ChainTape['answer']>) => tape.answer(...answer))
+    this.rpc = new RpcClient({ endpoints, requestsPerSecond, timeoutMs, onAnswer })
+    this.clock = clock
+  }
+
+  get host(): string {
+    return this.#socket.host
+  }
+
+  get #socket(): Endpoint {
+    return this.#sockets[this.#current % this.#sockets.length]
+  }
+
+  async connect(handlers: SubscriptionHandlers, signal: AbortSignal): Promise<UpstreamEnd> {
+    const { commitment, tape } = this.#options
+    let wasSubscribed = false
+    const onSubscribed = () => {
+      wasSubscribed = true
+      handlers.onSubscribed()
+    }
+    const onFrame = tape && ((text: string) => tape.frame(text))
+    const { url } = this.#socket
+    try {
+      return await subscribe(url, commitment, { ...handlers, onSubscribed }, signal, this.#options, onFrame)
+    } finally {
+      // One that has served is tried first again; one that has not gives way to the next.
+      if (!wasSubscribed) this.#current++
+    }
+  }
+
+  masked(text: string): string {
+    return withoutAddresses(text, this.#all)
+  }
+}

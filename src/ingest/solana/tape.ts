@@ -1,0 +1,255 @@
+// A tape of the chain: every notification and every answer as it came, one JSON object a line, compressed. Played, it goes through
+// the same code as the endpoints did, so that a report of a fault is a file.
+import { createReadStream, createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { StringDecoder } from 'node:string_decoder'
+import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
+import { z } from 'zod'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { Pace, type ReplaySpeed } from '../replay/pace.ts'
+import type { UpstreamEnd } from '../upstream-socket.ts'
+import { wait } from '../wait.ts'
+import { FRAME_BYTES_MAX, RPC_ANSWER_BYTES_MAX, TAPE_ANSWERS_BYTES_MAX } from './limits.ts'
+import { parseJson, type Rpc, type RpcAnswer } from './rpc.ts'
+import type { ChainSource, ChainTape, Settled } from './source.ts'
+import { FrameReader, type SubscriptionHandlers } from './subscription.ts'
+
+const FORMAT = 'mintlake-solana-tape'
+const LINE_CHARACTERS_MAX = 2 * RPC_ANSWER_BYTES_MAX
+const headSchema = z.object({ format: z.literal(FORMAT), version: z.literal(1) })
+const endSchema = z.object({ end: z.number() })
+const lineSchema = z.union([
+  z.object({ at: z.number(), frame: z.string().max(FRAME_BYTES_MAX) }),
+  z.object({ at: z.number(), method: z.string(), params: z.array(z.unknown()), result: z.unknown() }),
+])
+const accountsSchema = z.object({ value: z.array(z.unknown()) })
+
+/** A tape cannot be played. The message says why, and where. */
+export class TapeError extends Error {}
+
+/** Why a tape ended. */
+export type TapeEnd = 'stopped' | 'bytes' | 'time'
+
+/** Writes a tape. What does not fit is left out, and the tape ends before it. */
+export class TapeWriter implements ChainTape {
+  lines = 0
+  bytes = 0
+  readonly #gzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED })
+  readonly #written: Promise<void>
+  readonly #clock: Clock
+  readonly #bytesMax: number
+  readonly #onFull: () => void
+  #isOpen = true
+
+  /** @param onFull called once, when the tape has its size */
+  constructor(path: string, bytesMax: number, clock: Clock, onFull: () => void) {
+    this.#clock = clock
+    this.#bytesMax = bytesMax
+    this.#onFull = onFull
+    this.#written = pipeline(this.#gzip, createWriteStream(path, { flags: 'wx' }))
+    this.#written.catch(() => onFull())
+    this.#write({ format: FORMAT, version: 1 })
+  }
+
+  frame(text: string): void {
+    this.#write({ at: this.#clock.now(), frame: text })
+  }
+
+  answer(method: string, params: readonly unknown[], result: unknown): void {
+    this.#write({ at: this.#clock.now(), method, params, result })
+  }
+
+  /** Writes the end, by which a reader knows that nothing is missing. @throws the error of the disk */
+  async close(): Promise<void> {
+    if (this.#isOpen) this.#write({ end: this.lines })
+    this.#isOpen = false
+    this.#gzip.end()
+    await this.#written
+  }
+
+  #write(line: object): void {
+    if (!this.#isOpen) return
+    const text = `${JSON.stringify(line)}\n`
+    if (this.bytes + text.length > this.#bytesMax && !('end' in line)) {
+      this.#write({ end: this.lines })
+      this.#isOpen = false
+      this.#onFull()
+      return
+    }
+    if (!('end' in line) && !('format' in line)) this.lines++
+    this.bytes += text.length
+    this.#gzip.write(text)
+  }
+}
+
+interface FrameLine {
+  at: number
+  frame: string
+}
+
+/** The lines of a compressed file. @throws the errors of the disk and of the compression, also where its end is missing */
+async function* readLines(path: string): AsyncGenerator<string> {
+  const file = createReadStream(path)
+  const gunzip = createGunzip()
+  file.on('error', (error) => gunzip.destroy(error))
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  try {
+    for await (const chunk of file.pipe(gunzip)) {
+      const lines = (rest + decoder.write(chunk)).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > LINE_CHARACTERS_MAX) throw new TapeError(`a line of ${path} is too long`)
+      yield* lines
+    }
+  } finally {
+    file.destroy()
+    gunzip.destroy()
+  }
+  if (rest !== '') yield rest
+}
+
+/** The lines of a tape, checked. @throws TapeError where it is damaged or has no end */
+async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema>> {
+  let number = 0
+  let hasEnd = false
+  try {
+    for await (const text of readLines(path)) {
+      const value = parseJson(text)
+      if (number++ === 0) {
+        if (!safeParse(headSchema, value).success) throw new TapeError(`${path} is no tape of the chain`)
+        continue
+      }
+      const end = safeParse(endSchema, value).data
+      if (end !== undefined && end.end !== number - 2)
+        throw new TapeError(`${path} has ${number - 2} lines instead of ${end.end}`)
+      const line = end === undefined ? safeParse(lineSchema, value).data : undefined
+      if (hasEnd || (end === undefined && line === undefined))
+        throw new TapeError(`line ${number} of ${path} is none of a tape`)
+      hasEnd = end !== undefined
+      if (line !== undefined) yield line
+    }
+  } catch (error) {
+    if (error instanceof TapeError) throw error
+    throw new TapeError(`${path} cannot be read behind line ${number}: ${errorMessage(error)}`)
+  }
+  if (!hasEnd) throw new TapeError(`${path} breaks off after line ${number}`)
+}
+
+const answerKey = (method: string, params: readonly unknown[]): string =>
+  `${method} ${JSON.stringify(params[0] ?? null)}`
+
+/** Gives the answers of a tape, the first that it has of each question. */
+class TapeRpc implements Rpc {
+  readonly host = 'tape'
+  readonly #answers = new Map<string, unknown>()
+  /** Accounts are asked for in other batches than then. */
+  readonly #accounts = new Map<string, unknown>()
+  #bytes = 0
+  missing = 0
+
+  add(method: string, params: readonly unknown[], result: unknown): void {
+    this.#bytes += JSON.stringify(result ?? null).length
+    if (this.#bytes > TAPE_ANSWERS_BYTES_MAX)
+      throw new TapeError(`the answers of the tape are larger than ${TAPE_ANSWERS_BYTES_MAX} bytes`)
+    const addresses = params[0]
+    const accounts = safeParse(accountsSchema, result).data?.value
+    if (method === 'getMultipleAccounts' && Array.isArray(addresses) && accounts !== undefined) {
+      addresses.forEach((address, index) => {
+        if (!this.#accounts.has(String(address))) this.#accounts.set(String(address), accounts[index])
+      })
+      return
+    }
+    const key = answerKey(method, params)
+    // A transaction that the endpoint did not have yet was asked for again.
+    if ((this.#answers.get(key) ?? null) === null) this.#answers.set(key, result)
+  }
+
+  call(method: string, params: readonly unknown[]): Promise<RpcAnswer> {
+    const addresses = params[0]
+    if (method === 'getMultipleAccounts' && Array.isArray(addresses)) {
+      const value = addresses.map((address) => this.#accounts.get(String(address)) ?? null)
+      return Promise.resolve({ ok: true, result: { value } })
+    }
+    const key = answerKey(method, params)
+    if (this.#answers.has(key)) return Promise.resolve({ ok: true, result: this.#answers.get(key) })
+    this.missing++
+    return Promise.resolve({ ok: false, fault: 'refused', message: `the tape has no answer to ${method}` })
+  }
+
+  describe(): Record<string, unknown> {
+    const { host, missing } = this
+    return { host, missing }
+  }
+}
+
+/** Times of a tape instead of those of the machine. */
+class TapeClock implements Clock {
+  atMs = 0
+
+  now(): number {
+    return this.atMs
+  }
+
+  monotonicMs(): number {
+    return this.atMs
+  }
+}
+
+/** A tape as a source of the feed. */
+export class TapeSource implements ChainSource {
+  readonly rpc: TapeRpc
+  readonly clock: TapeClock
+  readonly hasEnd = true
+  readonly collectMs = 0
+  readonly host = 'tape'
+  readonly #path: string
+  readonly #pace: Pace
+
+  constructor(path: string, rpc: TapeRpc, clock: TapeClock, pace: Pace) {
+    this.#path = path
+    this.rpc = rpc
+    this.clock = clock
+    this.#pace = pace
+  }
+
+  async connect(handlers: SubscriptionHandlers, signal: AbortSignal, settled: Settled): Promise<UpstreamEnd> {
+    let isOver = false
+    const frames = new FrameReader(handlers, () => {
+      isOver = true
+    })
+    for await (const line of readTape(this.#path)) {
+      if (signal.aborted || isOver) break
+      if (!('frame' in line)) continue
+      await this.#play(line, frames, signal)
+      await settled()
+    }
+    return { reason: 'the tape has ended', retryAfterMs: null }
+  }
+
+  async #play({ at, frame }: FrameLine, frames: FrameReader, signal: AbortSignal): Promise<void> {
+    this.#pace.begin(at)
+    while (!signal.aborted && at > this.#pace.dueMs()) await wait(this.#pace.waitMs(at), signal)
+    this.clock.atMs = Math.max(this.clock.atMs, at)
+    frames.read(frame)
+  }
+
+  masked(text: string): string {
+    return text
+  }
+}
+
+/**
+ * Opens a tape: reads its answers, which may be wanted earlier than they came. @throws TapeError where it is none, or is damaged
+ * @param nowMs the monotonic clock of the machine
+ */
+export async function openTape(path: string, speed: ReplaySpeed, nowMs: () => number): Promise<TapeSource> {
+  const rpc = new TapeRpc()
+  const clock = new TapeClock()
+  for await (const line of readTape(path)) {
+    if ('method' in line) rpc.add(line.method, line.params, line.result)
+    if (clock.atMs === 0) clock.atMs = line.at
+  }
+  return new TapeSource(path, rpc, clock, new Pace(speed, nowMs))
+}

@@ -1,0 +1,110 @@
+// Which events of a transaction are new: notifications may be repeated, come from both subscriptions, or end early.
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { wait } from '../wait.ts'
+import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
+import type { Rpc } from './rpc.ts'
+import { eventsInInstructions, type RawEvent, readTransaction } from './transaction-events.ts'
+
+/** How many events of a transaction were taken: they are taken in their order, so the number says which. */
+export class SeenTransactions {
+  duplicates = 0
+  readonly #fetched = new BoundedMap<string, true>({ entriesMax: TRANSACTIONS_SEEN_MAX })
+  readonly #taken = new BoundedMap<string, number>({ entriesMax: TRANSACTIONS_SEEN_MAX })
+
+  /** The events that were not taken before. They count as taken. */
+  take(signature: string, events: readonly RawEvent[]): readonly RawEvent[] {
+    const taken = this.#taken.renew(signature)
+    if (taken !== undefined) this.duplicates += Math.min(taken, events.length)
+    this.#taken.set(signature, Math.max(taken ?? 0, events.length))
+    return events.slice(taken ?? 0)
+  }
+
+  /** Whether the rest of a transaction with a truncated log has been asked for. */
+  isFetched(signature: string): boolean {
+    return this.#fetched.has(signature)
+  }
+
+  markFetched(signature: string): void {
+    this.#fetched.set(signature, true)
+  }
+}
+
+export interface FetchHandlers {
+  onEvents(signature: string, slot: number, events: RawEvent[]): void
+  onLost(signature: string, reason: string): void
+}
+
+/** Fetches transactions whose log was truncated, one after another, and reads their events from the inner instructions. */
+export class TransactionFetcher {
+  fetched = 0
+  /** Transactions that could not be had, or were too many: their events are missing. */
+  lost = 0
+  readonly #queue: { signature: string; slot: number }[] = []
+  #running: Promise<void> | null = null
+  readonly #rpc: Rpc
+  readonly #commitment: string
+  readonly #signal: AbortSignal
+  readonly #handlers: FetchHandlers
+
+  constructor(rpc: Rpc, commitment: string, signal: AbortSignal, handlers: FetchHandlers) {
+    this.#rpc = rpc
+    // A transaction cannot be fetched before it is confirmed.
+    this.#commitment = commitment === 'processed' ? 'confirmed' : commitment
+    this.#signal = signal
+    this.#handlers = handlers
+  }
+
+  get waiting(): number {
+    return this.#queue.length
+  }
+
+  /** Resolves when nothing is fetched any more; null: nothing is. */
+  get pending(): Promise<void> | null {
+    return this.#running
+  }
+
+  fetch(signature: string, slot: number): void {
+    if (this.#queue.length >= FETCHES_WAITING_MAX) {
+      this.lost++
+      this.#handlers.onLost(signature, 'too many transactions with a truncated log')
+      return
+    }
+    this.#queue.push({ signature, slot })
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null
+    })
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const next = this.#queue.shift()
+      if (next === undefined || this.#signal.aborted) return
+      await this.#fetchOne(next.signature, next.slot)
+    }
+  }
+
+  async #fetchOne(signature: string, slot: number): Promise<void> {
+    const options = { encoding: 'json', maxSupportedTransactionVersion: 0, commitment: this.#commitment }
+    let reason = 'the endpoint does not have it'
+    for (let attempt = 0; attempt < FETCH_ATTEMPTS_MAX && !this.#signal.aborted; attempt++) {
+      if (attempt > 0) await wait(FETCH_RETRY_MS, this.#signal)
+      const answer = await this.#rpc.call('getTransaction', [signature, options], this.#signal)
+      if (!answer.ok) {
+        reason = answer.message
+        if (answer.fault === 'refused') break
+      } else if (answer.result !== null) {
+        const transaction = readTransaction(answer.result)
+        if (transaction === null || transaction.transaction.signatures[0] !== signature) {
+          reason = 'the answer is no transaction'
+          continue
+        }
+        this.fetched++
+        this.#handlers.onEvents(signature, slot, eventsInInstructions(transaction))
+        return
+      }
+    }
+    if (this.#signal.aborted) return
+    this.lost++
+    this.#handlers.onLost(signature, reason)
+  }
+}

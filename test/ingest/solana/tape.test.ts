@@ -1,0 +1,137 @@
+// A tape of the chain: captured from a node, played through the same code, damaged at every place.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { captureTape } from '../../../src/ingest/solana/capture.ts'
+import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { openTape } from '../../../src/ingest/solana/tape.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import type { MarketEvent } from '../../../src/schema/event.ts'
+import { ChainWorld } from '../../support/chain/world.ts'
+import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+import { MemoryLog, MemorySink } from '../memory-sink.ts'
+
+const KEY = 'a-secret-key-of-the-endpoint'
+const soon = { interval: 5, timeout: 10_000 }
+let folder: string
+let node: SolanaNode
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'mintlake-tape-'))
+  node = await SolanaNode.start()
+})
+afterEach(async () => {
+  await node.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const optionsOf = (out: string, signal: AbortSignal, bytesMax = 1e9) => ({
+  ...{
+    solanaRpc: [`${node.url}/${KEY}`],
+    solanaWs: [],
+    solanaCommitment: 'confirmed' as const,
+    solanaRps: 1_000,
+  },
+  ...{ out, bytesMax, timeMsMax: 60_000, signal },
+})
+
+/** Captures a random market. @returns the tape and the world behind it */
+async function capture(steps: number): Promise<{ path: string; world: ChainWorld }> {
+  const path = join(folder, 'chain.tape')
+  const world = new ChainWorld(11, { startMs: Date.now() })
+  node.setSolPrice(150, Date.now())
+  const stopping = new AbortController()
+  const capturing = captureTape(optionsOf(path, stopping.signal), systemClock)
+  await expect.poll(() => node.asked('logsSubscribe').length, soon).toBe(2)
+  await expect.poll(() => node.asked('slotSubscribe').length, soon).toBe(1)
+  const told = Array.from({ length: steps }, () => world.step())
+  for (const [address, account] of world.accounts) node.accounts.set(address, account)
+  for (const transaction of told) node.confirm(transaction)
+  node.nextSlot()
+  // The tape has everything once the feed has asked for what is truncated, and for the mint of each token.
+  const truncated = told.filter(({ logs }) => logs.at(-1) === 'Log truncated').length
+  await expect.poll(() => node.asked('getTransaction').length, soon).toBe(truncated)
+  const asked = () =>
+    new Set(node.asked('getMultipleAccounts').flatMap(({ params }) => params[0] as string[]))
+  await expect.poll(() => world.tokens.every(({ mint }) => asked().has(mint)), soon).toBe(true)
+  stopping.abort()
+  expect(await capturing).toMatchObject({ end: 'stopped' })
+  return { path, world }
+}
+
+async function play(path: string): Promise<MarketEvent[]> {
+  const sink = new MemorySink()
+  const source = await openTape(path, 'max', () => performance.now())
+  const held = new Set<string>()
+  sink.reject = (event) => {
+    if ('mint' in event) held.add(event.mint)
+    return null
+  }
+  const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
+  const feed = startSolana({ ...options, holds: (mint) => held.has(mint) }, sink, new MemoryLog())
+  await feed.ready
+  await expect.poll(() => feed.describe().state, soon).not.toBe('running')
+  await feed.stop()
+  if (feed.describe().problem) throw new Error(feed.describe().problem ?? '')
+  return sink.data
+}
+
+it('captured and played gives every trade of the chain once, the same each time, and holds no address of an endpoint', async () => {
+  const { path, world } = await capture(300)
+  const events = await play(path)
+  const trades = events.flatMap((event) =>
+    event.type === 'trade' ? [`${event.tx}:${event.eventIndex}`] : [],
+  )
+  expect(new Set(trades)).toEqual(new Set(world.ledger.map((each) => `${each.signature}:${each.eventIndex}`)))
+  expect(trades).toHaveLength(world.ledger.length)
+  expect(events).toContainEqual(expect.objectContaining({ type: 'solPrice', usd: 150 }))
+  expect(await play(path)).toEqual(events)
+  expect(gunzipSync(readFileSync(path)).toString()).not.toContain(KEY)
+})
+
+it('ends at its size, and is whole then', async () => {
+  const path = join(folder, 'small.tape')
+  node.setSolPrice(150, Date.now())
+  const capturing = captureTape(optionsOf(path, new AbortController().signal, 3_000), systemClock)
+  await expect.poll(() => node.asked('slotSubscribe').length, soon).toBe(1)
+  for (let slot = 0; slot < 50; slot++) node.nextSlot()
+  const report = await capturing
+  expect(report).toMatchObject({ end: 'bytes' })
+  await openTape(path, 'max', () => 0)
+})
+
+it('that exists is not overwritten', async () => {
+  const path = join(folder, 'there')
+  writeFileSync(path, 'mine')
+  await expect(captureTape(optionsOf(path, new AbortController().signal), systemClock)).rejects.toThrow(
+    'exists already',
+  )
+  expect(readFileSync(path, 'utf8')).toBe('mine')
+})
+
+it('cut or changed anywhere is refused with a sentence, and never played as if it were whole', async () => {
+  const { path } = await capture(120)
+  const bytes = readFileSync(path)
+  const damaged = join(folder, 'damaged')
+  for (let at = 0; at < bytes.length; at += Math.ceil(bytes.length / 40)) {
+    writeFileSync(damaged, bytes.subarray(0, at))
+    await expect(
+      openTape(damaged, 'max', () => 0),
+      `cut at ${at}`,
+    ).rejects.toThrow(damaged)
+  }
+  const lines = gunzipSync(bytes).toString().trimEnd().split('\n')
+  for (const kept of [
+    lines.slice(0, -1),
+    lines.toSpliced(5, 1),
+    lines.toSpliced(5, 0, 'no JSON'),
+    lines.slice(1),
+    [],
+  ]) {
+    writeFileSync(damaged, gzipSync(kept.map((line) => `${line}\n`).join('')))
+    await expect(openTape(damaged, 'max', () => 0)).rejects.toThrow(damaged)
+  }
+  await expect(openTape(join(folder, 'nowhere'), 'max', () => 0)).rejects.toThrow('cannot be read')
+})

@@ -1,0 +1,220 @@
+// A local RPC node that speaks JSON-RPC over HTTP and WebSocket as Solana's nodes document it.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { type WebSocket, WebSocketServer } from 'ws'
+import {
+  MAINNET_GENESIS,
+  ORCA_OWNER,
+  ORCA_SOL_USDC,
+  PYTH_OWNER,
+  PYTH_SOL_USD,
+} from '../../../src/ingest/solana/programs.ts'
+import { orcaAccount, pythAccount } from '../chain/encode.ts'
+import { logsNotification, type TestTransaction, transactionAnswer } from '../chain/transaction.ts'
+
+export interface Request {
+  method: string
+  params: unknown[]
+}
+export interface TestAccount {
+  owner: string
+  data: Buffer
+}
+/** What a request gets instead of its answer: a status with headers, an error, or nothing. */
+export type Refusal = { status: number; headers?: Record<string, string> } | { error: object } | 'hang'
+
+interface Subscription {
+  id: number
+  method: string
+  mentions: string | null
+  peer: WebSocket
+}
+
+export class SolanaNode {
+  readonly requests: Request[] = []
+  readonly urls: string[] = []
+  readonly peers = new Set<WebSocket>()
+  readonly accounts = new Map<string, TestAccount>()
+  readonly transactions = new Map<string, TestTransaction>()
+  genesis = MAINNET_GENESIS
+  slot = 300_000_000
+  /** By method; of subscriptions too. */
+  refusals: Record<string, Refusal | undefined> = {}
+  /** A handshake is refused with this status. */
+  handshake: number | null = null
+  readonly port: number
+  readonly #http: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #subscriptions: Subscription[] = []
+
+  private constructor(http: Server) {
+    const webSockets = new WebSocketServer({ noServer: true })
+    this.#http = http
+    this.port = (http.address() as AddressInfo).port
+    http.on('request', (request, response) => void this.#onRequest(request, response))
+    http.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => this.#sockets.delete(socket))
+    })
+    http.on('upgrade', (request, socket, head) => {
+      if (this.handshake !== null) {
+        socket.end(`HTTP/1.1 ${this.handshake} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+        return
+      }
+      webSockets.handleUpgrade(request, socket, head, (peer) => this.#welcome(peer))
+    })
+  }
+
+  static async start(port = 0): Promise<SolanaNode> {
+    const http = createServer()
+    http.listen(port, '127.0.0.1')
+    await once(http, 'listening')
+    return new SolanaNode(http)
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size
+  }
+
+  asked(method: string): Request[] {
+    return this.requests.filter((request) => request.method === method)
+  }
+
+  /** Sets both prices of SOL, and tells subscribers. */
+  setSolPrice(usd: number, atMs: number, orcaUsd = usd): void {
+    this.setAccount(PYTH_SOL_USD, { owner: PYTH_OWNER, data: pythAccount(usd, atMs) })
+    this.setAccount(ORCA_SOL_USDC, { owner: ORCA_OWNER, data: orcaAccount(orcaUsd) })
+  }
+
+  setAccount(address: string, account: TestAccount): void {
+    this.accounts.set(address, account)
+    for (const { id, peer } of this.#of('accountSubscribe', address))
+      peer.send(
+        JSON.stringify({
+          jsonrpc: '2.0',
+          method: 'accountNotification',
+          params: {
+            subscription: id,
+            result: { context: { slot: this.slot }, value: encodeAccount(account) },
+          },
+        }),
+      )
+  }
+
+  /** Begins the next slot. */
+  nextSlot(): number {
+    this.slot++
+    const result = { parent: this.slot - 1, root: this.slot - 32, slot: this.slot }
+    for (const { id, peer } of this.#of('slotSubscribe', null))
+      peer.send(
+        JSON.stringify({ jsonrpc: '2.0', method: 'slotNotification', params: { subscription: id, result } }),
+      )
+    return this.slot
+  }
+
+  /** A transaction has been confirmed: it is kept, and told to who subscribed to one of its programs. */
+  confirm(transaction: TestTransaction): void {
+    this.transactions.set(transaction.signature, transaction)
+    for (const program of new Set(transaction.events.map((event) => event.program)))
+      for (const { id, peer } of this.#of('logsSubscribe', program))
+        peer.send(JSON.stringify(logsNotification(transaction, id)))
+  }
+
+  /** Sends a frame to all peers: objects as JSON, texts and bytes as they are. */
+  send(frame: object | string | Uint8Array): void {
+    const isRaw = typeof frame === 'string' || frame instanceof Uint8Array
+    for (const peer of this.peers) peer.send(isRaw ? frame : JSON.stringify(frame))
+  }
+
+  drop(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.drop()
+    if (!this.#http.listening) return
+    this.#http.close()
+    await once(this.#http, 'close')
+  }
+
+  #of(method: string, mentions: string | null): Subscription[] {
+    return this.#subscriptions.filter((each) => each.method === method && each.mentions === mentions)
+  }
+
+  #welcome(peer: WebSocket): void {
+    this.peers.add(peer)
+    peer.on('error', () => {})
+    peer.on('close', () => {
+      this.peers.delete(peer)
+      for (let at = this.#subscriptions.length - 1; at >= 0; at--)
+        if (this.#subscriptions[at].peer === peer) this.#subscriptions.splice(at, 1)
+    })
+    peer.on('message', (data) => this.#onMessage(peer, `${data}`))
+  }
+
+  #onMessage(peer: WebSocket, text: string): void {
+    const { id, method, params } = JSON.parse(text)
+    this.requests.push({ method, params })
+    const refusal = this.refusals[method]
+    if (refusal === 'hang') return
+    if (refusal !== undefined && 'error' in refusal) {
+      peer.send(JSON.stringify({ jsonrpc: '2.0', id, error: refusal.error }))
+      return
+    }
+    const mentions = method === 'logsSubscribe' ? params[0].mentions[0] : (params[0] ?? null)
+    const subscription = { id: 1_000 + this.requests.length, method, mentions, peer }
+    this.#subscriptions.push(subscription)
+    peer.send(JSON.stringify({ jsonrpc: '2.0', id, result: subscription.id }))
+  }
+
+  async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.urls.push(`${request.url}`)
+    let body = ''
+    for await (const part of request) body += part
+    const { id, method, params } = JSON.parse(body)
+    this.requests.push({ method, params })
+    const refusal = this.refusals[method]
+    if (refusal === 'hang') return
+    if (refusal !== undefined && 'status' in refusal) {
+      response.writeHead(refusal.status, refusal.headers).end()
+      return
+    }
+    const answer = refusal === undefined ? { result: this.#answer(method, params) } : refusal
+    response.writeHead(200, { 'Content-Type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+  }
+
+  #answer(method: string, params: unknown[]): unknown {
+    switch (method) {
+      case 'getGenesisHash':
+        return this.genesis
+      case 'getSlot':
+        return this.slot
+      case 'getMultipleAccounts': {
+        const addresses = params[0] as string[]
+        const value = addresses.map((address) => {
+          const account = this.accounts.get(address)
+          return account === undefined ? null : encodeAccount(account)
+        })
+        return { context: { slot: this.slot }, value }
+      }
+      case 'getTransaction': {
+        const transaction = this.transactions.get(String(params[0]))
+        return transaction === undefined ? null : transactionAnswer(transaction)
+      }
+      default:
+        return null
+    }
+  }
+}
+
+const encodeAccount = ({ owner, data }: TestAccount) => ({
+  ...{ owner, data: [data.toString('base64'), 'base64'] },
+  ...{ lamports: 1, executable: false, rentEpoch: 0, space: data.length },
+})
