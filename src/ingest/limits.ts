@@ -87,6 +87,8 @@ export const PROVIDER_LOG_EVERY_MS = 30_000
 /** The in-memory DuckDB that reads trade files. */
 export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'
+/** Bytes that are decompressed at once where a compressed file of trades is checked. */
+export const GUNZIP_CHUNK_BYTES = 256 * 1024
 /** Rows of one batch of trades by default. */
 export const TRADE_BATCH_ROWS = 65_536
 export const TRADE_BATCH_ROWS_MAX = 1_048_576

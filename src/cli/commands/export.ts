@@ -8,7 +8,12 @@ import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
+import {
+  readProgress as copied,
+  streamArrow,
+  streamText,
+  writeParquet,
+} from '../../store/export/formats.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
 import {
   isInterrupted,
@@ -39,8 +44,15 @@ interface Task {
 }
 
 /** Writes the rows to a stream in chunks, as fast as it takes them. */
-async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
-  const { selection, format, stop } = task
+async function stream(
+  reader: LakeReader,
+  task: Task,
+  total: number,
+  out: Writable,
+  progress: Progress,
+): Promise<void> {
+  const { format, stop } = task
+  const selection = { ...task.selection, rows: total }
   assert(format !== 'parquet', 'Parquet is no stream')
   const pieces = format === 'arrow' ? streamArrow(reader, selection) : streamText(reader, selection, format)
   let done = 0
@@ -63,7 +75,7 @@ async function copy(
 ) {
   const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
   try {
-    await writeParquet(reader, selection, path)
+    await writeParquet(reader, { ...selection, rows: total }, path)
   } finally {
     clearInterval(timer)
   }
@@ -81,7 +93,7 @@ async function fill(
   // A failed write rejects for its caller. After the file was abandoned, errors of pending writes do not matter.
   file.on('error', () => {})
   try {
-    await stream(reader, task, file, progress)
+    await stream(reader, task, total, file, progress)
     file.end()
     await finished(file)
   } catch (error) {
@@ -149,7 +161,7 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
   return withLakeReader({ dataDir }, async (reader) => {
     try {
-      return await withProgress(reader, task, (_, progress) => stream(reader, task, stdout, progress))
+      return await withProgress(reader, task, (total, progress) => stream(reader, task, total, stdout, progress))
     } catch (error) {
       throw task.isBegun && isMissingFileError(error) ? replaced() : error
     }

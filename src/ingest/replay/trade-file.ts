@@ -4,6 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { duckdb, NO_EXTENSIONS } from '../../store/duckdb/duckdb.ts'
 import { query } from '../../store/duckdb/query.ts'
+import { ResultStream } from '../../store/duckdb/result-stream.ts'
 import { identifier, literal } from '../../store/duckdb/sql.ts'
 import { StoreError } from '../../store/errors.ts'
 import {
@@ -14,6 +15,7 @@ import {
   TRADE_FILE_THREADS,
   TRADE_SYMBOLS_MAX,
 } from '../limits.ts'
+import { findDamage } from './compressed-file.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import {
   type FileColumn,
@@ -176,13 +178,23 @@ async function openTable(
   const sql = selectTrades(table, columns, tsUnit ?? 'ms', isNumbered)
   const rowsTotal = format === 'parquet' ? await parquetRows(connection, options.path) : null
   const reader = new TradeReader(columns, isNumbered ? dictionary : null, batchRows)
-  let isClosed = false
+  const closing = new AbortController()
   const close = async (): Promise<void> => {
-    if (isClosed) return
-    isClosed = true
+    if (closing.signal.aborted) return
+    closing.abort()
     database.close()
   }
-  const batches = reader.read(() => connection.stream(sql), close)
+  let damage: Promise<string | null> | null = null
+  const batches = reader.read({
+    open: () => {
+      // While the rows are read, so that it is known when they end.
+      damage = findDamage(options.path, closing.signal)
+      return ResultStream.open(connection, sql)
+    },
+    rowsTotal,
+    findDamage: () => damage ?? Promise.resolve(null),
+    close,
+  })
   return { rowsTotal, columns: available, tsUnit, batches, close }
 }
 

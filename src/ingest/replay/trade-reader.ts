@@ -1,5 +1,6 @@
-import type { DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
+import type { DuckDBDataChunk } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
+import type { ResultStream } from '../../store/duckdb/result-stream.ts'
 import { StoreError } from '../../store/errors.ts'
 import { TRADE_SYMBOLS_MAX } from '../limits.ts'
 import type { TradeBatch } from './trade-batch.ts'
@@ -24,6 +25,16 @@ interface BatchColumns {
   tx: (string | null)[] | null
 }
 
+/** Where the rows come from. */
+export interface TradeSource {
+  open(): Promise<ResultStream>
+  /** How many rows the file has by its own count; null: it has none. */
+  rowsTotal: number | null
+  /** What is wrong with the file as a whole; null: nothing that is known. */
+  findDamage(): Promise<string | null>
+  close(): Promise<void>
+}
+
 /** Copies the chunks of a DuckDB result into batches of exactly `batchRows` rows; the last one may be shorter. */
 export class TradeReader {
   readonly #symbols: string[]
@@ -33,6 +44,7 @@ export class TradeReader {
   readonly #batchRows: number
   #batch: BatchColumns
   #filled = 0
+  #rows = 0
   /** The index of ''. */
   readonly #emptySymbolCode: number
 
@@ -46,16 +58,39 @@ export class TradeReader {
     this.#batch = this.#emptyBatch()
   }
 
-  async *read(start: () => Promise<DuckDBResult>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
+  /** Yields all rows, those before a failure too. Rejects with `invalid` where they are not all rows of the file. */
+  async *read(source: TradeSource): AsyncGenerator<TradeBatch> {
+    let rows = 0
     try {
-      const result = await start()
-      for await (const chunk of result) yield* this.#take(chunk)
+      const failure = yield* this.#readStream(await source.open())
       if (this.#filled > 0) yield this.#finish()
+      rows = this.#rows
+      // A file that was cut tells more by its length than by what is left of its last line.
+      const damage = await source.findDamage()
+      if (damage !== null) throw new Error(`it is damaged, or was cut: ${damage}`)
+      if (failure !== null) throw failure
+      if (source.rowsTotal !== null && rows !== source.rowsTotal)
+        throw new Error(`it has ${source.rowsTotal} rows by its own count`)
     } catch (error) {
       if (error instanceof StoreError) throw error
-      throw invalid(`the file cannot be read to its end: ${errorMessage(error)}`)
+      throw invalid(`the file cannot be read beyond row ${rows}: ${firstLines(error)}`)
     } finally {
-      await close()
+      await source.close()
+    }
+  }
+
+  /** @returns why the stream has ended before its last row; null: it has not */
+  async *#readStream(stream: ResultStream): AsyncGenerator<TradeBatch, unknown> {
+    for (;;) {
+      let chunk: DuckDBDataChunk | null
+      try {
+        chunk = await stream.next()
+      } catch (error) {
+        return error
+      }
+      if (chunk === null) return null
+      this.#rows += chunk.rowCount
+      yield* this.#take(chunk)
     }
   }
 
@@ -130,6 +165,15 @@ export class TradeReader {
     }
   }
 }
+
+/** DuckDB's message without its advice, which names settings of DuckDB. */
+const firstLines = (error: unknown): string =>
+  errorMessage(error)
+    .split(/\n\s*(?:\n|Possible |Column |Try )/, 1)[0]
+    .replace(/ Try (?:increasing|setting) [^]*$/, '')
+    .split('\n')
+    .map((line) => line.trim())
+    .join('; ')
 
 const sideReader = (codes: Uint8Array) => (row: number) =>
   codes[row] === SIDE_BUY ? 'buy' : codes[row] === SIDE_SELL ? 'sell' : null

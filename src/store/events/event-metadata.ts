@@ -1,6 +1,6 @@
 // What readers of the lake must know of recorded events besides their rows. The state database has it, and each catalog a copy.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { type KnownLoss, listIncompleteBars, listLostEvents } from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
@@ -17,12 +17,6 @@ export interface EventMetadata {
 
 /** Of a lake of which nothing is known. */
 export const NO_EVENT_METADATA: EventMetadata = { eventsFrom: 1, lost: [], incompleteBars: [] }
-
-async function hasTable(connection: DuckDBConnection, database: string, table: string): Promise<boolean> {
-  const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
-    WHERE database_name = ${database} AND table_name = ${literal(table)}`
-  return (await queryOne(connection, sql, { count: 'number' })).count > 0
-}
 
 /** The metadata of the state database. That of an older version, in a backup, has none. */
 export async function loadEventMetadata(connection: DuckDBConnection): Promise<EventMetadata> {
@@ -57,21 +51,22 @@ export async function readEventMetadata(
   connection: DuckDBConnection,
   catalog: string,
 ): Promise<EventMetadata> {
-  if (!(await hasTable(connection, literal(catalog), 'lake_events'))) return NO_EVENT_METADATA
+  for (const table of ['lake_events', 'lake_events_lost', 'lake_incomplete_bars'])
+    if (!(await hasTable(connection, literal(catalog), table))) return NO_EVENT_METADATA
   const { eventsFrom } = await queryOne(
     connection,
-    `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.lake_events`,
+    `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.main.lake_events`,
     { eventsFrom: 'number' },
   )
   const lost = await queryRows(
     connection,
     `SELECT first::DOUBLE AS "from", last::DOUBLE AS "to", reason, epoch_ms(found_at)::DOUBLE AS "foundAtMs",
-       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${catalog}.lake_events_lost ORDER BY first`,
+       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${catalog}.main.lake_events_lost ORDER BY first`,
     { from: 'number', to: 'number', reason: 'string', foundAtMs: 'number', acknowledgedAtMs: 'number?' },
   )
   const incompleteBars = await queryRows(
     connection,
-    `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${catalog}.lake_incomplete_bars ORDER BY t, tf`,
+    `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${catalog}.main.lake_incomplete_bars ORDER BY t, tf`,
     { tf: 'string', tMs: 'number' },
   )
   return { eventsFrom, lost, incompleteBars }
